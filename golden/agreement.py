@@ -7,7 +7,7 @@ from typing import Any
 
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import span
-from kipcheck.conformance.targets.canonical_form import settled
+from kipcheck.conformance.targets.canonical_form import canonical
 from kipcheck.conformance.wire import constructs, layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.quirks import as_read
@@ -23,7 +23,7 @@ IN_SUBSTANCE = ("SubscriptionInfo", "AssignmentInfo", "StickyAssignorUserData", 
 """Messages that are written by classes with sets and maps, so that values are compared in canonical form."""
 FLAT = releases(span("hand-written-consumer-protocol"))
 """In these releases the consumer protocol is written by such classes too."""
-MODEST = releases(span("supported-below-used-refused"))
+REFUSE_SUPPORTING_LESS = releases(span("supported-below-used-refused"))
 """These releases refuse a subscription that supports less than its own version: a rule of values, not of layouts."""
 OWN_SECOND_INT = releases(span("own-version-to-members"))
 """These releases write their own newest version as the second number, whatever they read."""
@@ -35,7 +35,7 @@ SECOND_INT = {"SubscriptionInfo": "latestSupportedVersion", "AssignmentInfo": "c
 def strictly(vector: Vector) -> Iterator[str]:
     """Both decoders must return the value and write the bytes; without a value both must refuse."""
     at = vector.layout
-    if vector.refused and vector.value is not None and not _modest(vector, vector.value):
+    if vector.refused and vector.value is not None and not _supports_less(vector, vector.value):
         yield f"{vector.name}: it has a value, but every release refuses it"
     for who, read, write in _readings(vector, at):
         try:
@@ -63,7 +63,7 @@ def _readings(vector: Vector, at: Layout) -> Iterator[tuple[str, Callable[[bytes
 
 def leniently(vector: Vector) -> Iterator[str]:
     """``apache@RELEASE`` must accept what the release accepts, with the same value."""
-    told: dict[tuple[object, ...], str] = {}
+    cached: dict[tuple[object, ...], str] = {}
     if vector.leading != vector.version:
         return  # the caller chooses the layout for another version
     for release, outcome in vector.outcomes.items():
@@ -74,11 +74,15 @@ def leniently(vector: Vector) -> Iterator[str]:
                 yield f"{vector.name}: {release}: the outcome is {outcome}, but its edition lacks the version"
             continue
         number = Release.parse(release)
-        key = (id(at), outcome, *(number in each for each in (FLAT, MODEST, OWN_SECOND_INT, FORGETS_V1)))
-        if key not in told:
-            told[key] = "; ".join(_as_the_release(vector, at, release, outcome))
-        if told[key]:
-            yield f"{vector.name}: {release}: {told[key]}"
+        key = (
+            id(at),
+            outcome,
+            *(number in each for each in (FLAT, REFUSE_SUPPORTING_LESS, OWN_SECOND_INT, FORGETS_V1)),
+        )
+        if key not in cached:
+            cached[key] = "; ".join(_as_the_release(vector, at, release, outcome))
+        if cached[key]:
+            yield f"{vector.name}: {release}: {cached[key]}"
 
 
 def _as_the_release(vector: Vector, at: Layout, release: str, outcome: str) -> Iterator[str]:
@@ -94,7 +98,7 @@ def _as_the_release(vector: Vector, at: Layout, release: str, outcome: str) -> I
     if value != second:
         yield f"one lenient decoder returns {value}, the other {second}"
     if not takes(outcome):
-        if not (_modest(vector, value) and Release.parse(release) in MODEST):
+        if not (_supports_less(vector, value) and Release.parse(release) in REFUSE_SUPPORTING_LESS):
             yield f"the outcome is {outcome}, but the lenient decoders accept"
         return
     word, _, written = outcome.partition(" ")
@@ -123,7 +127,7 @@ def _same(vector: Vector, at: Layout, release: str, value: Value, theirs: bytes)
         second = SECOND_INT.get(vector.message)
         if second in value and Release.parse(release) in OWN_SECOND_INT:
             again, value = {**again, second: 0}, {**value, second: 0}
-        ours, meant = (_settled(vector.message, at.codec.to_json(each)) for each in (value, again))
+        ours, meant = (_canonical(vector.message, at.codec.to_json(each)) for each in (value, again))
         if ours != meant:
             yield f"the release writes back {theirs.hex()}, but the lenient decoders return {value}"
         return
@@ -144,18 +148,18 @@ def _forgotten(vector: Vector, at: Layout, release: str, value: Value, theirs: b
     other = _shared(f"apache@{release}", vector.message, 2)
     read = other.decode(theirs, lenient=True)
     again = {name: each for name, each in read.items() if name in at.names} | {"version": 1}
-    if _settled(vector.message, at.codec.to_json(again)) != _settled(vector.message, at.codec.to_json(value)):
+    if _canonical(vector.message, at.codec.to_json(again)) != _canonical(vector.message, at.codec.to_json(value)):
         yield f"the release writes back {theirs.hex()}, but the lenient decoders return {value}"
 
 
-def _settled(message: str, value: Value) -> Any:
+def _canonical(message: str, value: Value) -> Any:
     try:
-        return settled(message, value)
+        return canonical(message, value)
     except KeyError:
         return value  # a topic that the dictionary lacks
 
 
-def _modest(vector: Vector, value: Any) -> bool:
+def _supports_less(vector: Vector, value: Any) -> bool:
     if vector.message != "SubscriptionInfo" or not value:
         return False
     return bool(value.get("latestSupportedVersion", 0) < vector.version)

@@ -5,8 +5,8 @@ from typing import Final
 
 from kipcheck.conformance.wire.schema import Layout
 from kipcheck.golden.samples import SMALL, Value, small
-from kipcheck.strategies.byte_map import Marked, Place, Role, mark
-from kipcheck.strategies.damage import Damage, Wound, inflict, wounds
+from kipcheck.strategies.byte_map import ByteMap, Region, Role, map_bytes
+from kipcheck.strategies.damage import Corruption, Damage, apply_corruption, corruptions
 
 EACH: Final = {
     "length": 2, "long-varint": 1, "trailing": 2, "boolean": 1, "presence": 3, "text": 5, "null": 2, "wide-varint": 2,
@@ -20,44 +20,44 @@ MANY_TAGS_IN: Final = ("ApiVersionsRequest", 3)
 def damaged(layout: Layout) -> Iterator[tuple[str, Damage]]:
     """Notes and damage of the value with the note ``SMALL``."""
     value: Value = layout.decode(layout.encode(small(layout)))
-    marked = mark(layout, value)
+    byte_map = map_bytes(layout, value)
     seen: dict[str, bytes] = {}
-    for wound in _chosen(marked):
-        damage = inflict(marked, wound)
+    for corruption in _chosen(byte_map):
+        damage = apply_corruption(byte_map, corruption)
         if damage is None or damage.data in seen.values():
             continue
-        note = _note(wound, damage)
+        note = _note(corruption, damage)
         if note in seen:
             note += f" at {damage.offset}"
         seen[note] = damage.data
         yield note, damage
 
 
-def _chosen(marked: Marked) -> Iterator[Wound]:
-    cuts = sorted({wound.edits[0].offset: wound for wound in wounds(marked, ("prefix",))}.items())
+def _chosen(byte_map: ByteMap) -> Iterator[Corruption]:
+    cuts = sorted({corruption.edits[0].offset: corruption for corruption in corruptions(byte_map, ("prefix",))}.items())
     for at in sorted({0, len(cuts) // 3, 2 * len(cuts) // 3, len(cuts) - 1} if cuts else ()):
         yield cuts[at][1]
-    kinds = [kind for kind in EACH if kind != "version" or _leads(marked.layout)]
-    if (marked.layout.message, marked.layout.version) == MANY_TAGS_IN:
+    kinds = [kind for kind in EACH if kind != "version" or _leads(byte_map.layout)]
+    if (byte_map.layout.message, byte_map.layout.version) == MANY_TAGS_IN:
         kinds.append("many-tags")
-    places = {place.offset: place for place in marked.places if place.size}
+    regions = {region.offset: region for region in byte_map.regions if region.size}
     taken: dict[tuple[object, ...], int] = {}
     first: dict[tuple[object, ...], tuple[int, ...]] = {}
-    for wound in wounds(marked, kinds):
-        place = places.get(wound.edits[0].offset)
-        sort = (wound.kind, *_sort(place)) if place else (wound.kind,)
+    for corruption in corruptions(byte_map, kinds):
+        region = regions.get(corruption.edits[0].offset)
+        sort = (corruption.kind, *_sort(region)) if region else (corruption.kind,)
         # Of tags the innermost section is as good as any; of others all damage of a sort is at one place.
-        where = tuple(edit.offset for edit in wound.edits[:1])
-        if first.setdefault(sort, where) != where or taken.get(sort, 0) >= EACH.get(wound.kind, 1):
+        where = tuple(edit.offset for edit in corruption.edits[:1])
+        if first.setdefault(sort, where) != where or taken.get(sort, 0) >= EACH.get(corruption.kind, 1):
             continue
         taken[sort] = taken.get(sort, 0) + 1
-        yield wound
+        yield corruption
 
 
-def _sort(place: Place) -> tuple[object, ...]:
-    if place.role in (Role.LENGTH, Role.COUNT):
-        return place.role, place.form, place.nullable
-    return place.role, place.form, place.known
+def _sort(region: Region) -> tuple[object, ...]:
+    if region.role in (Role.LENGTH, Role.COUNT):
+        return region.role, region.form, region.nullable
+    return region.role, region.form, region.known
 
 
 def _leads(layout: Layout) -> bool:
@@ -65,17 +65,17 @@ def _leads(layout: Layout) -> bool:
     return layout.prefix is not None and (bool(layout.prefix.name) or layout.message.startswith("ConsumerProtocol"))
 
 
-def _note(wound: Wound, damage: Damage) -> str:
-    patch = wound.edits[0].patch
+def _note(corruption: Corruption, damage: Damage) -> str:
+    patch = corruption.edits[0].patch
     field = damage.path or "the message"
-    match wound.kind:
+    match corruption.kind:
         case "prefix":
             return f"prefix of {damage.offset}"
         case "trailing" if len(patch) > 8:
             return "trailing, the same again"
         case "tag-order" | "tag-default" | "unknown-tag" | "many-tags":
-            return f"{wound.kind} in {field}, {wound.edits[-1].patch[:6].hex()}"
-    return f"{wound.kind} of {field}, {patch[:8].hex()}"
+            return f"{corruption.kind} in {field}, {corruption.edits[-1].patch[:6].hex()}"
+    return f"{corruption.kind} of {field}, {patch[:8].hex()}"
 
 
 __all__ = ["EACH", "SMALL", "damaged"]

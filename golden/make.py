@@ -14,7 +14,7 @@ from typing import Any
 
 from kipcheck.conformance.clients.java.programs import Answer, JavaCodec, Order, java_judge
 from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.targets.canonical_form import settled
+from kipcheck.conformance.targets.canonical_form import canonical
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.targets.transport.pipe import Ended
 from kipcheck.conformance.wire.errors import Refused
@@ -24,7 +24,7 @@ from kipcheck.golden.damage import damaged
 from kipcheck.golden.disagreement import Disagreement
 from kipcheck.golden.outcomes import ACCEPTED, EXHAUSTS, FUTURE, INTERNAL, REJECTED, REWRITTEN, UNWRITABLE
 from kipcheck.golden.samples import SMALL, samples
-from kipcheck.golden.sources import CONSUMER, RECORDS, STICKY, asked, coordinate, jars, maker
+from kipcheck.golden.sources import CONSUMER, RECORDS, STICKY, coordinate, jars, maker, tested_releases
 from kipcheck.golden.text import files, locked, text_of, write
 from kipcheck.golden.vector_files import Vector, vectors
 
@@ -48,14 +48,16 @@ def make(check: bool = False, root: Path = HERE, only: Sequence[str] = ()) -> li
     found = maven.fetch(digests)
     digests = {each: maven.sha256(path) for each, path in found.items()}
     texts = files(made, digests)
-    told = []
+    reported = []
     for name, text in texts.items():
         before = text_of(root / name)
         if before == text:
             continue
-        told += [f"{name} is new"] if before is None else [f"{name}: {line}" for line in _unlike(root, name, made)]
+        reported += (
+            [f"{name} is new"] if before is None else [f"{name}: {line}" for line in _differences(root, name, made)]
+        )
     if not only:
-        told += [f"no jar makes {name} any more" for name in _left(root, texts)]
+        reported += [f"no jar makes {name} any more" for name in _left(root, texts)]
     if not check:
         for name, text in texts.items():
             if text_of(root / name) != text:
@@ -64,7 +66,7 @@ def make(check: bool = False, root: Path = HERE, only: Sequence[str] = ()) -> li
             for name in _left(root, texts):
                 (root / name).unlink()
         write(root / "lock.json", locked(root, digests))
-    return told
+    return reported
 
 
 def _of_message(judge: JavaCodec, message: str) -> Iterator[Vector]:
@@ -99,17 +101,19 @@ def _strictly(at: Layout, data: bytes) -> dict[str, Any] | None:
 
 def _valid(judge: JavaCodec, at: Layout, release: str, note: str, value: Mapping[str, Any]) -> Vector:
     where = f"{coordinate(release, at.message)} and {at}, {note}"
-    told = judge.one(Order("encode", at.message, at.version, value, release=release))
-    if told.hex is None:
-        raise Disagreement(f"{where}: the jar does not write {value}: {told.status} {told.thrown} {told.message}")
-    meant: Any = judge.one(Order("decode", at.message, at.version, hex=told.hex, release=release)).value
+    reported = judge.one(Order("encode", at.message, at.version, value, release=release))
+    if reported.hex is None:
+        raise Disagreement(
+            f"{where}: the jar does not write {value}: {reported.status} {reported.thrown} {reported.message}"
+        )
+    meant: Any = judge.one(Order("decode", at.message, at.version, hex=reported.hex, release=release)).value
     if at.message in BY_HAND and at.message != "SubscriptionInfo":
-        meant = at.codec.to_json(at.decode(bytes.fromhex(told.hex)))
-        if settled(at.message, meant) != settled(at.message, value):
-            raise Disagreement(f"{where}: for {value} the jar writes {told.hex}")
+        meant = at.codec.to_json(at.decode(bytes.fromhex(reported.hex)))
+        if canonical(at.message, meant) != canonical(at.message, value):
+            raise Disagreement(f"{where}: for {value} the jar writes {reported.hex}")
     elif meant != value:
-        raise Disagreement(f"{where}: for {value} the jar writes {told.hex}, and decodes {meant}")
-    return Vector("apache", at.message, at.version, note, told.hex, meant, coordinate(release, at.message))
+        raise Disagreement(f"{where}: for {value} the jar writes {reported.hex}, and decodes {meant}")
+    return Vector("apache", at.message, at.version, note, reported.hex, meant, coordinate(release, at.message))
 
 
 # -- outcomes of releases
@@ -120,18 +124,18 @@ def with_outcomes(judge: JavaCodec, made: Sequence[Vector], among: Collection[st
     questions = [
         (each, release)
         for each in made
-        for release in asked(each.message, each.version)
+        for release in tested_releases(each.message, each.version)
         if not among or release in among
     ]
-    again = [*judge.ask(_order("recode", each, release) for each, release in questions)]
-    unsure = [n for n, told in enumerate(again) if told.status != "accepted"]
-    read = dict(zip(unsure, judge.ask(_order("decode", *questions[n]) for n in unsure), strict=True))
+    again = [*judge.answers(_order("recode", each, release) for each, release in questions)]
+    unsure = [n for n, reported in enumerate(again) if reported.status != "accepted"]
+    read = dict(zip(unsure, judge.answers(_order("decode", *questions[n]) for n in unsure), strict=True))
     small = {each.version: each.hex for each in made if each.note == SMALL and each.edition == "apache"}
     outcomes: dict[str, dict[str, str]] = {each.name: {} for each in made}
     for n, (each, release) in enumerate(questions):
         undamaged = small.get(each.version) if each.of else None
-        if told := _outcome(each.hex, again[n], read.get(n), undamaged):
-            outcomes[each.name][release] = told
+        if reported := _outcome(each.hex, again[n], read.get(n), undamaged):
+            outcomes[each.name][release] = reported
     for each in made:
         yield replace(each, outcomes=outcomes[each.name])
 
@@ -163,7 +167,7 @@ def _outcome(given: str, again: Answer, read: Answer | None, undamaged: str | No
 # -- changes
 
 
-def _unlike(root: Path, name: str, made: Iterable[Vector]) -> list[str]:
+def _differences(root: Path, name: str, made: Iterable[Vector]) -> list[str]:
     _, edition, file = name.split("/")
     before, after = (
         {each.name: each for each in some if (each.edition, f"{each.message}.json") == (edition, file)}

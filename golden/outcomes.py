@@ -19,7 +19,7 @@ EXHAUSTS: Final = "exhausts memory"
 INTERNAL: Final = "internal"
 """Any other Error, which ends more than decoding."""
 
-UNASKED: Final = "unasked"
+UNTESTED: Final = "unasked"
 """In files: the release was tested with other vectors of the version, but not with this one."""
 
 ALL: Final = "all"
@@ -35,7 +35,7 @@ def grouped(outcomes: Mapping[str, str], asked: Iterable[str]) -> dict[str, str]
     """Outcome -> releases: ``all`` that were tested, ``rest`` for the most frequent outcome, or their names."""
     by: dict[str, list[str]] = {}
     for release in sorted(asked, key=Release.parse):
-        by.setdefault(outcomes.get(release, UNASKED), []).append(release)
+        by.setdefault(outcomes.get(release, UNTESTED), []).append(release)
     if not by:
         return {}
     most = max(by, key=lambda each: len(by[each]))
@@ -44,13 +44,13 @@ def grouped(outcomes: Mapping[str, str], asked: Iterable[str]) -> dict[str, str]
     return {**{each: " ".join(those) for each, those in by.items() if each != most}, most: REST}
 
 
-def by_release(held: Mapping[str, Any], asked: Iterable[str]) -> dict[str, str]:
+def by_release(by_outcome: Mapping[str, Any], asked: Iterable[str]) -> dict[str, str]:
     """The reverse of ``grouped``. Errors: ValueError for releases that were not tested, or lack an outcome."""
     out: dict[str, str] = {}
     wanted = list(asked)
-    for outcome, those in held.items():
+    for outcome, those in by_outcome.items():
         named = [each for each in wanted if each not in out] if those in (ALL, REST) else those.split()
         out |= dict.fromkeys(named, outcome)
     if set(out) != set(wanted):
         raise ValueError(f"outcomes of {sorted(out)}, but {sorted(wanted)} were tested")
-    return {release: out[release] for release in wanted if out[release] != UNASKED}
+    return {release: out[release] for release in wanted if out[release] != UNTESTED}

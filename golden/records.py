@@ -11,13 +11,13 @@ from typing import Any, Final
 from kipcheck.conformance.clients.java.programs import JavaCodec, Order
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import span
-from kipcheck.conformance.targets.canonical_form import settled
+from kipcheck.conformance.targets.canonical_form import canonical
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Layout
 from kipcheck.golden.disagreement import Disagreement
 from kipcheck.golden.samples import SMALL, samples
-from kipcheck.golden.sources import STREAMS, as_spoken, coordinate
+from kipcheck.golden.sources import STREAMS, coordinate, layout_in
 from kipcheck.golden.vector_files import Vector
 
 LONG_V1: Final = "apache@1.1.1"
@@ -30,26 +30,33 @@ NUMBERS: Final = {"below its own": -1, "none": -(1 << 31), "above all": 99}
 
 def of_every_line(judge: JavaCodec, message: str, made: Sequence[Vector]) -> list[Vector]:
     """Adds to ``made`` the releases that write each vector, and vectors for what others write."""
-    held = {(each.edition, each.version, each.hex): each for each in made}
+    by_bytes = {(each.edition, each.version, each.hex): each for each in made}
     for version in sorted({each.version for each in made}):
         for release in STREAMS:
-            theirs = as_spoken(release, message, version)
+            theirs = layout_in(release, message, version)
             if theirs is None:
                 continue
             offered = [(note, theirs.codec.to_json(value)) for note, value in samples(theirs)]
             orders = [Order("encode", message, version, value, release=release, public=True) for _, value in offered]
-            for (note, value), told in zip(offered, judge.ask(orders), strict=True):
+            for (note, value), answer in zip(offered, judge.answers(orders), strict=True):
                 # The classes cannot represent values with repeated elements or invalid text.
-                if told.hex is not None:
-                    _enter(held, theirs, release, note, value, told.hex)
+                if answer.hex is not None:
+                    _enter(by_bytes, theirs, release, note, value, answer.hex)
     of_small = {each.version: each for each in made if each.note == SMALL}
-    odd = [odd for each in of_small.values() for odd in _odd(each) if (odd.edition, odd.version, odd.hex) not in held]
-    ordered = [*held.values(), *odd]
+    odd = [
+        odd for each in of_small.values() for odd in _odd(each) if (odd.edition, odd.version, odd.hex) not in by_bytes
+    ]
+    ordered = [*by_bytes.values(), *odd]
     return sorted(ordered, key=lambda each: (each.version, each.edition, each.damage is not None))
 
 
 def _enter(
-    held: dict[tuple[str, int, str], Vector], theirs: Layout, release: str, note: str, value: dict[str, Any], data: str
+    by_bytes: dict[tuple[str, int, str], Vector],
+    theirs: Layout,
+    release: str,
+    note: str,
+    value: dict[str, Any],
+    data: str,
 ) -> None:
     message, version = theirs.message, theirs.version
     for edition in ("apache", LONG_V1):
@@ -63,14 +70,14 @@ def _enter(
         raise Disagreement(f"{release} writes {message} v{version} of {value} as {data}, which cannot be decoded")
     constant = Release.parse(release) in OWN_SECOND_INT
     kept = [{**each, SECOND_INT[message]: 0} if constant and version >= 3 else each for each in (meant, value)]
-    if edition == "apache" and settled(message, kept[0]) != settled(message, _like(kept[0], kept[1])):
+    if edition == "apache" and canonical(message, kept[0]) != canonical(message, _like(kept[0], kept[1])):
         raise Disagreement(f"{release} writes {message} v{version} of {value} as {data}, which is decoded as {meant}")
-    known = held.get((edition, version, data))
+    known = by_bytes.get((edition, version, data))
     if known is None:
-        taken = {each.note for each in held.values() if (each.edition, each.version) == (edition, version)}
+        taken = {each.note for each in by_bytes.values() if (each.edition, each.version) == (edition, version)}
         name = f"{note}, as {release} writes it" if note in taken else note
         known = Vector(edition, message, version, name, data, meant, coordinate(release, message))
-    held[edition, version, data] = replace(known, written_by=(*known.written_by, release))
+    by_bytes[edition, version, data] = replace(known, written_by=(*known.written_by, release))
 
 
 def _like(model: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Regression:
 
 def regression(filed: Mapping[str, Any]) -> str:
     """The text of a file, from the content of ``failures/ID.json``."""
-    told = {
+    content = {
         "format": FORMAT,
         "id": filed["id"],
         "note": filed["why"],
@@ -60,7 +60,7 @@ def regression(filed: Mapping[str, Any]) -> str:
         "case_id": filed["case_id"],
         "case": filed["case"],
     }
-    return json.dumps(told, indent=1, ensure_ascii=True) + "\n"
+    return json.dumps(content, indent=1, ensure_ascii=True) + "\n"
 
 
 def regressions(root: Traversable | None = None) -> tuple[Regression, ...]:
@@ -73,13 +73,20 @@ def regressions(root: Traversable | None = None) -> tuple[Regression, ...]:
 def read(file: Traversable) -> Regression:
     """Errors: ``Malformed``; OSError."""
     try:
-        held = json.loads(file.read_text("utf-8"))
-        if held["format"] != FORMAT:
-            raise Malformed(f"{file.name}: unsupported format {held['format']}: must be {FORMAT}")
+        content = json.loads(file.read_text("utf-8"))
+        if content["format"] != FORMAT:
+            raise Malformed(f"{file.name}: unsupported format {content['format']}: must be {FORMAT}")
         found = Regression(
-            held["id"], held["note"], held["target"], held["version"], held["invariant"], tuple(held["requirements"]),
-            tuple(held["shape"]), held["case_id"], Case.of(held["case"]),
-        )  # fmt: skip
+            content["id"],
+            content["note"],
+            content["target"],
+            content["version"],
+            content["invariant"],
+            tuple(content["requirements"]),
+            tuple(content["shape"]),
+            content["case_id"],
+            Case.of(content["case"]),
+        )
     except (KeyError, TypeError, AttributeError, ValueError) as wrong:
         if isinstance(wrong, Malformed):
             raise

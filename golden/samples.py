@@ -132,8 +132,8 @@ def ordinary(layout: Layout) -> Value:
             return n % 100
         if slot.type == "uuid":
             return UUID(int=(n << 64) + n)
-        told = {"bool": True, "bytes": bytes((n % 256, 0)), "rest": bytes((n % 256, 0)), "float64": n + 0.5}
-        return told.get(slot.type, f"{slot.name}-{n}")
+        by_type = {"bool": True, "bytes": bytes((n % 256, 0)), "rest": bytes((n % 256, 0)), "float64": n + 0.5}
+        return by_type.get(slot.type, f"{slot.name}-{n}")
 
     def whole(at: Layout) -> Value:
         out = at.defaults()
@@ -222,8 +222,8 @@ def _small(slot: Slot) -> Any:
     if slot.type in INTEGERS:
         # The only number of an assignment that another part of it refers to.
         return 0 if slot.name in ("index", "topicIndex") else 1
-    told = {"bool": True, "uuid": UUID(int=1), "bytes": b"\x01\x02", "rest": b"\x01", "float64": 1.0}
-    return told.get(slot.type, "abcd")
+    by_type = {"bool": True, "uuid": UUID(int=1), "bytes": b"\x01\x02", "rest": b"\x01", "float64": 1.0}
+    return by_type.get(slot.type, "abcd")
 
 
 def _null(slot: Slot) -> Any:

@@ -43,7 +43,7 @@ def coordinate(release: str, message: str) -> str:
 
 
 @cache
-def as_spoken(release: str, message: str, version: int) -> Layout | None:
+def layout_in(release: str, message: str, version: int) -> Layout | None:
     """The layout; None where the release does not support the version."""
     try:
         found = spec(edition(f"apache@{release}"), message)
@@ -53,14 +53,14 @@ def as_spoken(release: str, message: str, version: int) -> Layout | None:
     return next((each for each in found if each.version == version), None)
 
 
-def asked(message: str, version: int) -> Iterator[str]:
+def tested_releases(message: str, version: int) -> Iterator[str]:
     """The releases that can be tested with a message, oldest first."""
     if message in RECORDS:
         yield from STREAMS  # they read some fields of a newer version
         return
     old = OLD_CLIENTS if message in (*CONSUMER, *STICKY) else ()
     for release in (*old, *(STREAMS if part(message) == "streams" else CLIENTS)):
-        if part(message) in parts(release) and as_spoken(release, message, version) is not None:
+        if part(message) in parts(release) and layout_in(release, message, version) is not None:
             yield release
 
 
@@ -70,7 +70,7 @@ def maker(layout: Layout) -> str:
         return LAST_WITHOUT_GENERATION  # later ones only read it
     for release in MAKERS:
         if part(layout.message) in parts(release):
-            found = as_spoken(release, layout.message, layout.version)
+            found = layout_in(release, layout.message, layout.version)
             if found is not None and _same_bytes(found, layout):
                 return release
     raise LookupError(f"no jar makes {layout}")

@@ -61,11 +61,11 @@ def locked(root: Path, jars: Mapping[str, str]) -> str:
     for each in sorted(found, key=lambda each: each.name):
         start = f"{each.edition}/{each.message}"
         digests.setdefault(start, {})[each.name.removeprefix(f"{start} ")] = each.digest
-    held = {
+    content = {
         "jars": {name: digest for name, digest in sorted({**kept, **jars}.items()) if name in named},
         "vectors": digests,
     }
-    return json.dumps(held, indent=1) + "\n"
+    return json.dumps(content, indent=1) + "\n"
 
 
 def text_of(path: Path) -> str | None:

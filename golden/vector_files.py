@@ -121,31 +121,31 @@ def vectors(message: str | None = None, root: Traversable | None = None) -> tupl
 
 def lock(root: Traversable | None = None) -> Lock:
     """``lock.json``."""
-    held = json.loads(((root or files("kipcheck.golden")) / "lock.json").read_text("utf-8"))
-    named = {f"{name} {note}": each for name, some in held["vectors"].items() for note, each in some.items()}
-    return Lock(held["jars"], named)
+    content = json.loads(((root or files("kipcheck.golden")) / "lock.json").read_text("utf-8"))
+    named = {f"{name} {note}": each for name, some in content["vectors"].items() for note, each in some.items()}
+    return Lock(content["jars"], named)
 
 
 def jars(root: Traversable | None = None) -> Iterator[tuple[str, Mapping[str, str]]]:
     """For each file: its edition and message, and the digests of jars in it."""
     for edition in _editions((root or files("kipcheck.golden")) / "vectors"):
         for file in _sorted(edition):
-            held = json.loads(file.read_text("utf-8"))
-            yield f"{edition.name}/{held['message']}", held["origin"].get("jars", {})
+            content = json.loads(file.read_text("utf-8"))
+            yield f"{edition.name}/{content['message']}", content["origin"].get("jars", {})
 
 
 def _of_file(edition: str, file: Traversable) -> Iterator[Vector]:
     try:
-        held = json.loads(file.read_text("utf-8"))
-        if held["edition"] != edition or f"{held['message']}.json" != file.name:
-            raise Malformed(f"{edition}/{file.name} contains vectors of {held['edition']}/{held['message']}")
-        origin = held["origin"]
+        content = json.loads(file.read_text("utf-8"))
+        if content["edition"] != edition or f"{content['message']}.json" != file.name:
+            raise Malformed(f"{edition}/{file.name} contains vectors of {content['edition']}/{content['message']}")
+        origin = content["origin"]
         made_by = next(iter(origin["jars"])) if origin["kind"] == "jar" else TEXT
-        asked = {int(version): text.split() for version, text in held.get("asked", {}).items()}
-        for each in held["vectors"]:
+        asked = {int(version): text.split() for version, text in content.get("asked", {}).items()}
+        for each in content["vectors"]:
             version = each["version"]
             yield Vector(
-                edition, held["message"], version, each["note"], each["hex"], each["value"],
+                edition, content["message"], version, each["note"], each["hex"], each["value"],
                 each.get("made_by", made_by), by_release(each.get("outcomes", {}), asked.get(version, ())),
                 each.get("damage"), each.get("of"), tuple(each.get("written_by", "").split()),
                 tuple(Part(**part) for part in each.get("parts", ())),

@@ -12,8 +12,19 @@ from kipcheck.golden.agreement import leniently, strictly
 from kipcheck.golden.vector_files import TEXT, Lock, Malformed, Part, Vector, jars, lock, vectors
 
 __all__ = [
-    "TEXT", "Lock", "Malformed", "Part", "Report", "Vector", "check", "lock", "report", "strange_jars", "unreviewed",
-    "vectors", "verify",
+    "TEXT",
+    "Lock",
+    "Malformed",
+    "Part",
+    "Report",
+    "Vector",
+    "check",
+    "jars_unlike_lock",
+    "lock",
+    "report",
+    "unreviewed",
+    "vectors",
+    "verify",
 ]  # fmt: skip
 
 
@@ -51,34 +62,34 @@ def report(root: Traversable | None = None, messages: Iterable[str] | None = Non
     """``verify``, with the vectors that were checked."""
     found = vectors(root=root)
     wanted = None if messages is None else frozenset(messages)
-    told = (line for each in found if wanted is None or each.message in wanted for line in check(each))
-    held = lock(root)
-    return Report(found, (*strange_jars(held, root), *unreviewed(found, held), *told))
+    problems = (line for each in found if wanted is None or each.message in wanted for line in check(each))
+    locked = lock(root)
+    return Report(found, (*jars_unlike_lock(locked, root), *unreviewed(found, locked), *problems))
 
 
-def strange_jars(held: Lock, root: Traversable | None = None) -> Iterator[str]:
+def jars_unlike_lock(locked: Lock, root: Traversable | None = None) -> Iterator[str]:
     """Files whose digest of a jar differs from the lock's."""
     for name, named in jars(root):
         for jar, digest in named.items():
-            if jar in held.jars and held.jars[jar] != digest:
+            if jar in locked.jars and locked.jars[jar] != digest:
                 yield f"{name}: the digest of {jar} differs from the lock's"
 
 
-def unreviewed(found: Iterable[Vector], held: Lock) -> Iterator[str]:
+def unreviewed(found: Iterable[Vector], locked: Lock) -> Iterator[str]:
     """The differences between the vectors and the lock."""
     here = {}
     for each in found:
         if each.name in here:
             yield f"{each.name}: the name is not unique"
         here[each.name] = each
-        if each.made_by != TEXT and each.made_by not in held.jars:
+        if each.made_by != TEXT and each.made_by not in locked.jars:
             yield f"{each.name}: the lock has no digest of {each.made_by}"
-    for name in sorted(here.keys() | held.vectors.keys()):
+    for name in sorted(here.keys() | locked.vectors.keys()):
         if name not in here:
             yield f"{name}: missing"
-        elif name not in held.vectors:
+        elif name not in locked.vectors:
             yield f"{name}: new, not in the lock"
-        elif here[name].digest != held.vectors[name]:
+        elif here[name].digest != locked.vectors[name]:
             yield f"{name}: differs from the reviewed state"
 
 

@@ -33,7 +33,7 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Region:
     role: Role
     path: Path
     """Of the field; for a tag section, of its struct."""
@@ -60,7 +60,7 @@ class Section:
 
     layout: Layout
     path: Path
-    count: Place
+    count: Region
     tags: tuple[int, ...]
     starts: tuple[int, ...]
     """The start of each tagged field, and the end of the section."""
@@ -77,27 +77,27 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class ByteMap:
     """The bytes of a value, and their regions in order."""
 
     layout: Layout
     value: Mapping[str, Any]
     data: bytes
-    places: tuple[Place, ...]
+    regions: tuple[Region, ...]
     sections: tuple[Section, ...]
-    sizes: tuple[Place, ...]
+    sizes: tuple[Region, ...]
     """Sizes of the known tagged fields."""
 
 
-def mark(layout: Layout, value: Mapping[str, Any]) -> Marked:
+def map_bytes(layout: Layout, value: Mapping[str, Any]) -> ByteMap:
     """``value`` must be complete, as ``layout.decode`` returns it."""
-    pen = _Pen()
+    encoder = _MappingEncoder()
     if layout.prefix is not None:
-        pen.fixed(Role.VERSION, layout.prefix.type, layout.version, (layout.prefix.name or "version",))
-    pen.struct(layout, value, ())
-    places = tuple(sorted(pen.places, key=lambda place: (place.offset, place.end)))
-    sizes = tuple(place for place in places if place.role is Role.TAG_SIZE and place.known)
-    return Marked(layout, value, bytes(pen.out), places, tuple(pen.sections), sizes)
+        encoder.fixed(Role.VERSION, layout.prefix.type, layout.version, (layout.prefix.name or "version",))
+    encoder.struct(layout, value, ())
+    regions = tuple(sorted(encoder.regions, key=lambda region: (region.offset, region.end)))
+    sizes = tuple(region for region in regions if region.role is Role.TAG_SIZE and region.known)
+    return ByteMap(layout, value, bytes(encoder.out), regions, tuple(encoder.sections), sizes)
 
 
 def default_payload(slot: Slot) -> bytes:
@@ -114,17 +114,17 @@ def uvarint(number: int) -> bytes:
 
 
 @dataclass(slots=True)
-class _Pen:
+class _MappingEncoder:
     inside: bool = False
     out: bytearray = field(default_factory=bytearray)
-    places: list[Place] = field(default_factory=list)
+    regions: list[Region] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
 
-    def put(self, role: Role, form: str, data: bytes, path: Path, **more: Any) -> Place:
-        place = Place(role, path, len(self.out), len(data), form, inside=self.inside, **more)
-        self.places.append(place)
+    def put(self, role: Role, form: str, data: bytes, path: Path, **more: Any) -> Region:
+        region = Region(role, path, len(self.out), len(data), form, inside=self.inside, **more)
+        self.regions.append(region)
         self.out += data
-        return place
+        return region
 
     def fixed(self, role: Role, form: str, number: float, path: Path) -> None:
         self.put(role, form, pack(">" + FIXED[form], number), path)
@@ -136,10 +136,10 @@ class _Pen:
         else:
             data = pack(">" + FIXED[form], -1 if number is None else number)
         self.put(role, form, data, path, nullable=nullable)
-        return len(self.places) - 1
+        return len(self.regions) - 1
 
     def close(self, index: int) -> None:
-        self.places[index] = replace(self.places[index], span=len(self.out) - self.places[index].offset)
+        self.regions[index] = replace(self.regions[index], span=len(self.out) - self.regions[index].offset)
 
     def struct(self, layout: Layout, value: Mapping[str, Any], path: Path) -> None:
         for slot in layout.untagged:
@@ -201,25 +201,25 @@ class _Pen:
         fields = [(slot.tag or 0, _payload(slot, each, (*path, slot.name)), (*path, slot.name)) for slot, each in known]
         numbers = {tag for tag, _, _ in fields}
         for each in value.get(UNKNOWN_TAGS, ()):
-            pen = _Pen(inside=self.inside)
-            pen.put(Role.BYTES, "tag", each["data"], path)
-            fields.append((each["tag"], pen, path))
+            encoder = _MappingEncoder(inside=self.inside)
+            encoder.put(Role.BYTES, "tag", each["data"], path)
+            fields.append((each["tag"], encoder, path))
         fields.sort(key=lambda field: field[0])
         count = self.put(Role.TAG_COUNT, "uvarint", uvarint(len(fields)), path)
         starts = []
-        for tag, pen, where in fields:
+        for tag, encoder, where in fields:
             starts.append(len(self.out))
             self.put(Role.TAG, "uvarint", uvarint(tag), where, known=tag in numbers)
-            self.put(Role.TAG_SIZE, "uvarint", uvarint(len(pen.out)), where, known=tag in numbers)
-            self.take(pen)
+            self.put(Role.TAG_SIZE, "uvarint", uvarint(len(encoder.out)), where, known=tag in numbers)
+            self.take(encoder)
         tags = tuple(tag for tag, _, _ in fields)
         self.sections.append(Section(layout, path, count, tags, (*starts, len(self.out)), self.inside))
 
-    def take(self, other: "_Pen") -> None:
+    def take(self, other: "_MappingEncoder") -> None:
         """Appends what the other encoder wrote."""
         base = len(self.out)
         self.out += other.out
-        self.places += (replace(place, offset=place.offset + base) for place in other.places)
+        self.regions += (replace(region, offset=region.offset + base) for region in other.regions)
         self.sections += (
             replace(
                 section,
@@ -230,18 +230,18 @@ class _Pen:
         )
 
 
-def _payload(slot: Slot, value: Any, path: Path) -> _Pen:
+def _payload(slot: Slot, value: Any, path: Path) -> _MappingEncoder:
     """The data of a tagged field."""
-    pen = _Pen(inside=True)
+    encoder = _MappingEncoder(inside=True)
     if slot.item is None or slot.array:
-        pen.slot(slot, value, path)
+        encoder.slot(slot, value, path)
     elif not slot.nullable:
-        pen.struct(slot.item, value, path)
+        encoder.struct(slot.item, value, path)
     else:
-        pen.put(Role.PRESENCE, "uvarint", uvarint(int(value is not None)), path)
+        encoder.put(Role.PRESENCE, "uvarint", uvarint(int(value is not None)), path)
         if value is not None:
-            pen.struct(slot.item, value, path)
-    return pen
+            encoder.struct(slot.item, value, path)
+    return encoder
 
 
 def java_utf(text: str) -> bytes:

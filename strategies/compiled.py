@@ -155,7 +155,9 @@ def _between(low: int, high: int) -> str:
     return f"int(rand() * {span})" if low == 0 else f"{low} + int(rand() * {span})"
 
 
-_FAMILIAR = bytes(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"[i % 64] for i in range(256))
+_NAME_CHARACTERS = bytes(
+    b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"[i % 64] for i in range(256)
+)
 _ALPHABETS = tuple(
     (low, high - low)
     for low, high in (
@@ -173,7 +175,7 @@ def text(random: Random, size: int) -> str:
     """Mostly names as in real systems; sometimes any characters of UTF-8."""
     rand = random.random
     if rand() < 0.9:
-        return random.getrandbits(8 * size).to_bytes(size, "little").translate(_FAMILIAR).decode("ascii")
+        return random.getrandbits(8 * size).to_bytes(size, "little").translate(_NAME_CHARACTERS).decode("ascii")
     return "".join([_character(rand(), rand()) for _ in range(size)])
 
 

@@ -8,26 +8,26 @@ from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.features import FEATURE_UPDATES
 from kipcheck.strategies.group_conversations import group_conversations
 from kipcheck.strategies.member_conversations import conversations as member_conversations
-from kipcheck.strategies.streams import fleets, mixed_fleets
-from kipcheck.strategies.upgrade import bounces
+from kipcheck.strategies.streams import mixed_streams_scripts, streams_scripts
+from kipcheck.strategies.upgrade import upgrade_scripts
 
-TALKS: Final[Mapping[str, Callable[[str], Conversations[Any, Any]]]] = {
+CONVERSATIONS: Final[Mapping[str, Callable[[str], Conversations[Any, Any]]]] = {
     "features": lambda edition: FEATURE_UPDATES,
     "group": group_conversations,
     "consumer-group": lambda edition: CONSUMER_GROUPS,
     "member": member_conversations,
-    "bounce": bounces,
-    "streams": fleets,
-    "streams-mixed": mixed_fleets,
+    "bounce": upgrade_scripts,
+    "streams": streams_scripts,
+    "streams-mixed": mixed_streams_scripts,
 }
 """Machine -> edition -> conversations. Errors: LookupError or ValueError where an edition has no such machine."""
 
 
 def talk(machine: str, edition: str) -> Conversations[Any, Any]:
     """Errors: LookupError for an unknown machine, or one that the edition lacks."""
-    if machine not in TALKS:
-        raise LookupError(f"unknown machine {machine!r}; known: {', '.join(TALKS)}")
+    if machine not in CONVERSATIONS:
+        raise LookupError(f"unknown machine {machine!r}; known: {', '.join(CONVERSATIONS)}")
     try:
-        return TALKS[machine](edition)
+        return CONVERSATIONS[machine](edition)
     except ValueError as wrong:
         raise LookupError(str(wrong)) from None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from kipcheck.strategies.byte_map import Marked, Place, Role, Section, default_payload, uvarint
+from kipcheck.strategies.byte_map import ByteMap, Region, Role, Section, default_payload, uvarint
 from kipcheck.strategies.messages import LAST_TAG
 from kipcheck.strategies.parse import Path
 
@@ -36,7 +36,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Wound:
+class Corruption:
     """Damage that is not applied yet: cheap, so that all of it can be listed."""
 
     kind: str
@@ -48,7 +48,7 @@ class Wound:
     """Unknown tagged fields that it adds to the struct at ``path``."""
 
 
-Find = Callable[[Marked], Iterator[Wound]]
+Find = Callable[[ByteMap], Iterator[Corruption]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,190 +73,194 @@ def _kind(name: str, outcome: Outcome, sentence: str, *, heavy: bool = False) ->
     return register
 
 
-def _at(kind: str, place: Place, patch: bytes, removed: int | None = None, outcome: Outcome | None = None) -> Wound:
+def _at(
+    kind: str, region: Region, patch: bytes, removed: int | None = None, outcome: Outcome | None = None
+) -> Corruption:
     """One edit at a place. A reader that does not know a tag need not check what is inside."""
-    outcome = outcome or (Outcome.EITHER if place.inside else KINDS[kind].outcome)
-    return Wound(kind, outcome, place.path, (Edit(place.offset, place.size if removed is None else removed, patch),))
+    outcome = outcome or (Outcome.EITHER if region.inside else KINDS[kind].outcome)
+    return Corruption(
+        kind, outcome, region.path, (Edit(region.offset, region.size if removed is None else removed, patch),)
+    )
 
 
 # Must refuse
 
 
 @_kind("prefix", Outcome.REFUSE, "The bytes end too early.")
-def _prefixes(marked: Marked) -> Iterator[Wound]:
-    size = len(marked.data)
-    for place in marked.places:
-        inside = range(place.offset, place.end)
+def _prefixes(byte_map: ByteMap) -> Iterator[Corruption]:
+    size = len(byte_map.data)
+    for region in byte_map.regions:
+        inside = range(region.offset, region.end)
         around = {*inside[:2], *inside[-1:]}
         for cut in inside if size <= EVERY_CUT else sorted(around):
-            yield Wound("prefix", Outcome.REFUSE, place.path, (Edit(cut, size - cut, b""),))
+            yield Corruption("prefix", Outcome.REFUSE, region.path, (Edit(cut, size - cut, b""),))
 
 
 @_kind("length", Outcome.REFUSE, "A length or count runs past the end of the bytes.")
-def _lengths(marked: Marked) -> Iterator[Wound]:
-    size = len(marked.data)
-    for place in _of(marked, Role.LENGTH, Role.COUNT):
-        left = size - place.end
+def _lengths(byte_map: ByteMap) -> Iterator[Corruption]:
+    size = len(byte_map.data)
+    for region in _of(byte_map, Role.LENGTH, Role.COUNT):
+        left = size - region.end
         # UTF-16 units take two bytes each, so any count above the remaining bytes is too large in bytes as well.
-        for number in (left + 1, *_HUGE[place.form]):
-            if left < number <= _LARGEST[place.form]:
-                yield _at("length", place, _number(place.form, number, bias=1))
-        if place.form == "uvarint" and not place.nullable:
-            yield _at("length", place, b"\xff\xff\xff\xff\x0f")  # -1 to a reader of signed ints, so null
-    for place in _of(marked, Role.TAG_SIZE):
-        if not place.known:
-            left = size - place.end
-            yield from (_at("length", place, uvarint(number)) for number in (left + 1, 0x7FFF_FFFF, 0xFFFF_FFFF))
-    for place in _of(marked, Role.TAG_COUNT):
-        left = size - place.end
-        yield from (_at("length", place, uvarint(number)) for number in (left + 1, 0x7FFF_FFFF))
+        for number in (left + 1, *_HUGE[region.form]):
+            if left < number <= _LARGEST[region.form]:
+                yield _at("length", region, _number(region.form, number, bias=1))
+        if region.form == "uvarint" and not region.nullable:
+            yield _at("length", region, b"\xff\xff\xff\xff\x0f")  # -1 to a reader of signed ints, so null
+    for region in _of(byte_map, Role.TAG_SIZE):
+        if not region.known:
+            left = size - region.end
+            yield from (_at("length", region, uvarint(number)) for number in (left + 1, 0x7FFF_FFFF, 0xFFFF_FFFF))
+    for region in _of(byte_map, Role.TAG_COUNT):
+        left = size - region.end
+        yield from (_at("length", region, uvarint(number)) for number in (left + 1, 0x7FFF_FFFF))
 
 
 @_kind("long-varint", Outcome.REFUSE, "A varint takes more than five bytes.")
-def _long_varints(marked: Marked) -> Iterator[Wound]:
-    for place in _varints(marked):
-        same = _padded(marked.data[place.offset : place.end], 6)
+def _long_varints(byte_map: ByteMap) -> Iterator[Corruption]:
+    for region in _varints(byte_map):
+        same = _padded(byte_map.data[region.offset : region.end], 6)
         for patch in (same, b"\xff\xff\xff\xff\xff\x01", b"\x80" * 10 + b"\x00"):
-            yield _at("long-varint", place, patch)
+            yield _at("long-varint", region, patch)
 
 
 @_kind("flood", Outcome.REFUSE, "A varint without end, or a count of 2^31-1 before a large input.", heavy=True)
-def _floods(marked: Marked) -> Iterator[Wound]:
-    for place in _varints(marked):
-        yield _at("flood", place, b"\xff" * FLOOD, len(marked.data) - place.offset)
-    for place in _of(marked, Role.LENGTH, Role.COUNT):
-        if _LARGEST[place.form] > FLOOD:
-            huge = _number(place.form, 0x7FFF_FFFF, bias=0)
-            yield _at("flood", place, huge + bytes(FLOOD), len(marked.data) - place.offset)
-    for place in _of(marked, Role.TAG_COUNT):
-        yield _at("flood", place, uvarint(0x7FFF_FFFF) + bytes(FLOOD), len(marked.data) - place.offset)
+def _floods(byte_map: ByteMap) -> Iterator[Corruption]:
+    for region in _varints(byte_map):
+        yield _at("flood", region, b"\xff" * FLOOD, len(byte_map.data) - region.offset)
+    for region in _of(byte_map, Role.LENGTH, Role.COUNT):
+        if _LARGEST[region.form] > FLOOD:
+            huge = _number(region.form, 0x7FFF_FFFF, bias=0)
+            yield _at("flood", region, huge + bytes(FLOOD), len(byte_map.data) - region.offset)
+    for region in _of(byte_map, Role.TAG_COUNT):
+        yield _at("flood", region, uvarint(0x7FFF_FFFF) + bytes(FLOOD), len(byte_map.data) - region.offset)
 
 
 # Either
 
 
 @_kind("trailing", Outcome.EITHER, "Bytes follow after the end.")
-def _trailing(marked: Marked) -> Iterator[Wound]:
-    if any(place.form == "rest" for place in marked.places):
+def _trailing(byte_map: ByteMap) -> Iterator[Corruption]:
+    if any(region.form == "rest" for region in byte_map.regions):
         return
-    for extra in (b"\x00", b"\xff", b"\x00\x00\x00\x01\xff", marked.data or b"\x01"):
-        yield Wound("trailing", Outcome.EITHER, (), (Edit(len(marked.data), 0, extra),))
+    for extra in (b"\x00", b"\xff", b"\x00\x00\x00\x01\xff", byte_map.data or b"\x01"):
+        yield Corruption("trailing", Outcome.EITHER, (), (Edit(len(byte_map.data), 0, extra),))
 
 
 @_kind("boolean", Outcome.EITHER, "A boolean is neither 0 nor 1.")
-def _booleans(marked: Marked) -> Iterator[Wound]:
-    for place in _of(marked, Role.BOOLEAN):
-        yield from (_at("boolean", place, bytes((byte,))) for byte in (2, 0x80, 0xFF))
+def _booleans(byte_map: ByteMap) -> Iterator[Corruption]:
+    for region in _of(byte_map, Role.BOOLEAN):
+        yield from (_at("boolean", region, bytes((byte,))) for byte in (2, 0x80, 0xFF))
 
 
 @_kind("presence", Outcome.EITHER, "The byte before a struct that may be null is neither -1 nor 1.")
-def _presences(marked: Marked) -> Iterator[Wound]:
-    for place in _of(marked, Role.PRESENCE):
-        if place.form == "int8":
-            yield from (_at("presence", place, bytes((byte,))) for byte in (0, 2, 0x7F, 0x80, 0xFE))
+def _presences(byte_map: ByteMap) -> Iterator[Corruption]:
+    for region in _of(byte_map, Role.PRESENCE):
+        if region.form == "int8":
+            yield from (_at("presence", region, bytes((byte,))) for byte in (0, 2, 0x7F, 0x80, 0xFE))
 
 
 @_kind("text", Outcome.EITHER, "A text is no UTF-8, or not in the form that its field has.")
-def _texts(marked: Marked) -> Iterator[Wound]:
-    for place in _of(marked, Role.TEXT):
-        if not place.size:
+def _texts(byte_map: ByteMap) -> Iterator[Corruption]:
+    for region in _of(byte_map, Role.TEXT):
+        if not region.size:
             continue
-        patches = (b"\xd8\x00", b"\xdc\x00\xd8\x00") if place.form == "utf16" else _BAD_UTF8
+        patches = (b"\xd8\x00", b"\xdc\x00\xd8\x00") if region.form == "utf16" else _BAD_UTF8
         for patch in patches:
-            if len(patch) <= place.size and not (patch == b"\xc0\x80" and place.form == "utf"):
-                padding = "a".encode("utf-16-be") * place.size if place.form == "utf16" else b"a" * place.size
-                yield _at("text", place, patch + padding[: place.size - len(patch)])
+            if len(patch) <= region.size and not (patch == b"\xc0\x80" and region.form == "utf"):
+                padding = "a".encode("utf-16-be") * region.size if region.form == "utf16" else b"a" * region.size
+                yield _at("text", region, patch + padding[: region.size - len(patch)])
 
 
 @_kind("null", Outcome.EITHER, "Null where there is none, or a negative number other than -1 for null.")
-def _nulls(marked: Marked) -> Iterator[Wound]:
-    for place in _of(marked, Role.LENGTH, Role.COUNT):
-        if place.inside or place.form == "uint16":
+def _nulls(byte_map: ByteMap) -> Iterator[Corruption]:
+    for region in _of(byte_map, Role.LENGTH, Role.COUNT):
+        if region.inside or region.form == "uint16":
             continue
-        negative = (b"\x00", b"\xff\xff\xff\xff\x0f") if place.form == "uvarint" else _NEGATIVE[place.form]
-        for patch in negative[1:] if place.nullable else negative[:1] if place.form == "uvarint" else negative:
-            yield _at("null", place, patch, place.span)
+        negative = (b"\x00", b"\xff\xff\xff\xff\x0f") if region.form == "uvarint" else _NEGATIVE[region.form]
+        for patch in negative[1:] if region.nullable else negative[:1] if region.form == "uvarint" else negative:
+            yield _at("null", region, patch, region.span)
 
 
 @_kind("wide-varint", Outcome.EITHER, "A varint of five bytes encodes more than 32 bits, or a negative number of tags.")
-def _wide_varints(marked: Marked) -> Iterator[Wound]:
-    for place in _varints(marked):
-        yield _at("wide-varint", place, b"\xff\xff\xff\xff\x7f")
-        if place.role is Role.TAG_COUNT:
-            yield _at("wide-varint", place, b"\xff\xff\xff\xff\x0f")
+def _wide_varints(byte_map: ByteMap) -> Iterator[Corruption]:
+    for region in _varints(byte_map):
+        yield _at("wide-varint", region, b"\xff\xff\xff\xff\x7f")
+        if region.role is Role.TAG_COUNT:
+            yield _at("wide-varint", region, b"\xff\xff\xff\xff\x0f")
 
 
 @_kind("padded-varint", Outcome.EITHER, "A varint takes more bytes than its number needs.")
-def _padded_varints(marked: Marked) -> Iterator[Wound]:
-    for place in _varints(marked):
-        for size in (place.size + 1, 5):
-            if place.size < size <= 5:
-                patch = _padded(marked.data[place.offset : place.end], size)
-                edits = _resized(marked, (Edit(place.offset, place.size, patch),))
-                yield Wound("padded-varint", Outcome.EITHER, place.path, edits)
+def _padded_varints(byte_map: ByteMap) -> Iterator[Corruption]:
+    for region in _varints(byte_map):
+        for size in (region.size + 1, 5):
+            if region.size < size <= 5:
+                patch = _padded(byte_map.data[region.offset : region.end], size)
+                edits = _resized(byte_map, (Edit(region.offset, region.size, patch),))
+                yield Corruption("padded-varint", Outcome.EITHER, region.path, edits)
 
 
 @_kind("tag-order", Outcome.EITHER, "Tagged fields are out of order, or one stands there twice.")
-def _tag_orders(marked: Marked) -> Iterator[Wound]:
-    for section in marked.sections:
+def _tag_orders(byte_map: ByteMap) -> Iterator[Corruption]:
+    for section in byte_map.sections:
         one, other = section.free(2)
         last = section.starts[-1]
         for extra in ((other, one), (one, one)):
-            yield _more_tags("tag-order", marked, section, [(tag, b"\x07") for tag in extra], last)
-        spans = [marked.data[a:b] for a, b in zip(section.starts, section.starts[1:], strict=False)]
+            yield _more_tags("tag-order", byte_map, section, [(tag, b"\x07") for tag in extra], last)
+        spans = [byte_map.data[a:b] for a, b in zip(section.starts, section.starts[1:], strict=False)]
         if spans:
-            yield _more_raw_tags("tag-order", marked, section, spans[0], 1, last)
+            yield _more_raw_tags("tag-order", byte_map, section, spans[0], 1, last)
         if len(spans) > 1:
             swapped = Edit(section.starts[0], len(spans[0]) + len(spans[1]), spans[1] + spans[0])
-            yield Wound("tag-order", Outcome.EITHER, section.path, (swapped,))
+            yield Corruption("tag-order", Outcome.EITHER, section.path, (swapped,))
 
 
 @_kind("tag-size", Outcome.EITHER, "The data of a known tagged field is shorter or longer than its size field.")
-def _tag_sizes(marked: Marked) -> Iterator[Wound]:
-    for place in marked.sizes:
-        size = _read(marked.data[place.offset : place.end])
+def _tag_sizes(byte_map: ByteMap) -> Iterator[Corruption]:
+    for region in byte_map.sizes:
+        size = _read(byte_map.data[region.offset : region.end])
         for wrong in (size - 1, size + 1, 0, 0x7FFF_FFFF):
             if wrong >= 0 and wrong != size:
-                yield _at("tag-size", place, uvarint(wrong))
+                yield _at("tag-size", region, uvarint(wrong))
 
 
 @_kind("tag-default", Outcome.EITHER, "A known tagged field is written although it has its default value.")
-def _tag_defaults(marked: Marked) -> Iterator[Wound]:
-    for section in marked.sections:
+def _tag_defaults(byte_map: ByteMap) -> Iterator[Corruption]:
+    for section in byte_map.sections:
         for slot in section.layout.tagged:
             if slot.tag is not None and slot.tag not in section.tags:
                 field = [(slot.tag, default_payload(slot))]
-                yield _more_tags("tag-default", marked, section, field, _slot_of(section, slot.tag))
+                yield _more_tags("tag-default", byte_map, section, field, _slot_of(section, slot.tag))
 
 
 @_kind("version", Outcome.EITHER, "The leading version is not the one that the layout has.")
-def _versions(marked: Marked) -> Iterator[Wound]:
-    for place in _of(marked, Role.VERSION):
-        version = marked.layout.version
+def _versions(byte_map: ByteMap) -> Iterator[Corruption]:
+    for region in _of(byte_map, Role.VERSION):
+        version = byte_map.layout.version
         for other in (version + 1, version - 1, -1, 100, 0x7FFF):
-            yield _at("version", place, (other % (1 << 8 * place.size)).to_bytes(place.size, "big"))
+            yield _at("version", region, (other % (1 << 8 * region.size)).to_bytes(region.size, "big"))
 
 
 @_kind("many-tags", Outcome.EITHER, f"There are {MANY_TAGS:,} unknown tagged fields.", heavy=True)
-def _many_tags(marked: Marked) -> Iterator[Wound]:
-    for section in marked.sections[-1:]:
+def _many_tags(byte_map: ByteMap) -> Iterator[Corruption]:
+    for section in byte_map.sections[-1:]:
         above = max((*section.tags, *(slot.tag or 0 for slot in section.layout.tagged)), default=0) + 1
         fields = [(tag, b"") for tag in range(above, above + MANY_TAGS)]
         if fields[-1][0] <= LAST_TAG:
-            yield _more_tags("many-tags", marked, section, fields, section.starts[-1])
+            yield _more_tags("many-tags", byte_map, section, fields, section.starts[-1])
 
 
 # Must accept
 
 
 @_kind("unknown-tag", Outcome.ACCEPT, "A struct has a tagged field that the layout does not know.")
-def _unknown_tags(marked: Marked) -> Iterator[Wound]:
-    for section in marked.sections:
+def _unknown_tags(byte_map: ByteMap) -> Iterator[Corruption]:
+    for section in byte_map.sections:
         (lowest,) = section.free(1)
         tags = [lowest, *(tag for tag in (99, LAST_TAG) if tag not in {*section.tags, *_known(section)})]
         for tag, data in zip(tags, (b"", b"\x00\xff", b"\x2a" * 200), strict=False):
-            wound = _more_tags("unknown-tag", marked, section, [(tag, data)], _slot_of(section, tag))
-            yield replace(wound, tags=((tag, data),))
+            corruption = _more_tags("unknown-tag", byte_map, section, [(tag, data)], _slot_of(section, tag))
+            yield replace(corruption, tags=((tag, data),))
 
 
 def _known(section: Section) -> Iterator[int]:
@@ -268,35 +272,37 @@ def _slot_of(section: Section, tag: int) -> int:
     return section.starts[sum(each < tag for each in section.tags)]
 
 
-def _more_tags(kind: str, marked: Marked, section: Section, fields: list[tuple[int, bytes]], offset: int) -> Wound:
+def _more_tags(
+    kind: str, byte_map: ByteMap, section: Section, fields: list[tuple[int, bytes]], offset: int
+) -> Corruption:
     raw = b"".join(uvarint(tag) + uvarint(len(data)) + data for tag, data in fields)
-    return _more_raw_tags(kind, marked, section, raw, len(fields), offset)
+    return _more_raw_tags(kind, byte_map, section, raw, len(fields), offset)
 
 
-def _more_raw_tags(kind: str, marked: Marked, section: Section, raw: bytes, number: int, offset: int) -> Wound:
+def _more_raw_tags(kind: str, byte_map: ByteMap, section: Section, raw: bytes, number: int, offset: int) -> Corruption:
     count = section.count
     more = Edit(count.offset, count.size, uvarint(len(section.tags) + number))
-    return Wound(kind, KINDS[kind].outcome, section.path, _resized(marked, (more, Edit(offset, 0, raw))))
+    return Corruption(kind, KINDS[kind].outcome, section.path, _resized(byte_map, (more, Edit(offset, 0, raw))))
 
 
-def _resized(marked: Marked, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+def _resized(byte_map: ByteMap, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
     """Corrects the sizes of the surrounding tagged fields, from the innermost out."""
     first, growth = edits[0].offset, sum(edit.growth for edit in edits)
     around = []
-    for place in reversed(marked.sizes):
-        size = _read(marked.data[place.offset : place.end])
-        if place.end <= first < place.end + size:
-            around.append(Edit(place.offset, place.size, uvarint(size + growth)))
+    for region in reversed(byte_map.sizes):
+        size = _read(byte_map.data[region.offset : region.end])
+        if region.end <= first < region.end + size:
+            around.append(Edit(region.offset, region.size, uvarint(size + growth)))
             growth += around[-1].growth
     return (*reversed(around), *edits)
 
 
-def _of(marked: Marked, *roles: Role) -> Iterator[Place]:
-    return (place for place in marked.places if place.role in roles)
+def _of(byte_map: ByteMap, *roles: Role) -> Iterator[Region]:
+    return (region for region in byte_map.regions if region.role in roles)
 
 
-def _varints(marked: Marked) -> Iterator[Place]:
-    return (place for place in marked.places if place.form == "uvarint")
+def _varints(byte_map: ByteMap) -> Iterator[Region]:
+    return (region for region in byte_map.regions if region.form == "uvarint")
 
 
 def _number(form: str, number: int, bias: int) -> bytes:

@@ -18,15 +18,25 @@ from random import Random
 from typing import Any
 
 from kipcheck.conformance.wire.schema import Layout
-from kipcheck.strategies.byte_map import Marked, mark
-from kipcheck.strategies.corruption import KINDS, Kind, Outcome, Wound
+from kipcheck.strategies.byte_map import ByteMap, map_bytes
+from kipcheck.strategies.corruption import KINDS, Corruption, Kind, Outcome
 from kipcheck.strategies.legal import FORGIVING, prefix_is_legal, reads_again
 from kipcheck.strategies.messages import UNKNOWN_TAGS
 from kipcheck.strategies.parse import Path, written
 
 __all__ = [
-    "HEAVY", "KINDS", "USUAL", "Damage", "Kind", "Outcome", "Wound", "damages", "every_damage", "inflict", "prefixes",
-    "wounds",
+    "HEAVY",
+    "KINDS",
+    "USUAL",
+    "Corruption",
+    "Damage",
+    "Kind",
+    "Outcome",
+    "apply_corruption",
+    "corruptions",
+    "damages",
+    "every_damage",
+    "prefixes",
 ]  # fmt: skip
 
 USUAL = tuple(kind.name for kind in KINDS.values() if not kind.heavy)
@@ -53,20 +63,20 @@ def damages(layout: Layout, value: Mapping[str, Any], random: Random, kinds: Ite
 
     Errors: KeyError for an unknown kind.
     """
-    marked = mark(layout, value)
+    byte_map = map_bytes(layout, value)
     for kind in kinds:
-        found = [*KINDS[kind].find(marked)]
+        found = [*KINDS[kind].find(byte_map)]
         if found:
-            damage = inflict(marked, random.choice(found))
+            damage = apply_corruption(byte_map, random.choice(found))
             if damage is not None:
                 yield damage
 
 
 def every_damage(layout: Layout, value: Mapping[str, Any], kinds: Iterable[str] = USUAL) -> Iterator[Damage]:
     """Every damage to the bytes of ``value``. Errors: KeyError for an unknown kind."""
-    marked = mark(layout, value)
-    for wound in wounds(marked, kinds):
-        damage = inflict(marked, wound)
+    byte_map = map_bytes(layout, value)
+    for corruption in corruptions(byte_map, kinds):
+        damage = apply_corruption(byte_map, corruption)
         if damage is not None:
             yield damage
 
@@ -76,27 +86,27 @@ def prefixes(layout: Layout, value: Mapping[str, Any]) -> Iterator[Damage]:
     return every_damage(layout, value, ("prefix",))
 
 
-def wounds(marked: Marked, kinds: Iterable[str] = USUAL) -> Iterator[Wound]:
+def corruptions(byte_map: ByteMap, kinds: Iterable[str] = USUAL) -> Iterator[Corruption]:
     """Damage that can be applied. Errors: KeyError for an unknown kind."""
     for kind in kinds:
-        yield from KINDS[kind].find(marked)
+        yield from KINDS[kind].find(byte_map)
 
 
-def inflict(marked: Marked, wound: Wound) -> Damage | None:
+def apply_corruption(byte_map: ByteMap, corruption: Corruption) -> Damage | None:
     """The damaged bytes; None where they encode a legal value."""
-    layout, at = marked.layout, 0
+    layout, at = byte_map.layout, 0
     parts: list[bytes] = []
-    for edit in wound.edits:
-        parts += (marked.data[at : edit.offset], edit.patch)
+    for edit in corruption.edits:
+        parts += (byte_map.data[at : edit.offset], edit.patch)
         at = edit.offset + edit.removed
-    data = b"".join((*parts, marked.data[at:]))
-    if data == marked.data or (wound.kind == "prefix" and prefix_is_legal(layout, data)):
+    data = b"".join((*parts, byte_map.data[at:]))
+    if data == byte_map.data or (corruption.kind == "prefix" and prefix_is_legal(layout, data)):
         return None
-    outcome = wound.outcome
+    outcome = corruption.outcome
     if outcome is Outcome.REFUSE and (layout.message in FORGIVING or reads_again(layout, data)):
         outcome = Outcome.EITHER
-    value = None if outcome is not Outcome.ACCEPT else _with_tags(marked.value, wound.path, wound.tags)
-    return Damage(wound.kind, outcome, written(wound.path), wound.edits[0].offset, data, value)
+    value = None if outcome is not Outcome.ACCEPT else _with_tags(byte_map.value, corruption.path, corruption.tags)
+    return Damage(corruption.kind, outcome, written(corruption.path), corruption.edits[0].offset, data, value)
 
 
 def _with_tags(value: Any, path: Path, tags: tuple[tuple[int, bytes], ...]) -> Any:

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from functools import cache
 
 from kipcheck.conformance.apis.group import BROKER, REQUESTS, TIME
-from kipcheck.conformance.apis.group_shorthand import DRAFT_JOIN, USUAL
+from kipcheck.conformance.apis.group_shorthand import DEFAULT_VERSIONS, DRAFT_JOIN
 from kipcheck.conformance.models.group.messages import Commit, Fetch, Heartbeat, Join, Leave, Request, Sync
-from kipcheck.conformance.models.group.names import NOBODY, OLD
+from kipcheck.conformance.models.group.names import OLD, UNKNOWN_MEMBER
 from kipcheck.conformance.models.group.rules import INSTANCE_SINCE, Ranges
 from kipcheck.strategies.events import event
 from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Record, Row, Seq, nullable, record
 
 CLIENTS = ("a", "b", "c", "d", "e")
 """One more than the members that a group may have."""
-REFERENCES = (*CLIENTS, "", NOBODY, *(f"{each}{OLD}" for each in CLIENTS))
+REFERENCES = (*CLIENTS, "", UNKNOWN_MEMBER, *(f"{each}{OLD}" for each in CLIENTS))
 INSTANCES = ("i", "j")
 TYPES = ("consumer", "connect", "")
 TEXTS = ("x", "y", "")
@@ -43,15 +43,15 @@ _TEXT = Pick(TEXTS)
 _DYNAMIC, _STATIC = Pick((None,)), Pick(INSTANCES)
 
 
-def spoken_versions(versions: Ranges) -> Mapping[type[Request], range]:
+def distinct_versions(versions: Ranges) -> Mapping[type[Request], range]:
     """The versions that can be distinguished here: without offsets in ZooKeeper, and without topics that are named
     by id.
     """
-    spoken: dict[type[Request], range] = dict(versions)
+    distinct: dict[type[Request], range] = dict(versions)
     for request in (Commit, Fetch):
         first = max(1 if request is Commit else 2, versions[request].start)
-        spoken[request] = range(first, min(versions[request].stop, 10))
-    return spoken
+        distinct[request] = range(first, min(versions[request].stop, 10))
+    return distinct
 
 
 @cache
@@ -79,7 +79,7 @@ def _declared(versions: tuple[tuple[type[Request], range], ...], draft: bool) ->
 
 def declared(versions: Ranges, draft: bool = False) -> Mapping[str, Node]:
     """The declaration of every step by verb, for a broker that supports these versions. ``draft``: of KIP-429."""
-    return _declared(tuple(spoken_versions(versions).items()), draft)
+    return _declared(tuple(distinct_versions(versions).items()), draft)
 
 
 def _by(verb: str, body: Node) -> Record:
@@ -88,7 +88,7 @@ def _by(verb: str, body: Node) -> Record:
 
 def _version(verb: str, span: range) -> Pick:
     """The usual version is the simplest."""
-    usual = USUAL[verb]
+    usual = DEFAULT_VERSIONS[verb]
     order: list[int] = sorted(span, key=lambda each: abs(each - usual))
     return Pick(tuple(order))
 

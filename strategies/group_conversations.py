@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.apis.group import BROKER, REQUESTS, TIME, event_of, step_of
-from kipcheck.conformance.apis.group_shorthand import USUAL
+from kipcheck.conformance.apis.group_shorthand import DEFAULT_VERSIONS
 from kipcheck.conformance.core.case import Step, step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.models.group.draft import DraftCoordinator
@@ -34,9 +34,9 @@ from kipcheck.strategies.group import (
     TOPICS,
     TYPES,
     declared,
-    spoken_versions,
+    distinct_versions,
 )
-from kipcheck.strategies.group_participants import QUIET, Scene, cast_of
+from kipcheck.strategies.group_participants import QUIET, GroupView, draw_participants
 
 INVALID_SESSIONS = (5_999, 1_800_001)
 PROGRESS = frozenset({"join", "sync", "heartbeat", "elapse", "load", "loaded"})
@@ -52,40 +52,40 @@ class Likely:
         self._draft = draft
 
     def __call__(self, served: Served[State], swarm: Swarm, random: Random) -> Step | None:
-        scene = Scene(served, swarm.traits)
+        scene = GroupView(served, swarm.traits)
         moves = [each for each in self._moves(scene) if each[1] in swarm.verbs]
         if not moves:
             return None
         forming = scene.group.standing is Standing.OURS and scene.group.phase not in (Phase.COMPLETING, Phase.STABLE)
-        mood = {} if forming else scene.cast.mood
-        (chosen,) = random.choices(moves, [weight * mood.get(verb, 1) for weight, verb, _ in moves])
+        profile = {} if forming else scene.participants.profile
+        (chosen,) = random.choices(moves, [weight * profile.get(verb, 1) for weight, verb, _ in moves])
         return chosen[2](random)
 
-    def _moves(self, scene: Scene) -> Iterator[Move]:
+    def _moves(self, scene: GroupView) -> Iterator[Move]:
         group = scene.group
         match group.standing:
             case Standing.AWAY:
                 yield 20, "load", partial(_broker, "load")
-                yield from self._of_strangers(scene, scene.cast.clients, 3)
+                yield from self._of_non_members(scene, scene.participants.clients, 3)
             case Standing.LOADING:
                 yield 20, "loaded", partial(_broker, "loaded")
-                yield from self._of_strangers(scene, scene.cast.clients, 3)
+                yield from self._of_non_members(scene, scene.participants.clients, 3)
             case _:
                 waiting = any(each.join is not None or each.sync is not None for each in group.members)
                 yield 6 if waiting else 2, "unload", partial(_broker, "unload")
         calm = group.phase in (Phase.DEAD, Phase.EMPTY)
         if scene.newcomers:
             weight = {Phase.PREPARING: 20, Phase.COMPLETING: 3, Phase.STABLE: 6}.get(group.phase, 30)
-            yield weight, "join", partial(self._enter, scene, scene.newcomers)
+            yield weight, "join", partial(self._join_anew, scene, scene.newcomers)
         if scene.expected:
-            yield 25, "join", partial(self._come, scene)
+            yield 25, "join", partial(self._join_with_id, scene)
         if scene.members:
             yield from self._of_members(scene)
-        held = [each for each in scene.cast.clients if self._held(scene, each)]
-        if held and self._versions[Join].stop > INSTANCE_SINCE[Join]:
-            yield 5, "join", partial(self._enter, scene, held)
+        static_clients = [each for each in scene.participants.clients if self._is_static_member(scene, each)]
+        if static_clients and self._versions[Join].stop > INSTANCE_SINCE[Join]:
+            yield 5, "join", partial(self._join_anew, scene, static_clients)
         if scene.served.clock.timers:
-            late = scene.cast.hasty and group.phase in (Phase.PREPARING, Phase.COMPLETING)
+            late = scene.participants.sessions_outlast_rebalances and group.phase in (Phase.PREPARING, Phase.COMPLETING)
             soon = 30 if late else 15 if group.initial else 6
             yield soon, "elapse", partial(_wait, scene)
         yield 2, "commit", partial(self._commit_from_outside, scene)
@@ -94,70 +94,70 @@ class Likely:
         yield 5 if calm else 1, "delete-group", partial(self._look, scene, "delete-group")
         yield 6 if group.phase is Phase.COMPLETING else 1, "fail-write", _fail
 
-    def _of_members(self, scene: Scene) -> Iterator[Move]:
+    def _of_members(self, scene: GroupView) -> Iterator[Move]:
         group, members = scene.group, scene.members
         late = [client for client, each in members.items() if each.join is None]
         asked = [client for client, each in members.items() if each.join is not None]
         unsynced = [client for client, each in members.items() if each.sync is None]
-        everybody = [*members]
+        all_clients = [*members]
         match group.phase:
             case Phase.PREPARING:
                 if late:
                     yield 25, "join", partial(self._rejoin, scene, late, 0.2)
                 if asked:
                     yield 3, "join", partial(self._rejoin, scene, asked, 0.2)
-                yield 2, "sync", partial(self._sync, scene, everybody)
+                yield 2, "sync", partial(self._sync, scene, all_clients)
             case Phase.COMPLETING:
                 if unsynced:
                     yield 80, "sync", partial(self._sync, scene, unsynced)
-                yield 3, "sync", partial(self._sync, scene, everybody)
-                yield 4, "join", partial(self._rejoin, scene, everybody, 0.3)
+                yield 3, "sync", partial(self._sync, scene, all_clients)
+                yield 4, "join", partial(self._rejoin, scene, all_clients, 0.3)
             case Phase.STABLE:
-                yield 6, "sync", partial(self._sync, scene, everybody)
-                yield 10, "join", partial(self._rejoin, scene, everybody, 0.5)
-        yield 6, "heartbeat", partial(self._beat, scene, everybody)
-        yield 6, "commit", partial(self._commit, scene, everybody)
-        yield 4, "leave", partial(self._leave, scene, everybody)
-        strangers = [each for each in scene.cast.clients if each not in members]
-        if strangers:  # clients whose members were removed or replaced
-            fenced = [each for each in strangers if self._held(scene, each)]
-            yield from self._of_strangers(scene, fenced or strangers, 3 if fenced else 1)
+                yield 6, "sync", partial(self._sync, scene, all_clients)
+                yield 10, "join", partial(self._rejoin, scene, all_clients, 0.5)
+        yield 6, "heartbeat", partial(self._beat, scene, all_clients)
+        yield 6, "commit", partial(self._commit, scene, all_clients)
+        yield 4, "leave", partial(self._leave, scene, all_clients)
+        non_members = [each for each in scene.participants.clients if each not in members]
+        if non_members:  # clients whose members were removed or replaced
+            fenced = [each for each in non_members if self._is_static_member(scene, each)]
+            yield from self._of_non_members(scene, fenced or non_members, 3 if fenced else 1)
 
-    def _of_strangers(self, scene: Scene, clients: Sequence[str], weight: int) -> Iterator[Move]:
+    def _of_non_members(self, scene: GroupView, clients: Sequence[str], weight: int) -> Iterator[Move]:
         yield weight, "heartbeat", partial(self._beat, scene, clients)
         yield weight, "sync", partial(self._sync, scene, clients)
         yield weight, "commit", partial(self._commit, scene, clients)
         yield weight, "leave", partial(self._leave, scene, clients)
         yield weight, "join", partial(self._rejoin, scene, clients, 0.2)
 
-    def _held(self, scene: Scene, client: str) -> bool:
+    def _is_static_member(self, scene: GroupView, client: str) -> bool:
         """Whether its instance id belongs to a member."""
-        instance = scene.cast.instances[client]
+        instance = scene.participants.instances[client]
         return instance is not None and scene.group.static(instance) is not None
 
     # Steps
 
-    def _enter(self, scene: Scene, clients: Sequence[str], random: Random) -> Step:
+    def _join_anew(self, scene: GroupView, clients: Sequence[str], random: Random) -> Step:
         client = random.choice(clients)
-        instance = scene.cast.instances[client]
+        instance = scene.participants.instances[client]
         version = self._join_version(scene, client, instance)
         names = scene.names(random)
         metadata = TEXTS[0] if random.random() < 0.7 else random.choice(TEXTS)
         protocols = [[name, metadata] for name in names]
         return self._join(scene, client, "", version, instance, protocols, random)
 
-    def _come(self, scene: Scene, random: Random) -> Step:
+    def _join_with_id(self, scene: GroupView, random: Random) -> Step:
         client = random.choice(scene.expected)
         version = self._join_version(scene, client, None)
         names = scene.names(random)
         return self._join(scene, client, client, version, None, [[name, TEXTS[0]] for name in names], random)
 
-    def _rejoin(self, scene: Scene, clients: Sequence[str], changed: float, random: Random) -> Step:
+    def _rejoin(self, scene: GroupView, clients: Sequence[str], changed: float, random: Random) -> Step:
         """The same join, or one with other metadata, or with another preference."""
         client = random.choice(clients)
         member = scene.members.get(client)
         reference = scene.references.get(member.id, client) if member else client
-        instance = member.instance if member else scene.cast.instances[client]
+        instance = member.instance if member else scene.participants.instances[client]
         protocols = [list(each) for each in member.protocols] if member else [["p", TEXTS[0]]]
         if random.random() < changed:
             if len(protocols) > 1 and random.random() < 0.5:
@@ -169,7 +169,7 @@ class Likely:
 
     def _join(
         self,
-        scene: Scene,
+        scene: GroupView,
         client: str,
         member: str,
         version: int,
@@ -183,21 +183,23 @@ class Likely:
             "instance": instance if version >= INSTANCE_SINCE[Join] and not self._draft else None,
             "protocol_type": "consumer",
             "protocols": protocols,
-            "session_ms": scene.cast.sessions[client] if random.random() < 0.97 else random.choice(INVALID_SESSIONS),
-            "rebalance_ms": scene.cast.rebalance_ms if random.random() < 0.8 else random.choice(REBALANCES),
+            "session_ms": scene.participants.sessions[client]
+            if random.random() < 0.97
+            else random.choice(INVALID_SESSIONS),
+            "rebalance_ms": scene.participants.rebalance_ms if random.random() < 0.8 else random.choice(REBALANCES),
         }
         if self._draft and version == self._versions[Join].stop - 1:
             body["protocol_version"] = random.choice(PROTOCOL_VERSIONS)
         return Step(client, "join", body)
 
-    def _sync(self, scene: Scene, clients: Sequence[str], random: Random) -> Step:
-        client, body = self._dated(scene, "sync", Sync, clients, random)
+    def _sync(self, scene: GroupView, clients: Sequence[str], random: Random) -> Step:
+        client, body = self._member_request(scene, "sync", Sync, clients, random)
         member = scene.members.get(client)
         leads = member is not None and member.id == scene.group.leader
         given: list[list[str]] = []
         if leads if random.random() < 0.95 else not leads:
             given = [[each, random.choice(TEXTS)] for each in scene.references.values() if random.random() < 0.95]
-            given = [each for each in given if each[0] in scene.cast.clients]
+            given = [each for each in given if each[0] in scene.participants.clients]
         kind = name = None
         if body["version"] >= 5 and random.random() < 0.95:
             kind, name = scene.group.protocol_type or "consumer", scene.group.protocol or "p"
@@ -205,36 +207,36 @@ class Likely:
                 kind, name = random.choice(((kind, random.choice(NAMES)), (random.choice(TYPES), name)))
         return Step(client, "sync", {**body, "assignments": given, "protocol_type": kind, "protocol": name})
 
-    def _beat(self, scene: Scene, clients: Sequence[str], random: Random) -> Step:
-        client, body = self._dated(scene, "heartbeat", Heartbeat, clients, random)
+    def _beat(self, scene: GroupView, clients: Sequence[str], random: Random) -> Step:
+        client, body = self._member_request(scene, "heartbeat", Heartbeat, clients, random)
         return Step(client, "heartbeat", body)
 
-    def _commit(self, scene: Scene, clients: Sequence[str], random: Random) -> Step:
-        client, body = self._dated(scene, "commit", Commit, clients, random)
+    def _commit(self, scene: GroupView, clients: Sequence[str], random: Random) -> Step:
+        client, body = self._member_request(scene, "commit", Commit, clients, random)
         return Step(client, "commit", {**body, "offsets": _offsets(random)})
 
-    def _commit_from_outside(self, scene: Scene, random: Random) -> Step:
+    def _commit_from_outside(self, scene: GroupView, random: Random) -> Step:
         version = self._version(scene, Commit, random)
         body = {"version": version, "member": "", "instance": None, "behind": None, "offsets": _offsets(random)}
-        return Step(random.choice(scene.cast.clients), "commit", body)
+        return Step(random.choice(scene.participants.clients), "commit", body)
 
-    def _dated(
-        self, scene: Scene, verb: str, request: type[Request], clients: Sequence[str], random: Random
+    def _member_request(
+        self, scene: GroupView, verb: str, request: type[Request], clients: Sequence[str], random: Random
     ) -> tuple[str, dict[str, Any]]:
         """The client, and the fields that such requests have in common."""
         client = random.choice(clients)
         member = scene.members.get(client)
         reference = scene.references.get(member.id, client) if member else client
-        instance = member.instance if member else scene.cast.instances[client]
+        instance = member.instance if member else scene.participants.instances[client]
         version = self._version(scene, request, random)
         if random.random() < 0.04:
-            reference = random.choice(("?", f"{client}{OLD}", *scene.cast.clients))
+            reference = random.choice(("?", f"{client}{OLD}", *scene.participants.clients))
         if version < INSTANCE_SINCE[request] or random.random() < 0.15:
             instance = None
         behind = 0 if random.random() < 0.88 else random.choice((1, -1))
         return client, {"version": version, "member": reference, "instance": instance, "behind": behind}
 
-    def _leave(self, scene: Scene, clients: Sequence[str], random: Random) -> Step:
+    def _leave(self, scene: GroupView, clients: Sequence[str], random: Random) -> Step:
         client = random.choice(clients)
         version = self._version(scene, Leave, random)
         if version < INSTANCE_SINCE[Leave]:
@@ -242,27 +244,29 @@ class Likely:
         some = [client] if random.random() < 0.6 else random.sample(clients, random.randint(1, min(3, len(clients))))
         members: list[list[str | None]] = []
         for each in some:
-            instance = scene.cast.instances[each] if random.random() < 0.8 else None
+            instance = scene.participants.instances[each] if random.random() < 0.8 else None
             by_instance = instance is not None and random.random() < 0.5
             members.append(["" if by_instance else each, instance])
         return Step(client, "leave", {"version": version, "members": members})
 
-    def _look(self, scene: Scene, verb: str, random: Random) -> Step:
+    def _look(self, scene: GroupView, verb: str, random: Random) -> Step:
         version = self._version(scene, REQUESTS[verb][0], random)
-        return Step(random.choice(scene.cast.clients), verb, {"version": version})
+        return Step(random.choice(scene.participants.clients), verb, {"version": version})
 
-    def _version(self, scene: Scene, request: type[Request], random: Random) -> int:
+    def _version(self, scene: GroupView, request: type[Request], random: Random) -> int:
         span = self._versions[request]
-        return random.choice(span) if scene.cast.mixed else min(_USUAL[request], span[-1])
+        return random.choice(span) if scene.participants.mixed else min(_USUAL[request], span[-1])
 
-    def _join_version(self, scene: Scene, client: str, instance: str | None) -> int:
+    def _join_version(self, scene: GroupView, client: str, instance: str | None) -> int:
         span = self._versions[Join]
         if instance is not None and not self._draft:
             span = range(INSTANCE_SINCE[Join], span.stop) or span
-        return span[int(scene.cast.versions[client] * len(span))]
+        return span[int(scene.participants.versions[client] * len(span))]
 
 
-_USUAL: Final[Mapping[type[Request], int]] = {request: USUAL[verb] for verb, (request, _) in REQUESTS.items()}
+_USUAL: Final[Mapping[type[Request], int]] = {
+    request: DEFAULT_VERSIONS[verb] for verb, (request, _) in REQUESTS.items()
+}
 
 
 def _broker(verb: str, random: Random) -> Step:
@@ -273,12 +277,12 @@ def _fail(random: Random) -> Step:
     return step(BROKER, "fail-write", error=random.choice(LOG_ERRORS))
 
 
-def _wait(scene: Scene, random: Random) -> Step:
+def _wait(scene: GroupView, random: Random) -> Step:
     """To the next deadline, just before it, past all deadlines, or a little."""
     clock = scene.served.clock
     first, last = (due - clock.now_ms for due in (clock.timers[0][0], clock.timers[-1][0]))
     ms = random.choice((first, first, first, first - 1, first // 2, last, random.randint(1, 5_000)))
-    if scene.cast.mood is QUIET and scene.group.phase is Phase.STABLE and random.random() < 0.8:
+    if scene.participants.profile is QUIET and scene.group.phase is Phase.STABLE and random.random() < 0.8:
         ms = random.choice((first // 2, first * 2 // 3, first - 1))  # no session has expired
     return step(TIME, "elapse", ms=min(max(ms, 1), LONGEST_MS))
 
@@ -305,8 +309,8 @@ def group_conversations(edition_name: str) -> Conversations[Served[State], Event
         PROGRESS,
         max_steps=40,
         usual_steps=10,
-        likely=Likely(spoken_versions(versions), draft),
-        traits=cast_of,
+        likely=Likely(distinct_versions(versions), draft),
+        traits=draw_participants,
         enabled_shares=(0.98, 0.95, 0.8),
         near_shares=(0.0, 0.1, 0.3),
     )

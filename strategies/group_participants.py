@@ -22,7 +22,7 @@ MOVING: Final[Mapping[str, float]] = {
     "elapse": 0.3, "leave": 0.3,
 }  # fmt: skip
 """The partition of the group moves, and clients observe it."""
-MOODS: Final[tuple[Mapping[str, float], ...]] = (
+PROFILES: Final[tuple[Mapping[str, float], ...]] = (
     {},
     QUIET,
     MOVING,
@@ -35,7 +35,7 @@ MANY_VERSIONS = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Participants:
     """The participants in a conversation."""
 
     clients: tuple[str, ...]
@@ -48,39 +48,39 @@ class Cast:
     """Whether other requests use any version."""
     rebalance_ms: int
     """The rebalance timeout of most members."""
-    mood: Mapping[str, float]
+    profile: Mapping[str, float]
     plural: bool
     """Whether most members support several protocols."""
 
     @property
-    def hasty(self) -> bool:
+    def sessions_outlast_rebalances(self) -> bool:
         """Whether sessions outlast rebalances, so that a rebalance ends before a late member's session does."""
         return self.rebalance_ms < max(SESSIONS)
 
 
-def cast_of(random: Random) -> Cast:
+def draw_participants(random: Random) -> Participants:
     clients = CLIENTS[: random.choice((1, 2, 2, 3, 3, 5, 5))]
     static = random.choice((0.0, 0.0, 0.5, 1.0))
     old = random.random() < 0.4  # versions that admit members at once
     rebalance_ms = random.choice((*[30_000] * 6, 10_000, 4_000))
-    return Cast(
+    return Participants(
         clients,
         {each: random.choice(INSTANCES) if random.random() < static else None for each in CLIENTS},
         {each: max(SESSIONS) if rebalance_ms < max(SESSIONS) else random.choice(SESSIONS) for each in CLIENTS},
         {each: random.random() * (0.4 if old else 1) for each in CLIENTS},
         random.random() < MANY_VERSIONS,
         rebalance_ms,
-        random.choice(MOODS),
+        random.choice(PROFILES),
         random.random() < 0.2,
     )
 
 
 @dataclass(frozen=True)
-class Scene:
+class GroupView:
     """The state of the group, and the client of each member."""
 
     served: Served[State]
-    cast: Cast
+    participants: Participants
 
     @property
     def group(self) -> State:
@@ -90,9 +90,9 @@ class Scene:
     def references(self) -> dict[str, str]:
         """By member id: the reference of its client, or of its previous id."""
         found: dict[str, str] = {}
-        for told in self.served.names.clients:
-            found |= {id: f"{told.client}{OLD}" for id in told.ids[-2:-1]}
-            found |= {id: told.client for id in told.ids[-1:]}
+        for named_client in self.served.names.clients:
+            found |= {id: f"{named_client.client}{OLD}" for id in named_client.ids[-2:-1]}
+            found |= {id: named_client.client for id in named_client.ids[-1:]}
         return found
 
     @cached_property
@@ -105,12 +105,12 @@ class Scene:
     def newcomers(self) -> list[str]:
         """Clients without a member in the group, even one whose id they do not know."""
         there = {each.id.partition("-")[0] for each in self.group.members}
-        return [each for each in self.cast.clients if each not in there and each not in self.members]
+        return [each for each in self.participants.clients if each not in there and each not in self.members]
 
     def names(self, random: Random) -> tuple[str, ...]:
         """Protocol names for a new member."""
         usual = random.random() < 0.8
-        if self.cast.plural and usual:
+        if self.participants.plural and usual:
             return random.choice([each for each in LISTS if len(each) > 1])
         return LISTS[0] if usual else random.choice(LISTS)
 

@@ -6,7 +6,7 @@ The coordinator's responses are complete, ids included, so that a case keeps its
 from collections.abc import Mapping
 from functools import cache
 
-from kipcheck.conformance.apis.member import CALLS, COORDINATOR, TOLD
+from kipcheck.conformance.apis.member import ANSWER_VERB, CALLS, COORDINATOR
 from kipcheck.conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, RANGE, ROUNDROBIN, STICKY
 from kipcheck.conformance.models.member.client import INCREMENTAL
 from kipcheck.conformance.models.member.rules import Rules
@@ -104,7 +104,7 @@ def declared(rules: Rules) -> Mapping[str, Node]:
         "member-open": _called("member-open", _open(rules)),
         "member-subscribe": _called("member-subscribe", record(topics=_SOME_TOPICS)),
         "member-poll": _called("member-poll", record()),
-        TOLD: event(COORDINATOR, TOLD, OneOf((*_joined(rules), *_synced(rules), *_plain(rules)))),
+        ANSWER_VERB: event(COORDINATOR, ANSWER_VERB, OneOf((*_joined(rules), *_synced(rules), *_plain(rules)))),
         "member-elapse": _called("member-elapse", record(ms=Pick(ELAPSES))),
         "member-disconnected": _called("member-disconnected", record()),
         "member-commit": _called(

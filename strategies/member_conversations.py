@@ -8,7 +8,7 @@ from functools import cache
 from random import Random
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.apis.member import TOLD, event_of, rules_of, step_of
+from kipcheck.conformance.apis.member import ANSWER_VERB, event_of, rules_of, step_of
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.models.assignment import Topic
@@ -23,7 +23,7 @@ from kipcheck.conformance.models.group.messages import (
     Left,
     Synced,
 )
-from kipcheck.conformance.models.member.client import OFFERED, Client, Elapse, Event, Open, Seat, Told
+from kipcheck.conformance.models.member.client import OFFERED, AnswerReceived, Client, ClientState, Elapse, Event, Open
 from kipcheck.conformance.models.member.consumer import CONSUMER, Consumer
 from kipcheck.conformance.models.member.messages import (
     Close,
@@ -67,7 +67,7 @@ SUBSCRIPTIONS: Final = (("t",), ("t", "u"), ("u",))
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Profile:
     """The participants in a conversation, and its likely faults."""
 
     assignors: tuple[str, ...]
@@ -86,10 +86,10 @@ class Cast:
     """The share of events that make no progress."""
 
 
-def cast_of(random: Random, rules: Rules) -> Cast:
+def draw_profile(random: Random, rules: Rules) -> Profile:
     lists = known_lists(rules)
     incremental = [each for each in lists if len(each) == 1 and COOPERATIVE in OFFERED[each[0]].supports]
-    return Cast(
+    return Profile(
         random.choice(incremental) if incremental and random.random() < 0.4 else random.choice(lists),
         random.choice((None, EAGER, COOPERATIVE, COOPERATIVE)) if rules.draft else None,
         INSTANCE if rules.static and random.random() < 0.3 else None,
@@ -106,13 +106,13 @@ Move: TypeAlias = tuple[float, str, Callable[[], Event]]
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class MemberView:
     """A consumer's state, and the events that may come next."""
 
     rules: Rules
-    cast: Cast
+    profile: Profile
     random: Random
-    seat: Seat
+    seat: ClientState
     consumer: Consumer
 
     @property
@@ -124,21 +124,21 @@ class Scene:
         answering = state.pause is not Pause.SEARCH
         yield 12 if self.consumer.wants_poll(state) else 1, "member-poll", Poll
         if state.asked is Asked.JOIN and answering:
-            yield 12, TOLD, lambda: Told(self.joined())
+            yield 12, ANSWER_VERB, lambda: AnswerReceived(self.joined())
         if state.asked is Asked.SYNC and answering:
-            yield 12, TOLD, lambda: Told(self.synced())
+            yield 12, ANSWER_VERB, lambda: AnswerReceived(self.synced())
         if state.beat_as is not None:
-            late = self.cast.late and state.beat_as == state.identity
-            yield 0.5 if late else 5, TOLD, lambda: Told(self.beat())
+            late = self.profile.late and state.beat_as == state.identity
+            yield 0.5 if late else 5, ANSWER_VERB, lambda: AnswerReceived(self.beat())
         if state.commit_as is not None:
-            yield 5, TOLD, lambda: Told(Committed(0, self.error(COMMIT_ERRORS, 2)))
+            yield 5, ANSWER_VERB, lambda: AnswerReceived(Committed(0, self.error(COMMIT_ERRORS, 2)))
         if state.leaving:
-            yield 2, TOLD, lambda: Told(Left(0, self.error(LEAVE_ERRORS)))
+            yield 2, ANSWER_VERB, lambda: AnswerReceived(Left(0, self.error(LEAVE_ERRORS)))
         if state.pause is not Pause.NO:
             yield 12, "member-elapse", lambda: Elapse(BACK_OFF)
         if self.consumer.is_beating(state) and state.beat_as is None:
             yield 4, "member-elapse", lambda: Elapse(HEARTBEAT)
-        if not self.consumer.wants_poll(state) and self.random.random() < self.cast.restless:
+        if not self.consumer.wants_poll(state) and self.random.random() < self.profile.restless:
             yield from self.diversions()
 
     def diversions(self) -> Iterator[Move]:
@@ -160,13 +160,13 @@ class Scene:
         return Beat(0, Error.REBALANCE_IN_PROGRESS if calls else error)
 
     def open(self) -> Open:
-        cast = self.cast
+        profile = self.profile
         topics = tuple((each.name, each.partitions) for each in self.cluster())
         rack = RACK if self.rules.subscription >= 3 and self.random.random() < 0.2 else None
         # Assignors without a common protocol are refused, each time.
         other = self.random.random() < 0.3
-        assignors = self.random.choice(known_lists(self.rules)) if other else cast.assignors
-        return Open(assignors, topics, cast.instance, rack, cast.protocol)
+        assignors = self.random.choice(known_lists(self.rules)) if other else profile.assignors
+        return Open(assignors, topics, profile.instance, rack, profile.protocol)
 
     def cluster(self) -> tuple[Topic, ...]:
         return tuple(Topic(name, self.random.choice(SIZES)) for name in TOPICS)
@@ -177,9 +177,9 @@ class Scene:
 
     def error(self, errors: tuple[str, ...], times: float = 1) -> Error:
         """One of the errors, or none."""
-        if self.random.random() >= self.cast.errors * times:
+        if self.random.random() >= self.profile.errors * times:
             return Error.NONE
-        known = [each for each in known_errors(errors, self.rules) if each != FENCED or self.cast.instance]
+        known = [each for each in known_errors(errors, self.rules) if each != FENCED or self.profile.instance]
         return Error[self.random.choice(known[:USUAL] if self.random.random() < 0.5 else known)]
 
     # Answers
@@ -193,9 +193,9 @@ class Scene:
         if error is not Error.NONE:
             return Joined(0, error)
         me = me or random.choice(ME)
-        leads = random.random() < self.cast.leads
+        leads = random.random() < self.profile.leads
         generation = min(max(state.identity.generation, state.given_in, 0) + 1, GENERATIONS)
-        protocol = random.choice(self.cast.assignors)
+        protocol = random.choice(self.profile.assignors)
         return Joined(
             0,
             Error.NONE,
@@ -205,14 +205,14 @@ class Scene:
             me if leads else OTHERS[0],
             me,
             tuple(self.members(me, protocol)) if leads else (),
-            self.rules.join >= 9 and leads and self.cast.instance is not None and random.random() < 0.5,
+            self.rules.join >= 9 and leads and self.profile.instance is not None and random.random() < 0.5,
         )
 
     def is_asked_for_id(self) -> bool:
-        return self.rules.join >= 4 and self.cast.instance is None and self.random.random() < 0.5
+        return self.rules.join >= 4 and self.profile.instance is None and self.random.random() < 0.5
 
     def members(self, me: str, protocol: str) -> Iterator[tuple[str, str | None, Blob]]:
-        yield me, self.cast.instance, self.consumer.subscription(self.state, protocol)
+        yield me, self.profile.instance, self.consumer.subscription(self.state, protocol)
         for other in OTHERS[: self.random.choice((0, 1, 1, 2))]:
             version = self.random.choice((0, self.rules.subscription)) if self.rules.draft else self.rules.subscription
             owned = self.some(0.3) if version else ()
@@ -233,7 +233,7 @@ class Scene:
             return Assigned(error=INCOMPATIBLE)
         if chance > 0.97:
             return EMPTY
-        kept = {each for each in self.state.owned if self.random.random() < self.cast.stays}
+        kept = {each for each in self.state.owned if self.random.random() < self.profile.stays}
         return Assigned(tuple(sorted({*kept, *self.some(0.5)})))
 
     def some(self, share: float) -> Partitions:
@@ -243,13 +243,13 @@ class Scene:
         return tuple(each for each in there if each[0] in topics and self.random.random() < share)
 
 
-def likely(client: Client, rules: Rules) -> Callable[[Seat, Swarm, Random], Step | None]:
-    def next_step(seat: Seat, swarm: Swarm, random: Random) -> Step | None:
-        cast: Cast = swarm.traits
+def likely(client: Client, rules: Rules) -> Callable[[ClientState, Swarm, Random], Step | None]:
+    def next_step(seat: ClientState, swarm: Swarm, random: Random) -> Step | None:
+        profile: Profile = swarm.traits
         if seat.opened is None or seat.state.phase is Phase.CLOSED:
-            scene = Scene(rules, cast, random, seat, client.consumer(Open()))
+            scene = MemberView(rules, profile, random, seat, client.consumer(Open()))
             return step_of(scene.open())
-        scene = Scene(rules, cast, random, seat, client.consumer(seat.opened))
+        scene = MemberView(rules, profile, random, seat, client.consumer(seat.opened))
         if not seat.state.topics:
             return step_of(Subscribe(random.choice(SUBSCRIPTIONS)))
         moves = [(weight, make) for weight, verb, make in scene.moves() if verb in swarm.verbs]
@@ -260,7 +260,7 @@ def likely(client: Client, rules: Rules) -> Callable[[Seat, Swarm, Random], Step
 
 
 @cache
-def conversations_of(rules: Rules) -> Conversations[Seat, Event]:
+def conversations_of(rules: Rules) -> Conversations[ClientState, Event]:
     client = Client(rules)
     return Conversations(
         client,
@@ -271,13 +271,13 @@ def conversations_of(rules: Rules) -> Conversations[Seat, Event]:
         max_steps=40,
         usual_steps=12,
         likely=likely(client, rules),
-        traits=lambda random: cast_of(random, rules),
+        traits=lambda random: draw_profile(random, rules),
         enabled_shares=(1.0, 1.0, 0.97, 0.9),
         near_shares=(0.0, 0.05, 0.2),
     )
 
 
-def conversations(edition_name: str) -> Conversations[Seat, Event]:
+def conversations(edition_name: str) -> Conversations[ClientState, Event]:
     """Errors: LookupError where the edition specifies no consumer."""
     rules = rules_of(edition(edition_name))
     if rules is None:

@@ -57,17 +57,17 @@ CHAINED = _group(Flag(), _topic(_two_or_three, Integer(3, 8), 2, _an_owner), 4)
 with most partitions shares no topic with the member with least, so balancing takes several moves."""
 
 
-def _held(readers: str, **owners: Integer) -> Record:
+def _owned_topic(readers: str, **owners: Integer) -> Record:
     """A topic with exactly these subscribers, and a run for each of the owners."""
     runs = (record(by=Pick((owner,)), size=size) for owner, size in owners.items())
     return record(readers=Row(tuple(Pick((each,)) for each in readers)), runs=Row(tuple(runs)))
 
 
 _crossed = (
-    _held("abc", c=Integer(1, 5), b=Integer(2, 6)),
-    _held("bde", b=Integer(4, 8)),
-    _held("cde", c=Integer(3, 7)),
-    _held("a", a=Integer(5, 6)),
+    _owned_topic("abc", c=Integer(1, 5), b=Integer(2, 6)),
+    _owned_topic("bde", b=Integer(4, 8)),
+    _owned_topic("cde", c=Integer(3, 7)),
+    _owned_topic("a", a=Integer(5, 6)),
     Pick((None,)),
     Pick((None,)),
 )
@@ -148,7 +148,7 @@ unsubscribes, a topic is deleted or recreated."""
 CHANGES = Seq(CHANGE, 1, 3)
 
 
-def turned(value: Value) -> Group:
+def group_with_knobs(value: Value) -> Group:
     """The group of ``value["group"]`` with its knobs applied, renamed to the first names."""
     group = group_of(value["group"])
     if "claims" in value:

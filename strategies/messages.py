@@ -117,7 +117,7 @@ class _Reader:
             case "bool":
                 return Flag()
             case "string" | "utf" | "utf16":
-                return Text(0, SIZE, _familiar(TEXTS, path))
+                return Text(0, SIZE, _typical(TEXTS, path))
             case "bytes" | "records" | "rest":
                 kinds = embedded(self.edition, EMBEDDED.get(".".join((self.message, *path)), ()))
                 return OneOf((Blob(0, SIZE), *kinds)) if kinds else Blob(0, SIZE)
@@ -155,7 +155,7 @@ def _ends(low: int, high: int) -> tuple[int, ...]:
 def _integer(slot: Slot, path: tuple[str, ...]) -> Integer:
     low, high = _range(slot.type)
     default = (slot.default,) if isinstance(slot.default, int) else ()
-    wanted = dict.fromkeys((0, 1, -1, high, low, *default, *_familiar(NUMBERS, path)))
+    wanted = dict.fromkeys((0, 1, -1, high, low, *default, *_typical(NUMBERS, path)))
     return Integer(low, high, tuple(n for n in wanted if low <= n <= high))
 
 
@@ -164,5 +164,5 @@ def _range(kind: str) -> tuple[int, int]:
     return (0, (1 << bits) - 1) if kind.startswith("u") else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
-def _familiar(table: Mapping[str, tuple[T, ...]], path: tuple[str, ...]) -> tuple[T, ...]:
+def _typical(table: Mapping[str, tuple[T, ...]], path: tuple[str, ...]) -> tuple[T, ...]:
     return table.get(".".join(path[-2:]), table.get(path[-1], ()))

@@ -16,8 +16,8 @@ from kipcheck.conformance.models.assignment import Group
 from kipcheck.strategies import membership
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.body import Body, Damaged, Frame, body_node, body_of, frame_node, frame_of
-from kipcheck.strategies.byte_map import Marked, mark
-from kipcheck.strategies.damage import KINDS, USUAL, Wound, inflict
+from kipcheck.strategies.byte_map import ByteMap, map_bytes
+from kipcheck.strategies.damage import KINDS, USUAL, Corruption, apply_corruption
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.messages import from_layout, layouts
 from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
@@ -35,20 +35,22 @@ from kipcheck.strategies.versions import (
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-Asked: TypeAlias = int | Iterable[int] | None
+VersionChoice: TypeAlias = int | Iterable[int] | None
 
 
-def values(message: str, *, versions: Asked = None, edition: str = "apache") -> "SearchStrategy[dict[str, Any]]":
+def values(
+    message: str, *, versions: VersionChoice = None, edition: str = "apache"
+) -> "SearchStrategy[dict[str, Any]]":
     """Plain dicts as ``layout(edition, message, version).decode`` returns them, of one of the versions."""
     return strategy(_any([from_layout(each) for each in layouts(edition, message, versions)]))
 
 
-def bodies(message: str, *, versions: Asked = None, edition: str = "apache") -> "SearchStrategy[Body]":
+def bodies(message: str, *, versions: VersionChoice = None, edition: str = "apache") -> "SearchStrategy[Body]":
     """The bytes of a message without header or size, with its version and value."""
     return strategy(_any([body_node(each) for each in layouts(edition, message, versions)])).map(body_of)
 
 
-def frames(message: str, *, versions: Asked = None, edition: str = "apache") -> "SearchStrategy[Frame]":
+def frames(message: str, *, versions: VersionChoice = None, edition: str = "apache") -> "SearchStrategy[Frame]":
     """Requests or responses as sent over a connection: size, header, body, and their values.
 
     Errors: LookupError also where the message is neither.
@@ -57,7 +59,7 @@ def frames(message: str, *, versions: Asked = None, edition: str = "apache") -> 
 
 
 def damaged(
-    message: str, *, versions: Asked = None, edition: str = "apache", kinds: Iterable[str] | None = None
+    message: str, *, versions: VersionChoice = None, edition: str = "apache", kinds: Iterable[str] | None = None
 ) -> "SearchStrategy[Damaged]":
     """Damaged bodies: the body before, the bytes after, and whether a reader must refuse, must accept or may do either.
     ``kinds`` are keys of ``kipcheck.strategies.damage.KINDS``; None for all kinds without large inputs.
@@ -71,34 +73,34 @@ def damaged(
     if not chosen:
         raise LookupError("no kind of damage was given")
 
-    def aimed(drawn: dict[str, Any]) -> tuple[Body, Marked, list[Wound]]:
+    def aimed(drawn: dict[str, Any]) -> tuple[Body, ByteMap, list[Corruption]]:
         """The damage of the drawn kind, or of the next kind that applies to this body."""
         body = body_of(drawn["body"])
-        marked = mark(body.layout, body.value)
+        byte_map = map_bytes(body.layout, body.value)
         first = chosen.index(drawn["kind"])
-        found = ([*KINDS[kind].find(marked)] for kind in (*chosen[first:], *chosen[:first]))
-        return body, marked, next(filter(None, found), [])
+        found = ([*KINDS[kind].find(byte_map)] for kind in (*chosen[first:], *chosen[:first]))
+        return body, byte_map, next(filter(None, found), [])
 
     node = record(kind=Pick(chosen), body=_any([body_node(each) for each in layouts(edition, message, versions)]))
-    found = strategy(node).map(aimed).filter(_open_to_harm).flatmap(_one_of)
-    return found.filter(_came_to_harm)
+    found = strategy(node).map(aimed).filter(_can_be_damaged).flatmap(_one_of)
+    return found.filter(_was_damaged)
 
 
-def _one_of(target: tuple[Body, Marked, list[Wound]]) -> "SearchStrategy[Any]":
-    body, marked, wounds = target
+def _one_of(target: tuple[Body, ByteMap, list[Corruption]]) -> "SearchStrategy[Any]":
+    body, byte_map, corruptions = target
 
     def done(at: int) -> Damaged | None:
-        damage = inflict(marked, wounds[at])
+        damage = apply_corruption(byte_map, corruptions[at])
         return None if damage is None else Damaged(body, damage)
 
-    return strategy(Integer(0, len(wounds) - 1)).map(done)
+    return strategy(Integer(0, len(corruptions) - 1)).map(done)
 
 
-def _open_to_harm(target: tuple[Body, Marked, list[Wound]]) -> bool:
+def _can_be_damaged(target: tuple[Body, ByteMap, list[Corruption]]) -> bool:
     return bool(target[2])
 
 
-def _came_to_harm(done: Damaged | None) -> bool:
+def _was_damaged(done: Damaged | None) -> bool:
     return done is not None
 
 
@@ -113,28 +115,28 @@ def version_mixes(
 
 
 def subscription_streams(
-    *, versions: Asked = None, members: Members = (2, 4), edition: str = "apache"
+    *, versions: VersionChoice = None, members: Members = (2, 4), edition: str = "apache"
 ) -> "SearchStrategy[list[Body]]":
     """The subscriptions of one group in mixed versions, with user data of every assignor that writes some."""
     return _streams(subscription_stream(versions=versions, members=members, edition=edition))
 
 
 def assignment_streams(
-    *, versions: Asked = None, members: Members = (2, 4), edition: str = "apache"
+    *, versions: VersionChoice = None, members: Members = (2, 4), edition: str = "apache"
 ) -> "SearchStrategy[list[Body]]":
     """The assignments of one group in mixed versions, with Streams assignments among their user data."""
     return _streams(assignment_stream(versions=versions, members=members, edition=edition))
 
 
 def join_group_streams(
-    *, versions: Asked = None, members: Members = (2, 4), edition: str = "apache"
+    *, versions: VersionChoice = None, members: Members = (2, 4), edition: str = "apache"
 ) -> "SearchStrategy[list[Body]]":
     """The JoinGroup requests of one group, in mixed versions of the API and of the subscriptions inside."""
     return _streams(join_group_stream(versions=versions, members=members, edition=edition))
 
 
 def api_versions_streams(
-    *, versions: Asked = None, members: Members = (2, 4), releases: str | None = None
+    *, versions: VersionChoice = None, members: Members = (2, 4), releases: str | None = None
 ) -> "SearchStrategy[list[Body]]":
     """The ApiVersions responses of the brokers of one cluster, each with the ranges of some release."""
     return _streams(api_versions_stream(versions=versions, members=members, releases=releases))
@@ -154,8 +156,8 @@ def groups(*, claims: bool = False, static: bool = False, racks: bool = False) -
         knobs["instances"] = membership.INSTANCES
     if racks:
         knobs |= {"replicas": membership.REPLICAS, "places": membership.PLACES}
-    drawn = strategy(record(group=membership.USUAL, **knobs)).map(membership.turned)
-    return drawn.filter(_has_members).map(_told)
+    drawn = strategy(record(group=membership.USUAL, **knobs)).map(membership.group_with_knobs)
+    return drawn.filter(_has_members).map(_as_operation)
 
 
 def _has_members(group: Group) -> bool:
@@ -177,7 +179,7 @@ def steps(machine: str, *, edition: str = "apache") -> "SearchStrategy[dict[str,
 
     Errors: LookupError for an unknown machine, or one that the edition lacks.
     """
-    return strategy(_talk(machine, edition).declaration.item)
+    return strategy(_conversations(machine, edition).declaration.item)
 
 
 def conversations(
@@ -186,14 +188,14 @@ def conversations(
     """Sequences of steps. ``deep``: drawn with the model, as runs draw them, so that they reach deep states; then
     examples shrink to fewer of the same steps. Errors: as ``steps``.
     """
-    found = _talk(machine, edition)
+    found = _conversations(machine, edition)
     if not deep:
         return strategy(found.declaration)
     kept = Seq(Integer(0, RARELY), found.max_steps, found.max_steps)
     return strategy(record(seed=Integer(0, SEEDS), kept=kept)).map(partial(_drawn, found))
 
 
-def _talk(machine: str, edition: str) -> Conversations[Any, Any]:
+def _conversations(machine: str, edition: str) -> Conversations[Any, Any]:
     """Imports the machines when needed, since that takes a while."""
     found: Conversations[Any, Any] = import_module("kipcheck.strategies.conversations").talk(machine, edition)
     return found
@@ -211,7 +213,7 @@ def _drawn(found: Conversations[Any, Any], choices: Mapping[str, Any]) -> list[d
     return [each for each, stays in zip(data, choices["kept"], strict=False) if stays] or data[:1]
 
 
-def _told(group: Group) -> dict[str, Any]:
+def _as_operation(group: Group) -> dict[str, Any]:
     return {name: part for name, part in assign("", group.topics, group.members).body.items() if name != "assignor"}
 
 

@@ -37,7 +37,7 @@ def reduce(node: Node, value: Any, fails: Callable[[Any], bool]) -> Any:
     """Follows ``simpler`` while the value fails, until no simpler value does. Errors: ValueError of ``parse``."""
     value = parse(node, value)  # raises for a case of an older declaration
     while True:
-        for candidate in chain(simpler(node, value), together(node, value)):
+        for candidate in chain(simpler(node, value), simpler_together(node, value)):
             if fails(candidate):
                 value = candidate
                 break
@@ -133,7 +133,7 @@ def simpler(node: Node, value: Any) -> Iterator[Any]:
             assert_never(node)
 
 
-def together(node: Node, value: Any) -> Iterator[Any]:
+def simpler_together(node: Node, value: Any) -> Iterator[Any]:
     """Simplifies equal parts in the same way: a failure that depends on their equality needs them equal."""
     equal: dict[tuple[Node, str], list[Path]] = {}
     parts: dict[tuple[Node, str], Any] = {}

@@ -19,7 +19,7 @@ from kipcheck.conformance.core.releases_table import listed, named, since
 from kipcheck.conformance.models.cluster_components import Node as Place
 from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
 from kipcheck.conformance.models.streams.binaries import binary
-from kipcheck.conformance.models.streams.group_model import Fleet, State
+from kipcheck.conformance.models.streams.group_model import State, StreamsGroupModel
 from kipcheck.conformance.models.streams.members import FUTURE
 from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
 from kipcheck.conformance.models.streams.rules import LINES
@@ -41,8 +41,8 @@ def literal(plain: Any) -> Node:
 
 
 def _subtopology(id: int, *sources: str, repartition: Iterable[str] = (), stores: Any = (), **more: Any) -> Any:
-    told = {"id": id, "sources": [*sources], "repartition": [*repartition], "copartition": [], "topology": None}
-    return {**told, "stores": [{"name": name, "logged": logged} for name, logged in stores], **more}
+    fields = {"id": id, "sources": [*sources], "repartition": [*repartition], "copartition": [], "topology": None}
+    return {**fields, "stores": [{"name": name, "logged": logged} for name, logged in stores], **more}
 
 
 STATELESS: Final = [_subtopology(0, "t")]
@@ -200,20 +200,20 @@ def likely(state: State, swarm: Swarm, random: Random) -> Step | None:
     down = [name for name, node in nodes.items() if node.kind and name not in running]
     known = [name for name in MEMBERS if nodes[name].kind]
     faults = [verb for verb in FAULTS if verb in swarm.verbs]
-    luck = random.random()
+    chance = random.random()
     if not known and plan.deployed is not None and state.deployed == Deploy() and "stream-deploy" in swarm.verbs:
         return Step("operator", "stream-deploy", plan.deployed)
     if len(known) < len(plan.members):
-        found: Event = Move(random.choice(known), 2) if known and luck < 0.15 else _started(nodes, plan, random)
-    elif down and luck < 0.25 and "stream-restart" in swarm.verbs:
+        found: Event = Move(random.choice(known), 2) if known and chance < 0.15 else _started(nodes, plan, random)
+    elif down and chance < 0.25 and "stream-restart" in swarm.verbs:
         found = Restart(random.choice(down))
-    elif running and luck < 0.5:
+    elif running and chance < 0.5:
         found = Settle()
-    elif running and luck < 0.62 and "stream-move" in swarm.verbs:
+    elif running and chance < 0.62 and "stream-move" in swarm.verbs:
         found = Move(random.choice(running), random.randint(1, 5))
-    elif running and luck < 0.74 and faults:
+    elif running and chance < 0.74 and faults:
         found = _fault(nodes, running, random.choice(faults), random)
-    elif running and luck < 0.76 and "stream-shut-down" in swarm.verbs:
+    elif running and chance < 0.76 and "stream-shut-down" in swarm.verbs:
         found = ShutDown(random.choice(running))
     else:
         found = _started(nodes, plan, random)
@@ -276,7 +276,7 @@ def _conversations(name: str, mixed: bool) -> Conversations[State, Event]:
         **{verb: event("operator", verb, member=MEMBER) for verb in (*FAULTS, "stream-restart", "stream-shut-down")},
     }
     return Conversations(
-        Fleet(lambda settings: binary(settings, here), own, future_of(here.name)),
+        StreamsGroupModel(lambda settings: binary(settings, here), own, future_of(here.name)),
         step_of,
         event_of,
         events=events,
@@ -292,12 +292,12 @@ def _conversations(name: str, mixed: bool) -> Conversations[State, Event]:
 
 
 @cache
-def fleets(edition_name: str) -> Conversations[State, Event]:
+def streams_scripts(edition_name: str) -> Conversations[State, Event]:
     """The edition's release and its future release. Errors: ValueError for an edition without Streams."""
     return _conversations(edition_name, mixed=False)
 
 
 @cache
-def mixed_fleets(edition_name: str) -> Conversations[State, Event]:
+def mixed_streams_scripts(edition_name: str) -> Conversations[State, Event]:
     """Any releases. Errors: ValueError for an edition without Streams."""
     return _conversations(edition_name, mixed=True)

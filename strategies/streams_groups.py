@@ -19,12 +19,12 @@ from kipcheck.strategies.streams import deployments
 Value: TypeAlias = Mapping[str, Any]
 
 MEMBERS: Final = ("c1", "c2", "c3", "c4")
-NOBODY: Final = ""
+NO_MEMBER: Final = ""
 ACCEPTABLE: Final = 10000
 """acceptable.recovery.lag: the most offsets that a copy may be behind and still become active (KIP-441)."""
 GENERATION: Final = 5
 
-_letter: Final = Pick((NOBODY, *MEMBERS))
+_letter: Final = Pick((NO_MEMBER, *MEMBERS))
 _tag: Final = nullable(record(key=Pick(("zone", "rack")), value=Pick(("1", "2", "3"))))
 
 
@@ -49,26 +49,26 @@ def application_of(value: Value, cooperative: bool = False) -> dict[str, Any]:
     deployed = value["deployed"]
     todo = work(topology_of(deployed["topology"]), topics_of(deployed["topics"]))
     present = {name: each for name, each in zip(MEMBERS, value["members"], strict=True) if each is not None}
-    ran, keeps = _dealt(todo, value["ran"], present), _dealt(todo, value["keeps"], present)
+    ran, keeps = _tasks_by_member(todo, value["ran"], present), _tasks_by_member(todo, value["keeps"], present)
     behind = dict(zip(todo.tasks, value["behind"], strict=False))
     members = {}
     for name, each in present.items():
         active = ran[name]
         standby = [task for task in keeps[name] if task not in active and task in todo.stateful]
-        told: dict[str, Any] = {
+        described: dict[str, Any] = {
             "processId": str(uuid.uuid5(uuid.NAMESPACE_OID, _of(each["instance"], present))),
             "previousTasks": [*map(str, active)],
             "standbyTasks": [*map(str, standby)],
             "offsetSums": {str(task): behind.get(task, 0) for task in standby},
         }
         if each["end_point"] is not None:
-            told["userEndPoint"] = f"{_of(each['instance'], present)}:9092"
+            described["userEndPoint"] = f"{_of(each['instance'], present)}:9092"
         if each["tag"] is not None:
-            told["clientTags"] = {each["tag"]["key"]: each["tag"]["value"]}
+            described["clientTags"] = {each["tag"]["key"]: each["tag"]["value"]}
         if cooperative and active:
-            told["owned"] = [[*partition] for task in active for partition in todo.partitions[task]]
-            told["generation"] = GENERATION
-        members[name] = told
+            described["owned"] = [[*partition] for task in active for partition in todo.partitions[task]]
+            described["generation"] = GENERATION
+        members[name] = described
     return {"topics": dict(deployed["topics"]), "topology": deployed["topology"], "members": members}
 
 
@@ -77,9 +77,9 @@ def _of(letter: str, present: Mapping[str, Any]) -> str:
     return next((each for each in present if each >= letter), next(iter(present)))
 
 
-def _dealt(todo: Work, letters: list[str], present: Mapping[str, Any]) -> dict[str, list[TaskId]]:
+def _tasks_by_member(todo: Work, letters: list[str], present: Mapping[str, Any]) -> dict[str, list[TaskId]]:
     found: dict[str, list[TaskId]] = {name: [] for name in present}
     for task, letter in zip(todo.tasks, letters, strict=False):
-        if letter != NOBODY:
+        if letter != NO_MEMBER:
             found[_of(letter, present)].append(task)
     return found

@@ -11,7 +11,7 @@ from kipcheck.conformance.core.edition import KIP_429, edition
 from kipcheck.conformance.models.cluster_components import Node
 from kipcheck.conformance.models.operations import (
     COOPERATES,
-    EVERYBODYS,
+    DEFAULT_TOPICS,
     KINDS,
     LATER,
     MEMBERS,
@@ -30,7 +30,7 @@ from kipcheck.conformance.models.operations import (
     Settle,
     Stop,
 )
-from kipcheck.conformance.models.upgrade import Bounce, State
+from kipcheck.conformance.models.upgrade import State, UpgradeModel
 from kipcheck.strategies.events import Conversations, Swarm, event
 from kipcheck.strategies.nodes import Integer, Pick, Seq
 
@@ -59,16 +59,16 @@ def likely(state: State, swarm: Swarm, random: Random) -> Step:
     running = [name for name, node in nodes.items() if node.state is not None or node.starts]
     down = [name for name, node in nodes.items() if node.kind and name not in running]
     faults = [verb for verb in FAULTS if verb in swarm.verbs]
-    luck = random.random()
+    chance = random.random()
     if not any(node.kind for node in nodes.values()) and "old-brokers" in swarm.verbs and state.by_version:
         found: Event = OldBrokers()
-    elif down and luck < 0.2 and "revive" in swarm.verbs:
+    elif down and chance < 0.2 and "revive" in swarm.verbs:
         found = Revive(random.choice(down))
-    elif running and luck < 0.5:
+    elif running and chance < 0.5:
         found = Settle()
-    elif running and luck < 0.6 and "move" in swarm.verbs:
+    elif running and chance < 0.6 and "move" in swarm.verbs:
         found = Move(random.choice(running), random.randint(1, 4))
-    elif running and luck < 0.7 and faults:
+    elif running and chance < 0.7 and faults:
         found = fault(nodes, running, random.choice(faults), random)
     else:
         found = rolled(nodes, swarm, random)
@@ -84,7 +84,7 @@ def fault(nodes: dict[str, Node], running: list[str], verb: str, random: Random)
 def rolled(nodes: dict[str, Node], swarm: Swarm, random: Random) -> Roll:
     """Upgrades one of the members that are least advanced."""
     plan = PLANS[swarm.traits]
-    topics = EVERYTHING if random.random() < 0.15 else EVERYBODYS
+    topics = EVERYTHING if random.random() < 0.15 else DEFAULT_TOPICS
     if not plan:
         return Roll(random.choice(MEMBERS), random.choice([*KINDS]), topics)
     far = {name: plan.index(node.kind) if node.kind in plan else -1 for name, node in nodes.items()}
@@ -97,7 +97,7 @@ MEMBER = Pick(MEMBERS)
 
 
 @cache
-def bounces(edition_name: str) -> Conversations[State, Event]:
+def upgrade_scripts(edition_name: str) -> Conversations[State, Event]:
     """Errors: ValueError for an edition without an upgrade."""
     here = edition(edition_name)
     events = {
@@ -115,7 +115,7 @@ def bounces(edition_name: str) -> Conversations[State, Event]:
     if here == KIP_429:
         events["old-brokers"] = event("operator", "old-brokers")
     return Conversations(
-        Bounce(here),
+        UpgradeModel(here),
         step_of,
         event_of,
         events=events,
@@ -135,7 +135,7 @@ def streams(edition_name: str) -> Conversations[State, Event]:
     Errors: ValueError for an edition without an upgrade.
     """
     return Conversations(
-        Bounce(edition(edition_name)),
+        UpgradeModel(edition(edition_name)),
         step_of,
         event_of,
         events={

@@ -9,7 +9,7 @@ from functools import cache
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.core.release import Release, releases as releases_of
 from kipcheck.conformance.wire import layout as layout_of
-from kipcheck.conformance.wire.schema import Layout, Versions, release_table, spec, spoken
+from kipcheck.conformance.wire.schema import Layout, Versions, release_table, spec, stable_versions
 from kipcheck.strategies.body import body_node
 from kipcheck.strategies.messages import embedded, from_layout, layouts
 from kipcheck.strategies.nodes import Blob, Embedded, Integer, Node, OneOf, Pick, Record, Row, Seq, record, with_fields
@@ -37,7 +37,7 @@ def version_mix(
     names = (messages,) if isinstance(messages, str) else tuple(messages)
     members_of: dict[tuple[Versions | None, ...], Record] = {}
     for release in _within(releases):
-        spans = tuple(spoken(name, release) for name in names)
+        spans = tuple(stable_versions(name, release) for name in names)
         if any(spans):
             versions = tuple((name, _of(span)) for name, span in zip(names, spans, strict=True) if span)
             members_of.setdefault(spans, record(release=Pick((release,)), versions=Record(versions)))
@@ -90,7 +90,7 @@ def api_versions_stream(
     wanted = {each.version for each in layouts(APACHE, "ApiVersionsResponse", versions)}
     brokers: dict[tuple[Announced, int], Record] = {}
     for release in _within(releases):
-        announced, span = _announced(release), spoken("ApiVersionsResponse", release)
+        announced, span = _announced(release), stable_versions("ApiVersionsResponse", release)
         for version in sorted(wanted):
             if span and version in span and (announced, version) not in brokers:
                 layout = layout_of(APACHE, "ApiVersionsResponse", version)
@@ -144,7 +144,7 @@ def _of(span: Versions) -> Integer:
 def _announced(release: str) -> Announced:
     found = []
     for name in release_table()["messages"]:
-        span = spoken(name, release)
+        span = stable_versions(name, release)
         key = None if name in NOT_OF_BROKERS else _key(name)
         if key is not None and span is not None and span.high is not None:
             found.append((key, span.low, span.high))

@@ -29,9 +29,9 @@ def assign(assignor: str, topics: Iterable[Topic], members: Iterable[Member], re
 def drafted(topics: Iterable[Topic], members: Mapping[str, Subscription]) -> Step:
     """The step for a leader of KIP-429's draft: each member has the version of its subscription."""
     as_members = (Member(id, each.topics, each.owned, each.generation, rack=each.rack) for id, each in members.items())
-    asked = assign(DRAFT, topics, as_members)
-    told = [{**each, "version": members[each["id"]].version} for each in asked["members"]]
-    return Step(asked.actor, asked.verb, {**asked.body, "members": told})
+    base = assign(DRAFT, topics, as_members)
+    with_versions = [{**each, "version": members[each["id"]].version} for each in base["members"]]
+    return Step(base.actor, base.verb, {**base.body, "members": with_versions})
 
 
 def subscriptions_of(step: Step) -> Mapping[str, Subscription]:
@@ -127,15 +127,15 @@ def rejoined(step: Step, before: Sequence[Op]) -> Step | None:
     if last is None or not isinstance(last.observation, Replied):
         return None
     try:
-        held = {member: [*map(list, partitions)] for member, partitions in shares(last.observation)}
+        owned_by = {member: [*map(list, partitions)] for member, partitions in shares(last.observation)}
     except ValueError:
         return None
     generation = max([0, *(each["generation"] for each in last.step["members"])]) + 1
     members = [
         {
             **each,
-            "owned": held.get(each["id"], []) if each.get("version") != V0 else [],
-            "generation": generation if each["id"] in held else NO_GENERATION,
+            "owned": owned_by.get(each["id"], []) if each.get("version") != V0 else [],
+            "generation": generation if each["id"] in owned_by else NO_GENERATION,
         }
         for each in step["members"]
     ]
@@ -190,30 +190,30 @@ def shorthand(steps: Iterable[Step]) -> str:
 
     Steps are separated by ``|``. A step that continues from an earlier answer omits owned partitions.
     """
-    return " | ".join(map(_told, steps))
+    return " | ".join(map(_step_text, steps))
 
 
-def _told(step: Step) -> str:
+def _step_text(step: Step) -> str:
     if step.verb == "user-data":
-        return f"{step['assignor']} {step.verb}{_owning(step.body)}"
+        return f"{step['assignor']} {step.verb}{_owned_text(step.body)}"
     racks = {each["name"]: each["racks"] for each in step["topics"]}
-    topics = (f"{each['name']}:{each['partitions']}{_on(racks[each['name']])}" for each in step["topics"])
+    topics = (f"{each['name']}:{each['partitions']}{_racks_text(racks[each['name']])}" for each in step["topics"])
     again = " again" if is_rejoin(step) else ""
-    return "; ".join((f"{step['assignor']}{again} {' '.join(topics)}", *map(_introduced, step["members"])))
+    return "; ".join((f"{step['assignor']}{again} {' '.join(topics)}", *map(_member_text, step["members"])))
 
 
-def _introduced(member: Mapping[str, Any]) -> str:
+def _member_text(member: Mapping[str, Any]) -> str:
     instance = "" if member["instance"] is None else f"({member['instance']})"
     version = f" v{member['version']}" if "version" in member else ""
     data = "" if member["userData"] is None else f"={member['userData']}"
     rack = "" if member["rack"] is None else f" on {member['rack']}"
-    return f"{member['id']}{instance}{version}[{' '.join(member['subscription'])}]{data or _owning(member)}{rack}"
+    return f"{member['id']}{instance}{version}[{' '.join(member['subscription'])}]{data or _owned_text(member)}{rack}"
 
 
-def _owning(said: Mapping[str, Any]) -> str:
-    owned = ",".join(f"{topic}-{number}" for topic, number in said["owned"])
-    return f"={owned}@{said['generation']}" if owned or said["generation"] != NO_GENERATION else ""
+def _owned_text(claim: Mapping[str, Any]) -> str:
+    owned = ",".join(f"{topic}-{number}" for topic, number in claim["owned"])
+    return f"={owned}@{claim['generation']}" if owned or claim["generation"] != NO_GENERATION else ""
 
 
-def _on(racks: list[list[str]] | None) -> str:
+def _racks_text(racks: list[list[str]] | None) -> str:
     return "" if racks is None else f" on {','.join('/'.join(each) for each in racks)}"

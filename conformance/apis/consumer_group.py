@@ -13,8 +13,8 @@ VERBS = (BEAT, PASS)
 def step_of(event: Event) -> Step:
     match event:
         case Beat(client, says, behind, topics, owned):
-            told = None if topics is None else [*topics]
-            return step("client", BEAT, client=client, says=says.value, behind=behind, topics=told, owned=owned)
+            subscription = None if topics is None else [*topics]
+            return step("client", BEAT, client=client, says=says.value, behind=behind, topics=subscription, owned=owned)
         case Pass(ms):
             return step("time", PASS, ms=ms)
         case _:
@@ -27,8 +27,8 @@ def event_of(step: Step) -> Event:
     match step.verb:
         case "consumer-heartbeat":
             topics = body.pop("topics")
-            told = None if topics is None else tuple(topics)
-            return Beat(says=Says(body.pop("says")), topics=told, **body)
+            subscription = None if topics is None else tuple(topics)
+            return Beat(says=Says(body.pop("says")), topics=subscription, **body)
         case "consumer-elapse":
             return Pass(**body)
     raise LookupError(f"unknown event {step.verb!r}: use one of {', '.join(VERBS)}")
@@ -50,10 +50,10 @@ def answer_of(actions: Iterable[Action]) -> dict[str, Any]:
 
 def shorthand(steps: Iterable[Step]) -> str:
     """``join a on t,u none; beat a; beat a-1 told; beat a on t before; leave a; pass 1000``: -1 is one epoch older."""
-    return "; ".join(map(_word, steps))
+    return "; ".join(map(_step_text, steps))
 
 
-def spoken(text: str) -> tuple[Step, ...]:
+def parse_shorthand(text: str) -> tuple[Step, ...]:
     """Parses shorthand into steps. Errors: ValueError."""
     return tuple(step_of(_event(word.split())) for word in text.split(";") if word.strip())
 
@@ -84,7 +84,7 @@ def _beat(client: str, says: Says, rest: list[str]) -> Beat:
     raise ValueError(f"invalid owned partitions {' '.join(rest)!r}: use none, told or before")
 
 
-def _word(step: Step) -> str:
+def _step_text(step: Step) -> str:
     match event_of(step):
         case Pass(ms):
             return f"pass {ms}"

@@ -8,17 +8,17 @@ from kipcheck.conformance.core.edition import APACHE, Edition, edition
 from kipcheck.conformance.models.member.client import Client
 from kipcheck.conformance.models.member.consumer import Consumer
 from kipcheck.conformance.models.member.rules import Config
-from kipcheck.conformance.targets.machine_target import Player
+from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import MEMBER, Claims
 
 
-def member(edition: Edition, make: Callable[[Config], Consumer] = Consumer) -> Player[Any, Any, Any] | None:
+def member(edition: Edition, make: Callable[[Config], Consumer] = Consumer) -> MachineAdapter[Any, Any, Any] | None:
     """The consumer of an edition; None where the edition specifies no consumer."""
     rules = rules_of(edition)
-    return None if rules is None else Player(Client(rules, make), EVENTS, event_of, answer_of)
+    return None if rules is None else MachineAdapter(Client(rules, make), EVENTS, event_of, answer_of)
 
 
-class Belonging:
+class ConsumerAdapter:
     """Adapts one class of consumer."""
 
     name = "member"

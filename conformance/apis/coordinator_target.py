@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kipcheck.conformance.apis.group import EVENTS, answer_of, heard
+from kipcheck.conformance.apis.group import EVENTS, answer_of, lenient_event_of
 from kipcheck.conformance.core.edition import APACHE, Edition, edition
 from kipcheck.conformance.models.group.coordinator import Coordinator
 from kipcheck.conformance.models.group.draft import DraftCoordinator
@@ -11,25 +11,25 @@ from kipcheck.conformance.models.group.editions import coordinator
 from kipcheck.conformance.models.group.rules import Rules
 from kipcheck.conformance.models.group.service import Service
 from kipcheck.conformance.models.group.state import State
-from kipcheck.conformance.targets.machine_target import Player
+from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import GROUP, Claims
 
 
-def playing(machine: Coordinator) -> Player[Any, Any, Any]:
-    return Player(Service[State](machine), EVENTS, heard, answer_of)
+def machine_adapter(machine: Coordinator) -> MachineAdapter[Any, Any, Any]:
+    return MachineAdapter(Service[State](machine), EVENTS, lenient_event_of, answer_of)
 
 
-def group(edition: Edition) -> Player[Any, Any, Any] | None:
+def group(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     """The coordinator of an edition; None where the edition has none."""
     found = coordinator(edition)
-    return None if found is None else playing(found)
+    return None if found is None else machine_adapter(found)
 
 
 class _Adapter(Coordinator):
     name = "group"
     version = "0"
     issues = ""
-    _player: Player[Any, Any, Any]
+    _player: MachineAdapter[Any, Any, Any]
 
     def claims(self) -> Claims:
         return Claims(machines=(GROUP,))
@@ -39,24 +39,24 @@ class _Adapter(Coordinator):
         if found is None or isinstance(found, DraftCoordinator) is not isinstance(self, DraftCoordinator):
             return f"this coordinator does not implement edition {edition_name}"
         self.rules = found.rules
-        self._player = playing(self)
+        self._player = machine_adapter(self)
         return None
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         return self._player.answer(op)
 
 
-class Coordinating(_Adapter):
+class CoordinatorAdapter(_Adapter):
     """Adapts the coordinator of a release."""
 
     def __init__(self) -> None:
         super().__init__(Rules.of(APACHE.release))
-        self._player = playing(self)
+        self._player = machine_adapter(self)
 
 
-class DraftCoordinating(_Adapter, DraftCoordinator):
+class DraftCoordinatorAdapter(_Adapter, DraftCoordinator):
     """Adapts the coordinator of KIP-429's draft."""
 
     def __init__(self) -> None:
         DraftCoordinator.__init__(self)
-        self._player = playing(self)
+        self._player = machine_adapter(self)

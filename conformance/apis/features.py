@@ -56,10 +56,10 @@ def event_of(step: Step) -> Event:
 
 def shorthand(steps: Iterable[Step]) -> str:
     """``up 0 1-3; update 2; update 1!; up 1 -``: ``!`` is the downgrade flag, ``-`` a broker without the feature."""
-    return "; ".join(map(_word, steps))
+    return "; ".join(map(_step_text, steps))
 
 
-def spoken(text: str) -> tuple[Step, ...]:
+def parse_shorthand(text: str) -> tuple[Step, ...]:
     """Parses shorthand into steps. Errors: ValueError."""
     return tuple(step_of(_event(word.split())) for word in text.split(";") if word.strip())
 
@@ -84,7 +84,7 @@ def _event(words: list[str]) -> Event:
     )
 
 
-def _word(step: Step) -> str:
+def _step_text(step: Step) -> str:
     match event_of(step):
         case Update(level, allow_downgrade):
             return f"update {level}{'!' * allow_downgrade}"

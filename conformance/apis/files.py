@@ -9,7 +9,7 @@ from kipcheck.conformance.wire.workbench import Unreadable
 
 Path: TypeAlias = tuple[str | int, ...]
 LARGEST: Final = (1 << 31) - 1
-SHOWN: Final = 40
+MAX_SHOWN: Final = 40
 
 
 def refuse(path: Path, why: str) -> NoReturn:
@@ -88,9 +88,9 @@ def each_once(path: Path, given: Any, read: Callable[[Path, Any], Any]) -> list[
 
 def shown(given: Any) -> str:
     text = json.dumps(given)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
-def failed(kind: str, why: str) -> tuple[str, bool]:
+def error_line(kind: str, why: str) -> tuple[str, bool]:
     """A line of JSON with an error in place of a result, and False."""
     return json.dumps({"error": {"class": kind, "message": why}}, ensure_ascii=False), False

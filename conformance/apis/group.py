@@ -12,11 +12,11 @@ from kipcheck.conformance.apis.plain_data import (
     error,
     fields_from,
     flag,
+    integer,
     known_error,
-    maybe,
+    optional,
     rows,
     text,
-    whole,
 )
 from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Step, step
@@ -52,9 +52,9 @@ TIME: Final = "time"
 """Actor of ``elapse``."""
 BROKER: Final = "broker"
 """Actor of all other events that are not requests."""
-_INSTANCE: Final = maybe(text)
-_MEMBER: Final[Mapping[str, Reader]] = {"version": whole, "member": text, "instance": _INSTANCE}
-_VERSION: Final[Mapping[str, Reader]] = {"version": whole}
+_INSTANCE: Final = optional(text)
+_MEMBER: Final[Mapping[str, Reader]] = {"version": integer, "member": text, "instance": _INSTANCE}
+_VERSION: Final[Mapping[str, Reader]] = {"version": integer}
 REQUESTS: Final[Mapping[str, tuple[type[Request], Mapping[str, Reader]]]] = {
     "join": (
         Join,
@@ -62,9 +62,9 @@ REQUESTS: Final[Mapping[str, tuple[type[Request], Mapping[str, Reader]]]] = {
             **_MEMBER,
             "protocol_type": text,
             "protocols": rows(text, text),
-            "session_ms": whole,
-            "rebalance_ms": whole,
-            "protocol_version": maybe(whole),
+            "session_ms": integer,
+            "rebalance_ms": integer,
+            "protocol_version": optional(integer),
         },
     ),
     "sync": (
@@ -72,13 +72,13 @@ REQUESTS: Final[Mapping[str, tuple[type[Request], Mapping[str, Reader]]]] = {
         {
             **_MEMBER,
             "assignments": rows(text, text),
-            "protocol_type": maybe(text),
-            "protocol": maybe(text),
+            "protocol_type": optional(text),
+            "protocol": optional(text),
         },
     ),
     "heartbeat": (Heartbeat, _MEMBER),
     "leave": (Leave, {**_VERSION, "members": rows(text, _INSTANCE)}),
-    "commit": (Commit, {**_MEMBER, "offsets": rows(text, whole, whole)}),
+    "commit": (Commit, {**_MEMBER, "offsets": rows(text, integer, integer)}),
     "fetch": (Fetch, _VERSION),
     "describe-group": (Describe, _VERSION),
     "list-groups": (ListGroups, _VERSION),
@@ -88,34 +88,34 @@ REQUESTS: Final[Mapping[str, tuple[type[Request], Mapping[str, Reader]]]] = {
 DATED: Final = frozenset({"sync", "heartbeat", "commit"})
 """Requests with a generation."""
 _FRAME: Final[Mapping[str, Reader]] = {"nameless": flag}
-_DATED_FRAME: Final[Mapping[str, Reader]] = {**_FRAME, "behind": maybe(whole)}
-HAPPENINGS: Final[Mapping[str, tuple[type[Event], Mapping[str, Reader]]]] = {
-    "elapse": (Elapse, {"ms": whole}),
+_DATED_FRAME: Final[Mapping[str, Reader]] = {**_FRAME, "behind": optional(integer)}
+OTHER_EVENTS: Final[Mapping[str, tuple[type[Event], Mapping[str, Reader]]]] = {
+    "elapse": (Elapse, {"ms": integer}),
     "fail-write": (FailWrite, {"error": known_error}),
     "unload": (Unload, {}),
     "load": (Load, {}),
     "loaded": (Loaded, {}),
 }
-EVENTS: Final = (*REQUESTS, *HAPPENINGS)
+EVENTS: Final = (*REQUESTS, *OTHER_EVENTS)
 """All verbs."""
 ANSWERS: Final[Mapping[str, tuple[type[Reply], Mapping[str, Reader]]]] = {
     "joined": (
         Joined,
         {
-            "generation": whole,
-            "protocol_type": maybe(text),
-            "protocol": maybe(text),
+            "generation": integer,
+            "protocol_type": optional(text),
+            "protocol": optional(text),
             "leader": text,
             "member": text,
             "members": rows(text, _INSTANCE, text),
             "skip_assignment": flag,
         },
     ),
-    "synced": (Synced, {"protocol_type": maybe(text), "protocol": maybe(text), "assignment": text}),
+    "synced": (Synced, {"protocol_type": optional(text), "protocol": optional(text), "assignment": text}),
     "beat": (Beat, {}),
     "left": (Left, {"members": rows(text, _INSTANCE, error)}),
     "committed": (Committed, {}),
-    "fetched": (Fetched, {"offsets": rows(text, whole, whole)}),
+    "fetched": (Fetched, {"offsets": rows(text, integer, integer)}),
     "described": (
         Described,
         {
@@ -130,15 +130,15 @@ ANSWERS: Final[Mapping[str, tuple[type[Reply], Mapping[str, Reader]]]] = {
 }
 """Answers: name -> class, and the readers of its fields other than ``to`` and ``error``, which all answers have."""
 
-_VERBS: Final = {made: verb for verb, (made, _) in (*REQUESTS.items(), *HAPPENINGS.items())}
+_VERBS: Final = {made: verb for verb, (made, _) in (*REQUESTS.items(), *OTHER_EVENTS.items())}
 _NAMES: Final = {made: name for name, (made, _) in ANSWERS.items()}
-_ALL: Final[Mapping[str, Reader]] = {"to": whole, "error": error}
+_COMMON_FIELDS: Final[Mapping[str, Reader]] = {"to": integer, "error": error}
 
 
 def step_of(event: Event) -> Step:
     if not isinstance(event, By):
         verb = _VERBS[type(event)]
-        return step(TIME if verb == "elapse" else BROKER, verb, **body_of(event, HAPPENINGS[verb][1]))
+        return step(TIME if verb == "elapse" else BROKER, verb, **body_of(event, OTHER_EVENTS[verb][1]))
     verb = _VERBS[type(event.request)]
     body = body_of(event.request, REQUESTS[verb][1])
     if body.get("protocol_version", 0) is None:  # exists only in KIP-429's draft
@@ -155,27 +155,27 @@ def event_of(step: Step) -> Event:
 
     Errors: LookupError for an unknown verb; TypeError for wrong fields.
     """
-    if step.verb in HAPPENINGS:
-        made, readers = HAPPENINGS[step.verb]
+    if step.verb in OTHER_EVENTS:
+        made, readers = OTHER_EVENTS[step.verb]
         return made(**fields_from(step.body, readers, made))
-    asked, readers, frame = _asked(step.verb)
-    said = {key: each for key, each in step.body.items() if key not in frame}
+    request_class, readers, frame = _request_form(step.verb)
+    own_fields = {key: each for key, each in step.body.items() if key not in frame}
     dated: dict[str, Any] = {"generation": NO_GENERATION} if step.verb in DATED else {}
-    request = asked(**fields_from(said, readers, asked), **dated)
+    request = request_class(**fields_from(own_fields, readers, request_class), **dated)
     return By(step.actor, request, **fields_from({key: step[key] for key in frame if key in step.body}, frame))
 
 
-def heard(step: Step) -> Event:
+def lenient_event_of(step: Step) -> Event:
     """Like ``event_of``, but ignores unknown fields, as a testee must: a later protocol version may add fields."""
-    if step.verb in HAPPENINGS:
-        known: Collection[str] = HAPPENINGS[step.verb][1]
+    if step.verb in OTHER_EVENTS:
+        known: Collection[str] = OTHER_EVENTS[step.verb][1]
     else:
-        _, readers, frame = _asked(step.verb)
+        _, readers, frame = _request_form(step.verb)
         known = (*readers, *frame)
     return event_of(Step(step.actor, step.verb, {key: each for key, each in step.body.items() if key in known}))
 
 
-def _asked(verb: str) -> tuple[type[Request], Mapping[str, Reader], Mapping[str, Reader]]:
+def _request_form(verb: str) -> tuple[type[Request], Mapping[str, Reader], Mapping[str, Reader]]:
     """The class of a request, the readers of its own fields, and those of the event that carries it."""
     if verb not in REQUESTS:
         raise LookupError(f"unknown event {verb!r}: use one of {', '.join(EVENTS)}")
@@ -197,7 +197,7 @@ def reply_of(found: Any) -> Reply:
     if not isinstance(found, Mapping) or found.get("answer") not in ANSWERS:
         raise TypeError(f"unknown answer {found!r}: use one of {', '.join(ANSWERS)}")
     made, readers = ANSWERS[found["answer"]]
-    known = {**_ALL, **readers}
+    known = {**_COMMON_FIELDS, **readers}
     return made(**fields_from({key: found[key] for key in known if key in found}, known, made))
 
 

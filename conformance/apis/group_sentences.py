@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
-from kipcheck.conformance.apis.group_trace import Asked, Moment, Trace
+from kipcheck.conformance.apis.group_trace import Trace, TracedRequest, TracedStep
 from kipcheck.conformance.models.group.messages import (
     Beat,
     Commit,
@@ -45,10 +45,10 @@ _APIS: Final[dict[type[Request], str]] = {
 }
 
 
-def said(moment: Moment, trace: Trace) -> str:
+def describe_step(moment: TracedStep, trace: Trace) -> str:
     match moment.event:
         case By():
-            return asked(trace.request(moment.index))
+            return describe_request(trace.request(moment.index))
         case Elapse(ms):
             return f"{ms} ms pass"
         case FailWrite(error):
@@ -63,7 +63,7 @@ def said(moment: Moment, trace: Trace) -> str:
             assert_never(moment.event)
 
 
-def asked(asked: Asked) -> str:
+def describe_request(asked: TracedRequest) -> str:
     """``SyncGroup v3, member a.1, generation 1, gives a.1 x``."""
     request = asked.request
     parts = [f"{_APIS[type(request)]} v{request.version}", *_details(request)]
@@ -92,17 +92,17 @@ def _details(request: Request) -> Iterator[str]:
             yield _offsets(request.offsets)
 
 
-def answers(moment: Moment, trace: Trace) -> str | None:
+def describe_answers(moment: TracedStep, trace: Trace) -> str | None:
     """All replies that the step caused, in order; None if there are none. Replies to earlier steps name the step."""
-    told = []
+    texts = []
     for reply in moment.replies:
         others = [each.actor for each in trace.asked if each.index == reply.to != moment.index]
         to = f"to {others[0]} (step {reply.to + 1}): " if others else ""
-        told.append(f"{to}{answered(reply)}")
-    return "; ".join(told) or None
+        texts.append(f"{to}{describe_answer(reply)}")
+    return "; ".join(texts) or None
 
 
-def answered(reply: Reply) -> str:
+def describe_answer(reply: Reply) -> str:
     if reply.error is not Error.NONE:
         member = f", member {reply.member}" if isinstance(reply, Joined) and reply.member else ""
         return f"{reply.error.name}{member}"

@@ -27,7 +27,7 @@ from typing import Any, Final
 from kipcheck.conformance.apis.group import BROKER, DATED, REQUESTS, TIME
 from kipcheck.conformance.core.case import Step, step
 
-CALLED: Final = {
+VERB_OF_WORD: Final = {
     "join": "join",
     "sync": "sync",
     "beat": "heartbeat",
@@ -38,7 +38,7 @@ CALLED: Final = {
     "list": "list-groups",
     "delete": "delete-group",
 }
-USUAL: Final[Mapping[str, int]] = {
+DEFAULT_VERSIONS: Final[Mapping[str, int]] = {
     "join": 3,
     "sync": 3,
     "heartbeat": 3,
@@ -55,15 +55,15 @@ STATIC_JOIN: Final = 5
 DRAFT_JOIN: Final = 5
 FIRST: Final = "a"
 TYPE: Final = "consumer"
-LISTS: Final = "p:x"
+PROTOCOLS: Final = "p:x"
 SESSION_MS: Final = 10_000
 REBALANCE_MS: Final = 30_000
 MOVE: Final = "unload; load; loaded"
-_WORDS: Final = {verb: word for word, verb in CALLED.items()}
+_WORD_OF_VERB: Final = {verb: word for word, verb in VERB_OF_WORD.items()}
 _HAVE_MEMBER: Final = frozenset({"join", "sync", "heartbeat", "commit"})
 
 
-def spoken(text: str, newest: Mapping[str, int] | None = None) -> tuple[Step, ...]:
+def parse_shorthand(text: str, newest: Mapping[str, int] | None = None) -> tuple[Step, ...]:
     """Parses shorthand into steps. A default version is never above ``newest``, by verb.
 
     Errors: ValueError.
@@ -76,11 +76,11 @@ def spoken(text: str, newest: Mapping[str, int] | None = None) -> tuple[Step, ..
 
 def shorthand(steps: Iterable[Step], newest: Mapping[str, int] | None = None) -> str:
     """The shorthand that parses to these steps."""
-    return "; ".join(_told(each, newest or {}) for each in steps).replace(MOVE, "move")
+    return "; ".join(_step_text(each, newest or {}) for each in steps).replace(MOVE, "move")
 
 
-def _usual(verb: str, body: Mapping[str, Any], newest: Mapping[str, int]) -> int:
-    usual = USUAL[verb]
+def _default_version(verb: str, body: Mapping[str, Any], newest: Mapping[str, int]) -> int:
+    usual = DEFAULT_VERSIONS[verb]
     if verb == "join" and (body["instance"] is not None or body.get("protocol_version") is not None):
         usual = STATIC_JOIN
     return min(usual, newest.get(verb, usual))
@@ -98,16 +98,16 @@ def _step(words: list[str], newest: Mapping[str, int]) -> Step:
                 return step(BROKER, "fail-write", error=error)
             case ["unload" | "load" | "loaded" as verb]:
                 return step(BROKER, verb)
-            case [word, *rest] if word in CALLED or word == "rejoin":
+            case [word, *rest] if word in VERB_OF_WORD or word == "rejoin":
                 return _request(word, rest, newest)
     except ValueError as wrong:
         raise ValueError(f"{' '.join(words)!r}: {wrong}") from None
-    known = ", ".join(("rejoin", *CALLED, "elapse", "fail", "unload", "load", "loaded", "move"))
+    known = ", ".join(("rejoin", *VERB_OF_WORD, "elapse", "fail", "unload", "load", "loaded", "move"))
     raise ValueError(f"invalid event {' '.join(words)!r}: it must begin with one of {known}")
 
 
 def _request(word: str, rest: list[str], newest: Mapping[str, int]) -> Step:
-    verb = CALLED.get(word, "join")
+    verb = VERB_OF_WORD.get(word, "join")
     named = verb in _HAVE_MEMBER or verb == "leave"
     if named and not rest:
         raise ValueError("the client is missing")
@@ -123,7 +123,7 @@ def _request(word: str, rest: list[str], newest: Mapping[str, int]) -> Step:
     if options.pop("nameless", None) is not None:
         body["nameless"] = True
     said = options.pop("v", None)
-    body = {"version": _usual(verb, body, newest) if said is None else int(said), **body}
+    body = {"version": _default_version(verb, body, newest) if said is None else int(said), **body}
     if options or others or "=" in actor:
         raise ValueError(f"unexpected {', '.join([*options, *others]) or actor}")
     return Step(actor, verb, body)
@@ -157,7 +157,7 @@ def _options(words: list[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _join(actor: str, options: dict[str, str], others: list[str]) -> dict[str, Any]:
-    lists = options.pop("lists", LISTS)
+    lists = options.pop("lists", PROTOCOLS)
     draft = options.pop("pv", None)
     return {
         "protocol_type": options.pop("type", TYPE),
@@ -208,7 +208,7 @@ _BODIES: Final[Mapping[str, Callable[[str, dict[str, str], list[str]], dict[str,
 # From steps to words
 
 
-def _told(step: Step, newest: Mapping[str, int]) -> str:
+def _step_text(step: Step, newest: Mapping[str, int]) -> str:
     match step.verb:
         case "elapse":
             return f"elapse {step['ms']}"
@@ -216,11 +216,11 @@ def _told(step: Step, newest: Mapping[str, int]) -> str:
             return f"fail {step['error']}"
         case verb if verb not in REQUESTS:
             return verb
-    return " ".join((*_who(step), *_what(step), *_how(step, newest)))
+    return " ".join((*_actor_words(step), *_body_words(step), *_option_words(step, newest)))
 
 
-def _who(step: Step) -> Iterable[str]:
-    word = _WORDS[step.verb]
+def _actor_words(step: Step) -> Iterable[str]:
+    word = _WORD_OF_VERB[step.verb]
     if step.verb == "join" and step["member"] == step.actor:
         word = "rejoin"
     yield word
@@ -233,14 +233,14 @@ def _who(step: Step) -> Iterable[str]:
             yield f"as {step['instance']}"
 
 
-def _what(step: Step) -> Iterable[str]:
+def _body_words(step: Step) -> Iterable[str]:
     match step.verb:
         case "join":
             lists = ",".join(f"{name}:{blob}" for name, blob in step["protocols"])
-            told = {"lists": lists, "type": step["protocol_type"]}
-            told |= {"session": step["session_ms"], "rebalance": step["rebalance_ms"]}
-            usual = {"lists": LISTS, "type": TYPE, "session": SESSION_MS, "rebalance": REBALANCE_MS}
-            yield from (f"{key}={value}" for key, value in told.items() if value != usual[key])
+            values = {"lists": lists, "type": step["protocol_type"]}
+            values |= {"session": step["session_ms"], "rebalance": step["rebalance_ms"]}
+            usual = {"lists": PROTOCOLS, "type": TYPE, "session": SESSION_MS, "rebalance": REBALANCE_MS}
+            yield from (f"{key}={value}" for key, value in values.items() if value != usual[key])
             if step.body.get("protocol_version") is not None:
                 yield f"pv={step['protocol_version']}"
         case "sync":
@@ -261,10 +261,10 @@ def _what(step: Step) -> Iterable[str]:
                 yield str(offset) if (topic, partition) == ("t", 0) else f"{topic}:{partition}:{offset}"
 
 
-def _how(step: Step, newest: Mapping[str, int]) -> Iterable[str]:
+def _option_words(step: Step, newest: Mapping[str, int]) -> Iterable[str]:
     if step.verb in DATED and step["behind"] != 0:
         yield f"behind={'none' if step['behind'] is None else step['behind']}"
     if step.body.get("nameless"):
         yield "nameless"
-    if step["version"] != _usual(step.verb, step.body, newest):
+    if step["version"] != _default_version(step.verb, step.body, newest):
         yield f"v{step['version']}"

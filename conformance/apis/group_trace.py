@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 from kipcheck.conformance.apis.group import event_of, reply_of
 from kipcheck.conformance.core.history import History, Observation, Replied, Unsupported
-from kipcheck.conformance.core.once import once
+from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.models.group.messages import Joined, Reply, Request
 from kipcheck.conformance.models.group.names import Names
 from kipcheck.conformance.models.group.service import By, Elapse, Event, resolved
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TracedRequest:
     """A request of a client."""
 
     index: int
@@ -40,7 +40,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TracedStep:
     """A step, and all replies that it caused."""
 
     index: int
@@ -56,16 +56,16 @@ class Moment:
 class Trace:
     """The history up to the first step without an answer: later steps cannot be judged."""
 
-    asked: tuple[Asked, ...]
+    asked: tuple[TracedRequest, ...]
     """All requests, in the order in which they were sent."""
-    moments: tuple[Moment, ...]
+    moments: tuple[TracedStep, ...]
     """All steps except those that the target does not support."""
     strays: tuple[tuple[int, Reply], ...]
     """Unsolicited and duplicate answers, with the step that caused them."""
     whole: bool
     """Whether the trace reaches the last step."""
 
-    def request(self, index: int) -> Asked:
+    def request(self, index: int) -> TracedRequest:
         """The request sent in this step. Errors: StopIteration if the step is not a request."""
         return next(each for each in self.asked if each.index == index)
 
@@ -74,10 +74,10 @@ class Trace:
         return self.moments[-1].to_ms if self.moments else 0
 
 
-@once
+@cached_on_history
 def trace(history: History) -> Trace:
-    asked: dict[int, Asked] = {}
-    moments: list[Moment] = []
+    asked: dict[int, TracedRequest] = {}
+    moments: list[TracedStep] = []
     strays: list[tuple[int, Reply]] = []
     names, now = Names(), 0
     for op in history.ops:
@@ -92,7 +92,7 @@ def trace(history: History) -> Trace:
         elif isinstance(event, By):
             generation = names.generation(event.actor, event.behind)
             request = resolved(event.request, names, generation, number=op.index)
-            asked[op.index] = Asked(op.index, event.actor, request, event.nameless, now, names)
+            asked[op.index] = TracedRequest(op.index, event.actor, request, event.nameless, now, names)
         joined: list[tuple[str, Joined]] = []
         for reply in replies:
             request_ = asked.get(reply.to)
@@ -102,8 +102,8 @@ def trace(history: History) -> Trace:
             asked[reply.to] = replace(request_, answer=reply, by=op.index, from_ms=began, to_ms=now)
             if isinstance(reply, Joined):
                 joined.append((request_.actor, reply))
-        names = names.told(joined)
-        moments.append(Moment(op.index, event, began, now, replies, names))
+        names = names.after_answers(joined)
+        moments.append(TracedStep(op.index, event, began, now, replies, names))
     return Trace(tuple(asked.values()), tuple(moments), tuple(strays), whole=True)
 
 

@@ -6,14 +6,14 @@ from typing import Any
 from kipcheck.conformance.apis import consumer_group as consumer_groups, features as updates, upgrade_script as bounces
 from kipcheck.conformance.apis.consumer_target import member
 from kipcheck.conformance.apis.coordinator_target import group
-from kipcheck.conformance.apis.upgrade_target import fleet
+from kipcheck.conformance.apis.upgrade_target import streams_group
 from kipcheck.conformance.core.edition import Edition, Standing
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.models.consumer_group import ConsumerGroup
 from kipcheck.conformance.models.features import FeatureController
-from kipcheck.conformance.models.upgrade import Bounce, bounces_in
-from kipcheck.conformance.targets.machine_target import Player
+from kipcheck.conformance.models.upgrade import UpgradeModel, has_upgrade
+from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import (
     BOUNCE,
     CONSUMER_GROUP,
@@ -28,35 +28,35 @@ KIP_848 = Release.parse(since("kip-848"))
 """The first release in which consumer groups are not a preview."""
 
 
-def features(edition: Edition) -> Player[Any, Any, Any]:
-    return Player(FeatureController(), updates.EVENTS, updates.event_of, updates.answer_of)
+def features(edition: Edition) -> MachineAdapter[Any, Any, Any]:
+    return MachineAdapter(FeatureController(), updates.EVENTS, updates.event_of, updates.answer_of)
 
 
-def consumer_group(edition: Edition) -> Player[Any, Any, Any] | None:
+def consumer_group(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     if edition.standing is not Standing.RELEASED or Release.parse(edition.release) < KIP_848:
         return None
-    return Player(ConsumerGroup(), consumer_groups.VERBS, consumer_groups.event_of, consumer_groups.answer_of)
+    return MachineAdapter(ConsumerGroup(), consumer_groups.VERBS, consumer_groups.event_of, consumer_groups.answer_of)
 
 
-def bounce(edition: Edition) -> Player[Any, Any, Any] | None:
-    if not bounces_in(edition):
+def bounce(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
+    if not has_upgrade(edition):
         return None
-    return Player(Bounce(edition), bounces.EVENTS, bounces.event_of, bounces.answer_of)
+    return MachineAdapter(UpgradeModel(edition), bounces.EVENTS, bounces.event_of, bounces.answer_of)
 
 
-PLAYERS: Mapping[str, Callable[[Edition], Player[Any, Any, Any] | None]] = {
+MACHINE_ADAPTERS: Mapping[str, Callable[[Edition], MachineAdapter[Any, Any, Any] | None]] = {
     FEATURES: features,
     GROUP: group,
     CONSUMER_GROUP: consumer_group,
     MEMBER: member,
     BOUNCE: bounce,
-    STREAMS: fleet,
-    STREAMS_MIXED: fleet,
+    STREAMS: streams_group,
+    STREAMS_MIXED: streams_group,
 }
 """Each returns None where an edition has no such machine."""
 
 
-def players(edition: Edition) -> Mapping[str, Player[Any, Any, Any]]:
+def machine_adapters(edition: Edition) -> Mapping[str, MachineAdapter[Any, Any, Any]]:
     """The machines that an edition has, by name."""
-    made = {name: make(edition) for name, make in PLAYERS.items()}
+    made = {name: make(edition) for name, make in MACHINE_ADAPTERS.items()}
     return {name: player for name, player in made.items() if player is not None}

@@ -9,11 +9,11 @@ from kipcheck.conformance.apis.plain_data import (
     error,
     fields_from,
     flag,
-    listed,
-    maybe,
+    integer,
+    list_of,
+    optional,
     rows,
     text,
-    whole,
 )
 from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Step, step
@@ -34,7 +34,7 @@ from kipcheck.conformance.models.group.messages import (
     Sync,
     Synced,
 )
-from kipcheck.conformance.models.member.client import OFFERED, Action, Elapse, Event, Open, Told, Unfit
+from kipcheck.conformance.models.member.client import OFFERED, Action, AnswerReceived, Elapse, Event, Open, Unfit
 from kipcheck.conformance.models.member.messages import (
     Answer,
     Close,
@@ -50,9 +50,9 @@ from kipcheck.conformance.models.member.messages import (
     Reads,
     Request,
     Revoked,
-    Seen,
     Subscribe,
     Unsubscribe,
+    UserEvent,
 )
 from kipcheck.conformance.models.member.rules import Rules
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, Assigned, Subscription
@@ -60,24 +60,24 @@ from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, Assigned,
 USER: Final = "user"
 COORDINATOR: Final = "coordinator"
 TIME: Final = "time"
-UNFIT: Final = "ILLEGAL_ARGUMENT"
+INVALID_CONFIG: Final = "ILLEGAL_ARGUMENT"
 """Error class of the answer if the consumer's configuration is invalid."""
-TOLD: Final = "member-told"
+ANSWER_VERB: Final = "member-told"
 
-_partitions: Final = rows(text, whole)
+_partitions: Final = rows(text, integer)
 _SUBSCRIPTION: Final[Mapping[str, Reader]] = {
-    "topics": listed(text),
-    "version": whole,
+    "topics": list_of(text),
+    "version": integer,
     "owned": _partitions,
-    "generation": whole,
-    "rack": maybe(text),
+    "generation": integer,
+    "rack": optional(text),
     "data": _partitions,
-    "data_generation": whole,
+    "data_generation": integer,
 }
-_ASSIGNED: Final[Mapping[str, Reader]] = {"partitions": _partitions, "error": whole}
+_ASSIGNED: Final[Mapping[str, Reader]] = {"partitions": _partitions, "error": integer}
 
 
-def _known(found: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
+def _known_fields(found: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
     """Ignores unknown fields of a testee's answer."""
     return {key: found[key] for key in readers if key in found}
 
@@ -85,7 +85,7 @@ def _known(found: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str,
 def _subscription(found: Any) -> Subscription:
     if not isinstance(found, Mapping):
         raise TypeError(f"invalid subscription {found!r}: expected an object")
-    return Subscription(**fields_from(_known(found, _SUBSCRIPTION), _SUBSCRIPTION, Subscription))
+    return Subscription(**fields_from(_known_fields(found, _SUBSCRIPTION), _SUBSCRIPTION, Subscription))
 
 
 def _assigned(found: Any) -> Blob:
@@ -94,22 +94,22 @@ def _assigned(found: Any) -> Blob:
         return EMPTY
     if not isinstance(found, Mapping):
         raise TypeError(f"invalid assignment {found!r}: expected an object or an empty string")
-    return Assigned(**fields_from(_known(found, _ASSIGNED), _ASSIGNED, Assigned))
+    return Assigned(**fields_from(_known_fields(found, _ASSIGNED), _ASSIGNED, Assigned))
 
 
 def _topics(found: Any) -> tuple[Topic, ...]:
-    return tuple(Topic(*each) for each in rows(text, whole)(found))
+    return tuple(Topic(*each) for each in rows(text, integer)(found))
 
 
 def _some_topics(found: Any) -> tuple[str, ...]:
-    topics: tuple[str, ...] = listed(text)(found)
+    topics: tuple[str, ...] = list_of(text)(found)
     if not topics:
         raise TypeError("must not be empty: use unsubscribe")
     return topics
 
 
 def _assignors(found: Any) -> tuple[str, ...]:
-    names: tuple[str, ...] = listed(text)(found)
+    names: tuple[str, ...] = list_of(text)(found)
     if not names or any(each not in OFFERED for each in names) or len({*names}) < len(names):
         raise TypeError(f"invalid assignors {found!r}: use at least one of {', '.join(OFFERED)}, each once")
     return names
@@ -121,39 +121,39 @@ def _protocol(found: Any) -> str:
     return str(found)
 
 
-_INSTANCE: Final = maybe(text)
+_INSTANCE: Final = optional(text)
 CALLS: Final[Mapping[str, tuple[str, type[Event], Mapping[str, Reader]]]] = {
     "member-open": (
         USER,
         Open,
         {
             "assignors": _assignors,
-            "topics": rows(text, whole),
+            "topics": rows(text, integer),
             "instance": _INSTANCE,
-            "rack": maybe(text),
-            "protocol": maybe(_protocol),
+            "rack": optional(text),
+            "protocol": optional(_protocol),
         },
     ),
     "member-subscribe": (USER, Subscribe, {"topics": _some_topics}),
     "member-unsubscribe": (USER, Unsubscribe, {}),
     "member-poll": (USER, Poll, {}),
-    "member-commit": (USER, CommitOffsets, {"offsets": rows(text, whole, whole)}),
+    "member-commit": (USER, CommitOffsets, {"offsets": rows(text, integer, integer)}),
     "member-close": (USER, Close, {}),
     "member-metadata": (COORDINATOR, Metadata, {"topics": _topics}),
     "member-disconnected": (COORDINATOR, Disconnected, {}),
-    "member-elapse": (TIME, Elapse, {"ms": whole}),
+    "member-elapse": (TIME, Elapse, {"ms": integer}),
 }
 """Verb -> actor, class of the event, and the readers of its fields; all verbs except ``member-told``."""
-EVENTS: Final = (*CALLS, TOLD)
+EVENTS: Final = (*CALLS, ANSWER_VERB)
 """All verbs."""
 ANSWERS: Final[Mapping[str, tuple[type[Answer], Mapping[str, Reader]]]] = {
     "joined": (
         Joined,
         {
             "error": error,
-            "generation": whole,
-            "protocol_type": maybe(text),
-            "protocol": maybe(text),
+            "generation": integer,
+            "protocol_type": optional(text),
+            "protocol": optional(text),
             "leader": text,
             "member": text,
             "members": rows(text, _INSTANCE, _subscription),
@@ -162,46 +162,46 @@ ANSWERS: Final[Mapping[str, tuple[type[Answer], Mapping[str, Reader]]]] = {
     ),
     "synced": (
         Synced,
-        {"error": error, "protocol_type": maybe(text), "protocol": maybe(text), "assignment": _assigned},
+        {"error": error, "protocol_type": optional(text), "protocol": optional(text), "assignment": _assigned},
     ),
     "beat": (Beat, {"error": error}),
     "left": (Left, {"error": error}),
     "committed": (Committed, {"error": error}),
 }
 """Answers of the coordinator: name -> class, and the readers of its fields."""
-_REQUEST: Final[Mapping[str, Reader]] = {"version": whole, "member": text, "instance": _INSTANCE}
-ACTIONS: Final[Mapping[str, tuple[type[Request] | type[Seen], Mapping[str, Reader]]]] = {
+_REQUEST: Final[Mapping[str, Reader]] = {"version": integer, "member": text, "instance": _INSTANCE}
+ACTIONS: Final[Mapping[str, tuple[type[Request] | type[UserEvent], Mapping[str, Reader]]]] = {
     "join": (
         Join,
         {
             **_REQUEST,
             "protocol_type": text,
             "protocols": rows(text, _subscription),
-            "session_ms": whole,
-            "rebalance_ms": whole,
-            "protocol_version": maybe(whole),
+            "session_ms": integer,
+            "rebalance_ms": integer,
+            "protocol_version": optional(integer),
         },
     ),
     "sync": (
         Sync,
         {
             **_REQUEST,
-            "generation": whole,
+            "generation": integer,
             "assignments": rows(text, _assigned),
-            "protocol_type": maybe(text),
-            "protocol": maybe(text),
+            "protocol_type": optional(text),
+            "protocol": optional(text),
         },
     ),
-    "heartbeat": (Heartbeat, {**_REQUEST, "generation": whole}),
-    "leave": (Leave, {"version": whole, "members": rows(text, _INSTANCE)}),
-    "commit": (Commit, {**_REQUEST, "generation": whole, "offsets": rows(text, whole, whole)}),
+    "heartbeat": (Heartbeat, {**_REQUEST, "generation": integer}),
+    "leave": (Leave, {"version": integer, "members": rows(text, _INSTANCE)}),
+    "commit": (Commit, {**_REQUEST, "generation": integer, "offsets": rows(text, integer, integer)}),
     "revoked": (Revoked, {"partitions": _partitions}),
     "lost": (Lost, {"partitions": _partitions}),
     "assigned": (Given, {"partitions": _partitions}),
     "reads": (Reads, {"partitions": _partitions}),
     "raised": (Raised, {"error": text}),
     "commit-ended": (CommitEnded, {"error": text}),
-    "metric": (Metric, {"value": whole}),
+    "metric": (Metric, {"value": integer}),
 }
 """Actions of the member: name -> class, and the readers of its fields."""
 
@@ -223,8 +223,8 @@ def rules_of(edition: Edition) -> Rules | None:
 
 
 def step_of(event: Event) -> Step:
-    if isinstance(event, Told):
-        return step(COORDINATOR, TOLD, **_told(event.answer))
+    if isinstance(event, AnswerReceived):
+        return step(COORDINATOR, ANSWER_VERB, **_answer_body(event.answer))
     verb = _VERBS[type(event)]
     actor, _, readers = CALLS[verb]
     body = body_of(event, readers)
@@ -233,7 +233,7 @@ def step_of(event: Event) -> Step:
     return Step(actor, verb, body)
 
 
-def _told(answer: Answer) -> dict[str, Any]:
+def _answer_body(answer: Answer) -> dict[str, Any]:
     """The fields of an answer; of an error answer only those that differ from their defaults."""
     name = _ANSWERS[type(answer)]
     body = body_of(answer, ANSWERS[name][1])
@@ -248,13 +248,13 @@ def event_of(step: Step) -> Event:
 
     Errors: LookupError for an unknown verb; TypeError for wrong fields.
     """
-    if step.verb == TOLD:
+    if step.verb == ANSWER_VERB:
         name = str(step.body.get("answer"))
         if name not in ANSWERS:
             raise TypeError(f"unknown answer {name!r}: use one of {', '.join(ANSWERS)}")
         made, readers = ANSWERS[name]
         body = {key: each for key, each in step.body.items() if key != "answer"}
-        return Told(made(to=0, **fields_from({"error": "NONE", **body}, readers)))
+        return AnswerReceived(made(to=0, **fields_from({"error": "NONE", **body}, readers)))
     if step.verb not in CALLS:
         raise LookupError(f"unknown event {step.verb!r}: use one of {', '.join(EVENTS)}")
     _, called, readers = CALLS[step.verb]
@@ -266,18 +266,18 @@ def answer_of(actions: Iterable[Action]) -> dict[str, Any]:
     done = []
     for each in actions:
         if isinstance(each, Unfit):
-            return {"status": "rejected", "class": UNFIT, "message": each.why}
+            return {"status": "rejected", "class": INVALID_CONFIG, "message": each.why}
         name = _ACTIONS[type(each)]
         done.append({"action": name, **body_of(each, ACTIONS[name][1])})
     return {"status": "accepted", "actions": done}
 
 
-def action_of(found: Any) -> Request | Seen:
+def action_of(found: Any) -> Request | UserEvent:
     """Omitted fields are empty. Errors: TypeError for an invalid action."""
     if not isinstance(found, Mapping) or found.get("action") not in ACTIONS:
         raise TypeError(f"unknown action {found!r}: use one of {', '.join(ACTIONS)}")
     made, readers = ACTIONS[found["action"]]
-    return made(**fields_from(_known(found, readers), readers, made))
+    return made(**fields_from(_known_fields(found, readers), readers, made))
 
 
 def check_answer(found: Any) -> str:

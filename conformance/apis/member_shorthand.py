@@ -25,7 +25,7 @@ from kipcheck.conformance.apis.member import event_of, step_of
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.models.assignment import RANGE, Partition, Topic
 from kipcheck.conformance.models.group.messages import EMPTY, Beat, Committed, Error, Joined, Left, Synced
-from kipcheck.conformance.models.member.client import Elapse, Event, Open, Told
+from kipcheck.conformance.models.member.client import AnswerReceived, Elapse, Event, Open
 from kipcheck.conformance.models.member.messages import (
     Answer,
     Close,
@@ -43,27 +43,27 @@ KNOWN: Final = (("t", 2),)
 SUBSCRIBED: Final = Subscription(("t",))
 CONSUMER: Final = "consumer"
 ME, LEADER = "m1", "m2"
-ALONE: Final[Mapping[str, Event]] = {
+BARE_EVENTS: Final[Mapping[str, Event]] = {
     "unsubscribe": Unsubscribe(),
     "poll": Poll(),
     "close": Close(),
     "disconnected": Disconnected(),
 }
-PLAIN: Final[Mapping[str, type[Beat] | type[Left] | type[Committed]]] = {
+BARE_ANSWERS: Final[Mapping[str, type[Beat] | type[Left] | type[Committed]]] = {
     "beat": Beat,
     "left": Left,
     "committed": Committed,
 }
 
 
-def spoken(text: str) -> tuple[Step, ...]:
+def parse_shorthand(text: str) -> tuple[Step, ...]:
     """Parses shorthand into steps. Errors: ValueError."""
     return tuple(_step(word.strip()) for word in text.split(";") if word.strip())
 
 
 def shorthand(steps: Iterable[Step]) -> str:
     """The shorthand that parses to these steps."""
-    return "; ".join(map(_word, steps))
+    return "; ".join(map(_step_text, steps))
 
 
 def _step(text: str) -> Step:
@@ -79,8 +79,8 @@ def _step(text: str) -> Step:
 
 
 def _event(verb: str, words: list[str]) -> Event:
-    if verb in ALONE and not words:
-        return ALONE[verb]
+    if verb in BARE_EVENTS and not words:
+        return BARE_EVENTS[verb]
     match verb, words:
         case "open", _:
             return _open(words)
@@ -93,13 +93,13 @@ def _event(verb: str, words: list[str]) -> Event:
         case "metadata", _:
             return Metadata(tuple(Topic(*_partition(each)) for each in words))
         case "joined", [first, *more]:
-            return Told(_joined(first, more))
+            return AnswerReceived(_joined(first, more))
         case "synced", _:
-            return Told(_synced(words))
+            return AnswerReceived(_synced(words))
         case (("beat" | "left" | "committed"), []):
-            return Told(PLAIN[verb](0, Error.NONE))
+            return AnswerReceived(BARE_ANSWERS[verb](0, Error.NONE))
         case (("beat" | "left" | "committed"), [error]):
-            return Told(PLAIN[verb](0, Error[error]))
+            return AnswerReceived(BARE_ANSWERS[verb](0, Error[error]))
     raise ValueError("unknown verb, or wrong arguments")
 
 
@@ -149,9 +149,9 @@ def _synced(words: list[str]) -> Synced:
     return Synced(0, Error.NONE, assignment=Assigned(tuple(sorted(map(_partition, words)))))
 
 
-def _word(step: Step) -> str:
+def _step_text(step: Step) -> str:
     event = event_of(step)
-    text = _said(event)
+    text = _event_text(event)
     if text is not None and step_of(_event(*_split(text))) == step_of(event):
         return text
     return f"{step.verb} {json.dumps(dict(step.body), sort_keys=True)}"
@@ -162,14 +162,14 @@ def _split(text: str) -> tuple[str, list[str]]:
     return verb, words
 
 
-def _said(event: Event) -> str | None:
+def _event_text(event: Event) -> str | None:
     """The event in shorthand, possibly inexact; None if shorthand cannot express it."""
-    for word, alone in ALONE.items():
+    for word, alone in BARE_EVENTS.items():
         if event == alone:
             return word
     match event:
         case Open():
-            return _opened(event)
+            return _open_text(event)
         case Subscribe(topics):
             return f"subscribe {','.join(topics)}"
         case CommitOffsets(offsets):
@@ -178,12 +178,12 @@ def _said(event: Event) -> str | None:
             return f"elapse {ms}"
         case Metadata(topics):
             return " ".join(["metadata", *(f"{each.name}:{each.partitions}" for each in topics)])
-        case Told(answer):
-            return _answered(answer)
+        case AnswerReceived(answer):
+            return _answer_text(answer)
     return None
 
 
-def _opened(event: Open) -> str:
+def _open_text(event: Open) -> str:
     found = {"as": event.instance, "rack": event.rack, "protocol": event.protocol}
     options = [f"{name}={value}" for name, value in found.items() if value is not None]
     if event.topics != KNOWN:
@@ -191,7 +191,7 @@ def _opened(event: Open) -> str:
     return " ".join(["open", ",".join(event.assignors), *options])
 
 
-def _answered(answer: Answer) -> str | None:
+def _answer_text(answer: Answer) -> str | None:
     error = answer.error
     match answer:
         case Joined() if error is not Error.NONE:
@@ -211,5 +211,5 @@ def _answered(answer: Answer) -> str | None:
             return "synced error" if wrong else " ".join(["synced", *(f"{topic}:{n}" for topic, n in partitions)])
         case Synced():
             return "synced nothing" if answer.assignment == EMPTY else None
-    word = next(word for word, made in PLAIN.items() if isinstance(answer, made))
+    word = next(word for word, made in BARE_ANSWERS.items() if isinstance(answer, made))
     return word if error is Error.NONE else f"{word} {error.name}"

@@ -17,7 +17,7 @@ def text(found: Any) -> str:
     raise TypeError(f"must be a string, got {found!r}")
 
 
-def whole(found: Any) -> int:
+def integer(found: Any) -> int:
     if type(found) is int:
         return found
     raise TypeError(f"must be an integer, got {found!r}")
@@ -40,7 +40,7 @@ def known_error(found: Any) -> Error:
     return Error[found]
 
 
-def maybe(reader: Reader) -> Reader:
+def optional(reader: Reader) -> Reader:
     return lambda found: None if found is None else reader(found)
 
 
@@ -56,7 +56,7 @@ def rows(*readers: Reader) -> Reader:
     return read
 
 
-def listed(reader: Reader) -> Reader:
+def list_of(reader: Reader) -> Reader:
     def read(found: Any) -> tuple[Any, ...]:
         if not isinstance(found, list | tuple):
             raise TypeError(f"must be a list, got {found!r}")
@@ -65,12 +65,12 @@ def listed(reader: Reader) -> Reader:
     return read
 
 
-WORDLESS = frozenset({"user_data"})
+OPAQUE_FIELDS = frozenset({"user_data"})
 """Fields with values that only the machines understand. They are not converted."""
 
 
-def body_of(spoken: Any, readers: Iterable[str]) -> dict[str, Any]:
-    return {name: _plain(getattr(spoken, name)) for name in readers}
+def body_of(value: Any, readers: Iterable[str]) -> dict[str, Any]:
+    return {name: _plain(getattr(value, name)) for name in readers}
 
 
 def _plain(value: Any) -> Any:
@@ -79,7 +79,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Error):
         return value.name
     if is_dataclass(value):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value) if each.name not in WORDLESS}
+        return {
+            each.name: _plain(getattr(value, each.name)) for each in fields(value) if each.name not in OPAQUE_FIELDS
+        }
     return [*map(_plain, value)] if isinstance(value, tuple) else value
 
 

@@ -5,7 +5,7 @@ from importlib import metadata
 from typing import Any
 
 from kipcheck.conformance.apis.assignor_target import ALL, DRAFTED, LEADING, DraftLeader, Leader
-from kipcheck.conformance.apis.machine_targets import players
+from kipcheck.conformance.apis.machine_targets import machine_adapters
 from kipcheck.conformance.core.edition import Edition, edition
 from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.conformance.wire import Layout, layout as layout_of
@@ -25,7 +25,7 @@ class Reference:
     def __init__(self) -> None:
         self.version = metadata.version("kipcheck")
         self._edition: Edition = edition("apache")
-        self._players = players(self._edition)
+        self._machines = machine_adapters(self._edition)
         self._leader = Leader()
         self._draft = DraftLeader()
 
@@ -34,7 +34,7 @@ class Reference:
             self._edition = edition(edition_name)
         except LookupError as unknown:
             return str(unknown)
-        self._players = players(self._edition)
+        self._machines = machine_adapters(self._edition)
         return None
 
     def claims(self) -> Claims:
@@ -43,10 +43,10 @@ class Reference:
         for node in znode_messages(self._edition):
             versions = znode_versions(self._edition, node)
             messages_[node] = (versions[0], versions[-1])
-        return Claims(messages_, assignors=(*ALL, *DRAFTED), machines=tuple(self._players))
+        return Claims(messages_, assignors=(*ALL, *DRAFTED), machines=tuple(self._machines))
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
-        player = next((each for each in self._players.values() if op["op"] in each.verbs), None)
+        player = next((each for each in self._machines.values() if op["op"] in each.verbs), None)
         if player is not None:
             return player.answer(op)
         if op["op"] in LEADING:

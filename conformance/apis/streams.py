@@ -12,7 +12,7 @@ from kipcheck.conformance.core.case import Step, step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
 from kipcheck.conformance.models.streams.members import Rejoin, TaskId
-from kipcheck.conformance.models.streams.observed_events import Formed, Happening, Present, Rests, Told
+from kipcheck.conformance.models.streams.observed_events import Formed, JoinMetadata, ObservedEvent, Present, Rests
 from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
 
 ACTOR = "operator"
@@ -28,7 +28,7 @@ EVENTS: Mapping[str, type[Event]] = {
     "stream-settle": Settle,
 }
 VERBS = {made: verb for verb, made in EVENTS.items()}
-Plain: TypeAlias = dict[str, Any]
+EventJson: TypeAlias = dict[str, Any]
 """An observed event as JSON: ``what``, and its fields."""
 
 
@@ -53,10 +53,10 @@ def event_of(step: Step) -> Event:
     made = EVENTS[step.verb]
     if made is Deploy:
         return _deploy(**step.body)
-    return _of_somebody(made(**step.body))
+    return _with_known_member(made(**step.body))
 
 
-def _of_somebody(event: Event) -> Event:
+def _with_known_member(event: Event) -> Event:
     if not isinstance(event, Deploy | Settle) and event.member not in MEMBERS:
         raise ValueError(f"unknown member {event.member!r}: use one of {', '.join(MEMBERS)}")
     return event
@@ -79,10 +79,10 @@ def _deploy(
 def shorthand(steps: Iterable[Step]) -> str:
     """``start a 2.0.1; start b 2.4.1<2.3; start c own; start d future of c; move a 3; lose b; expire b; stop b;
     restart b; shut-down b; settle``; of a deployment, its sizes."""
-    return "; ".join(_word(event_of(each)) for each in steps)
+    return "; ".join(_event_text(event_of(each)) for each in steps)
 
 
-def spoken(text: str) -> tuple[Step, ...]:
+def parse_shorthand(text: str) -> tuple[Step, ...]:
     """Parses shorthand, which has no form for ``Deploy``, into steps. Errors: ValueError."""
     return tuple(step_of(event_in(word.split())) for word in text.split(";") if word.strip())
 
@@ -95,11 +95,11 @@ def event_in(words: list[str]) -> Event:
         case ["start", member, *of] if len(of) in (0, 1, 3):
             release, _, upgrade_from = (of[0] if of else OWN).partition("<")
             if len(of) < 3 or of[1] == "of":
-                return _of_somebody(Start(member, release, upgrade_from or None, of[2] if len(of) == 3 else None))
+                return _with_known_member(Start(member, release, upgrade_from or None, of[2] if len(of) == 3 else None))
         case ["move", member]:
-            return _of_somebody(Move(member))
+            return _with_known_member(Move(member))
         case ["move", member, moves] if moves.isdigit():
-            return _of_somebody(Move(member, int(moves)))
+            return _with_known_member(Move(member, int(moves)))
         case ["stop" | "restart" | "lose" | "expire" | "shut-down" as verb, member]:
             return event_of(step(ACTOR, f"stream-{verb}", member=member))
     raise ValueError(
@@ -108,7 +108,7 @@ def event_in(words: list[str]) -> Event:
     )
 
 
-def _word(event: Event) -> str:
+def _event_text(event: Event) -> str:
     match event:
         case Deploy(topology, topics):
             sizes = " ".join(f"{each.name}:{each.partitions}" for each in topics)
@@ -129,33 +129,33 @@ def _word(event: Event) -> str:
 # Answers
 
 
-def answer_of(happenings: Iterable[Happening]) -> dict[str, Any]:
+def answer_of(happenings: Iterable[ObservedEvent]) -> dict[str, Any]:
     """The answer of the testee protocol: all observed events, in order."""
-    return {"status": "accepted", "actions": [told(each) for each in happenings]}
+    return {"status": "accepted", "actions": [to_json(each) for each in happenings]}
 
 
-HAPPENINGS = {made.__name__.lower(): made for made in get_args(Happening)}
+OBSERVED_EVENTS = {made.__name__.lower(): made for made in get_args(ObservedEvent)}
 
 
-def told(happening: Happening) -> Plain:
-    body = {each.name: _plain(getattr(happening, each.name)) for each in fields(happening)}
-    return {"what": type(happening).__name__.lower(), **body}
+def to_json(event: ObservedEvent) -> EventJson:
+    body = {each.name: _plain(getattr(event, each.name)) for each in fields(event)}
+    return {"what": type(event).__name__.lower(), **body}
 
 
-def seen(told: Mapping[str, Any]) -> Happening:
+def from_json(data: Mapping[str, Any]) -> ObservedEvent:
     """Errors: LookupError, TypeError, AttributeError or ValueError for a malformed event."""
-    made: Any = HAPPENINGS[told["what"]]
-    body = {name: _read(name, value) for name, value in told.items() if name != "what"}
+    made: Any = OBSERVED_EVENTS[data["what"]]
+    body = {name: _read(name, value) for name, value in data.items() if name != "what"}
     if made is Formed:
-        body["members"] = tuple(Told(**_body(each)) for each in told["members"])
+        body["members"] = tuple(JoinMetadata(**_body(each)) for each in data["members"])
     elif made is Rests:
-        body["members"] = tuple(Present(**_body(each)) for each in told["members"])
-    happening: Happening = made(**body)
+        body["members"] = tuple(Present(**_body(each)) for each in data["members"])
+    happening: ObservedEvent = made(**body)
     return happening
 
 
-def _body(told: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _read(name, value) for name, value in told.items()}
+def _body(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _read(name, value) for name, value in data.items()}
 
 
 def _read(name: str, value: Any) -> Any:
@@ -175,7 +175,7 @@ def _plain(value: Any) -> Any:
             return value.hex()
         case TaskId():
             return str(value)
-        case Told() | Present():
+        case JoinMetadata() | Present():
             return {name: _plain(getattr(value, name)) for name in value._fields}
         case tuple():
             return [_plain(each) for each in value]
@@ -186,13 +186,13 @@ def _frozen(value: Any) -> Any:
     return tuple(_frozen(each) for each in value) if isinstance(value, list | tuple) else value
 
 
-class Moment(NamedTuple):
+class ObservedAt(NamedTuple):
     """An observed event, and the step that caused it."""
 
     step: int
-    seen: Happening
+    seen: ObservedEvent
 
 
-def moments(history: History) -> Iterator[Moment]:
+def observations(history: History) -> Iterator[ObservedAt]:
     """All observed events up to the first step without an answer."""
-    return (Moment(step, seen(each)) for step, each in history.actions())
+    return (ObservedAt(step, from_json(each)) for step, each in history.actions())

@@ -25,10 +25,10 @@ from kipcheck.conformance.models.streams.members import (
     FUTURE,
     NO_VERSION,
     AssignmentInfo,
+    AssignmentResult,
     Binary,
     Blob,
     Fatal,
-    Heard,
     Hosts,
     Joining,
     Memory,
@@ -63,7 +63,7 @@ ONE_IS_TWO: Final = releases(span("without-fix-of-kafka-6054"))
 """Releases that treat an assignment of version 1 or 0 as version 2 (268-54)."""
 UNGUARDED: Final = releases(span("unguarded-lengths"))
 """Releases whose generated reader does not check a length against the remaining bytes before reading."""
-ALL_CORRUPT: Final = releases(span("one-class-of-errors"))
+ONE_ERROR_CLASS: Final = releases(span("one-class-of-errors"))
 """Releases that throw one class for every malformed assignment."""
 
 
@@ -73,7 +73,7 @@ def future_of(edition: str) -> str:
     return f"{FUTURE}@{edition}" if draft else FUTURE
 
 
-def _whose(data: bytes) -> str | None:
+def _release_from(data: bytes) -> str | None:
     """``future@kip-268`` for data of the draft's future, whose version number a release uses too; else None."""
     future = future_of(KIP_268.name)
     is_draft = data.endswith(UNKNOWN_TAIL) and data.startswith(latest(future).to_bytes(4, "big"))
@@ -115,7 +115,7 @@ def read_subscription(data: bytes, release: str | None = None) -> SubscriptionIn
 
     Errors: ``Fatal``.
     """
-    return _subscription(bytes(data), release or _whose(data))
+    return _subscription(bytes(data), release or _release_from(data))
 
 
 @lru_cache(maxsize=4096)
@@ -130,19 +130,19 @@ def _subscription(data: bytes, release: str | None) -> SubscriptionInfo:
         _value(SUBSCRIPTION, data, used, form, exact)  # is read first
         raise Fatal(ILLEGAL_ARGUMENT, f"a subscription of version {used}")
     if known:
-        info = _whole(_value(SUBSCRIPTION, data, used, form, exact))
+        info = _subscription_info(_value(SUBSCRIPTION, data, used, form, exact))
     else:
         info = SubscriptionInfo(used, _ints(data, 2, UNDERFLOW)[1])
-    if _asks_of_numbers(release, exact) and used >= 3 and info.latest < used:
+    if _checks_numbers(release, exact) and used >= 3 and info.latest < used:
         raise Fatal(ILLEGAL_ARGUMENT, f"a subscription of version {used} that supports {info.latest} at most")
     return info
 
 
-def _asks_of_numbers(release: str | None, exact: Release | None) -> bool:
+def _checks_numbers(release: str | None, exact: Release | None) -> bool:
     return _is_future(release) or (exact is not None and exact not in BY_HAND)
 
 
-def _whole(value: Mapping[str, Any]) -> SubscriptionInfo:
+def _subscription_info(value: Mapping[str, Any]) -> SubscriptionInfo:
     return SubscriptionInfo(
         value["version"],
         value.get("latestSupportedVersion", NO_VERSION),
@@ -206,7 +206,7 @@ def read_assignment(data: bytes, release: str | None = None) -> AssignmentInfo:
 
     Errors: ``Fatal``, also for a version above the member's own: an assignment is never decoded in part.
     """
-    return _assignment(bytes(data), release or _whose(data))
+    return _assignment(bytes(data), release or _release_from(data))
 
 
 @lru_cache(maxsize=4096)
@@ -352,7 +352,7 @@ def _by_subscription(refused: str, exact: Release | None) -> str:
 
 
 def _by_assignment(refused: str, exact: Release | None) -> str:
-    corrupt = refused != "null" or exact is None or exact in ALL_CORRUPT
+    corrupt = refused != "null" or exact is None or exact in ONE_ERROR_CLASS
     return TASK_ASSIGNMENT if corrupt else ILLEGAL_ARGUMENT
 
 
@@ -366,7 +366,7 @@ def _ints(data: bytes, count: int, kind: str) -> tuple[int, ...]:
 # Binaries
 
 
-class InBytes:
+class EncodedBinary:
     """Wraps a binary that exchanges values, and encodes and decodes them as its release does.
 
     Errors: those of its methods, and ``Fatal``.
@@ -393,9 +393,9 @@ class InBytes:
         return self._binary.initial()
 
     def subscribe(self, memory: Memory, topics: tuple[str, ...], /) -> tuple[Memory, Blob]:
-        after, said = self._binary.subscribe(memory, topics)
-        assert isinstance(said, SubscriptionInfo)
-        return after, write_subscription(said, self._release)
+        after, written_info = self._binary.subscribe(memory, topics)
+        assert isinstance(written_info, SubscriptionInfo)
+        return after, write_subscription(written_info, self._release)
 
     def lead(
         self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
@@ -404,13 +404,13 @@ class InBytes:
         after, shares = self._binary.lead(memory, topics, read)
         return after, {id: replace(each, data=self._wrote(each.data)) for id, each in shares.items()}
 
-    def _wrote(self, said: Blob) -> bytes:
-        assert isinstance(said, AssignmentInfo)
-        return write_assignment(said, self._release)
+    def _wrote(self, written_info: Blob) -> bytes:
+        assert isinstance(written_info, AssignmentInfo)
+        return write_assignment(written_info, self._release)
 
-    def assigned(self, memory: Memory, share: Share, /) -> Heard:
-        told = read_assignment(_given(share.data), self._release)
-        return self._binary.assigned(memory, replace(share, data=told))
+    def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
+        decoded = read_assignment(_given(share.data), self._release)
+        return self._binary.assigned(memory, replace(share, data=decoded))
 
 
 def _given(data: Blob) -> bytes:

@@ -38,8 +38,8 @@ from kipcheck.conformance.models.streams.members import (
 from kipcheck.conformance.models.streams.tasks import order
 from kipcheck.conformance.wire.workbench import object_of
 
-MOST_PORTS: Final = 65535
-LONGEST: Final = (1 << 63) - 1
+LARGEST_PORT: Final = 65535
+LARGEST_LONG: Final = (1 << 63) - 1
 
 
 @final
@@ -173,7 +173,9 @@ def _member(path: Path, id: str, given: Any, topology: Topology) -> Member:
     )
     at = (*path, "offsetSums")
     offsets = object_at(at, given.get("offsetSums", {})).items()
-    sums = [(_task_at(at, task), number_at((*at, task), each, -LONGEST - 1, LONGEST)) for task, each in offsets]
+    sums = [
+        (_task_at(at, task), number_at((*at, task), each, -LARGEST_LONG - 1, LARGEST_LONG)) for task, each in offsets
+    ]
     tags = object_at((*path, "clientTags"), given.get("clientTags", {}))
     return Member(
         id,
@@ -216,7 +218,7 @@ def _uuid_at(path: Path, given: Any) -> str:
 
 def _end_point_at(path: Path, given: Any) -> str:
     host, _, port = text_at(path, given).rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or int(port) > MOST_PORTS:
+    if not host or not port.isascii() or not port.isdigit() or int(port) > LARGEST_PORT:
         refuse(path, f"must be host:port, got {shown(given)}")
     return f"{host}:{int(port)}"
 

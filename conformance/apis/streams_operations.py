@@ -34,11 +34,11 @@ def plain_memory(memory: Memory) -> dict[str, Any]:
 
 def memory_of(plain: Mapping[str, Any], before: Memory) -> Memory:
     """Fields that the program omits keep their values of ``before``."""
-    told: dict[str, Any] = {key: plain[key] for key in ("used", "unique", "error") if plain.get(key) is not None}
-    told |= {key: _tasks(plain[key]) for key in ("active", "standby") if key in plain}
+    changes: dict[str, Any] = {key: plain[key] for key in ("used", "unique", "error") if plain.get(key) is not None}
+    changes |= {key: _tasks(plain[key]) for key in ("active", "standby") if key in plain}
     if (sums := plain.get("sums")) is not None:
-        told["sums"] = tuple((task, sums[str(task)]) for task in _tasks(sums))
-    return replace(before, **told)
+        changes["sums"] = tuple((task, sums[str(task)]) for task in _tasks(sums))
+    return replace(before, **changes)
 
 
 def _tasks(plain: Iterable[str]) -> Tasks:

@@ -1,8 +1,8 @@
 """Describes the observed events of a Streams group. User data is decoded by a reader that knows all versions."""
 
 from kipcheck.conformance.apis.streams_blobs import read_assignment, read_subscription
-from kipcheck.conformance.apis.upgrade_script import words as of_any_group
-from kipcheck.conformance.models.assignment import listed
+from kipcheck.conformance.apis.upgrade_script import describe as of_any_group
+from kipcheck.conformance.models.assignment import partition_names
 from kipcheck.conformance.models.observed_events import Ended, Gave, PutOut, Restless, Took
 from kipcheck.conformance.models.streams.members import NO_REBALANCE, NO_VERSION, Blob, Fatal, Rejoin, Tasks
 from kipcheck.conformance.models.streams.observed_events import (
@@ -10,7 +10,7 @@ from kipcheck.conformance.models.streams.observed_events import (
     Began,
     Died,
     Formed,
-    Happening,
+    ObservedEvent,
     Present,
     Refused,
     Rests,
@@ -18,8 +18,8 @@ from kipcheck.conformance.models.streams.observed_events import (
 )
 
 
-def words(happening: Happening) -> str:
-    match happening:
+def describe(event: ObservedEvent) -> str:
+    match event:
         case Began(member, release, upgrade_from, latest, used):
             setting = "" if upgrade_from is None else f" with upgrade.from {upgrade_from}"
             return f"{member} runs {release}{setting}; its latest version is {latest}, it starts with version {used}"
@@ -27,14 +27,14 @@ def words(happening: Happening) -> str:
             setting = "" if upgrade_from is None else f" with upgrade.from {upgrade_from}"
             return f"{member} does not start as {release}{setting}: {why}"
         case Formed(generation, leader, members):
-            who = ", ".join(f"{each.member} {_subscription(each.data)}" for each in members)
-            return f"generation {generation}: {who}; {leader} leads"
+            participants = ", ".join(f"{each.member} {_subscription(each.data)}" for each in members)
+            return f"generation {generation}: {participants}; {leader} leads"
         case Sent(_, leader, member, partitions, data):
             return f"{leader} sends {member} {_partitions(partitions)}{_assignment(data)}"
         case Applied():
-            return _applied(happening)
+            return _applied(event)
         case Took() | Gave() | Ended() | PutOut() | Restless():
-            return of_any_group(happening)
+            return of_any_group(event)
         case Died(member, during, kind, why):
             return f"{member} dies ({_DURING.get(during, during)}) of {kind.rpartition('.')[2]}: {why}"
         case Rests(generation, members):
@@ -85,13 +85,13 @@ def _assignment(data: Blob) -> str:
         info = read_assignment(_bytes(data))
     except Fatal as unreadable:
         return f", and undecodable data ({unreadable.why})"
-    told = f" in version {info.used}" + ("" if info.supported == NO_VERSION else f" ({info.supported} supported)")
+    text = f" in version {info.used}" + ("" if info.supported == NO_VERSION else f" ({info.supported} supported)")
     if info.error:
-        return f"{told}: error {info.error}"
-    told += f": {tasks(info.active)}"
+        return f"{text}: error {info.error}"
+    text += f": {tasks(info.active)}"
     if info.standby:
-        told += f", standby {tasks(tuple(task for task, _ in info.standby))}"
-    return told if info.next_ms == NO_REBALANCE else f"{told}; rebalance at {info.next_ms} ms"
+        text += f", standby {tasks(tuple(task for task, _ in info.standby))}"
+    return text if info.next_ms == NO_REBALANCE else f"{text}; rebalance at {info.next_ms} ms"
 
 
 def _bytes(data: Blob) -> bytes:
@@ -100,7 +100,7 @@ def _bytes(data: Blob) -> bytes:
 
 
 def _partitions(partitions: tuple[tuple[str, int], ...]) -> str:
-    return listed(partitions) if partitions else "no partitions"
+    return partition_names(partitions) if partitions else "no partitions"
 
 
 def _present(member: Present) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 
 from kipcheck.conformance.core.case import Step, step
 from kipcheck.conformance.core.history import History
-from kipcheck.conformance.models.assignment import listed
+from kipcheck.conformance.models.assignment import partition_names
 from kipcheck.conformance.models.observed_events import (
     Assigned,
     Counted,
@@ -14,8 +14,8 @@ from kipcheck.conformance.models.observed_events import (
     Failed,
     Formed,
     Gave,
-    Happening,
     Joining,
+    ObservedEvent,
     PutOut,
     Restless,
     Rests,
@@ -24,7 +24,7 @@ from kipcheck.conformance.models.observed_events import (
     Took,
 )
 from kipcheck.conformance.models.operations import (
-    EVERYBODYS,
+    DEFAULT_TOPICS,
     KINDS,
     MEMBERS,
     TOPICS,
@@ -55,7 +55,7 @@ EVENTS: Mapping[str, type[Event]] = {
     "roll-streams": RollStreams,
 }
 VERBS = {made: verb for verb, made in EVENTS.items()}
-Told: TypeAlias = dict[str, Any]
+EventJson: TypeAlias = dict[str, Any]
 """An observed event as JSON: ``what``, and its fields."""
 
 
@@ -71,15 +71,15 @@ def event_of(step: Step) -> Event:
         raise LookupError(f"unknown event {step.verb!r}: use one of {', '.join(EVENTS)}")
     event = EVENTS[step.verb](**{name: _frozen(value) for name, value in step.body.items()})
     if isinstance(event, Roll):
-        _known("kind of member", event.kind, KINDS)
+        _check_known("kind of member", event.kind, KINDS)
         for each in event.topics:
-            _known("topic", each, dict(TOPICS))
+            _check_known("topic", each, dict(TOPICS))
     if not isinstance(event, OldBrokers | Settle):
-        _known("member", event.member, MEMBERS)
+        _check_known("member", event.member, MEMBERS)
     return event
 
 
-def _known(what: str, name: str, there: Collection[str]) -> None:
+def _check_known(what: str, name: str, there: Collection[str]) -> None:
     if name not in there:
         raise ValueError(f"unknown {what} {name!r}: use one of {', '.join(there)}")
 
@@ -90,10 +90,10 @@ def _known(what: str, name: str, there: Collection[str]) -> None:
 def shorthand(steps: Iterable[Step]) -> str:
     """``roll a old; roll b ready t,u; settle; crash a; revive a; lose b; expire b; move b 3; stop c; old-brokers;
     streams a 6``."""
-    return "; ".join(_word(event_of(each)) for each in steps)
+    return "; ".join(_event_text(event_of(each)) for each in steps)
 
 
-def spoken(text: str) -> tuple[Step, ...]:
+def parse_shorthand(text: str) -> tuple[Step, ...]:
     """Parses shorthand into steps. Errors: ValueError."""
     return tuple(step_of(_event(word.split())) for word in text.split(";") if word.strip())
 
@@ -122,10 +122,10 @@ def _event(words: list[str]) -> Event:
     )
 
 
-def _word(event: Event) -> str:
+def _event_text(event: Event) -> str:
     match event:
         case Roll(member, kind, topics):
-            return f"roll {member} {kind}" + (f" {','.join(topics)}" if topics != EVERYBODYS else "")
+            return f"roll {member} {kind}" + (f" {','.join(topics)}" if topics != DEFAULT_TOPICS else "")
         case Move(member, moves):
             return f"move {member} {moves}"
         case RollStreams(member, version):
@@ -136,22 +136,24 @@ def _word(event: Event) -> str:
             return f"{VERBS[type(event)]} {event.member}"
 
 
-def words(happening: Happening) -> str:
+def describe(event: ObservedEvent) -> str:
     """A sentence for reports."""
-    match happening:
+    match event:
         case Took(member, generation, partitions):
-            return f"{member} takes over {listed(partitions)} (generation {generation})"
+            return f"{member} takes over {partition_names(partitions)} (generation {generation})"
         case Gave(member, partitions, lost):
-            return f"{member} {'loses' if lost else 'revokes'} {listed(partitions)}"
+            return f"{member} {'loses' if lost else 'revokes'} {partition_names(partitions)}"
         case Ended(member):
             return f"the process of {member} ends"
         case PutOut(member):
             return f"the coordinator removes {member} from the group"
         case Formed(generation, leader, protocol, members):
-            who = ", ".join(f"{each.member} uses version {each.version}" for each in members)
-            return f"generation {generation}: {who}; {leader} leads, with assignor {protocol}"
+            participants = ", ".join(f"{each.member} uses version {each.version}" for each in members)
+            return f"generation {generation}: {participants}; {leader} leads, with assignor {protocol}"
         case Assigned(member, _, partitions, error):
-            return f"{member} receives the assignment {listed(partitions)}" + (f", error {error}" if error else "")
+            return f"{member} receives the assignment {partition_names(partitions)}" + (
+                f", error {error}" if error else ""
+            )
         case Counted(member, total):
             return f"num.incompatible.rebalance of {member} is {total}"
         case StreamsLed(generation, leader, version):
@@ -169,39 +171,39 @@ def words(happening: Happening) -> str:
 # Answers
 
 
-def answer_of(happenings: Iterable[Happening]) -> dict[str, Any]:
+def answer_of(happenings: Iterable[ObservedEvent]) -> dict[str, Any]:
     """The answer of the testee protocol: all observed events, in order."""
-    return {"status": "accepted", "actions": [told(each) for each in happenings]}
+    return {"status": "accepted", "actions": [to_json(each) for each in happenings]}
 
 
-HAPPENINGS = {made.__name__.lower(): made for made in get_args(Happening)}
+OBSERVED_EVENTS = {made.__name__.lower(): made for made in get_args(ObservedEvent)}
 
 
-def told(happening: Happening) -> Told:
-    body = {each.name: _plain(getattr(happening, each.name)) for each in fields(happening)}
-    return {"what": type(happening).__name__.lower(), **body}
+def to_json(event: ObservedEvent) -> EventJson:
+    body = {each.name: _plain(getattr(event, each.name)) for each in fields(event)}
+    return {"what": type(event).__name__.lower(), **body}
 
 
-def seen(told: Mapping[str, Any]) -> Happening:
+def from_json(data: Mapping[str, Any]) -> ObservedEvent:
     """Errors: LookupError, TypeError, AttributeError or ValueError for a malformed event."""
-    body = {name: _frozen(value) for name, value in told.items() if name != "what"}
-    made: Any = HAPPENINGS[told["what"]]
+    body = {name: _frozen(value) for name, value in data.items() if name != "what"}
+    made: Any = OBSERVED_EVENTS[data["what"]]
     if made in (Formed, Rests):
-        body["members"] = tuple(Joining(**{**each, "topics": tuple(each["topics"])}) for each in told["members"])
-    happening: Happening = made(**body)
+        body["members"] = tuple(Joining(**{**each, "topics": tuple(each["topics"])}) for each in data["members"])
+    happening: ObservedEvent = made(**body)
     return happening
 
 
-class Moment(NamedTuple):
+class ObservedAt(NamedTuple):
     """An observed event, and the step that caused it."""
 
     step: int
-    seen: Happening
+    seen: ObservedEvent
 
 
-def moments(history: History) -> Iterator[Moment]:
+def observations(history: History) -> Iterator[ObservedAt]:
     """All observed events up to the first step without an answer."""
-    return (Moment(step, seen(each)) for step, each in history.actions())
+    return (ObservedAt(step, from_json(each)) for step, each in history.actions())
 
 
 def _plain(value: Any) -> Any:

@@ -4,26 +4,26 @@ from collections.abc import Callable
 from typing import Any
 
 from kipcheck.conformance.apis.streams import EVENTS, answer_of, event_of
-from kipcheck.conformance.apis.streams_blobs import InBytes, future_of
+from kipcheck.conformance.apis.streams_blobs import EncodedBinary, future_of
 from kipcheck.conformance.core.edition import KIP_268, Edition, Standing
 from kipcheck.conformance.models.streams.binaries import binary
-from kipcheck.conformance.models.streams.group_model import Fleet
+from kipcheck.conformance.models.streams.group_model import StreamsGroupModel
 from kipcheck.conformance.models.streams.members import Binary, Settings
-from kipcheck.conformance.targets.machine_target import Player
+from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 
-def playing(fleet: Fleet) -> Player[Any, Any, Any]:
-    return Player(fleet, EVENTS, event_of, answer_of)
+def machine_adapter(fleet: StreamsGroupModel) -> MachineAdapter[Any, Any, Any]:
+    return MachineAdapter(fleet, EVENTS, event_of, answer_of)
 
 
-def fleet(edition: Edition) -> Player[Any, Any, Any] | None:
+def streams_group(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     """A group with kipcheck's assignors; None where an edition specifies nothing about Streams."""
     if edition != KIP_268 and edition.standing is not Standing.RELEASED:
         return None
     own = edition.name if edition == KIP_268 else edition.release
-    return playing(Fleet(in_bytes(edition), own, future_of(edition.name)))
+    return machine_adapter(StreamsGroupModel(in_bytes(edition), own, future_of(edition.name)))
 
 
 def in_bytes(edition: Edition) -> Callable[[Settings], Binary]:
     """kipcheck's assignor for members of any release, with its data encoded."""
-    return lambda settings: InBytes(binary(settings, edition))
+    return lambda settings: EncodedBinary(binary(settings, edition))

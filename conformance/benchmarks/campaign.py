@@ -62,7 +62,7 @@ class Row:
 
 
 def by_given(node: Node, work: Callable[[Any], object], number: int = SLOW) -> Callable[[int], int]:
-    def held(seed: int) -> int:
+    def run_values(seed: int) -> int:
         cases = 0
 
         @seeded(seed)
@@ -79,17 +79,17 @@ def by_given(node: Node, work: Callable[[Any], object], number: int = SLOW) -> C
         one()
         return cases
 
-    return held
+    return run_values
 
 
 def in_a_loop(draw: Callable[[Random], Any], work: Callable[[Any], object], number: int = FAST) -> Callable[[int], int]:
-    def held(seed: int) -> int:
+    def run_values(seed: int) -> int:
         random = Random(seed)
         for _ in range(number):
             work(draw(random))
         return number
 
-    return held
+    return run_values
 
 
 def nothing(value: Any) -> None:
@@ -119,17 +119,17 @@ def messages() -> Iterator[Row]:
 
 
 def conversations() -> Iterator[Row]:
-    talk = group_conversations("apache")
-    node = Seq(OneOf(tuple(talk.events.values())), EVENTS, EVENTS)
+    conversation = group_conversations("apache")
+    node = Seq(OneOf(tuple(conversation.events.values())), EVENTS, EVENTS)
     yield Row(f"{EVENTS} events, any", by_given(node, nothing, 10), in_a_loop(compiled(node), nothing, 100), 50)
-    longest = Seq(OneOf(tuple(talk.events.values())), 1, talk.max_steps)
-    swarm = talk.swarm(Random(0))
+    longest = Seq(OneOf(tuple(conversation.events.values())), 1, conversation.max_steps)
+    swarm = conversation.swarm(Random(0))
 
     def enabled(random: Random) -> Any:
-        return talk.draw(random, swarm)
+        return conversation.draw(random, swarm)
 
     # ``detection`` measures how much sooner enabled events find defects.
-    name = f"1 to {talk.max_steps} events, enabled"
+    name = f"1 to {conversation.max_steps} events, enabled"
     yield Row(name, by_given(longest, nothing, 10), in_a_loop(enabled, nothing, 30), None)
 
 
@@ -139,32 +139,32 @@ def cases(check: str, subject: Subject, session: Session, goal: float | None) ->
     invariants = invariants_of(found)
     numbers = count()
 
-    def held(value: Any, keys: bool = True) -> int:
-        told = [each.case for each in found.about_value(subject, value, 0, next(numbers))]
-        for history in converse(told, session):
+    def run_values(value: Any, keys: bool = True) -> int:
+        message = [each.case for each in found.about_value(subject, value, 0, next(numbers))]
+        for history in converse(message, session):
             list(judge(history, invariants))
             if keys:
                 coverage.keys(found, subject, history)
-        return len(told)
+        return len(message)
 
     def in_a_campaign(engine: Engine) -> Callable[[int], int]:
-        def held_by(seed: int) -> int:
+        def run_shard_cases(seed: int) -> int:
             shard = Shard("benchmark", 0, 0, "hold", "", "", subject.edition, (check,), engine, seed, 100, "")
             total = 0
             for batch in batches(shard, {check: (subject,)}, Snapshot()):
-                total += sum(map(held, batch.values))
+                total += sum(map(run_values, batch.values))
                 if total >= 100:
                     return total
             raise AssertionError("batches are endless")
 
-        return held_by
+        return run_shard_cases
 
     def by_hypothesis(seed: int) -> int:
         total = 0
 
         def one(value: Any) -> None:
             nonlocal total
-            total += held(found.family.trimmed(value), keys=False)
+            total += run_values(found.family.trimmed(value), keys=False)
 
         by_given(found.declaration(subject), one, 20)(seed)
         return total

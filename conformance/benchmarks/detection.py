@@ -36,7 +36,7 @@ from kipcheck.conformance.engine.converse import converse, judge
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.worker import Worker
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.nodes import OneOf, Seq
@@ -73,20 +73,20 @@ class Hunt:
     worker: Worker
     seed: int
     cap_s: float
-    begun: float
+    started_at: float
     cases: int = 0
 
     @property
     def check(self) -> Check[Any]:
-        return CHECKS[VICES[self.name].check]
+        return CHECKS[MUTANTS[self.name].check]
 
     def show(self, value: Value, number: int) -> list[History]:
         """Errors: ``Found``, ``Late``."""
-        return self.hold([each.case for each in self.check.about_value(self.subject, value, self.seed, number)])
+        return self.run([each.case for each in self.check.about_value(self.subject, value, self.seed, number)])
 
-    def hold(self, cases: list[Case]) -> list[History]:
+    def run(self, cases: list[Case]) -> list[History]:
         """Errors: ``Found``, ``Late``."""
-        if process_time() - self.begun > self.cap_s:
+        if process_time() - self.started_at > self.cap_s:
             raise Late
         session = self.worker.session(self.subject.edition, self.check.role)
         histories = []
@@ -101,7 +101,7 @@ class Hunt:
 def as_checks(hunt: Hunt) -> None:
     for seed in count(hunt.seed * 1_000):
         for sample in hunt.check.samples(hunt.subject, seed):
-            hunt.hold([sample.case])
+            hunt.run([sample.case])
 
 
 def as_campaigns(hunt: Hunt, remember: bool = True) -> None:
@@ -112,20 +112,20 @@ def as_campaigns(hunt: Hunt, remember: bool = True) -> None:
             snapshot.digest,
         )  # fmt: skip
         kept: list[Kept] = []
-        seen: set[int] = set()
+        observed: set[int] = set()
         until = hunt.cases + ROUND
         for batch in batches(shard, {check.id: (hunt.subject,)}, snapshot):
             for conversation in batch.given:
-                hunt.hold([Case(check.id, hunt.subject.edition, check.role, conversation.steps)])
+                hunt.run([Case(check.id, hunt.subject.edition, check.role, conversation.steps)])
             for value in batch.values:
                 shown = [coverage.keys(check, hunt.subject, each) for each in hunt.show(value, hunt.cases)]
-                new = {key for each in shown for step in each for key in step} - snapshot.keys - seen
+                new = {key for each in shown for step in each for key in step} - snapshot.keys - observed
                 if new and remember:
                     kept.append(_kept(hunt, value, shown, new))
-                    seen |= new
+                    observed |= new
             if hunt.cases >= until:
                 break
-        row = replace(shard.begun(), kept=tuple(kept), coverage=tuple(sorted(seen)))
+        row = replace(shard.empty_row(), kept=tuple(kept), coverage=tuple(sorted(observed)))
         snapshot = grown(snapshot, [row])
 
 
@@ -193,22 +193,22 @@ WAYS: Final[Mapping[str, Way]] = {
 
 def can(way: str, name: str) -> bool:
     """Whether the way applies: rules need conversations, and given cases are not drawn."""
-    check = CHECKS[VICES[name].check]
+    check = CHECKS[MUTANTS[name].check]
     if way in ("@given", "rules") and not check.values:
         return False
-    return way != "rules" or isinstance(check.declaration(subject_of(VICES[name])), Seq)
+    return way != "rules" or isinstance(check.declaration(subject_of(MUTANTS[name])), Seq)
 
 
 def taken(way: Way, name: str, seed: int, cap_s: float) -> tuple[float | None, int]:
     """Seconds of processor time until the defect is found, None: not within the cap; and the number of cases."""
-    vice = VICES[name]
-    wanted = next(each for each in all_invariants(CHECKS[vice.check].role) if each.id == vice.invariant)
-    with Worker(name, Afresh(name, vice.made)) as worker:
-        hunt = Hunt(name, subject_of(vice), wanted, worker, seed, cap_s, process_time())
+    mutant = MUTANTS[name]
+    wanted = next(each for each in all_invariants(CHECKS[mutant.check].role) if each.id == mutant.invariant)
+    with Worker(name, Afresh(name, mutant.made)) as worker:
+        hunt = Hunt(name, subject_of(mutant), wanted, worker, seed, cap_s, process_time())
         try:
             way(hunt)
         except Found:
-            return process_time() - hunt.begun, hunt.cases
+            return process_time() - hunt.started_at, hunt.cases
         except Late:
             return None, hunt.cases
     raise AssertionError("ways of drawing are endless")
@@ -217,7 +217,7 @@ def taken(way: Way, name: str, seed: int, cap_s: float) -> tuple[float | None, i
 def main() -> None:
     options = _options()
     ways = {way: WAYS[way] for way in options.ways.split(",")}
-    every = [name for name, vice in VICES.items() if fnmatchcase(vice.check, options.check) and not vice.deadly]
+    every = [name for name, mutant in MUTANTS.items() if fnmatchcase(mutant.check, options.check) and not mutant.deadly]
     names = list(islice(every, 0, None, options.every))
     print(f"{len(names)} defects, {options.seeds} seeds, cap {options.cap:g} s of CPU time; median s, cases (found)")
     print(f"{'defect':34}" + "".join(f"{way:>25}" for way in ways))
@@ -241,10 +241,10 @@ def main() -> None:
     for way in ways:
         shared = [name for name in medians[way] if name in medians[first]]
         total, of_first = (sum(medians[each][name] for name in shared) for each in (way, first))
-        held = sum(cases[way].values())
+        cases_run = sum(cases[way].values())
         print(
             f"{way:9} found {rates[way]:5} of {len(medians[way]) * options.seeds:5}; sums of medians {total:8.2f} s"
-            f" and {held:8.0f} cases; {total / max(of_first, 1e-9):5.1f}x the time of {first} on the same"
+            f" and {cases_run:8.0f} cases; {total / max(of_first, 1e-9):5.1f}x the time of {first} on the same"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.machines.plain_search import explore
-from kipcheck.conformance.machines.product import Whole
+from kipcheck.conformance.machines.product import SimpleProduct
 from kipcheck.conformance.machines.search import Search
 from kipcheck.conformance.play import playable
 
@@ -31,33 +31,33 @@ EVERYTHING = 10**9
 def main() -> None:
     print(f"{'':52} {'states':>9} {'transitions':>12} {'computed':>9} {'states/s':>9} {'again':>9}")
     for name, text, scope in SCOPES:
-        search = Search(world(name, text, scope))
+        search = Search(product(name, text, scope))
         first = passed(search)
-        asked = search.asked
-        search.again()
+        computed = search.asked
+        search.restart()
         second = passed(search)
         print(
-            f"{name + ' ' + text + ' ' + scope:52} {search.states:9,} {search.transitions:12,} {asked:9,} "
+            f"{name + ' ' + text + ' ' + scope:52} {search.states:9,} {search.transitions:12,} {computed:9,} "
             f"{search.states / first:9,.0f} {search.states / second:9,.0f}"
         )
     print(f"\n{'readable':52} {'states':>9} {'transitions':>12} {'':>9} {'states/s':>9}")
     for name, text, scope in READABLE:
-        begun = process_time()
-        edges = [edge.after for edge in explore(Whole(world(name, text, scope)), lambda state: True)]
-        spent, states = process_time() - begun, len(set(edges)) + 1
+        started_at = process_time()
+        edges = [edge.after for edge in explore(SimpleProduct(product(name, text, scope)), lambda state: True)]
+        spent, states = process_time() - started_at, len(set(edges)) + 1
         print(f"{name + ' ' + text + ' ' + scope:52} {states:9,} {len(edges):12,} {'':>9} {states / spent:9,.0f}")
 
 
-def world(name: str, text: str, scope: str) -> Any:
-    model, spoken = playable(name), edition(text)
-    return model.world(spoken, model.scope(scope, spoken))
+def product(name: str, text: str, scope: str) -> Any:
+    model, edition_used = playable(name), edition(text)
+    return model.world(edition_used, model.scope(scope, edition_used))
 
 
 def passed(search: Search[Any, Any, Any]) -> float:
-    begun = process_time()
-    search.go(EVERYTHING)
+    started_at = process_time()
+    search.run(EVERYTHING)
     assert search.complete
-    return process_time() - begun
+    return process_time() - started_at
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ class Script:
         self.state = self.coordinator.initial()
         self.events: list[Event] = []
 
-    def say(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         self.events.append(event)
         self.state = self.coordinator.step(self.state, event).state
 
@@ -66,47 +66,54 @@ class Script:
 
     def round(self) -> None:
         for id in MEMBERS:
-            self.say(Join(self.newest[Join], id, None, "consumer", PROTOCOLS, fresh=id, request=len(self.events)))
+            self.add(Join(self.newest[Join], id, None, "consumer", PROTOCOLS, fresh=id, request=len(self.events)))
         self.synced()
 
     def synced(self) -> None:
         given = tuple((id, b"\0\1" * 10) for id in MEMBERS)
         for id in reversed(MEMBERS):
-            said = (self.state.generation, given if self.state.leader == id else (), "consumer", self.state.protocol)
-            self.say(Sync(self.newest[Sync], id, None, *said, len(self.events)))
-        self.say(Written())
+            events = (self.state.generation, given if self.state.leader == id else (), "consumer", self.state.protocol)
+            self.add(Sync(self.newest[Sync], id, None, *events, len(self.events)))
+        self.add(Written())
 
     def founded(self) -> None:
         for id in MEMBERS:
             first = Join(self.newest[Join], "", None, "consumer", PROTOCOLS, fresh=id, request=len(self.events))
-            self.say(first)
+            self.add(first)
             if self.state.writes:
-                self.say(Written())
+                self.add(Written())
             if id in self.state.pending:
-                self.say(Join(self.newest[Join], id, None, "consumer", PROTOCOLS, request=len(self.events)))
+                self.add(Join(self.newest[Join], id, None, "consumer", PROTOCOLS, request=len(self.events)))
         while self.state.initial:
-            self.say(Fired(REBALANCE))
+            self.add(Fired(REBALANCE))
         self.synced()
 
     def beats(self, times: int) -> None:
         for serial in range(times):
             id = MEMBERS[serial % len(MEMBERS)]
-            self.say(Heartbeat(self.newest[Heartbeat], id, None, self.state.generation, len(self.events)))
+            self.add(Heartbeat(self.newest[Heartbeat], id, None, self.state.generation, len(self.events)))
 
     def life(self) -> None:
         self.founded()
         self.beats(12)
         for id in MEMBERS:
-            said = (self.newest[Commit], id, None, self.state.generation, (("t", 0, 7), ("t", 1, 8)), len(self.events))
-            self.say(Commit(*said))
-            self.say(Written())
+            events = (
+                self.newest[Commit],
+                id,
+                None,
+                self.state.generation,
+                (("t", 0, 7), ("t", 1, 8)),
+                len(self.events),
+            )
+            self.add(Commit(*events))
+            self.add(Written())
         self.round()
-        self.say(Fetch(self.newest[Fetch], len(self.events)))
+        self.add(Fetch(self.newest[Fetch], len(self.events)))
         self.beats(12)
         for id in MEMBERS:
-            self.say(Leave(min(self.newest[Leave], 2), ((id, None),), len(self.events)))
+            self.add(Leave(min(self.newest[Leave], 2), ((id, None),), len(self.events)))
             if self.state.writes:
-                self.say(Written())
+                self.add(Written())
 
 
 def heartbeats(release: str) -> tuple[Coordinator, State, list[Event]]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from kipcheck.conformance.apis.coordinator_target import Coordinating, DraftCoordinating
+from kipcheck.conformance.apis.coordinator_target import CoordinatorAdapter, DraftCoordinatorAdapter
 from kipcheck.conformance.apis.group_shorthand import shorthand
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History
@@ -27,7 +27,7 @@ BATCH = 50
 
 
 def histories(edition: str, conversations: int, seed: int = 0) -> Iterator[History]:
-    adapter = DraftCoordinating() if edition == "kip-429" else Coordinating()
+    adapter = DraftCoordinatorAdapter() if edition == "kip-429" else CoordinatorAdapter()
     drawn, random = group_conversations(edition), Random(seed)
     with InProcess(adapter).open(edition, Role.COORDINATOR) as session:
         for _ in range(0, conversations, BATCH):
@@ -47,14 +47,17 @@ def main(arguments: Sequence[str]) -> int:
     failed = 0
     print(f"{'edition':16} {'conversations':>13} {'steps':>8} {'broken':>7} {'cpu s':>6}")
     for edition in arguments[1:] or EDITIONS:
-        begun, held, steps, wrong = time.process_time(), 0, 0, 0
+        started_at, conversations_run, steps, violations = time.process_time(), 0, 0, 0
         for history in histories(edition, conversations):
-            held, steps = held + 1, steps + len(history.ops)
+            conversations_run, steps = conversations_run + 1, steps + len(history.ops)
             for violation in broken(history):
-                wrong += 1
+                violations += 1
                 print(f"{edition}: {violation}\n  {shorthand(history.case.steps)}", file=sys.stderr)
-        failed += wrong
-        print(f"{edition:16} {held:13} {steps:8} {wrong:7} {time.process_time() - begun:6.1f}", flush=True)
+        failed += violations
+        print(
+            f"{edition:16} {conversations_run:13} {steps:8} {violations:7} {time.process_time() - started_at:6.1f}",
+            flush=True,
+        )
     return 1 if failed else 0
 
 

@@ -32,7 +32,7 @@ def main() -> None:
     checks = tuple(id for id in CHECKS if fnmatchcase(id, options.check))
     ours = Afresh("reference", Reference)
     snapshot = Snapshot()
-    held = 0
+    cases_run = 0
     print(f"{'cases':>8} {'keys':>7} {'entries':>8} {'admitted':>9} {'failures':>9} {'cpu s':>7}")
     for round_ in count():
         shard = Shard(
@@ -42,13 +42,13 @@ def main() -> None:
         began = process_time()
         row = run_shard(shard, snapshot, find=lambda name, limits: ours)
         snapshot = grown(snapshot, [row])
-        held += row.cases
+        cases_run += row.cases
         print(
-            f"{held:8} {len(snapshot.keys):7} {len(snapshot.entries):8} {len(row.kept) / row.cases:9.1%}"
+            f"{cases_run:8} {len(snapshot.keys):7} {len(snapshot.entries):8} {len(row.kept) / row.cases:9.1%}"
             f" {len(row.found):9} {process_time() - began:7.1f}",
             flush=True,
         )
-        if held >= options.cases:
+        if cases_run >= options.cases:
             return
 
 

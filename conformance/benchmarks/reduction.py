@@ -27,7 +27,7 @@ from kipcheck.conformance.checks.declare import Subject, Value
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.worker import Worker
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.nodes import Integer, Seq
@@ -57,7 +57,7 @@ class Failing:
     shape: tuple[str, ...] = ()
     number: int = 0
     kind: str = ""
-    asked: int = 0
+    calls: int = 0
 
     def found(self, seed: int) -> bool:
         for sample in islice(self.check.samples(self.subject, seed, MOST_DRAWN), MOST_DRAWN):
@@ -69,7 +69,7 @@ class Failing:
         return False
 
     def fails(self, value: Value) -> bool:
-        self.asked += 1
+        self.calls += 1
         if not value and isinstance(self.value, list):
             return False
         cases = list(self.check.cases(self.subject, value, 0, self.number, self.kind))
@@ -98,32 +98,32 @@ WAYS: Final[dict[str, Callable[[Failing, int], Value]]] = {"ours": by_us, "Hypot
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class Outcome:
     length: int
     steps: int
-    asked: int
+    calls: int
     seconds: float
 
 
-def made_smaller(name: str, seed: int) -> dict[str, Came] | None:
+def made_smaller(name: str, seed: int) -> dict[str, Outcome] | None:
     """By both; None if nothing failed, or Hypothesis found no failing value."""
-    vice = VICES[name]
-    check, subject = CHECKS[vice.check], subject_of(vice)
-    wanted = next(each for each in all_invariants(check.role) if each.id == vice.invariant)
-    with Worker(name, Afresh(name, vice.made)) as worker:
+    mutant = MUTANTS[name]
+    check, subject = CHECKS[mutant.check], subject_of(mutant)
+    wanted = next(each for each in all_invariants(check.role) if each.id == mutant.invariant)
+    with Worker(name, Afresh(name, mutant.made)) as worker:
         failing = Failing(check, subject, wanted, worker)
         if not failing.found(seed):
             return None
         came = {}
         for way, run in WAYS.items():
-            failing.asked, began = 0, process_time()
+            failing.calls, began = 0, process_time()
             try:
                 value = run(failing, seed)
             except NoSuchExample:
                 return None
             steps = len(value) if isinstance(value, list) else 0
             text = plain_text(value)
-            came[way] = Came(len(text), steps, failing.asked, process_time() - began)
+            came[way] = Outcome(len(text), steps, failing.calls, process_time() - began)
     return came
 
 
@@ -131,15 +131,15 @@ def main() -> None:
     options = _options()
     names = [
         name
-        for name, vice in VICES.items()
-        if fnmatchcase(vice.check, options.check)
-        and not vice.deadly
-        and CHECKS[vice.check].shrinks
-        and CHECKS[vice.check].again is None
+        for name, mutant in MUTANTS.items()
+        if fnmatchcase(mutant.check, options.check)
+        and not mutant.deadly
+        and CHECKS[mutant.check].shrinks
+        and CHECKS[mutant.check].again is None
     ]
     heads = "".join(f"{way:>12} length  steps  calls      ms" for way in WAYS)
     print(f"{'defect':32} {'of':>3}{heads}")
-    every: dict[str, list[Came]] = {way: [] for way in WAYS}
+    every: dict[str, list[Outcome]] = {way: [] for way in WAYS}
     for name in islice(names, 0, None, options.every):
         found = [came for seed in islice(count(), options.seeds) if (came := made_smaller(name, seed)) is not None]
         line = f"{name:32} {len(found):3}"
@@ -147,12 +147,12 @@ def main() -> None:
             of = [came[way] for came in found]
             every[way] += of
             line += f"{mean(each.length for each in of):19.0f}{mean(each.steps for each in of):7.1f}"
-            line += f"{mean(each.asked for each in of):7.0f}{1e3 * mean(each.seconds for each in of):8.0f}"
+            line += f"{mean(each.calls for each in of):7.0f}{1e3 * mean(each.seconds for each in of):8.0f}"
         print(line, flush=True)
     for way, of in every.items():
         print(
             f"{way:11} {len(of)} values; sums: length {sum(each.length for each in of)}, steps "
-            f"{sum(each.steps for each in of)}, calls {sum(each.asked for each in of)}, "
+            f"{sum(each.steps for each in of)}, calls {sum(each.calls for each in of)}, "
             f"{sum(each.seconds for each in of):.1f} s"
         )
     pairs = list(zip(*every.values(), strict=True))

@@ -35,7 +35,7 @@ SHARD: Final = Shard(
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Measured:
     """Seconds."""
 
     shards_cpu: float
@@ -101,12 +101,12 @@ def _warm(executor: Executor) -> None:
         list(executor.run(_shards(20, 20 * executor.slots), b"", lambda progress: None))
 
 
-def _run(executor: Executor, shards: Sequence[Shard]) -> Taken:
-    cpu, begun = processor_time(), time.monotonic()
+def _run(executor: Executor, shards: Sequence[Shard]) -> Measured:
+    cpu, started_at = processor_time(), time.monotonic()
     rows = list(executor.run(shards, b"", lambda progress: None))
-    wall, cpu = time.monotonic() - begun, processor_time() - cpu
+    wall, cpu = time.monotonic() - started_at, processor_time() - cpu
     assert {row.status for row in rows} == {"done"}, rows
-    return Taken(sum(row.cpu_ms for row in rows) / 1000, sum(row.wall_ms for row in rows) / 1000, cpu, wall)
+    return Measured(sum(row.cpu_ms for row in rows) / 1000, sum(row.wall_ms for row in rows) / 1000, cpu, wall)
 
 
 def processor_time() -> float:

@@ -54,9 +54,9 @@ def _without_constants() -> Iterator[None]:
     """Disables the constants that Hypothesis collects from local code: they depend on where kipcheck is installed and
     on what was imported before, so the same shard would draw other values elsewhere.
     """
-    before = {name: getattr(_PROVIDERS, name) for name in _INSTEAD}
+    before = {name: getattr(_PROVIDERS, name) for name in _REPLACEMENTS}
     try:
-        for name, other in _INSTEAD.items():
+        for name, other in _REPLACEMENTS.items():
             setattr(_PROVIDERS, name, other)
         yield
     finally:
@@ -65,9 +65,9 @@ def _without_constants() -> Iterator[None]:
 
 
 _PROVIDERS: Any = import_module("hypothesis.internal.conjecture.providers")
-_INSTEAD: Final[dict[str, Any]] = {}
+_REPLACEMENTS: Final[dict[str, Any]] = {}
 """Empty for releases of Hypothesis without such constants."""
 if hasattr(_PROVIDERS, "_get_local_constants"):
     _NONE = _PROVIDERS.Constants()
-    _INSTEAD["_get_local_constants"] = lambda: _NONE
-    _INSTEAD["CONSTANTS_CACHE"] = type(_PROVIDERS.CONSTANTS_CACHE)(1024)
+    _REPLACEMENTS["_get_local_constants"] = lambda: _NONE
+    _REPLACEMENTS["CONSTANTS_CACHE"] = type(_PROVIDERS.CONSTANTS_CACHE)(1024)

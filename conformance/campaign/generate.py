@@ -30,28 +30,28 @@ SHARES: Final[Mapping[Engine, Mapping[Source, int]]] = {
     "hypothesis": {"hypothesis": 100},
 }
 """Shares of batches. Without a corpus, batches to be mutated are drawn."""
-REPLAYED: Final = 0.25
+REPLAY_SHARE: Final = 0.25
 """In the first round: the largest share of a shard's cases that replay the corpus."""
-REPLAYED_LATER: Final = 0.05
+LATER_REPLAY_SHARE: Final = 0.05
 """In later rounds, whose corpus was collected with these targets."""
-TOGETHER: Final = 5
+CONVERSATIONS_A_BATCH: Final = 5
 """Conversations with a machine in one batch. With 5, planted defects are found in a fifth less time than with 20: a
 swarm costs nothing here, and one without a necessary event is soon over."""
-FEW: Final = (1, 4)
+VALUES_A_BATCH: Final = (1, 4)
 """Values in one batch of any other check."""
-BY_HYPOTHESIS: Final = 8
+HYPOTHESIS_VALUES: Final = 8
 """The least number of values drawn by Hypothesis in one batch, since it is slow to start."""
 FIRST_SHARE: Final = 0.1
 """The share of drawn values that are taken from a check's first values."""
 HEAVY_SHARE: Final = 0.1
 """The share of its turns that a heavy check takes."""
-GIVEN: Final = 16
+GIVEN_CONVERSATIONS: Final = 16
 """Conversations in a batch of a check that draws none."""
-NEWER: Final = 0.33
+RECENCY_EXPONENT: Final = 0.33
 """The exponent that makes newer corpus entries more likely to be mutated."""
-GOES_ON: Final = 0.5
+CONTINUED_SHARE: Final = 0.5
 """The share of mutated conversations that keep the beginning of an entry and are then drawn."""
-CHANGES: Final = (1, 1, 2, 4)
+MUTATIONS: Final = (1, 1, 2, 4)
 """Numbers of mutations of an entry, one of which is chosen."""
 
 
@@ -68,17 +68,17 @@ class Batch:
 
 def batches(shard: Shard, units: Units, snapshot: Snapshot) -> Iterator[Batch]:
     """Without end. Errors: ValueError if there are no subjects."""
-    wanted = {id: subjects for id, subjects in units.items() if subjects}
-    if not wanted:
+    claimed = {id: subjects for id, subjects in units.items() if subjects}
+    if not claimed:
         raise ValueError("no check has a subject")
-    yield from _Engine.of(shard, wanted, snapshot).batches()
+    yield from _Engine.of(shard, claimed, snapshot).batches()
 
 
-Place: TypeAlias = tuple[str, str, str, int | None]
+DeclarationKey: TypeAlias = tuple[str, str, str, int | None]
 """A declaration with a subject: an entry kept by one check may be mutated for all checks with the same key."""
 
 
-def _place(check: Check[Any], edition: str, name: str, version: int | None) -> Place:
+def _declaration_key(check: Check[Any], edition: str, name: str, version: int | None) -> DeclarationKey:
     declared = check.id if check.node is not None else str(FAMILIES.index(check.family))
     return declared, edition, name, version
 
@@ -87,29 +87,29 @@ def _place(check: Check[Any], edition: str, name: str, version: int | None) -> P
 class _Engine:
     shard: Shard
     units: Units
-    kept: Mapping[Place, Sequence[Kept]]
+    kept: Mapping[DeclarationKey, Sequence[Kept]]
     """The entries of the corpus for these units, the newest last."""
     values: dict[str, list[Value]] = field(default_factory=dict)
     """Id of an entry -> its value, or none if it does not belong to a current declaration."""
-    draws: dict[Place, Draw] = field(default_factory=dict)
+    draws: dict[DeclarationKey, Draw] = field(default_factory=dict)
 
     @classmethod
     def of(cls, shard: Shard, units: Units, snapshot: Snapshot) -> Self:
-        here = {_place(CHECKS[id], *_of(each)) for id, subjects in units.items() for each in subjects}
-        kept: dict[Place, list[Kept]] = {}
+        here = {_declaration_key(CHECKS[id], *_of(each)) for id, subjects in units.items() for each in subjects}
+        kept: dict[DeclarationKey, list[Kept]] = {}
         for entry in snapshot.entries:
-            place = _place(CHECKS[entry.check], entry.edition, entry.subject, entry.version)
-            if place in here:
-                kept.setdefault(place, []).append(entry)
+            key = _declaration_key(CHECKS[entry.check], entry.edition, entry.subject, entry.version)
+            if key in here:
+                kept.setdefault(key, []).append(entry)
         return cls(shard, units, kept)
 
     def batches(self) -> Iterator[Batch]:
         if self.shard.engine != "hypothesis":
-            yield from self.replayed(self._luck("replay"))
-        for number, check in enumerate(self._turns(self._luck("turns"))):
-            yield self._batch(check, self._luck(str(number)))
+            yield from self.replayed(self._random("replay"))
+        for number, check in enumerate(self._turns(self._random("turns"))):
+            yield self._batch(check, self._random(str(number)))
 
-    def _luck(self, about: str) -> Random:
+    def _random(self, about: str) -> Random:
         """A generator for each batch, so that no batch depends on the number of draws before it."""
         return Random(f"{self.shard.own_seed}/{about}")
 
@@ -123,16 +123,16 @@ class _Engine:
         subject = random.choice(self.units[check.id])
         if not check.values:
             given = list(check.given(subject))
-            return Batch(check.id, subject, "given", given=random.sample(given, min(GIVEN, len(given))))
+            return Batch(check.id, subject, "given", given=random.sample(given, min(GIVEN_CONVERSATIONS, len(given))))
         shares = SHARES[self.shard.engine]
         (source,) = random.choices([*shares], [*shares.values()])
-        number = TOGETHER if check.family.batch is not None else random.randint(*FEW)
+        number = CONVERSATIONS_A_BATCH if check.family.batch is not None else random.randint(*VALUES_A_BATCH)
         values: Iterable[Value]
         match source:
             case "hypothesis":
                 from kipcheck.conformance.campaign import by_hypothesis  # imports Hypothesis, so only here
 
-                values = by_hypothesis.values(check, subject, max(number, BY_HYPOTHESIS), random)
+                values = by_hypothesis.values(check, subject, max(number, HYPOTHESIS_VALUES), random)
             case "uniform":
                 values = self._uniform(check, subject, number, random)
             case "mutate" if known := [each for each in self.units[check.id] if self._known(check, each)]:
@@ -150,40 +150,40 @@ class _Engine:
             yield random.choice(first)(subject) if known else draw(random, None)
 
     def _uniform(self, check: Check[Any], subject: Any, number: int, random: Random) -> Iterator[Value]:
-        place = _place(check, *_of(subject))
-        if place not in self.draws:  # a lookup among all compiled draws takes longer than a draw
-            self.draws[place] = compiled(check.declaration(subject))
+        key = _declaration_key(check, *_of(subject))
+        if key not in self.draws:  # a lookup among all compiled draws takes longer than a draw
+            self.draws[key] = compiled(check.declaration(subject))
         for _ in range(number):
-            yield check.family.trimmed(self.draws[place](random))
+            yield check.family.trimmed(self.draws[key](random))
 
     def replayed(self, random: Random) -> Iterator[Batch]:
         """This shard's part of the corpus, within its budget."""
-        left = self.shard.cases * (REPLAYED if self.shard.round == 0 else REPLAYED_LATER)
+        budget = self.shard.cases * (REPLAY_SHARE if self.shard.round == 0 else LATER_REPLAY_SHARE)
         entries = [each for kept in self.kept.values() for each in kept if each.check in self.units]
         entries = entries[self.shard.shard % SHARDS_A_ROUND :: SHARDS_A_ROUND]
         for entry in random.sample(entries, len(entries)):
             check = CHECKS[entry.check]
-            left -= 1 if check.family.batch is not None else entry.steps
-            if left < 0:
+            budget -= 1 if check.family.batch is not None else entry.steps
+            if budget < 0:
                 return
             subject = check.family.subject(entry.edition, entry.subject, entry.version)
             if value := self._value(entry):
                 yield Batch(check.id, subject, "replay", value)
 
     def _known(self, check: Check[Any], subject: Any) -> bool:
-        return any(map(self._value, self.kept.get(_place(check, *_of(subject)), ())))
+        return any(map(self._value, self.kept.get(_declaration_key(check, *_of(subject)), ())))
 
     def _changed(self, check: Check[Any], subject: Any, number: int, random: Random) -> Iterator[Value]:
         """Values mutated from those of the corpus."""
-        node, kept = check.declaration(subject), self.kept[_place(check, *_of(subject))]
+        node, kept = check.declaration(subject), self.kept[_declaration_key(check, *_of(subject))]
         draw = check.drawing(subject, random) if check.family.batch is not None and check.draw is None else None
         for _ in range(number):
-            entry = kept[int(len(kept) * random.random() ** NEWER)]
+            entry = kept[int(len(kept) * random.random() ** RECENCY_EXPONENT)]
             for value in self._value(entry):
-                if draw is not None and random.random() < GOES_ON:
+                if draw is not None and random.random() < CONTINUED_SHARE:
                     yield draw(random, value[: random.randint(1, len(value))])
                     continue
-                for _ in range(random.choice(CHANGES)):
+                for _ in range(random.choice(MUTATIONS)):
                     value = mutate(node, value, random)
                 yield check.family.trimmed(value)
 

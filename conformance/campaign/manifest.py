@@ -20,7 +20,7 @@ NAME: Final = "manifest.json"
 FORMAT: Final = 1
 
 
-class Unfit(Exception):
+class UnusableCampaign(Exception):
     """There is no usable manifest or corpus; the message says why, and what to do."""
 
 
@@ -64,26 +64,29 @@ class Manifest:
         """Errors: ``Unfit``."""
         path = folder / NAME
         try:
-            told = json.loads(path.read_text("utf-8"))
-            if told.pop("format") != FORMAT:
-                raise Unfit(f"{path} has a format that this kipcheck does not read")
-            plan = told.pop("plan")
+            fields_read = json.loads(path.read_text("utf-8"))
+            if fields_read.pop("format") != FORMAT:
+                raise UnusableCampaign(f"{path} has a format that this kipcheck does not read")
+            plan = fields_read.pop("plan")
             aims = tuple(Aim(**each) for each in plan.pop("aims"))
             made = Plan(aims=aims, checks=tuple(plan.pop("checks")), **plan)
-            known, skipped = tuple(told.pop("known")), tuple((name, why) for name, why in told.pop("skipped"))
-            seconds = {int(number): float(each) for number, each in told.pop("seconds").items()}
-            return cls(plan=made, known=known, skipped=skipped, seconds=seconds, **told)
+            known, skipped = (
+                tuple(fields_read.pop("known")),
+                tuple((name, why) for name, why in fields_read.pop("skipped")),
+            )
+            seconds = {int(number): float(each) for number, each in fields_read.pop("seconds").items()}
+            return cls(plan=made, known=known, skipped=skipped, seconds=seconds, **fields_read)
         except FileNotFoundError:
-            raise Unfit(f"{folder} contains no {NAME}: use the --out of a kipcheck campaign") from None
+            raise UnusableCampaign(f"{folder} contains no {NAME}: use the --out of a kipcheck campaign") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as wrong:
-            raise Unfit(f"{path} cannot be read: {wrong}") from None
+            raise UnusableCampaign(f"{path} cannot be read: {wrong}") from None
 
-    def fitting(self) -> Self:
+    def require_same_versions(self) -> Self:
         """Itself, if the installed versions may continue the campaign. Errors: ``Unfit``."""
         here = metadata.version("kipcheck"), ".".join(map(str, sys.version_info[:2]))
         there = self.kipcheck, self.python
         if here != there:
-            raise Unfit(
+            raise UnusableCampaign(
                 f"it was started by kipcheck {there[0]} on Python {there[1]}, but this is kipcheck {here[0]} on "
                 f"Python {here[1]}, which may draw other values: use those versions, or start a new campaign"
             )
@@ -93,7 +96,7 @@ class Manifest:
         return replace(self, complete=complete, stopped_by=stopped_by, hash=hash_)
 
 
-def named(plan: Plan) -> Plan:
+def with_id(plan: Plan) -> Plan:
     """The plan with its id, a digest of all other fields: equal plans of equal releases are one campaign."""
     about = {each.name: getattr(plan, each.name) for each in fields(plan) if each.name != "campaign"}
     about["aims"] = [asdict(each) for each in plan.aims]

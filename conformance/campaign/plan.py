@@ -71,7 +71,7 @@ class Shard:
         # Hanging testees may use up the time limits of two sessions.
         return Bounds(wall_s=1500 + 2.0 * number, cpu_s=60 + 0.5 * number)
 
-    def begun(self) -> Row:
+    def empty_row(self) -> Row:
         """The row of a shard that has run nothing yet."""
         planned = self.cases if self.stage == "hold" else len(self.reduces)
         return Row(
@@ -127,10 +127,10 @@ class Plan:
             yield from [self.shard_cases] * self.round_shards
             return
         assert self.rounds is not None
-        left = self.cases // self.rounds + (round_ < self.cases % self.rounds)
-        while left:
-            yield min(left, self.shard_cases)
-            left -= min(left, self.shard_cases)
+        remaining = self.cases // self.rounds + (round_ < self.cases % self.rounds)
+        while remaining:
+            yield min(remaining, self.shard_cases)
+            remaining -= min(remaining, self.shard_cases)
 
     def reductions(self, round_: int, after: int, aim: Aim, found: tuple[Found, ...]) -> Iterator[Shard]:
         """The shards of the second stage, numbered from ``after``."""

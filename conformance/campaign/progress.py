@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from kipcheck.conformance.campaign.executors.local import Progress as Shards
 from kipcheck.conformance.engine.progress import Progress
 
-SELDOM = 20.0
+LINE_INTERVAL_S = 20.0
 """Seconds between two lines about one stage, if lines are not live."""
 
 
 @dataclass(slots=True)
-class Watch:
+class CampaignProgress:
     """Totals of the campaign so far, and its current stage."""
 
     progress: Progress = field(default_factory=Progress)
@@ -22,12 +22,12 @@ class Watch:
     cases: int = 0
     keys: int = 0
     failures: int = 0
-    held_here: int = 0
+    cases_here: int = 0
     """Cases run since ``begun``."""
-    begun: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=time.monotonic)
     where: str = ""
     shards: Shards = field(default_factory=lambda: Shards(0, 0, 0))
-    _told: float = 0.0
+    _last_line_at: float = 0.0
 
     def stage(self, where: str, total: int) -> None:
         self.where, self.shards = where, Shards(0, 0, total)
@@ -37,15 +37,15 @@ class Watch:
         self.shards = shards
         self.look()
 
-    def held(self, cases: int) -> None:
+    def add_cases(self, cases: int) -> None:
         self.cases += cases
-        self.held_here += cases
+        self.cases_here += cases
         self.look()
 
     def look(self, force: bool = False) -> None:
         now = time.monotonic()
-        if force or self.progress.live or now - self._told >= SELDOM:
-            self._told = now
+        if force or self.progress.live or now - self._last_line_at >= LINE_INTERVAL_S:
+            self._last_line_at = now
             self.progress.say(self.line(now))
 
     def line(self, now: float) -> str:
@@ -63,18 +63,18 @@ class Watch:
 
     def rate(self, now: float) -> float:
         """Cases per second since this process started."""
-        return self.held_here / max(now - self.begun, 0.001)
+        return self.cases_here / max(now - self.started_at, 0.001)
 
     def left_s(self, now: float) -> float | None:
         """Seconds until the cases or the budget are used up, whichever is first; None: not known yet."""
         found = []
         if self.ends is not None:
             found.append(max(0.0, self.ends - now))
-        if self.total is not None and self.held_here:
+        if self.total is not None and self.cases_here:
             found.append(max(0, self.total - self.cases) / self.rate(now))
         return min(found, default=None)
 
-    def say(self, line: str) -> None:
+    def note(self, line: str) -> None:
         self.progress.close()
         self.progress.note(line)
 
@@ -84,6 +84,6 @@ class Watch:
 
 def span(seconds: float) -> str:
     """``0:09``, ``1:02:03``."""
-    whole = int(seconds)
-    hours, minutes = whole // 3600, whole // 60 % 60
-    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+    total_seconds = int(seconds)
+    hours, minutes = total_seconds // 3600, total_seconds // 60 % 60
+    return f"{hours}:{minutes:02}:{total_seconds % 60:02}" if hours else f"{minutes}:{total_seconds % 60:02}"

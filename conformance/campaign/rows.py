@@ -20,7 +20,7 @@ Status: TypeAlias = Literal["done", "timeout", "memory", "crashed", "garbled", "
 ``done``: it ran to its end, whatever it found. ``timeout``, ``memory``, ``crashed`` and ``garbled``: its child
 failed, at the case that the row names. ``lost``: its worker crashed repeatedly; it is run once more, apart.
 ``infra``: it crashed apart, too. ``unlike``: Python or kipcheck differ between the worker and the driver."""
-ENDED: Final[frozenset[str]] = frozenset({"done", "timeout", "memory", "crashed", "garbled", "infra"})
+FINAL_STATUSES: Final[frozenset[str]] = frozenset({"done", "timeout", "memory", "crashed", "garbled", "infra"})
 """Final statuses: a resumed campaign does not run these shards again."""
 Stage: TypeAlias = Literal["hold", "reduce"]
 """The stages of a round: cases are run; then new failures are reduced."""
@@ -156,7 +156,7 @@ class Row:
 
     def sealed(self) -> Self:
         """With its digest, over the cases and their results, but not over messages."""
-        said = {
+        sealed_values = {
             "key": list(self.key),
             "stage": self.stage,
             "target": [self.target, self.target_version],
@@ -170,7 +170,7 @@ class Row:
             "kept": sorted(each.id for each in self.kept),
             "found": sorted([each.case_id, each.invariant, each.cases, each.at_case] for each in self.found),
         }
-        return replace(self, digest=digest_of(said))
+        return replace(self, digest=digest_of(sealed_values))
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -191,12 +191,12 @@ class Row:
             "kept": lambda each: Kept(**{**each, "keys": tuple(each["keys"])}),
             "found": _found_of,
         }
-        told = dict(plain)
+        values = dict(plain)
         for name, made in nested.items():
-            told[name] = tuple(made(each) for each in plain.get(name) or ())
+            values[name] = tuple(made(each) for each in plain.get(name) or ())
         for name in ("coverage", "troubles", "breaches"):
-            told[name] = tuple(plain.get(name) or ())
-        return cls(**told)
+            values[name] = tuple(plain.get(name) or ())
+        return cls(**values)
 
 
 _json_of: Final = json.JSONEncoder(sort_keys=True).encode
@@ -211,14 +211,14 @@ def _plain(value: Any) -> Any:
 
 
 @lru_cache(1 << 16, typed=True)
-def _count(**told: Any) -> Count:
+def _count(**values: Any) -> Count:
     """The same object for equal counts: shards share hundreds of them."""
-    return Count(**told)
+    return Count(**values)
 
 
 def _found_of(plain: Mapping[str, Any]) -> Found:
-    if plain.get("line") and "id" in (told := json.loads(plain["line"])):  # the id becomes a file name
-        check_failure(told, "a failure of a row")
+    if plain.get("line") and "id" in (values := json.loads(plain["line"])):  # the id becomes a file name
+        check_failure(values, "a failure of a row")
     where = tuple((str(subject), version) for subject, version in map(_pair, plain["where"]))
     place = _pair(plain["place"])
     return Found(**{**plain, "shape": tuple(plain["shape"]), "where": where, "place": place})
@@ -228,15 +228,15 @@ def _pair(each: Any) -> tuple[Any, Any]:
     return (each["subject"], each["version"]) if isinstance(each, Mapping) else tuple(each)
 
 
-def digest_of(said: Any) -> str:
+def digest_of(sealed_values: Any) -> str:
     """A digest of any JSON value: 16 hex digits, the same in every process."""
-    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    text = json.dumps(sealed_values, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def hash_over(rows: Iterable[Row]) -> str:
     """The hash of a campaign, over the rows of deterministic targets with a final status."""
-    return hash_of({row.key: row.digest for row in rows if row.deterministic and row.status in ENDED})
+    return hash_of({row.key: row.digest for row in rows if row.deterministic and row.status in FINAL_STATUSES})
 
 
 def hash_of(rows: Mapping[Key, str]) -> str:

@@ -30,43 +30,45 @@ from kipcheck.conformance.targets.protocol import Broken, Session, Target, Targe
 from kipcheck.conformance.targets.registry import target as target_of
 from kipcheck.conformance.targets.session import Limits
 
-Note: TypeAlias = Callable[[int, Sequence[Case]], None]
+BeforeCases: TypeAlias = Callable[[int, Sequence[Case]], None]
 """Called before cases are run: with the number of the first of them in the shard, and the cases."""
-Find: TypeAlias = Callable[[str, Limits | None], Target]
+TargetFactory: TypeAlias = Callable[[str, Limits | None], Target]
 
-PATIENT: Final = Limits(batch_s=300.0, cpu_s=20.0, memory_times=10.0)
+GENEROUS_LIMITS: Final = Limits(batch_s=300.0, cpu_s=20.0, memory_times=10.0)
 """Ten times the usual limits of a case: a case that exceeds these, too, is not merely slow."""
-IDLE: Final = 500
+MOST_IDLE_BATCHES: Final = 500
 """After so many consecutive batches without a case the shard ends: some subjects have no cases."""
-ASKED_AGAIN: Final = 3
+MOST_RERUNS: Final = 3
 """So many failures of one kind at a limit are rerun alone with higher limits; later ones count as the same."""
 
 
-def silent(number: int, cases: Sequence[Case]) -> None:
+def ignore_cases(number: int, cases: Sequence[Case]) -> None:
     """A ``Note`` that does nothing."""
 
 
-def run_shard(shard: Shard, snapshot: Snapshot, note: Note = silent, find: Find = target_of) -> Row:
+def run_shard(
+    shard: Shard, snapshot: Snapshot, note: BeforeCases = ignore_cases, find: TargetFactory = target_of
+) -> Row:
     """Raises nothing that a target causes; an exception is a bug in kipcheck."""
-    row = shard.begun()
+    row = shard.empty_row()
     try:
         made = find(shard.target, None)
     except (Unavailable, LookupError) as missing:
         return replace(row, unreached=str(missing)).sealed()
     with ExitStack() as stack:
         worker = stack.enter_context(Worker(shard.target, made))
-        patient = stack.enter_context(Worker(shard.target, _patient(shard.target, find)))
+        generous = stack.enter_context(Worker(shard.target, _generous(shard.target, find)))
         try:
             if shard.stage == "reduce":
-                return _reduced(row, shard, worker).sealed()
-            return _Held(shard, snapshot, note, worker, patient).row(row).sealed()
+                return _reduce(row, shard, worker).sealed()
+            return _ShardRun(shard, snapshot, note, worker, generous).row(row).sealed()
         except (Unavailable, Broken, Unstable) as why:
             return replace(row, unreached=str(why)).sealed()
 
 
-def _patient(name: str, find: Find) -> Target | Unavailable:
+def _generous(name: str, find: TargetFactory) -> Target | Unavailable:
     try:
-        return find(name, PATIENT)
+        return find(name, GENEROUS_LIMITS)
     except Unavailable as missing:
         return missing
 
@@ -75,12 +77,12 @@ def _patient(name: str, find: Find) -> Target | Unavailable:
 
 
 @dataclass(slots=True)
-class _Held:
+class _ShardRun:
     shard: Shard
     snapshot: Snapshot
-    note: Note
+    note: BeforeCases
     worker: Worker
-    patient: Worker
+    generous: Worker
     cases: int = 0
     steps: int = 0
     values: int = 0
@@ -88,7 +90,7 @@ class _Held:
     coverage: set[int] = field(default_factory=set)
     kept: list[Kept] = field(default_factory=list)
     groups: dict[Kind, Found] = field(default_factory=dict)
-    asked_again: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    reruns: dict[tuple[str, str, str], int] = field(default_factory=dict)
     sessions: list[Session] = field(default_factory=list)
     unreached: str = ""
 
@@ -100,7 +102,7 @@ class _Held:
                 before = self.cases
                 self._batch(batch)
                 idle = 0 if self.cases > before else idle + 1
-                if self.cases >= self.shard.cases or idle == IDLE:
+                if self.cases >= self.shard.cases or idle == MOST_IDLE_BATCHES:
                     break
         except (Broken, Unstable) as why:
             self.unreached = str(why)
@@ -145,7 +147,7 @@ class _Held:
                 return
             if not (samples := samples[:left]):
                 continue  # the value gives no cases
-            histories = self._hold(check, unit, samples, session)
+            histories = self._run_cases(check, unit, samples, session)
             shown = [campaign_coverage.keys(check, subject, each) for each in histories]
             new = self._new(shown)
             if new and not batch.given:
@@ -160,10 +162,12 @@ class _Held:
             self.values += 1
             yield list(check.about_value(batch.subject, value, self.shard.own_seed, self.values))
 
-    def _hold(self, check: Check[Any], unit: Unit, samples: Sequence[Sample], session: Session) -> Sequence[History]:
+    def _run_cases(
+        self, check: Check[Any], unit: Unit, samples: Sequence[Sample], session: Session
+    ) -> Sequence[History]:
         cases = [each.case for each in samples]
         self.note(self.cases, cases)
-        histories = [self._confirmed(history) for history in converse(cases, session)]
+        histories = [self._rerun_if_limited(history) for history in converse(cases, session)]
         result = judged(unit, samples, histories)
         for finding in result.findings:
             self._found(check, finding)
@@ -172,7 +176,7 @@ class _Held:
         self.steps += sum(len(each.steps) for each in cases)
         return histories
 
-    def _confirmed(self, history: History) -> History:
+    def _rerun_if_limited(self, history: History) -> History:
         """Reruns a case that exceeded a limit of time or memory, alone and with ten times the limits.
 
         The rerun is the result that counts.
@@ -184,16 +188,16 @@ class _Held:
         if died.observation.cause not in ("timeout", "memory"):
             return history
         sort = history.case.check, died.step.verb, died.observation.cause
-        if self.asked_again.get(sort, 0) >= ASKED_AGAIN:
+        if self.reruns.get(sort, 0) >= MOST_RERUNS:
             return history
         try:
-            (again,) = converse([history.case], self.patient.session(history.case.edition, history.case.role))
+            (rerun,) = converse([history.case], self.generous.session(history.case.edition, history.case.role))
         except (Broken, Unstable):
-            self.patient.close()
+            self.generous.close()
             return history
-        if any(isinstance(op.observation, Died) for op in again.ops):
-            self.asked_again[sort] = self.asked_again.get(sort, 0) + 1
-        return again
+        if any(isinstance(op.observation, Died) for op in rerun.ops):
+            self.reruns[sort] = self.reruns.get(sort, 0) + 1
+        return rerun
 
     def _count(self, unit: Unit, result: UnitResult) -> None:
         place = unit.check, unit.subject, unit.version
@@ -251,7 +255,7 @@ class _Held:
 # ---- reductions
 
 
-def _reduced(row: Row, shard: Shard, worker: Worker) -> Row:
+def _reduce(row: Row, shard: Shard, worker: Worker) -> Row:
     done = [_least(shard, each, worker) for each in shard.reduces]
     return replace(row, cases=len(done), found=tuple(done))
 

@@ -12,7 +12,7 @@ from kipcheck.conformance.checks.member import MEMBER_CHECKS
 from kipcheck.conformance.checks.mixed import MIXED_CHECKS
 from kipcheck.conformance.checks.nodes import NODE_CHECKS
 from kipcheck.conformance.checks.streams import STREAMS_CHECKS
-from kipcheck.conformance.checks.upgrade import BOUNCE_CHECKS
+from kipcheck.conformance.checks.upgrade import UPGRADE_CHECKS
 from kipcheck.conformance.checks.wire import WIRE
 from kipcheck.conformance.core.case import Case
 
@@ -27,7 +27,7 @@ LISTED: tuple[Check[Any], ...] = (
     *GROUP_CHECKS,
     *MEMBER_CHECKS,
     *CONSUMER_GROUP_CHECKS,
-    *BOUNCE_CHECKS,
+    *UPGRADE_CHECKS,
     *STREAMS_CHECKS,
 )
 CHECKS: Mapping[str, Check[Any]] = {each.id: each for each in LISTED}

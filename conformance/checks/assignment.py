@@ -23,7 +23,7 @@ from kipcheck.conformance.models.assignment import (
     Group,
     Member,
     Partition,
-    listed,
+    partition_names,
 )
 from kipcheck.conformance.models.sticky import sticky
 from kipcheck.conformance.targets.protocol import Claims
@@ -68,22 +68,22 @@ USUAL = record(group=groups.USUAL)
 
 
 def one_round(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    group = groups.turned(value)
+    group = groups.group_with_knobs(value)
     if group.members:
         yield Conversation((subject.assign(group),))
 
 
 def orders(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
     """The same group three times: as drawn, reversed, and shuffled."""
-    group = groups.turned(value)
+    group = groups.group_with_knobs(value)
     if len(group.members) < 2:
         return
-    around = Group(group.topics[::-1], tuple(_around(each) for each in group.members[::-1]))
+    reversed_group = Group(group.topics[::-1], tuple(_reversed(each) for each in group.members[::-1]))
     shuffled = Group(group.topics, tuple(random.sample(group.members, len(group.members))))
-    yield Conversation(tuple(subject.assign(each) for each in (group, around, shuffled)))
+    yield Conversation(tuple(subject.assign(each) for each in (group, reversed_group, shuffled)))
 
 
-def _around(member: Member) -> Member:
+def _reversed(member: Member) -> Member:
     return replace(member, subscription=member.subscription[::-1], owned=member.owned[::-1])
 
 
@@ -108,9 +108,9 @@ def settled(subject: Assignor, value: Value, random: Random) -> Iterator[Convers
         members = (
             _owning(each, [p for p in owned.get(each.id, ()) if group.may_have(each, p)]) for each in group.members
         )
-        (told,) = groups.renamed([replace(group, members=tuple(members))])
-        if told.members:
-            yield Conversation((subject.assign(told),))
+        (renamed,) = groups.renamed([replace(group, members=tuple(members))])
+        if renamed.members:
+            yield Conversation((subject.assign(renamed),))
 
 
 def _owning(member: Member, owned: list[Partition]) -> Member:
@@ -119,14 +119,14 @@ def _owning(member: Member, owned: list[Partition]) -> Member:
 
 def two_rounds(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
     """A round, and the one that follows when members have got their assignments."""
-    group = groups.turned(value)
+    group = groups.group_with_knobs(value)
     if group.members:
         yield Conversation((subject.assign(group), subject.assign(group, rejoin=True)))
 
 
 def user_data(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
     """User data that a member writes; for sticky, also user data of Kafka's members that it reads."""
-    group = groups.turned(value)
+    group = groups.group_with_knobs(value)
     owned = sticky(group)
     members = tuple(replace(each, owned=owned[each.id], generation=groups.GENERATION) for each in group.members)
     for each in members[:1]:
@@ -145,7 +145,7 @@ def user_data(subject: Assignor, value: Value, random: Random) -> Iterator[Conve
 
 def static(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
     """Some members are static; then they rejoin with other ids, in reverse order."""
-    group = groups.turned(value)
+    group = groups.group_with_knobs(value)
     if not any(each.instance for each in group.members):
         return
     back = (each if each.instance is None else replace(each, id=f"z{_mirrored(each.id)}") for each in group.members)
@@ -157,7 +157,7 @@ def _mirrored(letter: str) -> str:
 
 
 def racks(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    group = groups.turned(value)
+    group = groups.group_with_knobs(value)
     if any(each.rack for each in group.members) and any(each.racks for each in group.topics):
         yield Conversation((subject.assign(group),))
 
@@ -177,9 +177,9 @@ def _rows(op: Op, guilty: list[str]) -> Iterator[dict[str, Any]]:
     got: dict[str, str] = {}
     if isinstance(op.observation, Replied):
         with suppress(ValueError):
-            got = {member: listed(partitions) for member, partitions in shares(op.observation)}
+            got = {member: partition_names(partitions) for member, partitions in shares(op.observation)}
     for each in op.step["members"]:
-        owned = listed((topic, number) for topic, number in each["owned"])
+        owned = partition_names((topic, number) for topic, number in each["owned"])
         cells = [
             each["id"] if each["instance"] is None else f"{each['id']} ({each['instance']})",
             ", ".join(each["subscription"]) or "nothing",
@@ -300,14 +300,14 @@ RULED = ("assign/by-rule", "assign/range-alike")
 COOPERATING = ("assign/hand-over", "assign/hand-over-older")
 
 
-def about_leaders(
+def leader_check(
     id: str,
     sentence: str,
     conversations: Callable[[Assignor, Value, Random], Iterable[Conversation]],
     values: int,
     invariants: tuple[str, ...],
     usual: Node = groups.USUAL,
-    about: Callable[[Assignor], bool] = lambda subject: True,
+    subject_filter: Callable[[Assignor], bool] = lambda subject: True,
     first: tuple[Callable[[Assignor], Value], ...] = (),
     **knobs: Node,
 ) -> Check[Assignor]:
@@ -315,7 +315,7 @@ def about_leaders(
         return record(group=group, **knobs)
 
     return Check(
-        id, sentence, LEADER, conversations, values, (*ALWAYS, *invariants), about=about,
+        id, sentence, LEADER, conversations, values, (*ALWAYS, *invariants), about=subject_filter,
         first=first, draw=drawn(node(usual)), node=lambda subject: node(groups.GROUPS),
     )  # fmt: skip
 
@@ -326,14 +326,14 @@ def is_sticky(subject: Assignor) -> bool:
 
 SMALL = OneOf((groups.EQUAL, groups.MIXED))
 ASSIGNMENT: tuple[Check[Assignor], ...] = (
-    about_leaders(
+    leader_check(
         "assign/one-round",
         "a round assigns every partition to one member, in balance, without needless moves",
         one_round,
         values=600,
         invariants=(*KEEPING, *RULED, *COOPERATING),
     ),
-    about_leaders(
+    leader_check(
         "assign/order",
         "an assignment does not depend on the order in which the group is listed",
         orders,
@@ -341,37 +341,37 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         invariants=("assign/any-order", "assign/any-order-sticky"),
         usual=SMALL,
     ),
-    about_leaders(
+    leader_check(
         "assign/settled",
         "a balanced assignment stays, and a change moves no more partitions than needed",
         settled,
         values=60,
         invariants=(*KEEPING, *COOPERATING),
-        about=is_sticky,
+        subject_filter=is_sticky,
         change=groups.CHANGE,
     ),
-    about_leaders(
+    leader_check(
         "assign/rounds",
         "as members join and leave and topics grow, rounds lose no partition and come to rest",
         rounds,
         values=80,
         invariants=(*KEEPING, *COOPERATING, "assign/converges"),
-        about=is_sticky,
+        subject_filter=is_sticky,
         changes=groups.CHANGES,
     ),
-    about_leaders(
+    leader_check(
         "assign/claims",
         "stale claims, duplicate claims, and claims to unsubscribed topics do no harm",
         two_rounds,
         values=200,
         invariants=("assign/newest-wins", *COOPERATING),
         usual=SMALL,
-        about=is_sticky,
+        subject_filter=is_sticky,
         first=CLAIMS,
         claims=groups.CLAIMS,
         generations=groups.STALE,
     ),
-    about_leaders(
+    leader_check(
         "assign/ghosts",
         "subscriptions and claims to topics and partitions that do not exist do no harm",
         one_round,
@@ -381,7 +381,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         ghosts=groups.GHOSTS,
         wishes=groups.WISHES,
     ),
-    about_leaders(
+    leader_check(
         "assign/other-topics",
         "topics without subscribers make no difference",
         one_round,
@@ -390,7 +390,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         usual=SMALL,
         others=groups.OTHERS,
     ),
-    about_leaders(
+    leader_check(
         "assign/user-data",
         "the owned partitions of a sticky member are written and read as Kafka writes and reads them",
         user_data,
@@ -402,9 +402,9 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
             "assign/reads-old-user-data",
         ),
         usual=SMALL,
-        about=is_sticky,
+        subject_filter=is_sticky,
     ),
-    about_leaders(
+    leader_check(
         "assign/static",
         "a static member is identified by its instance id, whatever its member id",
         static,
@@ -413,7 +413,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         usual=SMALL,
         instances=groups.INSTANCES,
     ),
-    about_leaders(
+    leader_check(
         "assign/racks",
         "racks, whether known for some or all members, leave no partition unassigned",
         racks,

@@ -240,7 +240,7 @@ CODEC: Family[Subject] = Family(
 )
 
 
-def about_codecs(
+def codec_check(
     id: str,
     sentence: str,
     conversations: Callable[[Subject, Value, Random], Iterable[Conversation]],

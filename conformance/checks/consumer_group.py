@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from random import Random
 
 from kipcheck.conformance.apis.consumer_group import shorthand, step_of
-from kipcheck.conformance.apis.machine_targets import players
+from kipcheck.conformance.apis.machine_targets import machine_adapters
 from kipcheck.conformance.checks.conversations import Subject, Value, Wording, conversation, listed, machine_family
 from kipcheck.conformance.checks.declare import Check, Conversation, Family
 from kipcheck.conformance.core.case import Role, steps_from
@@ -19,10 +19,10 @@ ROUNDS = 5
 
 def editions(name: str) -> Iterable[str]:
     found = edition(name)
-    return (str(found),) if CONSUMER_GROUP in players(found) else ()
+    return (str(found),) if CONSUMER_GROUP in machine_adapters(found) else ()
 
 
-def calmed(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
+def with_final_rounds(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
     """Adds rounds in which all members confirm their assignments; in half of the cases all clients join before."""
     rounds = [step_of(Beat(client, Says.STAY, owned="told")) for _ in range(ROUNDS) for client in CLIENTS]
     joins = [step_of(Beat(client, Says.JOIN, topics=("t",), owned="none")) for client in CLIENTS]
@@ -43,7 +43,7 @@ CONSUMER_GROUP_CHECKS: tuple[Check[Subject], ...] = (
         "consumer-group/ownership",
         "a partition has one owner, is handed over in the right order, and is not left unassigned",
         GROUPS,
-        calmed,
+        with_final_rounds,
         values=150,
         invariants=("consumer-group/one-owner", "consumer-group/co-subscription", "consumer-group/settles"),
     ),

@@ -31,8 +31,8 @@ class Wording:
     to: str
     """The receiver of the steps."""
     actor: Callable[[Step], str]
-    says: Callable[[Step], str]
-    replied: Callable[[Replied], str]
+    describe_step: Callable[[Step], str]
+    describe_answer: Callable[[Replied], str]
 
 
 def machine_family(
@@ -50,9 +50,11 @@ def machine_family(
     def subjects(edition: str) -> Iterable[Subject]:
         return (Subject(each, name) for each in editions(edition))
 
-    def subject(edition: str, asked: str, version: int | None) -> Subject:
-        if asked != name or edition not in editions(edition):
-            raise LookupError(f"unknown machine {asked!r} in edition {edition}: use {name}, in an edition that has it")
+    def subject(edition: str, requested: str, version: int | None) -> Subject:
+        if requested != name or edition not in editions(edition):
+            raise LookupError(
+                f"unknown machine {requested!r} in edition {edition}: use {name}, in an edition that has it"
+            )
         return Subject(edition, name)
 
     def drawn(subject: Subject, random: Random) -> Value:
@@ -92,8 +94,8 @@ def sequence(history: History, violation: Violation, wording: Wording) -> list[E
         {
             "from": wording.actor(op.step),
             "to": wording.to,
-            "says": wording.says(op.step),
-            "answer": answer(op.observation, wording.replied),
+            "says": wording.describe_step(op.step),
+            "answer": answer(op.observation, wording.describe_answer),
             "guilty": op.index in violation.at,
         }
         for op in history.ops

@@ -20,7 +20,7 @@ def _actor(step: Step) -> str:
     return f"broker {step['broker']}" if "broker" in step.body else step.actor
 
 
-def _says(step: Step) -> str:
+def _described(step: Step) -> str:
     match step.verb:
         case "update":
             return f"update to level {step['level']}" + (", downgrade allowed" if step["allow_downgrade"] else "")
@@ -46,7 +46,7 @@ CONTROLLER: Family[Subject] = replace(
         FEATURES,
         editions,
         lambda edition: FEATURE_UPDATES,
-        Wording("controller", _actor, _says, listed),
+        Wording("controller", _actor, _described, listed),
     ),
     sample_ops=sample_ops,
 )

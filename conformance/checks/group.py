@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from kipcheck.conformance.apis.group_sentences import answers, said
+from kipcheck.conformance.apis.group_sentences import describe_answers, describe_step
 from kipcheck.conformance.apis.group_shorthand import shorthand
 from kipcheck.conformance.apis.group_trace import trace
 from kipcheck.conformance.checks.conversations import Subject, Wording, answer, conversation, listed, machine_family
@@ -26,39 +26,41 @@ def draft(name: str) -> Iterable[str]:
     return (name,) if edition(name) == KIP_429 else ()
 
 
-def talk(history: History, violation: Violation) -> list[Exhibit]:
+def group_sequence(history: History, violation: Violation) -> list[Exhibit]:
     """The requests to the coordinator, and at which step each was answered."""
     known = trace(history)
-    moments = {each.index: each for each in known.moments}
+    steps = {each.index: each for each in known.moments}
 
-    def told(op: Op) -> Exhibit:
-        moment = moments.get(op.index)
+    def exhibit(op: Op) -> Exhibit:
+        step = steps.get(op.index)
         return {
             "from": op.step.actor,
             "to": WORDING.to,
-            "says": WORDING.says(op.step) if moment is None else said(moment, known),
-            "answer": answer(op.observation, WORDING.replied) if moment is None else answers(moment, known),
+            "says": WORDING.describe_step(op.step) if step is None else describe_step(step, known),
+            "answer": answer(op.observation, WORDING.describe_answer)
+            if step is None
+            else describe_answers(step, known),
             "guilty": op.index in violation.at,
         }
 
-    return [{"kind": "sequence", "steps": [*map(told, history.ops)]}]
+    return [{"kind": "sequence", "steps": [*map(exhibit, history.ops)]}]
 
 
 def _actor(step: Step) -> str:
     return step.actor
 
 
-def _says(step: Step) -> str:
+def _described(step: Step) -> str:
     return shorthand((step,))
 
 
-WORDING = Wording("coordinator", _actor, _says, listed)
+WORDING = Wording("coordinator", _actor, _described, listed)
 """Describes the steps after a lost answer."""
 
 
 def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
     found = machine_family(Role.COORDINATOR, GROUP, editions, group_conversations, WORDING)
-    return replace(found, exhibits=talk)
+    return replace(found, exhibits=group_sequence)
 
 
 def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:

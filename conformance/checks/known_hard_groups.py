@@ -10,10 +10,10 @@ Topic = tuple[str, str]
 
 
 def group(members: str, *topics: Topic) -> Value:
-    told = [{"readers": list(readers), "runs": _runs(owners)} for readers, owners in topics]
+    described = [{"readers": list(readers), "runs": _runs(owners)} for readers, owners in topics]
     return {
         "members": [each in members for each in MEMBERS],
-        "topics": [*told, *[None] * (len(TOPICS) - len(told))],
+        "topics": [*described, *[None] * (len(TOPICS) - len(described))],
     }
 
 

@@ -9,7 +9,7 @@ from kipcheck.conformance.checks.declare import Check, Family
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import KIP_429, Standing, edition
 from kipcheck.conformance.core.history import Replied
-from kipcheck.conformance.invariants.member import said
+from kipcheck.conformance.invariants.member import describe
 from kipcheck.conformance.targets.protocol import MEMBER as MACHINE
 from kipcheck.strategies.member_conversations import conversations
 
@@ -29,15 +29,15 @@ def _actor(step: Step) -> str:
     return step.actor
 
 
-def _says(step: Step) -> str:
+def _described(step: Step) -> str:
     return shorthand((step,))
 
 
-def _did(reply: Replied) -> str:
-    return ", ".join(said(action_of(each)) for each in dict(reply.payload).get("actions", ())) or "nothing"
+def _replied(reply: Replied) -> str:
+    return ", ".join(describe(action_of(each)) for each in dict(reply.payload).get("actions", ())) or "nothing"
 
 
-WORDING = Wording("consumer", _actor, _says, _did)
+WORDING = Wording("consumer", _actor, _described, _replied)
 
 
 def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:

@@ -35,26 +35,26 @@ def conversations(subject: Assignor, value: Value, random: Random) -> Iterator[C
     before = groups.group_of(value["group"])
     versions = dict(zip(groups.MEMBERS, value["versions"], strict=True))
     names = dict(zip(sorted(each.id for each in before.members), groups.MEMBERS, strict=False))
-    told = {names[each.id]: versions[each.id] for each in before.members}
+    by_member = {names[each.id]: versions[each.id] for each in before.members}
     (group,) = groups.renamed([before])
     if not group.members:
         return
-    steps = [_asked(group, told)]
+    steps = [_assign_step(group, by_member)]
     left = tuple(each for each in group.members if each.id != names.get(value["leaver"]))
     if left and len(left) < len(group.members):
-        steps.append(_asked(replace(group, members=left), told, again=True))
-    if left and V0 in {told[each.id] for each in left}:
-        steps.append(_asked(replace(group, members=left), dict.fromkeys(told, V1), again=True))
+        steps.append(_assign_step(replace(group, members=left), by_member, again=True))
+    if left and V0 in {by_member[each.id] for each in left}:
+        steps.append(_assign_step(replace(group, members=left), dict.fromkeys(by_member, V1), again=True))
     yield Conversation(tuple(steps))
 
 
-def _asked(group: Group, versions: Value, again: bool = False) -> Step:
+def _assign_step(group: Group, versions: Value, again: bool = False) -> Step:
     members = {
         each.id: Subscription(each.subscription, versions[each.id], each.owned if versions[each.id] != V0 else ())
         for each in group.members
     }
-    asked = drafted(group.topics, members)
-    return Step(asked.actor, asked.verb, {**asked.body, **({"rejoin": True} if again else {})})
+    requested = drafted(group.topics, members)
+    return Step(requested.actor, requested.verb, {**requested.body, **({"rejoin": True} if again else {})})
 
 
 def values(group: Node) -> Record:

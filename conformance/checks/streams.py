@@ -5,10 +5,10 @@ from dataclasses import replace
 from itertools import permutations
 from typing import Any, Final
 
-from kipcheck.conformance.apis.streams import seen, shorthand, spoken, step_of
+from kipcheck.conformance.apis.streams import from_json, parse_shorthand, shorthand, step_of
 from kipcheck.conformance.apis.streams_blobs import write_assignment, write_subscription
 from kipcheck.conformance.apis.streams_operations import plain_memory, plain_settings
-from kipcheck.conformance.apis.streams_sentences import words
+from kipcheck.conformance.apis.streams_sentences import describe
 from kipcheck.conformance.checks.conversations import Subject, Value, Wording, conversation, machine_family
 from kipcheck.conformance.checks.declare import Check, Family, Operation
 from kipcheck.conformance.core.case import Case, Role, Step
@@ -29,7 +29,7 @@ from kipcheck.conformance.models.streams.operations import STATELESS, Deploy
 from kipcheck.conformance.models.streams.rules import Rules
 from kipcheck.conformance.targets.protocol import STREAM, STREAMS, STREAMS_MIXED, Claims
 from kipcheck.conformance.wire.schema import ZERO_UUID
-from kipcheck.strategies.streams import fleets, mixed_fleets
+from kipcheck.strategies.streams import mixed_streams_scripts, streams_scripts
 
 # Hand-written scripts
 
@@ -38,7 +38,7 @@ def started(kind: str, members: str = "abc") -> str:
     return "; ".join((*(f"start {each} {kind}" for each in members), "settle"))
 
 
-def bounced(kind: str, members: Iterable[str] = "abc") -> str:
+def restarted(kind: str, members: Iterable[str] = "abc") -> str:
     return "; ".join(f"start {each} {kind}; settle" for each in members)
 
 
@@ -46,19 +46,19 @@ def then(*texts: str) -> str:
     return "; ".join(texts)
 
 
-ORDERS: Final = tuple(then(started("own"), bounced("future", each)) for each in permutations("abc"))
-HASTY: Final = then(
-    started("own"), "start a future; move b 3; start b future; move c 2; start c future; settle", bounced("own")
+ORDERS: Final = tuple(then(started("own"), restarted("future", each)) for each in permutations("abc"))
+WITHOUT_WAITING: Final = then(
+    started("own"), "start a future; move b 3; start b future; move c 2; start c future; settle", restarted("own")
 )
 """The next member is restarted before the group is at rest; then all return to the old release."""
 ALONE: Final = "start a future; start b own; settle; stop a; settle; restart a; settle; stop b; settle"
 """A member whose version fell returns to its latest when the last old member is gone."""
-FOUR: Final = then(started("own", "abcd"), bounced("future", "abcd"))
-AGAIN: Final = then(started("own"), bounced("own"))
-PROBED: Final = (*ORDERS, HASTY, ALONE, FOUR, AGAIN)
-TWO_BOUNCES: Final = then(started("own<{0}"), bounced("own"))
+FOUR: Final = then(started("own", "abcd"), restarted("future", "abcd"))
+AGAIN: Final = then(started("own"), restarted("own"))
+PROBED: Final = (*ORDERS, WITHOUT_WAITING, ALONE, FOUR, AGAIN)
+TWO_BOUNCES: Final = then(started("own<{0}"), restarted("own"))
 OFFLINE: Final = then(started("own"), "stop a; stop b; stop c; settle", started("future"))
-DOWNGRADED: Final = then(started("future"), bounced("own"), bounced("future"))
+DOWNGRADED: Final = then(started("future"), restarted("own"), restarted("future"))
 REFUSED: Final = then(started("own"), "start a own<9.9; settle; start b own<0.10.0; start c own<2.4; settle")
 HARD_MIX: Final = "start a own<{0}; start b own<{0}; settle; start c future; settle; settle"
 UPGRADES: Final = (TWO_BOUNCES, OFFLINE, DOWNGRADED, REFUSED, HARD_MIX)
@@ -69,7 +69,7 @@ THREADS: Final = then(
 """Two instances of two threads each; one instance is restarted as a whole, the other thread by thread."""
 HALF: Final = "start a own; start b own of a; settle; start b future of a; settle; start a future; settle"
 EXPIRED: Final = then(started("own"), "expire b; settle; start c future; move a 2; expire a; settle")
-BOUNCED: Final = then(started("own"), "start b future; settle; start a future; settle; start c future; settle")
+RESTARTED: Final = then(started("own"), "start b future; settle; start a future; settle; start c future; settle")
 SHUT_DOWN: Final = then(started("own"), "shut-down b; settle")
 SHUT_DOWN_MIXED: Final = "start a own; start b future; settle; shut-down a; settle; shut-down b; settle"
 
@@ -83,8 +83,8 @@ def with_failures(text: str) -> Iterator[str]:
     steps = text.split("; ")
     yield text
     for at in range(1, len(steps)):
-        who = steps[at - 1].split()[1] if " " in steps[at - 1] else "a"
-        for fault in (f"stop {who}; restart {who}", "move a; lose a", "move b; lose b"):
+        member = steps[at - 1].split()[1] if " " in steps[at - 1] else "a"
+        for fault in (f"stop {member}; restart {member}", "move a; lose a", "move b; lose b"):
             yield then(*steps[:at], fault, *steps[at:])
 
 
@@ -114,11 +114,11 @@ UNEVEN: Final = Deploy(Topology(JOINED), (Topic("t", 2), Topic("u", 3)))
 """Partition 2 of the second topic has no partner in the first, with which it is joined."""
 
 
-def told(text: str, deployed: Deploy | None = None) -> Callable[[Subject], Value]:
+def first_value(text: str, deployed: Deploy | None = None) -> Callable[[Subject], Value]:
     """A script as a first value of a check. ``{0}`` in the text is the release line for ``upgrade.from`` (``line``)."""
 
     def value(subject: Subject) -> Value:
-        steps = spoken(text.format(line(subject.edition)))
+        steps = parse_shorthand(text.format(line(subject.edition)))
         begun = () if deployed is None else (step_of(deployed),)
         return Case("", subject.edition, Role.OPERATOR_TOOL, (*begun, *steps)).data
 
@@ -135,23 +135,23 @@ def line(edition_name: str) -> str:
 
 
 MIXED: Final = (
-    then(started("2.0.1"), bounced("2.0.1")),
-    then(started("2.2.2"), bounced("2.3.1")),
-    then(started("1.1.1"), bounced("2.3.1<1.1"), bounced("2.3.1")),
-    then(started("0.10.0.1"), bounced("1.1.1<0.10.0"), bounced("1.1.1")),
-    then(started("0.10.2.2"), bounced("3.9.2<0.10.2"), bounced("3.9.2")),
-    then(started("2.3.1"), bounced("2.4.1<2.3"), bounced("2.4.1")),
-    then(started("2.3.1"), bounced("3.9.2<2.3"), bounced("3.9.2"), bounced("4.3.1")),
-    then(started("2.4.1"), bounced("2.6.0"), bounced("2.6.3")),
-    then(started("2.5.1"), bounced("4.3.1", "bca")),
+    then(started("2.0.1"), restarted("2.0.1")),
+    then(started("2.2.2"), restarted("2.3.1")),
+    then(started("1.1.1"), restarted("2.3.1<1.1"), restarted("2.3.1")),
+    then(started("0.10.0.1"), restarted("1.1.1<0.10.0"), restarted("1.1.1")),
+    then(started("0.10.2.2"), restarted("3.9.2<0.10.2"), restarted("3.9.2")),
+    then(started("2.3.1"), restarted("2.4.1<2.3"), restarted("2.4.1")),
+    then(started("2.3.1"), restarted("3.9.2<2.3"), restarted("3.9.2"), restarted("4.3.1")),
+    then(started("2.4.1"), restarted("2.6.0"), restarted("2.6.3")),
+    then(started("2.5.1"), restarted("4.3.1", "bca")),
     then(started("3.1.2"), "start a 3.9.2; move b 3; start b 4.3.1; move c 2; start c 2.8.2; settle"),
-    then(started("4.3.1"), bounced("2.8.2"), bounced("4.3.1")),
-    then(started("3.2.3"), bounced("3.9.2"), bounced("4.3.1")),
+    then(started("4.3.1"), restarted("2.8.2"), restarted("4.3.1")),
+    then(started("3.2.3"), restarted("3.9.2"), restarted("4.3.1")),
 )
 MIXED_DRAFT: Final = (
-    then(started("1.1.1"), bounced("own<1.1"), bounced("own")),
-    then(started("0.10.0.1"), bounced("own<0.10.0", "cab"), bounced("own")),
-    then(started("0.10.2.2"), bounced("own<0.10.2", "bca"), bounced("own"), bounced("future")),
+    then(started("1.1.1"), restarted("own<1.1"), restarted("own")),
+    then(started("0.10.0.1"), restarted("own<0.10.0", "cab"), restarted("own")),
+    then(started("0.10.2.2"), restarted("own<0.10.2", "bca"), restarted("own"), restarted("future")),
 )
 
 
@@ -160,7 +160,7 @@ def mixed(number: int) -> Callable[[Subject], Value]:
 
     def value(subject: Subject) -> Value:
         texts = MIXED if subject.edition != KIP_268.name else MIXED_DRAFT
-        return told(texts[number % len(texts)], WITH_STANDBYS if number % 3 == 0 else None)(subject)
+        return first_value(texts[number % len(texts)], WITH_STANDBYS if number % 3 == 0 else None)(subject)
 
     return value
 
@@ -180,17 +180,17 @@ def of_any_release(name: str) -> Iterable[str]:
     return (name, KIP_268.name) if here == APACHE else editions(name) if here == KIP_268 else ()
 
 
-def _says(step: Step) -> str:
+def _described(step: Step) -> str:
     return shorthand([step])
 
 
 def _replied(reply: Replied) -> str:
     """The observed events, in order."""
     actions = dict(reply.payload).get("actions", ())
-    return "; ".join(words(seen(each)) for each in actions) or "no events"
+    return "; ".join(describe(from_json(each)) for each in actions) or "no events"
 
 
-WORDING: Final = Wording("fleet", lambda step: step.actor, _says, _replied)
+WORDING: Final = Wording("fleet", lambda step: step.actor, _described, _replied)
 
 # Operations for a doctor
 
@@ -218,10 +218,12 @@ def _sample(op: str, **more: Any) -> Operation:
     return {"op": f"stream-{op}", "settings": plain_settings(SAMPLE), **memory, **more}
 
 
-FLEETS: Family[Subject] = replace(
-    machine_family(Role.OPERATOR_TOOL, STREAMS, editions, fleets, WORDING), sample_ops=sample_ops
+STREAMS_GROUPS: Family[Subject] = replace(
+    machine_family(Role.OPERATOR_TOOL, STREAMS, editions, streams_scripts, WORDING), sample_ops=sample_ops
 )
-MIXED_FLEETS: Family[Subject] = machine_family(Role.OPERATOR_TOOL, STREAMS_MIXED, of_any_release, mixed_fleets, WORDING)
+MIXED_STREAMS_GROUPS: Family[Subject] = machine_family(
+    Role.OPERATOR_TOOL, STREAMS_MIXED, of_any_release, mixed_streams_scripts, WORDING
+)
 
 VERSIONS: Final = (
     "streams/restarts-afresh",
@@ -268,7 +270,13 @@ DRAWN: Final = 12
 
 def _check(id: str, sentence: str, invariants: tuple[str, ...], *first: Callable[[Subject], Value]) -> Check[Subject]:
     return Check(
-        f"streams/{id}", sentence, FLEETS, conversation, values=len(first) + DRAWN, invariants=invariants, first=first
+        f"streams/{id}",
+        sentence,
+        STREAMS_GROUPS,
+        conversation,
+        values=len(first) + DRAWN,
+        invariants=invariants,
+        first=first,
     )
 
 
@@ -277,39 +285,39 @@ STREAMS_CHECKS: tuple[Check[Subject], ...] = (
         "probing",
         "members of two metadata versions find a common one, in any order of restarts, and reach the latest",
         (*VERSIONS, *LEADING, *ENDING, *LIVING),
-        *map(told, PROBED),
+        *map(first_value, PROBED),
     ),
     _check(
         "upgrade",
         "upgrades with upgrade.from, offline upgrades and downgrades reach their target version",
         (*CONFIGURED, *VERSIONS, *ENDING, *LIVING, "streams/hard-mix", "streams/all-owned"),
-        *map(told, UPGRADES),
+        *map(first_value, UPGRADES),
     ),
     _check(
         "ownership",
         "in every mix of releases each task runs in one member, and standbys and end points are right",
         (*OWNING, *PLACING, *LIVING),
-        *(told(text, WITH_STANDBYS) for text in (THREADS, HALF, EXPIRED, *ORDERS[:2])),
+        *(first_value(text, WITH_STANDBYS) for text in (THREADS, HALF, EXPIRED, *ORDERS[:2])),
     ),
     _check(
         "failures",
         "after a crash or a lost connection at any step of an upgrade the group comes to rest, upgraded",
         (*ENDING, *OWNING, *LIVING, "streams/lowest-version", "streams/second-int", "streams/used-within-told"),
-        *map(told, with_failures(BOUNCED)),
+        *map(first_value, with_failures(RESTARTED)),
     ),
     _check(
         "topologies",
         "with repartition chains, co-partitioned and missing topics all tasks are assigned, or all threads end",
         (*OWNING, *PLACING, *LIVING, "streams/decodable", "streams/errors-decodable", "streams/probing-ends"),
-        *(told(BOUNCED, each) for each in DEPLOYED),
-        *(told(started("own"), each) for each in (*LACKING, UNEVEN)),
-        told(SHUT_DOWN),
-        told(SHUT_DOWN_MIXED),
+        *(first_value(RESTARTED, each) for each in DEPLOYED),
+        *(first_value(started("own"), each) for each in (*LACKING, UNEVEN)),
+        first_value(SHUT_DOWN),
+        first_value(SHUT_DOWN_MIXED),
     ),
     Check(
         "streams/mixed",
         "members of any compatible releases keep all invariants of Streams groups",
-        MIXED_FLEETS,
+        MIXED_STREAMS_GROUPS,
         conversation,
         values=len(MIXED) + 2 * DRAWN,
         invariants=EVERYTHING,

@@ -4,24 +4,24 @@ from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Final
 
-from kipcheck.conformance.apis.upgrade_script import seen, shorthand, spoken, words
+from kipcheck.conformance.apis.upgrade_script import describe, from_json, parse_shorthand, shorthand
 from kipcheck.conformance.checks.conversations import Subject, Value, Wording, conversation, machine_family
 from kipcheck.conformance.checks.declare import Check, Family
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import APACHE, KIP_429, edition
 from kipcheck.conformance.core.history import Replied
-from kipcheck.conformance.models.upgrade import bounces_in
+from kipcheck.conformance.models.upgrade import has_upgrade
 from kipcheck.conformance.targets.protocol import BOUNCE
 from kipcheck.strategies.nodes import Node
-from kipcheck.strategies.upgrade import bounces, streams
+from kipcheck.strategies.upgrade import streams, upgrade_scripts
 
 START: Final = "roll a {0}; roll b {0}; roll c {0}; settle"
 ROLL: Final = "roll a {0}; settle; roll b {0}; settle; roll c {0}; settle"
-HASTY: Final = "roll a {0}; move b 3; roll b {0}; move c 2; roll c {0}; settle"
+WITHOUT_WAITING: Final = "roll a {0}; move b 3; roll b {0}; move c 2; roll c {0}; settle"
 """The next member is restarted before the group is at rest."""
 TWO_BOUNCES: Final = (
     "; ".join((START.format("old"), ROLL.format("ready"), ROLL.format("cooperative"))),
-    "; ".join((START.format("old"), HASTY.format("ready"), HASTY.format("cooperative"))),
+    "; ".join((START.format("old"), WITHOUT_WAITING.format("ready"), WITHOUT_WAITING.format("cooperative"))),
 )
 ONE_BOUNCE: Final = "; ".join((START.format("cooperative"), ROLL.format("later")))
 """With leader choice by version (429-09)."""
@@ -47,47 +47,47 @@ def with_failures(text: str) -> Iterator[str]:
     words = text.split("; ")
     yield text
     for at in range(1, len(words)):
-        crashes = "crash {0}; revive {0}".format(_busy(words[at - 1]))
+        crashes = "crash {0}; revive {0}".format(_last_member(words[at - 1]))
         for fault in (crashes, "move a; lose a", "move b; lose b"):
             yield "; ".join((*words[:at], fault, *words[at:]))
 
 
-def _busy(word: str) -> str:
+def _last_member(word: str) -> str:
     """The member of the last step; if it has none, the first member, which leads."""
     return word.split()[1] if " " in word else "a"
 
 
-def told(*scripts: str) -> tuple[Callable[[Subject], Value], ...]:
+def first_values(*scripts: str) -> tuple[Callable[[Subject], Value], ...]:
     """The scripts as first values of a check."""
 
     def value(text: str) -> Callable[[Subject], Value]:
-        return lambda subject: Case("", subject.edition, Role.OPERATOR_TOOL, spoken(text)).data
+        return lambda subject: Case("", subject.edition, Role.OPERATOR_TOOL, parse_shorthand(text)).data
 
     return tuple(map(value, scripts))
 
 
-UPGRADED: Final = told(*with_failures(TWO_BOUNCES[0]), TWO_BOUNCES[1], "old-brokers; " + TWO_BOUNCES[0])
-HANDED: Final = told(*with_failures(HAND_OVER))
-MIXED: Final = told(STRAY.format("ready"), STRAY.format("old"), *with_failures(MIXED_FOR_EVER))
-LED: Final = told(SKIPPED, ONE_BOUNCE, *with_failures(FAILED_LEADER))
+UPGRADED: Final = first_values(*with_failures(TWO_BOUNCES[0]), TWO_BOUNCES[1], "old-brokers; " + TWO_BOUNCES[0])
+HANDED: Final = first_values(*with_failures(HAND_OVER))
+MIXED: Final = first_values(STRAY.format("ready"), STRAY.format("old"), *with_failures(MIXED_FOR_EVER))
+LED: Final = first_values(SKIPPED, ONE_BOUNCE, *with_failures(FAILED_LEADER))
 DRAWN: Final = 60
 
 
 def editions(name: str) -> Iterable[str]:
     """The edition itself; a run of ``apache``, which names no release, includes the draft too."""
     here = edition(name)
-    found = (name,) if bounces_in(here) else ()
+    found = (name,) if has_upgrade(here) else ()
     return (*found, KIP_429.name) if here == APACHE else found
 
 
-def _says(step: Step) -> str:
+def _described(step: Step) -> str:
     return shorthand([step])
 
 
 def _replied(reply: Replied) -> str:
     """The observed events, in order."""
     actions = dict(reply.payload).get("actions", ())
-    return "; ".join(words(seen(each)) for each in actions) or "no events"
+    return "; ".join(describe(from_json(each)) for each in actions) or "no events"
 
 
 def is_drafted(subject: Subject) -> bool:
@@ -95,7 +95,11 @@ def is_drafted(subject: Subject) -> bool:
 
 
 UPGRADES: Family[Subject] = machine_family(
-    Role.OPERATOR_TOOL, BOUNCE, editions, bounces, Wording("group", lambda step: step.actor, _says, _replied)
+    Role.OPERATOR_TOOL,
+    BOUNCE,
+    editions,
+    upgrade_scripts,
+    Wording("group", lambda step: step.actor, _described, _replied),
 )
 
 
@@ -111,7 +115,7 @@ def _streams_drawn(subject: Subject, random: Random) -> Value:
     ]
 
 
-BOUNCE_CHECKS: tuple[Check[Subject], ...] = (
+UPGRADE_CHECKS: tuple[Check[Subject], ...] = (
     Check(
         "bounce/ownership",
         "no two members read a partition at once, and in the end every partition is read",
@@ -171,7 +175,7 @@ BOUNCE_CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=60,
         invariants=("bounce/no-probing",),
-        first=told(NEWER_STREAMS),
+        first=first_values(NEWER_STREAMS),
         about=is_drafted,
         draw=_streams_drawn,
         node=_streams_node,

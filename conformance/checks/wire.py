@@ -6,7 +6,7 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from kipcheck.conformance.checks.codec import Subject, Value, about_codecs, drawn
+from kipcheck.conformance.checks.codec import Subject, Value, codec_check, drawn
 from kipcheck.conformance.checks.declare import Check, Conversation
 from kipcheck.conformance.checks.example_values import emptied, extreme, inhabited, tagged
 from kipcheck.conformance.checks.other_versions import answer_in_v0, lacking, of_the_future, with_foreign_fields
@@ -17,7 +17,7 @@ from kipcheck.conformance.invariants.two_decoders import without_foreign_fields
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.schema import MessageSpec, spec
 from kipcheck.golden.vectors import Vector, check as unlike, vectors
-from kipcheck.strategies.byte_map import Place, Role as Says, mark
+from kipcheck.strategies.byte_map import Region, Role as Says, map_bytes
 from kipcheck.strategies.damage import USUAL, damages, every_damage
 
 TAGS = "_unknownTaggedFields"
@@ -76,10 +76,10 @@ def unknown_tags(subject: Subject, value: Value, random: Random) -> Iterator[Con
 
 def with_tags(layout: Layout, value: Value, random: Random) -> Iterator[Value]:
     """The value with an unknown tagged field in one of its structs, once for each kind of struct."""
-    seen: set[int] = set()
+    done: set[int] = set()
     for path, struct in _structs(layout, value):
-        if struct.flexible and id(struct) not in seen:
-            seen.add(id(struct))
+        if struct.flexible and id(struct) not in done:
+            done.add(id(struct))
             known = [slot.tag for slot in struct.tagged if slot.tag is not None]
             tag = max(known, default=-1) + random.choice((1, 2, 7, 100, 10_000))
             data = random.randbytes(random.choice((0, 1, 2, 16)))
@@ -116,12 +116,12 @@ def repeated(subject: Subject, value: Value, random: Random) -> Iterator[Convers
     yield Conversation((subject.decode(data), subject.decode(other), subject.decode(data)))
     yield Conversation((subject.encode(value), subject.encode(layout.defaults()), subject.encode(value)))
     yield Conversation((subject.recode(other), subject.decode(data), subject.recode(other), subject.decode(data)))
-    brief, full = subject.step("encode", value=untold(layout, value)), subject.encode(inhabited(layout))
-    told = {**layout.codec.to_json(layout.defaults()), **brief["value"]}
-    yield Conversation((full, brief, subject.step("encode", value=told)))
+    brief, full = subject.step("encode", value=without_tagged(layout, value)), subject.encode(inhabited(layout))
+    complete = {**layout.codec.to_json(layout.defaults()), **brief["value"]}
+    yield Conversation((full, brief, subject.step("encode", value=complete)))
 
 
-def untold(layout: Layout, value: Value) -> Value:
+def without_tagged(layout: Layout, value: Value) -> Value:
     """The value as JSON without its tagged fields, which a codec takes from its defaults."""
     tagged_names = {slot.name for slot in layout.tagged}
     return {name: each for name, each in layout.codec.to_json(value).items() if name not in tagged_names}
@@ -169,17 +169,17 @@ def answers_in_v0(subject: Subject, value: Value, random: Random) -> Iterator[Co
 
 def claims(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
     """A few bytes, the last of which claim a length that exceeds any memory."""
-    for place in claim_places(subject.layout, value):
-        for claim in CLAIMS[place.form]:
-            data = subject.layout.encode(value)[: place.offset] + claim
+    for position in length_positions(subject.layout, value):
+        for claim in CLAIMS[position.form]:
+            data = subject.layout.encode(value)[: position.offset] + claim
             if len(data) < TINY:
                 yield Conversation((subject.decode(data),))
 
 
-def claim_places(layout: Layout, value: Value) -> Iterator[Place]:
+def length_positions(layout: Layout, value: Value) -> Iterator[Region]:
     """The positions of lengths and counts."""
     claiming = (Says.LENGTH, Says.COUNT, Says.TAG_COUNT, Says.TAG_SIZE)
-    return (place for place in mark(layout, value).places if place.role in claiming)
+    return (position for position in map_bytes(layout, value).regions if position.role in claiming)
 
 
 TINY = 64
@@ -241,21 +241,21 @@ def flexible(layout: Layout) -> bool:
 
 
 WIRE: tuple[Check[Subject], ...] = (
-    about_codecs(
+    codec_check(
         "wire/round-trip",
         "values are written and read back unchanged",
         round_trip,
         values=14,
         invariants=("wire/encodes", "wire/recodes"),
     ),
-    about_codecs(
+    codec_check(
         "wire/two-readings",
         "bytes are read as both reference readers read them",
         two_readings,
         values=16,
         invariants=("wire/decodes",),
     ),
-    about_codecs(
+    codec_check(
         "wire/vectors",
         "golden bytes that released Kafka made are read and written as Kafka does",
         no_other,
@@ -269,7 +269,7 @@ WIRE: tuple[Check[Subject], ...] = (
         given=golden,
         shrinks=False,
     ),
-    about_codecs(
+    codec_check(
         "wire/prefixes",
         "a truncated message is refused",
         prefixes,
@@ -277,7 +277,7 @@ WIRE: tuple[Check[Subject], ...] = (
         first=(inhabited, tagged, extreme),
         invariants=("wire/refuses",),
     ),
-    about_codecs(
+    codec_check(
         "wire/damage",
         "damaged bytes are refused where they have to be, and else read as Kafka reads them",
         damaged,
@@ -286,7 +286,7 @@ WIRE: tuple[Check[Subject], ...] = (
         invariants=("wire/refuses", "wire/reads-alike", "wire/refuses-unknown-versions"),
         again=damaged_again,
     ),
-    about_codecs(
+    codec_check(
         "wire/unknown-tags",
         "unknown tagged fields are skipped and kept",
         unknown_tags,
@@ -295,7 +295,7 @@ WIRE: tuple[Check[Subject], ...] = (
         invariants=("wire/skips-unknown-tags", "wire/keeps-unknown-tags", "wire/writes-readable-tags"),
         versions=flexible,
     ),
-    about_codecs(
+    codec_check(
         "wire/repeat",
         "an answer does not depend on earlier requests",
         repeated,
@@ -303,7 +303,7 @@ WIRE: tuple[Check[Subject], ...] = (
         first=(emptied,),
         invariants=("wire/same-answer", "wire/own-defaults"),
     ),
-    about_codecs(
+    codec_check(
         "wire/later-versions",
         "the known fields of consumer protocol data of later versions are read",
         later_versions,
@@ -311,7 +311,7 @@ WIRE: tuple[Check[Subject], ...] = (
         invariants=("wire/reads-later-versions",),
         versions=later_is_readable,
     ),
-    about_codecs(
+    codec_check(
         "wire/future-versions",
         "Streams metadata of later versions is read up to its second version number",
         future_versions,
@@ -320,7 +320,7 @@ WIRE: tuple[Check[Subject], ...] = (
         invariants=("wire/reads-future-versions",),
         versions=future_is_readable,
     ),
-    about_codecs(
+    codec_check(
         "wire/absent-fields",
         "a field that a version lacks is refused, or omitted if it may be ignored",
         foreign_fields,
@@ -329,7 +329,7 @@ WIRE: tuple[Check[Subject], ...] = (
         invariants=("wire/refuses-absent-fields", "wire/leaves-out-ignorable-fields"),
         versions=lacks_fields,
     ),
-    about_codecs(
+    codec_check(
         "wire/answer-in-v0",
         "an answer in v0 to an unsupported version is not misread",
         answers_in_v0,
@@ -338,7 +338,7 @@ WIRE: tuple[Check[Subject], ...] = (
         invariants=("wire/reads-answer-in-v0", "wire/falls-back-to-v0"),
         versions=may_be_answered_in_v0,
     ),
-    about_codecs(
+    codec_check(
         "wire/claims",
         "short input with large claimed lengths costs little time and memory",
         claims,
@@ -346,7 +346,7 @@ WIRE: tuple[Check[Subject], ...] = (
         first=(tagged, emptied),
         invariants=("survives",),
     ),
-    about_codecs(
+    codec_check(
         "wire/proportion",
         "no input costs time or memory out of proportion to its size",
         floods,

@@ -85,22 +85,22 @@ def answering(options: argparse.Namespace, one: One, many: Many) -> int:
 
     try:
         edition(options.edition)
-        asked = target(options.target), options.edition
+        opened = target(options.target), options.edition
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)
     except Unavailable as missing:
         return complain(missing, NOT_STARTED)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         source = sys.stdin
         if options.input != "-":
             try:
-                source = held.enter_context(open(options.input, encoding="utf-8", errors="surrogateescape"))
+                source = stack.enter_context(open(options.input, encoding="utf-8", errors="surrogateescape"))
             except OSError as missing:
                 return complain(missing, USAGE)
         try:
             if options.batch:
-                return _print(many(source, *asked))
-            return _print([one(source.read(), *asked)])
+                return _print(many(source, *opened))
+            return _print([one(source.read(), *opened)])
         except Unreadable as wrong:
             return complain(wrong, USAGE)
         except (Broken, Unavailable) as gone:

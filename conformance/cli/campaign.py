@@ -4,7 +4,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from kipcheck.conformance.cli.options import EXIT_CODES, UNDECIDED, USAGE, Commands, complain, duration, positive, say
+from kipcheck.conformance.cli.options import (
+    EXIT_CODES,
+    UNDECIDED,
+    USAGE,
+    Commands,
+    complain,
+    duration,
+    positive,
+    print_harmless,
+)
 
 ENGINES = ("mixed", "hypothesis", "compiled")
 EXECUTORS = ("auto", "inline", "pool", "spark")
@@ -74,11 +83,11 @@ def add(commands: Commands) -> None:
 
 
 def _campaign(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.campaign.driver import Asked, campaign
+    from kipcheck.conformance.campaign.driver import CampaignRequest, campaign
 
     if options.resume is not None and (given := [name for name in FIXED if getattr(options, name) is not None]):
         return complain(f"--{given[0]} is fixed by the manifest of {options.resume}: omit it", USAGE)
-    asked: dict[str, Any] = {
+    request: dict[str, Any] = {
         "targets": options.target and tuple(options.target),
         "edition": options.edition,
         "checks": options.check and tuple(options.check),
@@ -96,6 +105,6 @@ def _campaign(options: argparse.Namespace) -> int:
         "out": options.resume or options.out,
         "resume": options.resume is not None,
     }
-    outcome = campaign(Asked(**{name: value for name, value in asked.items() if value is not None}))
-    say(outcome.text)
+    outcome = campaign(CampaignRequest(**{name: value for name, value in request.items() if value is not None}))
+    print_harmless(outcome.text)
     return complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code

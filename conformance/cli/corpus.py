@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kipcheck.conformance.cli.options import NOT_STARTED, OK, USAGE, Call, Commands, complain, positive, say_json
+from kipcheck.conformance.cli.options import NOT_STARTED, OK, USAGE, Call, Commands, complain, positive, print_json
 
 if TYPE_CHECKING:
     from kipcheck.conformance.campaign.corpus.entries import Snapshot
-    from kipcheck.conformance.campaign.corpus.snapshots import Shelf
+    from kipcheck.conformance.campaign.corpus.snapshots import SnapshotStore
     from kipcheck.conformance.campaign.rows import Kept
 
 ABOUT = "manage the corpora of campaigns, and write inputs for other fuzzers"
@@ -48,7 +48,7 @@ def add(commands: Commands) -> None:
         made: argparse.ArgumentParser = parts.add_parser(
             name, help=about, description=about, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        made.set_defaults(call=_told(call))
+        made.set_defaults(call=_with_errors(call))
         return made
 
     info = part("info", _info, INFO)
@@ -76,11 +76,11 @@ def add(commands: Commands) -> None:
     seeds.add_argument("--cases", type=positive, default=8, metavar="N", help=about)
 
 
-def _told(call: Call) -> Call:
+def _with_errors(call: Call) -> Call:
     """Wraps a command so that missing, unreadable and unwritable files become one line on stderr."""
     from kipcheck.conformance.core.output_folder import Unusable
 
-    def told(options: argparse.Namespace) -> int:
+    def guarded(options: argparse.Namespace) -> int:
         try:
             return call(options)
         except LookupError as unknown:
@@ -92,15 +92,15 @@ def _told(call: Call) -> Call:
         except OSError as denied:
             return complain(f"{denied.filename or options.out} cannot be written: {denied.strerror}", USAGE)
 
-    return told
+    return guarded
 
 
-def _opened(folder: Path) -> "tuple[Shelf, Snapshot]":
+def _latest_of(folder: Path) -> "tuple[SnapshotStore, Snapshot]":
     """Prints the names of damaged files to stderr. Errors: LookupError."""
     from kipcheck.conformance.campaign.corpus import snapshots
 
     try:
-        shelf = snapshots.shelf(folder)
+        shelf = snapshots.snapshot_store(folder)
         latest = shelf.latest()
     except OSError as denied:
         raise LookupError(f"{denied.filename} cannot be read: {denied.strerror}") from None
@@ -120,7 +120,7 @@ def _in_words(entries: "Sequence[Kept]") -> str:
 def _info(options: argparse.Namespace) -> int:
     from kipcheck.conformance.campaign.corpus.export import readable
 
-    shelf, latest = _opened(options.folder)
+    shelf, latest = _latest_of(options.folder)
     by_check: dict[str, list[Kept]] = {}
     for each in latest.entries:
         by_check.setdefault(each.check, []).append(each)
@@ -130,7 +130,7 @@ def _info(options: argparse.Namespace) -> int:
         for check, entries in sorted(by_check.items())
     ]
     if options.json:
-        return say_json(
+        return print_json(
             {
                 "digest": latest.digest,
                 **_size(latest.entries),
@@ -156,15 +156,15 @@ def _merge(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.output_folder import CORPUS, OutputFolder
 
     OutputFolder(options.out).check(CORPUS)
-    found = [_opened(folder)[1] for folder in options.folders]
-    union = corpus_entries.united(found)
+    found = [_latest_of(folder)[1] for folder in options.folders]
+    union = corpus_entries.merged(found)
     path = snapshots.save(options.out, union)
     if options.json:
         given = [
             {"folder": str(folder), **_size(each.entries), "keys": len(each.keys)}
             for folder, each in zip(options.folders, found, strict=True)
         ]
-        return say_json({**_written(path, union), "from": given})
+        return print_json({**_written(path, union), "from": given})
     for folder, each in zip(options.folders, found, strict=True):
         print(f"{folder}: {_in_words(each.entries)}, {len(each.keys):,} coverage keys")
     print(f"{path}: {_in_words(union.entries)}, {len(union.keys):,} coverage keys")
@@ -183,7 +183,7 @@ def _written(path: Path, snapshot: "Snapshot") -> dict[str, Any]:
 def _minimise(options: argparse.Namespace) -> int:
     from kipcheck.conformance.campaign.corpus import entries as corpus_entries, snapshots
     from kipcheck.conformance.campaign.corpus.export import readable
-    from kipcheck.conformance.campaign.corpus.remeasure import measured
+    from kipcheck.conformance.campaign.corpus.remeasure import remeasured
     from kipcheck.conformance.campaign.report import row_files
     from kipcheck.conformance.core.output_folder import CORPUS, OutputFolder
     from kipcheck.conformance.targets.protocol import Broken, Unavailable, Unstable
@@ -192,22 +192,22 @@ def _minimise(options: argparse.Namespace) -> int:
     if (out / row_files.NAME).is_dir():
         return complain(f"the ledger of {out} refers to its corpus: name another folder with --out", USAGE)
     OutputFolder(out).check(CORPUS)  # before the entries are run, which may take long
-    _, latest = _opened(options.folder)
+    _, latest = _latest_of(options.folder)
     entries = [each for each in latest.entries if readable(each)]
     least = corpus_entries.Snapshot(tuple(entries), latest.keys)
     if options.target is not None:
         try:
-            least = corpus_entries.Snapshot(tuple(measured(entries, options.target)))
+            least = corpus_entries.Snapshot(tuple(remeasured(entries, options.target)))
         except (Unavailable, Broken, Unstable) as down:
             return complain(down, NOT_STARTED)
-    least = corpus_entries.united([least])
+    least = corpus_entries.merged([least])
     path = snapshots.save(out, least)
     if out == options.folder:
         keep = (f"{snapshots.NAME}/{path.name}", f"{snapshots.NAME}/{snapshots.LATEST}")
         OutputFolder(out).remove(CORPUS, but=keep)
     stale = len(latest.entries) - len(entries)
     if options.json:
-        return say_json({**_written(path, least), "before": _size(latest.entries), "unreadable": stale})
+        return print_json({**_written(path, least), "before": _size(latest.entries), "unreadable": stale})
     print(f"{_in_words(latest.entries)}, of which {stale:,} are no longer declared")
     print(f"{path}: {_in_words(least.entries)}, {len(least.keys):,} coverage keys")
     return OK
@@ -219,14 +219,14 @@ def _export(options: argparse.Namespace) -> int:
     from kipcheck.conformance.campaign.corpus.export import exported, readable
     from kipcheck.conformance.engine.export import input_files
 
-    _, latest = _opened(options.folder)
+    _, latest = _latest_of(options.folder)
     globs = options.check or ["*"]
     wanted = [each for each in latest.entries if any(fnmatchcase(each.check, glob) for glob in globs)]
     entries = [each for each in wanted if readable(each)]
     count = input_files.write(options.out, exported(entries))
     stale = len(wanted) - len(entries)
     if options.json:
-        return say_json({"out": str(options.out), "inputs": count, "entries": len(entries), "unreadable": stale})
+        return print_json({"out": str(options.out), "inputs": count, "entries": len(entries), "unreadable": stale})
     print(f"{count} inputs in {options.out}, of {len(entries)} entries")
     if stale:
         print(f"{stale} entries are no longer declared and were omitted")

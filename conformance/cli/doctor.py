@@ -3,11 +3,11 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from kipcheck.conformance.cli.options import NOT_STARTED, OK, USAGE, Commands, complain, say, say_json
+from kipcheck.conformance.cli.options import NOT_STARTED, OK, USAGE, Commands, complain, print_harmless, print_json
 from kipcheck.conformance.core.foreign import one_line
 
 if TYPE_CHECKING:
-    from kipcheck.conformance.engine.doctor.report import Line
+    from kipcheck.conformance.engine.doctor.report import ProbeResult
 
 ABOUT = "test whether a testee follows the testee protocol: its harness, not the code behind it"
 EPILOG = """\
@@ -27,14 +27,14 @@ def add(commands: Commands) -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.engine.doctor.probes import EXAMINATIONS
-    from kipcheck.conformance.engine.doctor.report import examine
+    from kipcheck.conformance.engine.doctor.probes import PROBES
+    from kipcheck.conformance.engine.doctor.report import run_probes
     from kipcheck.conformance.targets.protocol import Unavailable
     from kipcheck.conformance.targets.registry import target
 
-    lines: list[Line] = []
+    lines: list[ProbeResult] = []
     try:
-        for line in examine(target(options.target), options.seconds, EXAMINATIONS):
+        for line in run_probes(target(options.target), options.seconds, PROBES):
             lines.append(line)
             if not options.json:
                 _print(line)
@@ -42,19 +42,19 @@ def _doctor(options: argparse.Namespace) -> int:
         return complain(unknown.args[0], USAGE)
     except Unavailable as missing:
         return complain(missing, NOT_STARTED)
-    wrong = [each for each in lines if each.state == "wrong"]
+    failed = [each for each in lines if each.state == "wrong"]
     if options.json:
-        say_json({"target": options.target, "healthy": not wrong, "examinations": [each.plain for each in lines]})
+        print_json({"target": options.target, "healthy": not failed, "examinations": [each.plain for each in lines]})
     else:
         print(
-            f"{len(wrong)} of {len(lines)} probes failed"
-            if wrong
+            f"{len(failed)} of {len(lines)} probes failed"
+            if failed
             else f"healthy: {len(lines)} probes passed or were skipped"
         )
-    return NOT_STARTED if wrong else OK
+    return NOT_STARTED if failed else OK
 
 
-def _print(line: "Line") -> None:
-    say(one_line(f"{line.state:<8}{line.tried}: {line.found}"))
+def _print(line: "ProbeResult") -> None:
+    print_harmless(one_line(f"{line.state:<8}{line.tried}: {line.found}"))
     if line.fix:
-        say(one_line(f"        how to fix it: {line.fix}"))
+        print_harmless(one_line(f"        how to fix it: {line.fix}"))

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, duration, positive, say_json
+from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, duration, positive, print_json
 
 if TYPE_CHECKING:
     from kipcheck.conformance.core.edition import Edition
@@ -48,18 +48,18 @@ def _explore(options: argparse.Namespace) -> int:
     from kipcheck.conformance.play import playable
 
     try:
-        model, spoken = playable(options.model), edition(options.edition)
-        model.played_in(spoken)
+        model, edition_used = playable(options.model), edition(options.edition)
+        model.require_edition(edition_used)
         if options.scope == "list":
-            return _dials(model, spoken)
-        scope = model.scope(options.scope, spoken)
-        world = model.world(spoken, scope)
+            return _bounds(model, edition_used)
+        scope = model.scope(options.scope, edition_used)
+        product = model.world(edition_used, scope)
         OutputFolder(options.out).check(of_a_search(model.name))
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)
     except Unusable as wrong:
         return complain(wrong, USAGE)
-    done = explored(model, spoken, scope, world, options.max_states, options.budget, _progress)
+    done = explored(model, edition_used, scope, product, options.max_states, options.budget, _progress)
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     found = done.found(shutil.get_terminal_size((100, 24)).columns - 2)
@@ -70,16 +70,16 @@ def _explore(options: argparse.Namespace) -> int:
     except OSError as denied:
         return complain(f"{denied.filename or options.out} cannot be written: {denied.strerror}", USAGE)
     if options.json:
-        say_json(found)
+        print_json(found)
     else:
         print(done.text(found, options.out), end="")
     return done.exit_code
 
 
-def _dials(model: "Playable", edition: "Edition") -> int:
+def _bounds(model: "Playable", edition: "Edition") -> int:
     for name, usual in model.scope("", edition).items():
-        dial = model.dials[name]
-        print(f"{name}={usual}  {dial.meaning}; one of {', '.join(map(str, dial.values))}")
+        bound = model.dials[name]
+        print(f"{name}={usual}  {bound.meaning}; one of {', '.join(map(str, bound.values))}")
     return OK
 
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from kipcheck.conformance.cli.options import FAILED, OK, Commands, say
+from kipcheck.conformance.cli.options import FAILED, OK, Commands, print_harmless
 from kipcheck.conformance.core.foreign import one_line
 
 
@@ -30,10 +30,10 @@ def _golden_verify(options: argparse.Namespace) -> int:
 
     found = report()
     for line in found.lines():
-        say(one_line(line))
+        print_harmless(one_line(line))
     failed = list(regressions.verify())
     for line in failed:
-        say(one_line(line))
+        print_harmless(one_line(line))
     code = FAILED if found.troubles or failed else OK
     if options.target:
         from kipcheck import reports

@@ -9,7 +9,7 @@ from kipcheck.conformance.apis.files import (
     LARGEST,
     Path,
     each_once,
-    failed,
+    error_line,
     hex_at,
     keys_of,
     list_at,
@@ -82,23 +82,23 @@ def _lines(
     except NotPlayed:
         why = f"{target.name} has no assignors"
     for each in groups:
-        yield failed(each.kind, str(each)) if isinstance(each, Unreadable) else failed("Unsupported", why)
+        yield error_line(each.kind, str(each)) if isinstance(each, Unreadable) else error_line("Unsupported", why)
 
 
 def _answers(
     session: Session, groups: Iterator[Group | Unreadable], assignor: str, edition: str
 ) -> Iterator[tuple[str, bool]]:
     while some := list(islice(groups, BATCH)):
-        asked = [each for each in some if not isinstance(each, Unreadable)]
-        steps = [step("leader", "assign", assignor=assignor, **each) for each in asked]
+        readable = [each for each in some if not isinstance(each, Unreadable)]
+        steps = [step("leader", "assign", assignor=assignor, **each) for each in readable]
         try:
-            held = session.hold([Case("assign", edition, Role.LEADER, (each,)) for each in steps])
+            results = session.run([Case("assign", edition, Role.LEADER, (each,)) for each in steps])
         except Unstable as why:
-            held = [(Lost(str(why)),) for _ in asked]
-        answers = iter(held)
+            results = [(Lost(str(why)),) for _ in readable]
+        answers = iter(results)
         for each in some:
             if isinstance(each, Unreadable):
-                yield failed(each.kind, str(each))
+                yield error_line(each.kind, str(each))
             else:
                 (observation,) = next(answers)
                 yield _shown(observation, each["members"])
@@ -109,15 +109,15 @@ def _shown(observation: Observation, members: Sequence[Mapping[str, Any]]) -> tu
         case Replied():
             return json.dumps(_shares(observation, members), ensure_ascii=False), True
         case Refused(kind, why):
-            return failed(kind, why)
+            return error_line(kind, why)
         case Unsupported(reason):
-            return failed("Unsupported", reason)
+            return error_line("Unsupported", reason)
         case Died(cause, detail, _):
-            return failed(cause, detail)
+            return error_line(cause, detail)
         case Lost(reason):
-            return failed("unstable", reason)
+            return error_line("unstable", reason)
         case Silent():
-            return failed("timeout", "the target never answered")
+            return error_line("timeout", "the target never answered")
 
 
 def _shares(answer: Replied, members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, say, say_json
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_harmless, print_json
 from kipcheck.conformance.core.foreign import one_line
 
 
@@ -48,7 +48,7 @@ def _update(options: argparse.Namespace) -> int:
 
     from kipcheck.conformance.core.ledger import NAME, read
     from kipcheck.conformance.engine.known.edit import updated
-    from kipcheck.conformance.engine.known.files import Wrong
+    from kipcheck.conformance.engine.known.files import InvalidKnownFile
 
     try:
         ledger = read(options.out / NAME if options.out.is_dir() else options.out)
@@ -56,7 +56,7 @@ def _update(options: argparse.Namespace) -> int:
         made = updated(text, str(options.file), ledger, options.target, date.today())
         if made.text != text:
             options.file.write_text(made.text, "utf-8")
-    except Wrong as wrong:
+    except InvalidKnownFile as wrong:
         return _troubles(wrong.troubles, USAGE)
     except (OSError, ValueError) as error:
         return complain(error, USAGE)
@@ -64,9 +64,9 @@ def _update(options: argparse.Namespace) -> int:
         return complain(f"the ledger of {options.out} does not match its schema: {wrong!r}", USAGE)
     for word, lines in (("added", made.added), ("removed", made.removed), ("narrowed", made.narrowed)):
         for line in lines:
-            say(one_line(f"{word:<9} {line}"))
+            print_harmless(one_line(f"{word:<9} {line}"))
     for line in made.left:
-        say(one_line(f"{'to do':<9} {line}"))
+        print_harmless(one_line(f"{'to do':<9} {line}"))
     if made.added:
         print(f"{'to do':<9} replace TODO with reason and link in the added entries")
     return FAILED if made.added or made.left else OK
@@ -75,36 +75,36 @@ def _update(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from datetime import date
 
-    from kipcheck.conformance.engine.known.files import Wrong
-    from kipcheck.conformance.engine.known.lists import everything, stranger
+    from kipcheck.conformance.engine.known.files import InvalidKnownFile
+    from kipcheck.conformance.engine.known.lists import everything, unknown_names
 
     troubles: list[str] = []
     try:
         for known in everything(options.file):
             for entry in known.entries:
-                troubles += [f"{entry.at}: {why}" for why in stranger(entry, known.draw.edition)]
+                troubles += [f"{entry.at}: {why}" for why in unknown_names(entry, known.draw.edition)]
                 if entry.expired(date.today()):
                     troubles.append(f"{entry.at}: it expired on {entry.expires}")
-    except Wrong as wrong:
+    except InvalidKnownFile as wrong:
         troubles += wrong.troubles
     return _troubles(troubles, FAILED) if troubles else OK
 
 
 def _list(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.engine.known.files import Wrong
+    from kipcheck.conformance.engine.known.files import InvalidKnownFile
     from kipcheck.conformance.engine.known.lists import everything, row
 
     try:
         rows = [row(entry) for known in everything(options.file) for entry in known.entries]
-    except Wrong as wrong:
+    except InvalidKnownFile as wrong:
         return _troubles(wrong.troubles, USAGE)
     if options.json:
-        return say_json({"known": rows})
+        return print_json({"known": rows})
     for each in rows:
         until = f", until {each['expires']}" if each["expires"] else ""
         head = f"{each['target']} {each['versions']}  {each['kind']}  {each['invariant']}  ({each['entry']}{until})"
         for line in (head, f"    {' '.join(each['reason'].split())}", f"    {each['link']}"):
-            say(one_line(line))
+            print_harmless(one_line(line))
     print(f"{len(rows)} entries")
     return OK
 

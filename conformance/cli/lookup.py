@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, say_json
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_json
 
 
 def add(commands: Commands) -> None:
@@ -41,7 +41,7 @@ def _checks(options: argparse.Namespace) -> int:
         return _lint()
     rows = checks_table()
     if options.json:
-        return say_json({"checks": rows})
+        return print_json({"checks": rows})
     for row in rows:
         print(f"{row['id']}  ({row['role']})  {row['sentence']}")
         for each in row["invariants"]:
@@ -52,13 +52,13 @@ def _checks(options: argparse.Namespace) -> int:
 def _lint() -> int:
     from kipcheck.conformance.engine import lint
 
-    found = lint.here()
+    found = lint.lint_input()
     troubles = [*lint.troubles(found), *lint.words(found)]
     for each in troubles:
         complain(each, FAILED)
     print(f"{len(found.checks)} checks, {len(found.invariants)} invariants, {len(found.requirements)} requirements")
-    for role, grade, covered, there in lint.numbers(found):
-        idle = "" if role in lint.played() else "  (no check tests this role)"
+    for role, grade, covered, there in lint.coverage_counts(found):
+        idle = "" if role in lint.checked_roles() else "  (no check tests this role)"
         print(f"{role:<13} {grade:<6} {covered:>3} of {there:>3} covered{idle}")
     return FAILED if troubles else OK
 
@@ -74,7 +74,7 @@ def _requirements(options: argparse.Namespace) -> int:
     else:
         rows = requirements_table()
     if options.json:
-        return say_json({"requirements": rows})
+        return print_json({"requirements": rows})
     for row in rows:
         covered = ", ".join(row["checks"]) or "not covered yet"
         print(f"{row['id']:<8} {row['grade']:<6} {row['edition']:<8} {row['role']:<13} {covered}")
@@ -94,7 +94,7 @@ def _targets(options: argparse.Namespace) -> int:
 
     rows = targets_table()
     if options.json:
-        return say_json({"targets": rows})
+        return print_json({"targets": rows})
     lines = [("target", "version", "roles", ""), *_folded(rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(3)]
     for line in lines:
@@ -105,12 +105,12 @@ def _targets(options: argparse.Namespace) -> int:
 def _folded(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
     """Yields a line for each target, and one line for all releases of a Kafka artifact, which may be hundreds."""
 
-    def said(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    def folded(row: Mapping[str, Any]) -> tuple[str, str, str]:
         artifact = row["name"].rpartition(":")[0]
         name = f"{artifact}:VERSION" if artifact else row["name"]
         return name, ", ".join(row["roles"]), "available" if row["available"] else row["why"]
 
-    for (name, roles, state), group in groupby(rows, said):
+    for (name, roles, state), group in groupby(rows, folded):
         versions = [row["version"] or "-" for row in group]
         span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}, {len(versions)} releases"
         yield name, span, roles, state
@@ -120,7 +120,7 @@ def _editions(options: argparse.Namespace) -> int:
     from kipcheck.conformance.wire import editions
 
     if options.json:
-        return say_json(editions.editions_table())
+        return print_json(editions.editions_table())
     print(editions.text())
     return OK
 

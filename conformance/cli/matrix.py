@@ -16,8 +16,8 @@ from kipcheck.conformance.cli.options import (
     complain,
     duration,
     positive,
-    say,
-    say_json,
+    print_harmless,
+    print_json,
 )
 from kipcheck.conformance.engine.interrupts import finish
 
@@ -63,7 +63,7 @@ def add(commands: Commands) -> None:
 
 
 def _matrix(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.engine.known.files import Wrong
+    from kipcheck.conformance.engine.known.files import InvalidKnownFile
     from kipcheck.conformance.matrix.cells import cells
     from kipcheck.conformance.matrix.release_lines import named
     from kipcheck.conformance.matrix.scenarios import SCENARIOS
@@ -71,17 +71,17 @@ def _matrix(options: argparse.Namespace) -> int:
 
     try:
         if options.case is not None:
-            return _again(options.case)
+            return _replay(options.case)
         old, new = _each(options.old, named), _each(options.new, named)
-        asked = cells(tuple(dict.fromkeys(options.scenario)) or SCENARIOS, old, new, options.full)
-        if not asked:
-            return complain(_none(options, old, new), USAGE)
+        selected = cells(tuple(dict.fromkeys(options.scenario)) or SCENARIOS, old, new, options.full)
+        if not selected:
+            return complain(_no_cells(options, old, new), USAGE)
         if options.predict is not None:
-            return _predict(options.predict, asked, options)
-        return _played(asked, options)
+            return _predict(options.predict, selected, options)
+        return _run_matrix(selected, options)
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)
-    except Wrong as wrong:
+    except InvalidKnownFile as wrong:
         return complain(wrong, USAGE)
     except Unavailable as missing:
         return complain(missing, NOT_STARTED)
@@ -91,49 +91,49 @@ def _each(texts: Sequence[str], named: "Callable[[str], Version]") -> "tuple[Ver
     return tuple(dict.fromkeys(map(named, texts)))
 
 
-def _none(options: argparse.Namespace, old: "Sequence[Version]", new: "Sequence[Version]") -> str:
+def _no_cells(options: argparse.Namespace, old: "Sequence[Version]", new: "Sequence[Version]") -> str:
     from kipcheck.conformance.matrix.scenarios import SCENARIOS, Pair, possible
 
-    told = [
+    reported = [
         f"{scenario} from {one.name} to {other.name}: {possible(scenario, Pair(one, other))}"
         for scenario in options.scenario or SCENARIOS
         for one in old
         for other in new or old
     ]
-    return "; ".join(told) or "these scenarios have no cell between these releases"
+    return "; ".join(reported) or "these scenarios have no cell between these releases"
 
 
-def _played(asked: "Sequence[Cell]", options: argparse.Namespace) -> int:
+def _run_matrix(selected: "Sequence[Cell]", options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.output_folder import OF_A_MATRIX, OutputFolder, Unusable
-    from kipcheck.conformance.matrix.build import Wanted, made
+    from kipcheck.conformance.matrix.build import MatrixRequest, run_matrix
     from kipcheck.conformance.matrix.known import listed
     from kipcheck.conformance.matrix.results import plain, write
     from kipcheck.reports import matrix
 
     known = listed()
-    wanted = Wanted(asked, known, options.full, options.out, options.budget, options.workers)
+    request = MatrixRequest(selected, known, options.full, options.out, options.budget, options.workers)
     folder = OutputFolder(options.out)
     try:
         folder.check(*OF_A_MATRIX)
-        with folder.tried():
+        with folder.trial():
             pass  # reports a folder that cannot be written before cells run for hours
     except (Unusable, OSError) as wrong:
         return _not_written(options.out, wrong)
     progress = _progress()
-    found = made(wanted, _tick(progress))
+    found = run_matrix(request, _tick(progress))
     finish()
     progress.close()
-    told = plain(found)
+    reported = plain(found)
     try:
-        path = write(found, told)
+        path = write(found, reported)
         text = matrix.write(path)
     except (Unusable, OSError) as wrong:
         return _not_written(options.out, wrong)
     if options.json:
         print(text, end="", file=sys.stderr)
-        say_json(told)
+        print_json(reported)
     else:
-        say(text)
+        print_harmless(text)
     return matrix.read(path).exit
 
 
@@ -143,8 +143,8 @@ def _not_written(place: Path, wrong: Exception) -> int:
     return complain(wrong, USAGE)
 
 
-def _predict(path: Path, asked: "Sequence[Cell]", options: argparse.Namespace) -> int:
-    from kipcheck.conformance.matrix.predictions import read, renewed, written
+def _predict(path: Path, selected: "Sequence[Cell]", options: argparse.Namespace) -> int:
+    from kipcheck.conformance.matrix.predictions import merged, read, written
     from kipcheck.conformance.matrix.run import predict
 
     try:
@@ -153,22 +153,22 @@ def _predict(path: Path, asked: "Sequence[Cell]", options: argparse.Namespace) -
     except (OSError, ValueError) as wrong:
         return _not_written(path, wrong)
     progress = _progress()
-    done = predict(asked, _tick(progress), options.budget, options.workers)
+    done = predict(selected, _tick(progress), options.budget, options.workers)
     finish()
     progress.close()
-    path.write_text(written(renewed(done.found, before)), "utf-8")
-    print(f"{len(done.found)} of {len(asked)} cells are predicted in {path}")
+    path.write_text(written(merged(done.found, before)), "utf-8")
+    print(f"{len(done.found)} of {len(selected)} cells are predicted in {path}")
     return OK if done.complete else UNDECIDED
 
 
-def _again(path: Path) -> int:
-    from kipcheck.conformance.matrix.replay import again
+def _replay(path: Path) -> int:
+    from kipcheck.conformance.matrix.replay import replay
 
     try:
-        told, breaks = again(path)
+        reported, breaks = replay(path)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
         return complain(f"{path} contains no history of a matrix: {wrong}", USAGE)
-    say(told.rstrip("\n"))
+    print_harmless(reported.rstrip("\n"))
     return FAILED if breaks else OK
 
 
@@ -183,11 +183,11 @@ def _tick(progress: "Progress") -> "Tick":
 
     from kipcheck.conformance.engine.progress import OFTEN, SELDOM
 
-    told = [0.0]
+    reported = [0.0]
 
     def tick(what: str, done: int, of: int, last: str) -> None:
-        if monotonic() - told[0] >= (OFTEN if progress.live else SELDOM) or done == of:
-            told[0] = monotonic()
+        if monotonic() - reported[0] >= (OFTEN if progress.live else SELDOM) or done == of:
+            reported[0] = monotonic()
             progress.say(f"matrix: {what} {done} of {of} cells; {last}")
 
     return tick

@@ -4,10 +4,10 @@ import argparse
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, positive, say_json
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, positive, print_json
 
 if TYPE_CHECKING:
-    from kipcheck.conformance.engine.mutation_test import Caught
+    from kipcheck.conformance.engine.mutation_test import MutationResult
 
 ABOUT = "run the checks against every planted defect and print which check catches it; exit 1 if one survives"
 
@@ -31,10 +31,10 @@ def _mutants(options: argparse.Namespace) -> int:
         names = mutation_test.selected(globs)
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)
-    found = mutation_test.hold_all(names, globs, options.seed, options.workers or selection.WORKERS)
+    found = mutation_test.run_mutants(names, globs, options.seed, options.workers or selection.WORKERS)
     if options.json:
         rows = [*found]
-        say_json({"vices": [each.plain for each in rows]})
+        print_json({"vices": [each.plain for each in rows]})
     else:
         rows = []
         for each, line in _lines(found):
@@ -46,11 +46,11 @@ def _mutants(options: argparse.Namespace) -> int:
     return complain(f"not caught: {', '.join(survivors)}", FAILED) if survivors else OK
 
 
-def _lines(found: Iterable["Caught"]) -> Iterator[tuple["Caught", str]]:
+def _lines(found: Iterable["MutationResult"]) -> Iterator[tuple["MutationResult", str]]:
     """Yields each result with its line as it comes; the name column is as wide as the longest name of any defect."""
-    from kipcheck.conformance.mutants import VICES
+    from kipcheck.conformance.mutants import MUTANTS
 
-    width = max(map(len, VICES))
+    width = max(map(len, MUTANTS))
     print(f"{'mutant':<{width}}  {'cases':>5}  {'cpu s':>6}  {'steps':>5}  caught by")
     for each in found:
         by = ", ".join(each.caught_by) or "NOTHING"

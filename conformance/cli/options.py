@@ -87,12 +87,12 @@ def part(text: str) -> Part:
         raise argparse.ArgumentTypeError(str(wrong)) from None
 
 
-def say_json(found: Mapping[str, Any]) -> int:
+def print_json(found: Mapping[str, Any]) -> int:
     print(harmless_json(json.dumps(found, ensure_ascii=False)))
     return OK
 
 
-def say(what: object, file: TextIO | None = None) -> None:
+def print_harmless(what: object, file: TextIO | None = None) -> None:
     """Prints lines to stdout, or to another stream, without characters that a terminal or a CI service acts on.
 
     A closed pipe (``kipcheck run | head``) is no error: the exit code of the command stays the same.

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, say_json
+from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, print_json
 from kipcheck.conformance.core.foreign import harmless_json
 
 if TYPE_CHECKING:
-    from kipcheck.conformance.explore.games import Game
+    from kipcheck.conformance.explore.games import InteractiveSession
     from kipcheck.conformance.play.declare import Playable, Scope, Verb
 
 ABOUT = "send events to a model, line by line, and print its actions and its state"
@@ -40,36 +40,36 @@ def add(commands: Commands) -> None:
 
 def _play(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.edition import edition
-    from kipcheck.conformance.explore.games import game
+    from kipcheck.conformance.explore.games import open_session
     from kipcheck.conformance.play import playable
 
     try:
-        model, spoken = playable(options.model), edition(options.edition)
-        model.played_in(spoken)
-        scope = None if options.scope is None else model.scope(options.scope, spoken)
-        played = game(model, spoken, scope)
+        model, edition_used = playable(options.model), edition(options.edition)
+        model.require_edition(edition_used)
+        scope = None if options.scope is None else model.scope(options.scope, edition_used)
+        played = open_session(model, edition_used, scope)
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)
     if options.events:
         return _list(model, scope, options.json)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         source: Iterable[str] = iter(sys.stdin.readline, "")  # line by line, as soon as each is complete
         if options.input != "-":
             try:
-                source = held.enter_context(open(options.input, encoding="utf-8", errors="surrogateescape"))
+                source = stack.enter_context(open(options.input, encoding="utf-8", errors="surrogateescape"))
             except OSError as missing:
                 return complain(missing, USAGE)
-        return _told(played, source)
+        return _play_lines(played, source)
 
 
-def _told(game: "Game", lines: Iterable[str]) -> int:
-    from kipcheck.conformance.explore.games import Unplayable, events
+def _play_lines(game: "InteractiveSession", lines: Iterable[str]) -> int:
+    from kipcheck.conformance.explore.games import RejectedEvent, events
 
     for number, line in enumerate(lines, 1):
         for text in events(line):
             try:
-                found = game.told(text)
-            except Unplayable as wrong:
+                found = game.apply(text)
+            except RejectedEvent as wrong:
                 sys.stdout.flush()
                 return complain(f"line {number}: {wrong}", USAGE)
             print(harmless_json(json.dumps(found)), flush=True)
@@ -80,7 +80,7 @@ def _list(model: "Playable", scope: "Scope | None", as_json: bool) -> int:
     conversing = model.conversation is not None and (scope is None or not model.moves)
     verbs = model.verbs if conversing else model.moves
     if as_json:
-        return say_json({"model": model.name, "events": list(map(_plain, verbs))})
+        return print_json({"model": model.name, "events": list(map(_plain, verbs))})
     for verb in verbs:
         print(f"{verb.name}  ({' or '.join(verb.actors)})  {verb.meaning}")
         for each in verb.fields:

@@ -3,36 +3,36 @@
 import argparse
 from pathlib import Path
 
-from kipcheck.conformance.cli.options import EXIT_CODES, OK, USAGE, Commands, complain, say_json
+from kipcheck.conformance.cli.options import EXIT_CODES, OK, USAGE, Commands, complain, print_json
 
 FORMS = ("text", "html", "junit", "json", "markdown", "sarif")
 """The same as ``reports.FORMS``; a test compares them. A matrix has fewer."""
 
-UNREAD = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
+SCHEMA_ERRORS = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 """Errors that a file raises whose keys are missing or have other types."""
 
 
 def add(commands: Commands) -> None:
-    told = commands.add(
+    report = commands.add(
         "report",
         _report,
         "render the results of a run, a campaign or a matrix again; the exit code is that of the original",
         EXIT_CODES,
     )
-    told.add_argument(
+    report.add_argument(
         "folder", nargs="?", type=Path, default=Path("kipcheck-out"), metavar="DIR",
         help="the --out of one, or its ledger.jsonl or matrix.json; if both are there, the newer one",
     )  # fmt: skip
-    told.add_argument(
+    report.add_argument(
         "--form", choices=(*FORMS, "all"), default="text",
         help="print this form; all: write every report file again, beside the data (default text). A matrix has text, "
         "html, markdown and json",
     )  # fmt: skip
-    told.add_argument(
+    report.add_argument(
         "--spark", action="store_true",
         help="query a campaign's ledger with Spark SQL: coverage growth, verdicts, time to find, flakiness, clashes",
     )  # fmt: skip
-    cluster = told.add_mutually_exclusive_group()
+    cluster = report.add_mutually_exclusive_group()
     cluster.add_argument("--master", metavar="URL", help="where --spark runs (default this machine)")
     cluster.add_argument("--remote", metavar="sc://HOST:PORT", help="the Spark Connect server where --spark runs")
     about = (
@@ -46,7 +46,7 @@ def add(commands: Commands) -> None:
 
 def _report(options: argparse.Namespace) -> int:
     if options.spark:
-        return _asked_by_spark(options)
+        return _by_spark(options)
     if options.master or options.remote:
         return complain(f"--{'master' if options.master else 'remote'} needs --spark", USAGE)
     from kipcheck import reports
@@ -67,7 +67,7 @@ def _report(options: argparse.Namespace) -> int:
         return complain(missing(options.folder), USAGE)
     except (OSError, ValueError, Unusable) as wrong:
         return complain(wrong, USAGE)
-    except UNREAD as wrong:
+    except SCHEMA_ERRORS as wrong:
         return complain(f"{path} cannot be rendered, because a line does not match the schema: {wrong!r}", USAGE)
     return exits.UNDECIDED if footer is None else footer.exit
 
@@ -95,26 +95,26 @@ def _of_matrix(path: Path, form: str) -> int:
         return matrix.read(path).exit
     except (LookupError, OSError, ValueError, Unusable) as wrong:
         return complain(wrong, USAGE)
-    except UNREAD as wrong:
+    except SCHEMA_ERRORS as wrong:
         return complain(f"{path} cannot be rendered, because it does not match the schema: {wrong!r}", USAGE)
 
 
-def _asked_by_spark(options: argparse.Namespace) -> int:
+def _by_spark(options: argparse.Namespace) -> int:
     from kipcheck.conformance.campaign.executors import preflight
 
     if options.form not in ("text", "json"):
         return complain(f"--spark supports --form text and json, not {options.form}", USAGE)
     try:
         preflight.libraries(remote=options.remote is not None)
-        from kipcheck.conformance.campaign.report.analysis import Unanswered, analyse  # its libraries may be missing
+        from kipcheck.conformance.campaign.report.analysis import QueryFailed, analyse  # its libraries may be missing
     except preflight.Unready as why:
         return complain(why, USAGE)
     try:
         answers = analyse(options.folder, options.master, options.remote)
-    except (preflight.Unready, Unanswered, OSError) as why:
+    except (preflight.Unready, QueryFailed, OSError) as why:
         return complain(why, USAGE)
     if options.form == "json":
-        return say_json({name: each.plain for name, each in answers.items()})
+        return print_json({name: each.plain for name, each in answers.items()})
     print("\n\n".join(each.text() for each in answers.values()))
     return OK
 
@@ -129,6 +129,6 @@ def _merge(options: argparse.Namespace) -> int:
         print(reports.write(found.ledger), end="")
     except (Unlike, Unusable, OSError) as wrong:
         return complain(wrong, USAGE)
-    except UNREAD as wrong:
+    except SCHEMA_ERRORS as wrong:
         return complain(f"a ledger does not match its schema: {wrong!r}", USAGE)
     return found.exit_code

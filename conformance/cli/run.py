@@ -18,8 +18,8 @@ from kipcheck.conformance.cli.options import (
     duration,
     part,
     positive,
-    say,
-    say_json,
+    print_harmless,
+    print_json,
 )
 from kipcheck.conformance.core.foreign import one_line
 
@@ -76,25 +76,25 @@ def add(commands: Commands) -> None:
     gate.add_argument("--json", action="store_true", help="print the plan of --dry-run as JSON")
 
     about = "run stored failures again: exit 1 if one still fails, 0 if all are gone"
-    again = commands.add("replay", _replay, about, EXIT_CODES)
-    again.add_argument(
+    replay_parser = commands.add("replay", _replay, about, EXIT_CODES)
+    replay_parser.add_argument(
         "failure",
         nargs="*",
         metavar="ID|FILE|DIR",
         help="failures/ID.json of a run, an ID in --out, or a folder; default all failures in --out",
     )
-    again.add_argument(
+    replay_parser.add_argument(
         "--target",
         metavar="T",
         help="a target instead of the one in the failure file, for example tcp:127.0.0.1:9000 in a debugger",
     )
-    again.add_argument(
+    replay_parser.add_argument(
         "--trust",
         action="store_true",
         help="start the command (cmd:...) that a failure file names; otherwise it must be given with --target",
     )
-    again.add_argument("--prune", action="store_true", help="delete the files of failures that are gone")
-    again.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    replay_parser.add_argument("--prune", action="store_true", help="delete the files of failures that are gone")
+    replay_parser.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -121,18 +121,18 @@ def _run(options: argparse.Namespace) -> int:
     if options.dry_run and not outcome.why:
         _print_plan(outcome.plan, options.json)
     elif options.events != "-":
-        say(outcome.text)
+        print_harmless(outcome.text)
     return complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code
 
 
 def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
-        say_json({"plan": plan, "cases": sum(row["cases"] for row in plan)})
+        print_json({"plan": plan, "cases": sum(row["cases"] for row in plan)})
         return
     for row in plan:
-        spoken = row["versions"]
-        versions = " v" + "-".join(map(str, sorted({min(spoken), max(spoken)}))) if spoken else ""
-        say(
+        claimed = row["versions"]
+        versions = " v" + "-".join(map(str, sorted({min(claimed), max(claimed)}))) if claimed else ""
+        print_harmless(
             one_line(
                 f"{row['target']}  {row['check']:<20} {row['grade']:<12} {row['subject']}{versions}: "
                 f"{row['cases']} cases  {' '.join(row['requirements'])}"
@@ -151,7 +151,7 @@ def _replay(options: argparse.Namespace) -> int:
         codes.append(found.exit_code)
         several = f"{path.stem}  " if len(options.failure) != 1 else ""
         stream = sys.stdout if found.exit_code in (OK, FAILED) else sys.stderr
-        say(one_line(f"{several}{found.says}".replace("\n", " ")), stream)
+        print_harmless(one_line(f"{several}{found.message}".replace("\n", " ")), stream)
         if options.prune and found.exit_code == OK and options.target is None:
             _prune(path)
     return first(codes) if codes else complain(f"{options.out} contains no stored failures", USAGE)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.apis.files import failed
-from kipcheck.conformance.apis.streams_blobs import InBytes
+from kipcheck.conformance.apis.files import error_line
+from kipcheck.conformance.apis.streams_blobs import EncodedBinary
 from kipcheck.conformance.apis.streams_files import Application, Member, application
 from kipcheck.conformance.clients.java.streams_members import Unanswerable, open_jars
 from kipcheck.conformance.core.edition import KIP_268, Standing, edition as edition_named
@@ -24,33 +24,33 @@ REFERENCE: Final = "reference"
 JAR: Final = "java:kafka-streams:"
 Line: TypeAlias = tuple[str, bool]
 """A line of JSON, and whether it is a result."""
-Made: TypeAlias = Callable[[Member, Application], Binary]
+BinaryFactory: TypeAlias = Callable[[Member, Application], Binary]
 """Returns the binary of a member. Errors: those of ``Binary``."""
-Ask: TypeAlias = Callable[[Application, Made], dict[str, Any]]
+Computation: TypeAlias = Callable[[Application, BinaryFactory], dict[str, Any]]
 
 
-class Strange(Exception):
+class NoStreamsMembers(Exception):
     """The target or the edition does not support members of Streams groups; the message names those that do."""
 
 
 def subscribed(text: str, target: Target, edition: str) -> Line:
-    ((line, well),) = _answers([application(text)], target, edition, _said)
+    ((line, well),) = _answers([application(text)], target, edition, _subscriptions)
     return line, well
 
 
 def subscribe_lines(lines: Iterable[str], target: Target, edition: str) -> Iterator[Line]:
     """One result for each line, also for unreadable ones."""
-    return _answers((_read(application, each) for each in lines), target, edition, _said)
+    return _answers((_read(application, each) for each in lines), target, edition, _subscriptions)
 
 
 def assigned(text: str, target: Target, edition: str) -> Line:
-    ((line, well),) = _answers([_group(text)], target, edition, _sent)
+    ((line, well),) = _answers([_group(text)], target, edition, _assignments)
     return line, well
 
 
 def assign_lines(lines: Iterable[str], target: Target, edition: str) -> Iterator[Line]:
     """One result for each line, also for unreadable ones."""
-    return _answers((_read(_group, each) for each in lines), target, edition, _sent)
+    return _answers((_read(_group, each) for each in lines), target, edition, _assignments)
 
 
 def _group(text: str) -> Application:
@@ -66,27 +66,33 @@ def _read(reader: Callable[[str], Application], line: str) -> Application | Unre
         return why
 
 
-def _answers(found: Iterable[Application | Unreadable], target: Target, edition: str, ask: Ask) -> Iterator[Line]:
+def _answers(
+    found: Iterable[Application | Unreadable], target: Target, edition: str, compute: Computation
+) -> Iterator[Line]:
     try:
         with binaries(target.name, edition) as made:
             for each in found:
-                yield failed(each.kind, str(each)) if isinstance(each, Unreadable) else _answer(each, made, ask)
-    except Strange as none:
+                yield error_line(each.kind, str(each)) if isinstance(each, Unreadable) else _answer(each, made, compute)
+    except NoStreamsMembers as none:
         for each in found:
-            yield failed(each.kind, str(each)) if isinstance(each, Unreadable) else failed("Unsupported", str(none))
+            yield (
+                error_line(each.kind, str(each))
+                if isinstance(each, Unreadable)
+                else error_line("Unsupported", str(none))
+            )
     except maven.Unavailable as missing:
         raise Unavailable(str(missing)) from None
 
 
-def _answer(asked: Application, made: Made, ask: Ask) -> Line:
+def _answer(streams_app: Application, made: BinaryFactory, compute: Computation) -> Line:
     try:
-        return json.dumps(ask(asked, made), ensure_ascii=False), True
+        return json.dumps(compute(streams_app, made), ensure_ascii=False), True
     except Endless as none:
-        return failed("timeout", none.why)
+        return error_line("timeout", none.why)
     except (Fatal, _Failed) as thrown:
-        return failed(thrown.kind, thrown.why)
+        return error_line(thrown.kind, thrown.why)
     except Unanswerable as cannot:
-        return failed("Unsupported", str(cannot))
+        return error_line("Unsupported", str(cannot))
 
 
 class _Failed(Exception):
@@ -98,10 +104,10 @@ class _Failed(Exception):
         self.why = f"{member.id}: {why}"
 
 
-def _said(asked: Application, made: Made) -> dict[str, Any]:
-    said = {}
-    for member in asked.members:
-        binary, memory = _begun(member, asked, made)
+def _subscriptions(streams_app: Application, made: BinaryFactory) -> dict[str, Any]:
+    subscriptions = {}
+    for member in streams_app.members:
+        binary, memory = _started(member, streams_app, made)
         try:
             _, data = binary.subscribe(memory, member.topics)
         except Endless:
@@ -109,15 +115,15 @@ def _said(asked: Application, made: Made) -> dict[str, Any]:
         except Fatal as thrown:
             raise _Failed(member, thrown.kind, thrown.why) from None
         assert isinstance(data, bytes)
-        said[member.id] = {"userData": data.hex()}
-    return said
+        subscriptions[member.id] = {"userData": data.hex()}
+    return subscriptions
 
 
-def _sent(asked: Application, made: Made) -> dict[str, Any]:
+def _assignments(streams_app: Application, made: BinaryFactory) -> dict[str, Any]:
     """The first member is the leader."""
-    binary, memory = _begun(asked.members[0], asked, made)
-    _, shares = binary.lead(memory, asked.topics, asked.joining())
-    sent: dict[str, Any] = {each.id: {"partitions": [], "userData": None} for each in asked.members}
+    binary, memory = _started(streams_app.members[0], streams_app, made)
+    _, shares = binary.lead(memory, streams_app.topics, streams_app.joining())
+    sent: dict[str, Any] = {each.id: {"partitions": [], "userData": None} for each in streams_app.members}
     for id, share in shares.items():
         assert isinstance(share.data, bytes)
         partitions = [list(each) for each in sorted(share.partitions)]
@@ -125,30 +131,30 @@ def _sent(asked: Application, made: Made) -> dict[str, Any]:
     return dict(sorted(sent.items()))
 
 
-def _begun(member: Member, asked: Application, made: Made) -> tuple[Binary, Memory]:
+def _started(member: Member, streams_app: Application, made: BinaryFactory) -> tuple[Binary, Memory]:
     try:
-        binary = made(member, asked)
+        binary = made(member, streams_app)
         return binary, member.remembers(binary.initial())
     except Misconfigured as refused:
         raise _Failed(member, refused.kind, str(refused)) from None
 
 
 @contextmanager
-def binaries(target: str, edition: str) -> Iterator[Made]:
+def binaries(target: str, edition: str) -> Iterator[BinaryFactory]:
     """Errors: ``Strange``; LookupError for an unknown release; ``artifacts.Unavailable``."""
     form = edition_named(edition)
     if form != KIP_268 and form.standing is not Standing.RELEASED:
-        raise Strange(f"{edition} does not specify Streams groups: use apache@RELEASE or {KIP_268}")
+        raise NoStreamsMembers(f"{edition} does not specify Streams groups: use apache@RELEASE or {KIP_268}")
     if target == REFERENCE:
         from kipcheck.conformance.models.streams.binaries import binary
 
         release = form.name if form.standing is Standing.DRAFT else form.release
-        yield lambda member, asked: InBytes(binary(asked.settings(member, release), form))
+        yield lambda member, streams_app: EncodedBinary(binary(streams_app.settings(member, release), form))
     elif target.startswith(JAR):
         release = target.removeprefix(JAR)
         if form.standing is Standing.DRAFT:
-            raise Strange(f"{edition} is a draft, but a jar implements a release: use --edition apache")
+            raise NoStreamsMembers(f"{edition} is a draft, but a jar implements a release: use --edition apache")
         with open_jars([release]) as jars:
-            yield lambda member, asked: jars.binary(asked.settings(member, release))
+            yield lambda member, streams_app: jars.binary(streams_app.settings(member, release))
     else:
-        raise Strange(f"{target} does not support Streams groups: use {REFERENCE} or {JAR}RELEASE")
+        raise NoStreamsMembers(f"{target} does not support Streams groups: use {REFERENCE} or {JAR}RELEASE")

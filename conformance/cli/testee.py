@@ -32,7 +32,7 @@ def _testee(options: argparse.Namespace) -> int:
 
     try:
         if options.listen is None:
-            return serve.speak(options.name)
+            return serve.serve_stdio(options.name)
         return serve.listen(options.name, options.listen)
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, say_json
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_json
 
 ABOUT = "classify the distinct failures of a campaign or a run: new, known, fixed or flaky"
 EPILOG = """\
@@ -34,7 +34,7 @@ def _triage(options: argparse.Namespace) -> int:
     except (LookupError, TypeError, AttributeError, ValueError) as wrong:
         return complain(f"a ledger does not match its schema: {wrong!r}", USAGE)
     if options.json:
-        say_json(found.plain)
+        print_json(found.plain)
     else:
         print("\n".join(lines(found)))
     if options.against is None:

@@ -54,7 +54,7 @@ def _assignors() -> StructAssignors:
         "aiokafka",
         import_module("aiokafka.coordinator.protocol").ConsumerProtocol,
         # No release up to 0.14 calls an assignor's ``on_generation_assignment``, so their members write generation -1.
-        tells_generation="on_generation_assignment" in coordinator._on_join_complete.__code__.co_names,
+        passes_generation="on_generation_assignment" in coordinator._on_join_complete.__code__.co_names,
         joined=_joined,
     )
 

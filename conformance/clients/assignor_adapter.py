@@ -38,7 +38,7 @@ class Member:
     """None: the library's own member writes it."""
 
     @property
-    def had_its_turn(self) -> bool:
+    def was_assigned(self) -> bool:
         """Whether it has been assigned partitions before, even none."""
         return bool(self.owned) or self.generation >= 0
 

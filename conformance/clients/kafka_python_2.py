@@ -49,7 +49,7 @@ def _assignors() -> StructAssignors:
     return StructAssignors(
         "kafka",
         protocol[0] if isinstance(protocol, list) else protocol,
-        tells_generation=True,
+        passes_generation=True,
         joined=_joined,
     )
 

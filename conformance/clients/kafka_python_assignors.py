@@ -55,7 +55,7 @@ class KafkaPythonAssignors:
     def _written(self, name: str, member: Member) -> Any:
         """The metadata of a new member, written at its next join."""
         assignor = self._classes[name]()
-        if member.had_its_turn:
+        if member.was_assigned:
             share = self._assignment(assignor.version, member.topics_owned, b"")
             assignor.on_assignment(self._assignment.decode(bytes(share.encode())), member.generation)
         return assignor.metadata(member.subscription)

@@ -24,9 +24,9 @@ BEGINNING: Final = 1_000.0
 """Seconds. Its timers treat 0 as no time."""
 SLACK: Final = 1e-6
 """Seconds: two sums of seconds that differ by no more than this are the same time."""
-HAIR: Final = 2e-6
+OVERSHOOT: Final = 2e-6
 """Seconds by which each wait is prolonged: its sessions end only after more than their time."""
-PATIENCE_MS: Final = 30_000
+METADATA_RETRY_MS: Final = 30_000
 """How often it requests metadata of a topic that does not exist: its default would give 600 equal answers a minute."""
 COORDINATOR: Final = 7
 """The id of the only node, which is both the broker and the coordinator of the group."""
@@ -112,7 +112,7 @@ class Loop:
             pass
 
     def elapse(self, seconds: float) -> None:
-        end = self.clock.now + seconds + (HAIR if seconds else 0)
+        end = self.clock.now + seconds + (OVERSHOOT if seconds else 0)
         self.settle()
         while self.net._scheduled and self.net._scheduled[0][0] <= end + SLACK:
             self.clock.now = max(self.clock.now, self.net._scheduled[0][0])
@@ -185,7 +185,7 @@ class Wire:
         self.call_soon = self._net.call_soon_with_future
         self.run = loop.run
         self.cluster = import_module("kafka.cluster").ClusterMetadata(
-            bootstrap_servers="localhost:9092", retry_backoff_ms=PATIENCE_MS
+            bootstrap_servers="localhost:9092", retry_backoff_ms=METADATA_RETRY_MS
         )
         self.cluster.attach(self)
 
@@ -290,7 +290,7 @@ class Messages:
         group = made.OffsetFetchResponseGroup if version >= 8 else made
         kind = group.OffsetFetchResponseTopics if version >= 8 else made.OffsetFetchResponseTopic
         part = kind.OffsetFetchResponsePartitions if version >= 8 else kind.OffsetFetchResponsePartition
-        told = [
+        answered = [
             kind(
                 version=version,
                 name=each.name,
@@ -305,8 +305,8 @@ class Messages:
             for each in (request.groups[0].topics if version >= 8 else request.topics)
         ]  # fmt: skip
         if version < 8:
-            return made(version=version, error_code=0, topics=told)
-        one = group(version=version, group_id=request.groups[0].group_id, error_code=0, topics=told)
+            return made(version=version, error_code=0, topics=answered)
+        one = group(version=version, group_id=request.groups[0].group_id, error_code=0, topics=answered)
         return made(version=version, groups=[one])
 
 

@@ -61,21 +61,21 @@ class KafkaPythonMember:
             self._process = Process(self._library, self.clock, op["topics"])
             try:
                 self._process.open(op)
-            except self._library.errors.KafkaError as unfit:
+            except self._library.errors.KafkaError as rejection:
                 self._end()
-                return rejected(unfit)
-            return self._process.told()
+                return rejected(rejection)
+            return self._process.result()
         if op.get("skip_assignment"):
             return {**self._skips}
         if self._process is None:
             if op["op"] == "member-elapse":
                 self.clock.now += op["ms"] / 1000
             return {"status": "accepted", "actions": []}
-        self._process.meet(op)
-        told = self._process.told()
+        self._process.apply(op)
+        values = self._process.result()
         if op["op"] == "member-close":
             self._end()
-        return told
+        return values
 
     def _end(self) -> None:
         if self._process is not None:
@@ -104,19 +104,19 @@ class Library:
         found["cooperative-sticky"] = own
         deals = found["roundrobin"]()
         found[INCREMENTAL] = type(
-            "Incremental", (own,), {"name": INCREMENTAL, "assign": lambda self, *told: deals.assign(*told)}
+            "Incremental", (own,), {"name": INCREMENTAL, "assign": lambda self, *values: deals.assign(*values)}
         )
         return found
 
-    def listens(self, tell: Callable[[str, Iterable[Any]], None]) -> Any:
+    def rebalance_listener(self, record: Callable[[str, Iterable[Any]], None]) -> Any:
         """A rebalance listener that reports the user's callbacks."""
         return type(
             "Listener",
             (self.listener,),
             {
-                "on_partitions_revoked": lambda self, partitions: tell("revoked", partitions),
-                "on_partitions_lost": lambda self, partitions: tell("lost", partitions),
-                "on_partitions_assigned": lambda self, partitions: tell("assigned", partitions),
+                "on_partitions_revoked": lambda self, partitions: record("revoked", partitions),
+                "on_partitions_lost": lambda self, partitions: record("lost", partitions),
+                "on_partitions_assigned": lambda self, partitions: record("assigned", partitions),
             },
         )()
 
@@ -131,20 +131,20 @@ class Library:
 
     # Metadata and assignments
 
-    def subscription(self, assignor: str, told: Mapping[str, Any]) -> bytes:
+    def subscription(self, assignor: str, values: Mapping[str, Any]) -> bytes:
         """The subscription as one of its own members would write it, in the given version."""
         data = b""
-        if assignor == "sticky" and (told["data"] or told["data_generation"] >= 0):
-            owned = [self.structs.TopicPartition(*each) for each in told["data"]]
-            data = self.assignors["sticky"]._metadata(told["topics"], owned, told["data_generation"]).user_data
+        if assignor == "sticky" and (values["data"] or values["data_generation"] >= 0):
+            owned = [self.structs.TopicPartition(*each) for each in values["data"]]
+            data = self.assignors["sticky"]._metadata(values["topics"], owned, values["data_generation"]).user_data
         made = self.records.ConsumerProtocolSubscription
         written = made(
-            version=min(told["version"], made.max_version),
-            topics=list(told["topics"]),
+            version=min(values["version"], made.max_version),
+            topics=list(values["topics"]),
             user_data=data,
-            owned_partitions=[made.TopicPartition(*each) for each in by_topic(told["owned"])],
-            generation_id=told["generation"],
-            rack_id=told["rack"],
+            owned_partitions=[made.TopicPartition(*each) for each in by_topic(values["owned"])],
+            generation_id=values["generation"],
+            rack_id=values["rack"],
         )
         return bytes(written.encode())
 
@@ -163,11 +163,11 @@ class Library:
             row.update(data=partitions(remembered.partitions), data_generation=remembered.generation)
         return row
 
-    def assignment(self, told: Any) -> bytes:
-        if told == "":
+    def assignment(self, values: Any) -> bytes:
+        if values == "":
             return b""
         made = self.records.ConsumerProtocolAssignment
-        return bytes(made(0, by_topic(told["partitions"]), b"").encode())
+        return bytes(made(0, by_topic(values["partitions"]), b"").encode())
 
     def read_assignment(self, data: bytes) -> Row:
         return {"partitions": partitions(self.records.ConsumerProtocolAssignment.decode(data).partitions())}
@@ -182,18 +182,20 @@ class Process:
         self._wire = Wire(self.loop, self._sent, api_version=BROKER)
         self._wire.topics = {name: size for name, size in topics}
         self._consumer: Any = None
-        self._listener = library.listens(lambda kind, given: self._did(kind, partitions=partitions(given)))
+        self._listener = library.rebalance_listener(
+            lambda kind, given: self._record(kind, partitions=partitions(given))
+        )
         self._done: list[Row] = []
         self._under_way: dict[str, tuple[Any, Any]] = {}
-        self._held: Callable[[], object] | None = None
+        self._unread_answer: Callable[[], object] | None = None
         """Delivers a response that was received and not read yet."""
         self._commits = False
 
-    def told(self) -> Row:
+    def result(self) -> Row:
         done, self._done = self._done, []
         return {"status": "accepted", "actions": done}
 
-    def _did(self, action: str, **found: Any) -> None:
+    def _record(self, action: str, **found: Any) -> None:
         self._done.append({"action": action, **found})
 
     # The user
@@ -223,12 +225,12 @@ class Process:
         self._consumer._coordinator.lookup_coordinator()
         self._settle()
 
-    def meet(self, op: Mapping[str, Any]) -> None:
+    def apply(self, op: Mapping[str, Any]) -> None:
         verb = op["op"]
-        held, self._held = self._held, None
-        if held is not None:
+        unread, self._unread_answer = self._unread_answer, None
+        if unread is not None:
             # As a timer: timers fire once the poll waits for the response.
-            self.loop.net.call_at(self.loop.clock.now, held)
+            self.loop.net.call_at(self.loop.clock.now, unread)
             if verb != "member-poll":
                 self._settle()
         match verb:
@@ -250,7 +252,7 @@ class Process:
             case "member-elapse":
                 self.loop.elapse(op["ms"] / 1000)
             case "member-told":
-                self._met(op)
+                self._receive(op)
         self._settle()
 
     def _settle(self) -> None:
@@ -260,7 +262,7 @@ class Process:
             self.loop.net.call_soon_with_future(self._wire.cluster.refresh_metadata)
             self.loop.settle()
 
-    def _lost(self) -> None:
+    def _search_coordinator(self) -> None:
         """Looks for the coordinator at once, polled or not, and finds it after a back-off."""
         self._wire.found_at = self.loop.clock.now + BACKOFF_MS / 1000
         self.loop.net.call_at(self._wire.found_at, self._look)
@@ -273,10 +275,10 @@ class Process:
         try:
             self._consumer.poll(timeout_ms=0)
         except Exception as raised:  # noqa: BLE001 - an exception that the user gets
-            self._did("raised", error=self.library.error(raised))
+            self._record("raised", error=self.library.error(raised))
             return
         state = self._consumer._subscription.assignment.items()
-        self._did("reads", partitions=partitions(each for each, at in state if not at._pending_revocation))
+        self._record("reads", partitions=partitions(each for each, at in state if not at._pending_revocation))
 
     def _commit(self, offsets: Iterable[tuple[str, int, int]]) -> None:
         """Starts a commit. One at a time: it is retried until its outcome is known."""
@@ -295,7 +297,7 @@ class Process:
 
     def _committed(self, raised: BaseException | None) -> None:
         self._commits = False
-        self._did("commit-ended", error="NONE" if raised is None else self.library.error(raised))
+        self._record("commit-ended", error="NONE" if raised is None else self.library.error(raised))
 
     # Requests
 
@@ -309,21 +311,21 @@ class Process:
                 protocols = [
                     [each.name, self.library.read_subscription(each.name, each.metadata)] for each in read.protocols
                 ]
-                self._did(
+                self._record(
                     "join", **who, protocol_type=read.protocol_type, protocols=protocols,
                     session_ms=read.session_timeout_ms, rebalance_ms=read.rebalance_timeout_ms, protocol_version=None,
                 )  # fmt: skip
             case "SyncGroupRequest":
                 given = sorted((each.member_id, each.assignment) for each in read.assignments)
-                self._did(
+                self._record(
                     "sync", **who, generation=read.generation_id,
                     assignments=[[id, self.library.read_assignment(data)] for id, data in given],
                     protocol_type=read.protocol_type, protocol=read.protocol_name,
                 )  # fmt: skip
             case "HeartbeatRequest":
-                self._did("heartbeat", **who, generation=read.generation_id)
+                self._record("heartbeat", **who, generation=read.generation_id)
             case "LeaveGroupRequest":
-                self._did(
+                self._record(
                     "leave",
                     version=version,
                     members=[[each.member_id, each.group_instance_id] for each in read.members],
@@ -333,23 +335,23 @@ class Process:
                 return
             case "OffsetCommitRequest":
                 offsets = [[t.name, p.partition_index, p.committed_offset] for t in read.topics for p in t.partitions]
-                self._did("commit", **who, generation=read.generation_id_or_member_epoch, offsets=offsets)
+                self._record("commit", **who, generation=read.generation_id_or_member_epoch, offsets=offsets)
             case _:
                 raise AssertionError(f"no answer is defined for {name}")
         self._under_way[KINDS[name]] = request, future
 
     # The coordinator
 
-    def _met(self, op: Mapping[str, Any]) -> None:
+    def _receive(self, op: Mapping[str, Any]) -> None:
         kind, error = op["answer"], op.get("error", "NONE")
         if kind not in self._under_way:
             return
         request, future = self._under_way.pop(kind)
         if error in ELSEWHERE:
-            self._lost()
+            self._search_coordinator()
         response = self._response(kind, request, op, Error[error].value)
         if kind == "synced" or (kind == "joined" and error != "NONE"):
-            self._held = lambda: future.success(response)
+            self._unread_answer = lambda: future.success(response)
         else:
             future.success(response)
 
@@ -363,9 +365,9 @@ class Process:
                 members = [
                     made.JoinGroupResponseMember(
                         version=version, member_id=id, group_instance_id=instance,
-                        metadata=self.library.subscription(protocol or "", {**BARE, **told}),
+                        metadata=self.library.subscription(protocol or "", {**BARE, **values}),
                     )
-                    for id, instance, told in op.get("members", ())
+                    for id, instance, values in op.get("members", ())
                 ]  # fmt: skip
                 response = made(
                     **usual, generation_id=op.get("generation", -1), protocol_type=op.get("protocol_type"),
@@ -402,7 +404,7 @@ class Process:
 
     def _disconnected(self) -> None:
         gone, self._under_way = self._under_way, {}
-        self._lost()
+        self._search_coordinator()
         self._wire.gone_till = self._wire.found_at
         for _, future in gone.values():
             future.failure(self.library.errors.KafkaConnectionError("the connection was lost"))
@@ -416,9 +418,9 @@ def _nothing() -> None:
     """Does nothing, for a fetcher that has nothing to do."""
 
 
-def by_topic(told: Iterable[tuple[str, int]]) -> list[tuple[str, list[int]]]:
+def by_topic(values: Iterable[tuple[str, int]]) -> list[tuple[str, list[int]]]:
     found: dict[str, list[int]] = {}
-    for topic, index in told:
+    for topic, index in values:
         found.setdefault(topic, []).append(index)
     return list(found.items())
 

@@ -19,5 +19,5 @@ MEANINGS: Mapping[int, str] = {
 
 def first(codes: Iterable[int]) -> int:
     """The code with the highest precedence; conformant if there is none."""
-    held = set(codes)
-    return next(each for each in PRECEDENCE if each in held or each == CONFORMANT)
+    present = set(codes)
+    return next(each for each in PRECEDENCE if each in present or each == CONFORMANT)

@@ -9,7 +9,7 @@ from kipcheck.conformance.core.history import History
 Read = TypeVar("Read")
 
 
-def once(read: Callable[[History], Read]) -> Callable[[History], Read]:
+def cached_on_history(read: Callable[[History], Read]) -> Callable[[History], Read]:
     """Caches the result for the last history, since all invariants search one history after the other."""
     last: list[tuple[History, Read]] = []
 

@@ -116,7 +116,7 @@ class OutputFolder:
             raise Unusable.by(self.path / entry, why, others=len(first) > 1)
 
     @contextmanager
-    def tried(self, *names: str) -> Iterator[None]:
+    def trial(self, *names: str) -> Iterator[None]:
         """Creates the folder and tests whether it, and the files of these names, can be written.
 
         Changes no existing file. At the end it removes the folder again, if it created it and it is empty. Errors:
@@ -169,20 +169,20 @@ class OutputFolder:
         listed = self._listed()
         if listed and not self._is_marked:
             self._replace_list(listed)
-        gone: set[str] = set()
+        removed: set[str] = set()
         for kind in kinds:
-            wanted = {each for each in listed if kind.pattern.fullmatch(each) and each not in but}
-            gone |= wanted
+            matching = {each for each in listed if kind.pattern.fullmatch(each) and each not in but}
+            removed |= matching
             for top in (*kind.tops, *(f".{each}.part" for each in kind.tops)):
                 for entry, mode in self._walk(top):
-                    if stat.S_ISREG(mode) and _base(entry) in wanted:
+                    if stat.S_ISREG(mode) and _base(entry) in matching:
                         (self.path / entry).unlink(missing_ok=True)
-        left = [each for each in listed if each not in gone]
-        if gone and left:
-            self._replace_list(left)
-        elif gone:
+        remaining = [each for each in listed if each not in removed]
+        if removed and remaining:
+            self._replace_list(remaining)
+        elif removed:
             (self.path / LIST).unlink(missing_ok=True)
-        for folder in sorted({folder for each in gone for folder in Path(each).parents}, reverse=True)[:-1]:
+        for folder in sorted({folder for each in removed for folder in Path(each).parents}, reverse=True)[:-1]:
             with suppress(OSError):
                 (self.path / folder).rmdir()
 
@@ -276,8 +276,8 @@ class OutputFolder:
     def _append(self, entries: Collection[str], durable: bool) -> None:
         path = self.path / LIST
         with path.open("r+b") as file:
-            whole = file.read().rfind(b"\n") + 1
-            file.seek(whole)
+            complete_size = file.read().rfind(b"\n") + 1
+            file.seek(complete_size)
             file.truncate()
             file.write(b"".join(map(_line, entries)))
             if durable:

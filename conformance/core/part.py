@@ -18,7 +18,7 @@ class Part(NamedTuple):
             raise ValueError(f"invalid part {text!r}: use I/N with 1 <= I <= N, for example 2/3")
         return cls(int(found[1]), int(found[2]))
 
-    def holds(self, subject: str) -> bool:
+    def includes(self, subject: str) -> bool:
         """Whether the subject belongs to this part: all checks on all its versions, with every target.
 
         A defect is so reported once, whatever checks and versions show it, and targets are compared case by case.

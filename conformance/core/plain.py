@@ -24,8 +24,8 @@ def plain(value: object, kind: str | None = None) -> Any:
         return value.hex()
     form: Any = type(value)
     if is_dataclass(form) or hasattr(form, "_fields"):
-        told = {kind: kind_of(value)} if kind else {}
-        return {**told, **{name: plain(getattr(value, name), key) for name, key in _kinds(form).items()}}
+        tagged = {kind: kind_of(value)} if kind else {}
+        return {**tagged, **{name: plain(getattr(value, name), key) for name, key in _kinds(form).items()}}
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(each, KIND) for key, each in value.items()}
     if isinstance(value, frozenset | set):

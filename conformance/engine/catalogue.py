@@ -85,4 +85,4 @@ def _shown(check: Check[Any]) -> Iterator[Invariant]:
 
 
 def _covered(each: Invariant) -> set[str]:
-    return {*each.requirements, *(id for more in each.besides.values() for id in more)}
+    return {*each.requirements, *(id for more in each.extra_requirements.values() for id in more)}

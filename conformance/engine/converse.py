@@ -28,7 +28,7 @@ def converse(cases: Sequence[Case], session: Session) -> Iterator[History]:
         for number in runs.keys() - asked.keys():
             ops = found[number]
             ops += [_op(each, step, NO_ROUND_BEFORE) for each, step in _rest(cases[number].steps, ops)]
-        answers = session.hold([replace(cases[number], steps=run) for number, run in asked.items()]) if asked else ()
+        answers = session.run([replace(cases[number], steps=run) for number, run in asked.items()]) if asked else ()
         for (number, run), given in zip(asked.items(), answers, strict=True):
             ops = found[number]
             for step, answer in zip(run, given, strict=True):
@@ -61,7 +61,7 @@ def _op(index: int, step: Step, answer: Observation) -> Op:
 def judge(history: History, invariants: Iterable[Invariant]) -> Iterator[Verdict]:
     """One verdict for each invariant that a step of the case concerns."""
     for each in invariants:
-        read = [op for op in history.ops if each.concerns(history.case, op.step)]
+        read = [op for op in history.ops if each.applies_to(history.case, op.step)]
         if not read:
             continue
         found = tuple(each.search(history))

@@ -10,7 +10,7 @@ from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.ledger import FORMAT, AboutInvariant, AboutRequirement, Header, RunOptions
 from kipcheck.conformance.core.remedy import remedies
 from kipcheck.conformance.core.requirement import Requirement, requirements
-from kipcheck.conformance.engine.selection import Misused, Options, Selection
+from kipcheck.conformance.engine.selection import InvalidOptions, Options, Selection
 from kipcheck.conformance.engine.worker import invariants_of
 from kipcheck.conformance.invariants.registry import Invariant
 
@@ -19,7 +19,7 @@ def header(options: Options) -> Header:
     """Without invariants and requirements if the options select nothing."""
     try:
         selected = _selected(Selection.of(options))
-    except Misused:
+    except InvalidOptions:
         selected = {}
     return Header(
         format=FORMAT,

@@ -25,7 +25,7 @@ LINK = re.compile(r"(KAFKA|KIP)-[1-9][0-9]*|CVE-[0-9]{4}-[0-9]{4,}|CWE-[1-9][0-9
 
 
 @dataclass(frozen=True, slots=True)
-class Subjects:
+class LintInput:
     """The declarations to lint; a test passes its own."""
 
     checks: Sequence[Check[Any]]
@@ -35,23 +35,23 @@ class Subjects:
     tags: Vocabulary
 
 
-def here() -> Subjects:
+def lint_input() -> LintInput:
     invariants = {each.id: each for role in Role for each in all_invariants(role)}
-    return Subjects(LISTED, tuple(invariants.values()), requirements(), remedies(), vocabulary())
+    return LintInput(LISTED, tuple(invariants.values()), requirements(), remedies(), vocabulary())
 
 
-def troubles(of: Subjects) -> Iterator[str]:
+def troubles(of: LintInput) -> Iterator[str]:
     """Error messages, each with the id of the declaration."""
     yield from _twice("as a check", (each.id for each in of.checks))
     yield from _twice("as an invariant", (each.id for each in of.invariants))
     yield from _twice("as a requirement", _ids())
     known = {each.id: each for each in of.invariants}
-    held = {id for each in of.checks for id in each.invariants}
+    used_invariants = {id for each in of.checks for id in each.invariants}
     for check in of.checks:
         yield from _check(check, known)
     for invariant in of.invariants:
         yield from _invariant(invariant, of)
-        if invariant.role is not None and invariant.id not in held:
+        if invariant.role is not None and invariant.id not in used_invariants:
             yield f"{invariant.id}: no check uses it"
     for id in of.requirements:
         if not REQUIREMENT.fullmatch(id):
@@ -91,24 +91,24 @@ def _check(check: Check[Any], known: Mapping[str, Invariant]) -> Iterator[str]:
             yield f"{check.id}: {id} is for another role than {check.role.value}"
 
 
-def _invariant(invariant: Invariant, of: Subjects) -> Iterator[str]:
+def _invariant(invariant: Invariant, of: LintInput) -> Iterator[str]:
     if not INVARIANT.fullmatch(invariant.id):
         yield f"{invariant.id}: invalid id of an invariant: use the form of wire/encodes"
     if not invariant.statement.endswith("."):
         yield f"{invariant.id}: its statement must end with a full stop"
-    if not (invariant.requirements or invariant.besides):
+    if not (invariant.requirements or invariant.extra_requirements):
         yield f"{invariant.id}: it covers no requirement"
-    for id in (*invariant.requirements, *(id for ids in invariant.besides.values() for id in ids)):
+    for id in (*invariant.requirements, *(id for ids in invariant.extra_requirements.values() for id in ids)):
         if id not in of.requirements:
             yield f"{invariant.id}: unknown requirement {id!r}"
-    for name, _ in invariant.besides:
+    for name, _ in invariant.extra_requirements:
         try:
             edition(name)
         except LookupError:
             yield f"{invariant.id}: unknown edition {name!r}"
 
 
-def _tags(of: Subjects) -> Iterator[str]:
+def _tags(of: LintInput) -> Iterator[str]:
     listed = {each.id for each in of.invariants}
     yield from (f"{id}: it has no tags" for id in sorted(listed - of.tags.invariants.keys()))
     for id, tags in of.tags.invariants.items():
@@ -124,7 +124,7 @@ def _tags(of: Subjects) -> Iterator[str]:
     yield from (f"{word}: unused tag" for word in (*of.tags.classes, *of.tags.effects) if word not in used)
 
 
-def words(of: Subjects) -> Iterator[str]:
+def words(of: LintInput) -> Iterator[str]:
     """Each unwanted word in texts that people read, with its place."""
     stated = [
         *((each.id, each.sentence) for each in of.checks),
@@ -137,14 +137,14 @@ def words(of: Subjects) -> Iterator[str]:
     yield from map(str, lint_words.found(lint_words.Text(text, id=id) for id, text in stated))
 
 
-def numbers(of: Subjects) -> Iterator[tuple[str, str, int, int]]:
+def coverage_counts(of: LintInput) -> Iterator[tuple[str, str, int, int]]:
     """Role, grade, the number of its requirements that checks cover, and the number of its requirements."""
     known = {each.id: each for each in of.invariants}
     covered = {
         id
         for check in of.checks
         for each in (known[id] for id in check.invariants if id in known)
-        for id in (*each.requirements, *(id for ids in each.besides.values() for id in ids))
+        for id in (*each.requirements, *(id for ids in each.extra_requirements.values() for id in ids))
     }
     for role in Role:
         for grade in Grade:
@@ -153,6 +153,6 @@ def numbers(of: Subjects) -> Iterator[tuple[str, str, int, int]]:
                 yield role.value, grade.value, len(covered & set(there)), len(there)
 
 
-def played() -> set[str]:
+def checked_roles() -> set[str]:
     """The roles that checks test."""
     return {each.role.value for each in CHECKS.values()}

@@ -99,7 +99,7 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
     missing = tuple(_missing(sources))
     folder = OutputFolder(out)
     folder.check(*OF_A_RUN, output_folder.FLAKY)
-    with folder.tried(NAME):
+    with folder.trial(NAME):
         path = folder.claim(NAME)
         folder.remove(REPORTS, FAILURES, output_folder.FLAKY)
     with Writer(path) as writer:

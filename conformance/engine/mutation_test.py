@@ -15,7 +15,7 @@ from kipcheck.conformance.core.edition import EDITIONS
 from kipcheck.conformance.engine.pool import pool
 from kipcheck.conformance.engine.worker import Finding, Unit, Worker, shrunk
 from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.mutants import VICES, Vice
+from kipcheck.conformance.mutants import MUTANTS, Mutant
 from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.conformance.targets.protocol import Target
 from kipcheck.conformance.targets.registry import target
@@ -26,7 +26,7 @@ QUICK = Limits(cpu_s=0.3, batch_s=20)
 
 
 @dataclass(frozen=True, slots=True)
-class Caught:
+class MutationResult:
     """The result for one mutant."""
 
     id: str
@@ -49,80 +49,82 @@ class Caught:
 
 def selected(globs: Sequence[str] = ("*",)) -> list[str]:
     """The mutants whose check matches. Errors: LookupError if none does."""
-    found = [name for name, vice in VICES.items() if _meant(vice.check, globs)]
+    found = [name for name, mutant in MUTANTS.items() if _matches(mutant.check, globs)]
     if not found:
         raise LookupError(f"unknown check {' or '.join(map(repr, globs))}: use one of {', '.join(CHECKS)}")
     return found
 
 
-def hold_all(names: Iterable[str], globs: Sequence[str] = ("*",), seed: int = 0, workers: int = 1) -> Iterator[Caught]:
+def run_mutants(
+    names: Iterable[str], globs: Sequence[str] = ("*",), seed: int = 0, workers: int = 1
+) -> Iterator[MutationResult]:
     """The results, in the order of the names, whatever the number of workers."""
     if workers == 1:
-        yield from (hold(name, globs, seed) for name in names)
+        yield from (run_mutant(name, globs, seed) for name in names)
         return
-    with pool(workers, partial(hold, globs=tuple(globs), seed=seed)) as processes:
+    with pool(workers, partial(run_mutant, globs=tuple(globs), seed=seed)) as processes:
         for _, found in processes.map(names):
             assert found is not None
             yield found
 
 
-def hold(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Caught:
+def run_mutant(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> MutationResult:
     """Runs one mutant, on the subject that shows its defect, with all matching checks of its family."""
-    vice = VICES[name]
-    subject = subject_of(vice)
+    mutant = MUTANTS[name]
+    subject = subject_of(mutant)
     # The mutant's own check comes first.
-    checks = sorted(_applied(vice, subject, globs), key=lambda check: check.id != vice.check)
+    checks = sorted(_applicable_checks(mutant, subject, globs), key=lambda check: check.id != mutant.check)
     found: dict[str, tuple[int, list[Finding]]] = {}
     begun = _cpu()
-    values = None if not vice.deadly else 1
-    with Worker(name, _made(name, vice)) as worker:
+    values = None if not mutant.deadly else 1
+    with Worker(name, _target(name, mutant)) as worker:
         for check in checks:
-            result = worker.hold(_unit(name, check, subject, seed, values))
+            result = worker.run(_unit(name, check, subject, seed, values))
             # A deadly mutant costs a process for each failing case, so values are increased step by step.
             while values is not None and not found and not result.findings and values < check.values:
                 values = min(4 * values, check.values)
                 worker.close()
-                result = worker.hold(_unit(name, check, subject, seed, values))
+                result = worker.run(_unit(name, check, subject, seed, values))
             if result.findings:
                 order = [case for case, *_ in result.cases]
                 found[check.id] = order.index(result.findings[0].case.id) + 1, result.findings
             worker.close()  # no state is carried over from one check to the next
         if not found:
-            return Caught(name, (), None, _cpu() - begun, None)
+            return MutationResult(name, (), None, _cpu() - begun, None)
         first = next(iter(found))
         cases, findings = found[first]
-        least = shrunk(worker, next((each for each in findings if each.invariant == vice.invariant), findings[0]))
+        least = shrunk(worker, next((each for each in findings if each.invariant == mutant.invariant), findings[0]))
     by = tuple(id for id in CHECKS if id in found)
-    spent = _spent(name, vice, CHECKS[first], subject, seed, values, cases)
-    return Caught(name, by, cases, spent, None if least is None else len(least.case.steps))
+    spent = _spent(name, mutant, CHECKS[first], subject, seed, values, cases)
+    return MutationResult(name, by, cases, spent, None if least is None else len(least.case.steps))
 
 
-def subject_of(vice: Vice) -> Subject:
+def subject_of(mutant: Mutant) -> Subject:
     """The subject that shows the defect. Errors: LookupError if its check has no such subject."""
-    check = CHECKS[vice.check]
-    for edition in [vice.edition] if vice.edition else EDITIONS:  # some subjects exist only in a draft
+    check = CHECKS[mutant.check]
+    for edition in [mutant.edition] if mutant.edition else EDITIONS:  # some subjects exist only in a draft
         for each in filter(check.about, check.family.subjects(edition)):
-            if (each.name, each.version) == (vice.subject, vice.version):
+            if (each.name, each.version) == (mutant.subject, mutant.version):
                 subject: Subject = each
                 return subject
-    version = "" if vice.version is None else f" v{vice.version}"
-    raise LookupError(f"check {vice.check} has no subject {vice.subject}{version}")
+    version = "" if mutant.version is None else f" v{mutant.version}"
+    raise LookupError(f"check {mutant.check} has no subject {mutant.subject}{version}")
 
 
-def _applied(vice: Vice, subject: Subject, globs: Sequence[str]) -> Iterator[Check[Any]]:
-    family = CHECKS[vice.check].family
+def _applicable_checks(mutant: Mutant, subject: Subject, globs: Sequence[str]) -> Iterator[Check[Any]]:
+    family = CHECKS[mutant.check].family
     return (
-        each for each in CHECKS.values() if each.family is family and _meant(each.id, globs) and each.about(subject)
+        each for each in CHECKS.values() if each.family is family and _matches(each.id, globs) and each.about(subject)
     )
 
 
-def _meant(check: str, globs: Sequence[str]) -> bool:
+def _matches(check: str, globs: Sequence[str]) -> bool:
     return any(fnmatchcase(check, glob) for glob in globs)
 
 
-def _made(name: str, vice: Vice) -> Target:
-    in_a_child = vice.deadly or vice.remembers
-    return target(f"miniature/{name}", QUICK) if in_a_child else Afresh(f"miniature/{name}", vice.made)
+def _target(name: str, mutant: Mutant) -> Target:
+    in_a_child = mutant.deadly or mutant.remembers
+    return target(f"miniature/{name}", QUICK) if in_a_child else Afresh(f"miniature/{name}", mutant.made)
 
 
 def _unit(name: str, check: Check[Any], subject: Subject, seed: int, values: int | None) -> Unit:
@@ -130,14 +132,14 @@ def _unit(name: str, check: Check[Any], subject: Subject, seed: int, values: int
 
 
 def _spent(
-    name: str, vice: Vice, check: Check[Any], subject: Subject, seed: int, values: int | None, cases: int
+    name: str, mutant: Mutant, check: Check[Any], subject: Subject, seed: int, values: int | None, cases: int
 ) -> float:
     """Seconds of processor time until the mutant is found, including its own process."""
     begun = _cpu()
     by_id = {each.id: each for each in all_invariants(check.role)}
-    with Worker(name, _made(name, vice)) as worker:
+    with Worker(name, _target(name, mutant)) as worker:
         drawn = [each.case for each in islice(check.samples(subject, seed, values), cases)]
-        for _ in worker.violations(drawn, by_id[vice.invariant]):
+        for _ in worker.violations(drawn, by_id[mutant.invariant]):
             pass
     return _cpu() - begun
 

@@ -18,13 +18,13 @@ from typing import Any, Final, Generic, TypeVar
 
 from kipcheck.conformance.targets.transport import process_tree
 
-AHEAD: Final = 4
+ITEMS_AHEAD: Final = 4
 """Items queued beyond one for each worker, so that no worker waits while results are processed."""
 BACKLOG: Final = 4
 """Results for each worker that may wait for earlier ones."""
-LEAVES_S: Final = 20.0
+EXIT_S: Final = 20.0
 """The time for a worker to exit after its work: it may have to end a JVM."""
-STOPS_S: Final = 3.0
+INTERRUPT_S: Final = 3.0
 """The same after an interrupt."""
 
 A = TypeVar("A")
@@ -64,7 +64,7 @@ class Pool(Generic[A, B]):
     @property
     def takes_more(self) -> bool:
         """Whether another item may be given."""
-        return self.outstanding < len(self.workers) + AHEAD
+        return self.outstanding < len(self.workers) + ITEMS_AHEAD
 
     def give(self, item: A) -> int:
         """Returns the number of the item's result."""
@@ -84,14 +84,14 @@ class Pool(Generic[A, B]):
             try:
                 number, result = pickle.loads(each.recv_bytes())
             except (EOFError, OSError):
-                raise self._lost(self.workers[each]) from None
+                raise self._worker_lost(self.workers[each]) from None
             if number is None:
                 result.get()
             found[number] = result
             self.outstanding -= 1
         return found
 
-    def map(self, items: Iterable[A], wanted: Callable[[], bool] = lambda: True) -> Iterator[tuple[A, B | None]]:
+    def map(self, items: Iterable[A], still_wanted: Callable[[], bool] = lambda: True) -> Iterator[tuple[A, B | None]]:
         """Each item with its result, in order. None for items at whose turn ``wanted`` returned False."""
         source, waiting, found = iter(items), deque[tuple[A, int | None]](), dict[int, Result[B]]()
         more = True
@@ -101,7 +101,7 @@ class Pool(Generic[A, B]):
             found |= self.take(None if not ready and (full or not more) else 0)
             while more and self.takes_more and len(waiting) <= BACKLOG * len(self.workers):
                 for item in source:
-                    waiting.append((item, self.give(item) if wanted() else None))
+                    waiting.append((item, self.give(item) if still_wanted() else None))
                     break
                 else:
                     more = False
@@ -112,8 +112,8 @@ class Pool(Generic[A, B]):
                 assert number is not None
                 yield item, found.pop(number).get()
 
-    def _lost(self, worker: ForkProcess) -> WorkerLost:
-        worker.join(STOPS_S)
+    def _worker_lost(self, worker: ForkProcess) -> WorkerLost:
+        worker.join(INTERRUPT_S)
         code = worker.exitcode
         how = f"exit code {code}" if code is None or code >= 0 else f"signal {-code}"
         return WorkerLost(f"a worker process ended during its work ({how})")
@@ -126,7 +126,7 @@ class Pool(Generic[A, B]):
         else:
             for _ in self.workers:
                 self.tasks.put(None)
-        until = time.monotonic() + (STOPS_S if self.outstanding else LEAVES_S)
+        until = time.monotonic() + (INTERRUPT_S if self.outstanding else EXIT_S)
         for worker in self.workers.values():
             worker.join(max(0.0, until - time.monotonic()))
 
@@ -140,7 +140,9 @@ class Pool(Generic[A, B]):
 
 @contextmanager
 def pool(
-    workers: int, does: Callable[[A], B], within: Callable[[], AbstractContextManager[object]] = nullcontext
+    workers: int,
+    function: Callable[[A], B],
+    context_factory: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Iterator[Pool[A, B]]:
     """So many processes that call ``does`` with each item, within one context for each process.
 
@@ -150,11 +152,13 @@ def pool(
     made: Pool[A, B] = Pool({}, context.SimpleQueue())
     try:
         for _ in range(workers):
-            results, gives = context.Pipe(duplex=False)
-            worker = context.Process(target=_work, args=(os.getpid(), made.tasks, gives, does, within), daemon=True)
+            results, sender = context.Pipe(duplex=False)
+            worker = context.Process(
+                target=_work, args=(os.getpid(), made.tasks, sender, function, context_factory), daemon=True
+            )
             worker.start()
             made.workers[results] = worker
-            gives.close()  # so that its results end with the worker
+            sender.close()  # so that its results end with the worker
         yield made
     finally:
         try:
@@ -164,31 +168,31 @@ def pool(
 
 
 def _work(
-    parent: int, tasks: Any, gives: Connection, does: Callable[[A], B],
-    within: Callable[[], AbstractContextManager[object]],
+    parent: int, tasks: Any, sender: Connection, function: Callable[[A], B],
+    context_factory: Callable[[], AbstractContextManager[object]],
 ) -> None:  # fmt: skip
     """The main function of a worker."""
     os.setsid()  # Ctrl-C in the terminal interrupts the parent only
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # unwinds, so that files are complete
     if process_tree.LINUX:
-        process_tree.die_with(parent)
+        process_tree.die_with_parent(parent)
     elif (process := multiprocessing.parent_process()) is not None:
-        process_tree.die_at_the_end_of(process.sentinel)
+        process_tree.die_with_pipe(process.sentinel)
     try:
-        with within():
+        with context_factory():
             while (task := tasks.get()) is not None:
                 number, item = task
-                gives.send_bytes(_packed(number, _done(does, item)))
+                sender.send_bytes(_packed(number, _done(function, item)))
     except KeyboardInterrupt:
         os._exit(1)
     except Exception as why:  # noqa: BLE001 - raised where its results are waited for
-        gives.send_bytes(_packed(None, Result(raised=why)))
+        sender.send_bytes(_packed(None, Result(raised=why)))
 
 
-def _done(does: Callable[[A], B], item: A) -> Result[B]:
+def _done(function: Callable[[A], B], item: A) -> Result[B]:
     try:
-        return Result(does(item))
+        return Result(function(item))
     except Exception as why:  # noqa: BLE001 - raised where its result is looked at
         return Result(raised=why)
 
@@ -201,5 +205,5 @@ def _packed(number: int | None, result: Result[Any]) -> bytes:
             pickle.loads(data)
         return data
     except Exception as why:  # noqa: BLE001 - of whatever was to be packed
-        told = result.raised or why
-        return pickle.dumps((number, Result(raised=RuntimeError(f"{type(told).__name__}: {told}"))))
+        error = result.raised or why
+        return pickle.dumps((number, Result(raised=RuntimeError(f"{type(error).__name__}: {error}"))))

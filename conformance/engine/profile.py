@@ -15,7 +15,7 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.ledger import Failure, TableExhibit, TableRow, spans
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Grade
-from kipcheck.conformance.engine.known.rules import Place, numbers, places_in
+from kipcheck.conformance.engine.known.rules import SubjectVersion, numbers, places_in
 from kipcheck.conformance.targets.protocol import TargetInfo
 
 CHECK = "profile"
@@ -26,7 +26,7 @@ KEYS: Mapping[str, type] = {
 NAMES: Mapping[type, str] = {str: "a string", list: "a list of strings", dict: "a table of strings"}
 
 
-class Wrong(ValueError):
+class InvalidProfile(ValueError):
     """An invalid profile; the message names the file and the valid values."""
 
 
@@ -49,7 +49,7 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ClaimRequirement:
     """One claim that a profile requires."""
 
     sort: str
@@ -64,11 +64,11 @@ class Ask:
     """All required versions."""
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[SubjectVersion]:
         return [(self.name, version) for version in self.missing]
 
     @property
-    def all_places(self) -> list[Place]:
+    def all_places(self) -> list[SubjectVersion]:
         return [(self.name, version) for version in self.versions]
 
 
@@ -86,50 +86,52 @@ def load(named: str) -> Profile:
         else:
             text = Path(named).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Wrong(f"profile {named}: cannot be read ({error}): use {', '.join(shipped())}, or a file") from None
+        raise InvalidProfile(
+            f"profile {named}: cannot be read ({error}): use {', '.join(shipped())}, or a file"
+        ) from None
     try:
         listed = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise Wrong(f"profile {named}: not valid TOML: {error}") from None
+        raise InvalidProfile(f"profile {named}: not valid TOML: {error}") from None
     return _profile(named, listed)
 
 
 def _profile(named: str, listed: Mapping[str, Any]) -> Profile:
     for key, value in listed.items():
         if key not in KEYS:
-            raise Wrong(f"profile {named}: unknown key {key!r}: use {', '.join(KEYS)}")
+            raise InvalidProfile(f"profile {named}: unknown key {key!r}: use {', '.join(KEYS)}")
         texts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         if type(value) is not KEYS[key] or not all(isinstance(each, str) for each in texts):
-            raise Wrong(f"profile {named}: {key} must be {NAMES[KEYS[key]]}, got {value!r}")
+            raise InvalidProfile(f"profile {named}: {key} must be {NAMES[KEYS[key]]}, got {value!r}")
     if not listed.get("sentence"):
-        raise Wrong(f"profile {named}: it needs a sentence that describes its targets")
+        raise InvalidProfile(f"profile {named}: it needs a sentence that describes its targets")
     known = {role.value: role for role in Role}
     for role in listed.get("roles", ()):
         if role not in known:
-            raise Wrong(f"profile {named}: unknown role {role!r}: use {', '.join(known)}")
+            raise InvalidProfile(f"profile {named}: unknown role {role!r}: use {', '.join(known)}")
     for id in listed.get("must", ()):
         if id not in requirements() or requirements()[id].grade is not Grade.SHOULD:
-            raise Wrong(f"profile {named}: {id!r} is not a requirement of grade SHOULD")
+            raise InvalidProfile(f"profile {named}: {id!r} is not a requirement of grade SHOULD")
     messages: dict[str, tuple[int, ...]] = {}
     for message, text in listed.get("messages", {}).items():
         try:
-            spoken = places_in(text)
+            ranges = places_in(text)
         except ValueError as error:
-            raise Wrong(f"profile {named}: messages.{message}: {error}") from None
-        if not spoken or any(high is None for _, high in spoken):
-            raise Wrong(f"profile {named}: messages.{message}: versions need an upper end, for example 0-9")
-        messages[message] = tuple(each for each in numbers(spoken) if each is not None)
-    asks = Profile(
+            raise InvalidProfile(f"profile {named}: messages.{message}: {error}") from None
+        if not ranges or any(high is None for _, high in ranges):
+            raise InvalidProfile(f"profile {named}: messages.{message}: versions need an upper end, for example 0-9")
+        messages[message] = tuple(each for each in numbers(ranges) if each is not None)
+    required = Profile(
         re.sub(r"\.toml$", "", Path(named).name), listed["sentence"],
         tuple(known[each] for each in listed.get("roles", ())), messages, tuple(listed.get("assignors", ())),
         tuple(listed.get("machines", ())), tuple(listed.get("must", ())), named,
     )  # fmt: skip
-    if not (asks.roles or messages or asks.assignors or asks.machines or asks.must):
-        raise Wrong(f"profile {named}: it requires nothing")
-    return asks
+    if not (required.roles or messages or required.assignors or required.machines or required.must):
+        raise InvalidProfile(f"profile {named}: it requires nothing")
+    return required
 
 
-def asked(profile: Profile, info: TargetInfo) -> Iterator[Ask]:
+def requirements_of(profile: Profile, info: TargetInfo) -> Iterator[ClaimRequirement]:
     """All claims that the profile requires, and which of them the target does not make."""
     claims = info.claims
     listed = (
@@ -137,25 +139,27 @@ def asked(profile: Profile, info: TargetInfo) -> Iterator[Ask]:
         ("assignor", profile.assignors, claims.assignors),
         ("machine", profile.machines, claims.machines),
     )
-    for sort, wanted, there in listed:
-        for name in wanted:
-            yield Ask(sort, name, name, ", ".join(there) or "none", () if name in there else (None,))
+    for sort, names, there in listed:
+        for name in names:
+            yield ClaimRequirement(sort, name, name, ", ".join(there) or "none", () if name in there else (None,))
     for message, versions in profile.messages.items():
         missing = tuple(version for version in versions if not claims.has(message, version))
         low, high = claims.messages.get(message, (0, -1))
-        spoken = spans(version for version in range(low, high + 1) if claims.has(message, version))
-        yield Ask("message", message, f"v{spans(versions)}", f"v{spoken}" if spoken else "none", missing, versions)
+        ranges = spans(version for version in range(low, high + 1) if claims.has(message, version))
+        yield ClaimRequirement(
+            "message", message, f"v{spans(versions)}", f"v{ranges}" if ranges else "none", missing, versions
+        )
 
 
-def unmet(profile: Profile, info: TargetInfo, asks: Sequence[Ask]) -> Iterator[Failure]:
+def unmet_lines(profile: Profile, info: TargetInfo, required: Sequence[ClaimRequirement]) -> Iterator[Failure]:
     """A failure for each required claim that is missing."""
-    for ask in asks:
-        if not ask.missing:
+    for claim in required:
+        if not claim.missing:
             continue
-        versions = [each for each in ask.missing if each is not None]
-        what = f"{ask.name} v{spans(versions)}" if versions else f"the {ask.sort} {ask.name}"
-        text = json.dumps([info.name, profile.invariant, ask.sort, ask.name])
-        row = TableRow(cells=(ask.sort, ask.name, ask.asked, ask.claimed), guilty=True)
+        versions = [each for each in claim.missing if each is not None]
+        what = f"{claim.name} v{spans(versions)}" if versions else f"the {claim.sort} {claim.name}"
+        text = json.dumps([info.name, profile.invariant, claim.sort, claim.name])
+        row = TableRow(cells=(claim.sort, claim.name, claim.asked, claim.claimed), guilty=True)
         columns = ("sort", "name", "required by the profile", "claimed")
         yield Failure(
             id=hashlib.blake2b(text.encode(), digest_size=6).hexdigest(),
@@ -166,20 +170,20 @@ def unmet(profile: Profile, info: TargetInfo, asks: Sequence[Ask]) -> Iterator[F
             shrunk=True,
             invariant=profile.invariant,
             grade=Grade.MUST.value,
-            sentence=f"A target of the profile {profile.name} claims {ask.name}: {profile.sentence}",
+            sentence=f"A target of the profile {profile.name} claims {claim.name}: {profile.sentence}",
             requirements=(),
             tags=(),
             edition="",
-            subject=ask.name,
+            subject=claim.name,
             subject_version=versions[0] if versions else None,
             why=f"{info.name} {info.version} does not claim {what}, which the profile {profile.name} requires",
-            expected=f"{ask.sort} {ask.name} {ask.asked}" if versions else f"{ask.sort} {ask.name}",
-            observed=f"claimed: {ask.claimed}",
+            expected=f"{claim.sort} {claim.name} {claim.asked}" if versions else f"{claim.sort} {claim.name}",
+            observed=f"claimed: {claim.claimed}",
             path="",
             offset=None,
-            shape=("not claimed", ask.sort),
+            shape=("not claimed", claim.sort),
             cases=0,
-            where={ask.name: spans(versions)},
+            where={claim.name: spans(versions)},
             steps=(),
             guilty_step=0,
             exhibits=(TableExhibit(columns=columns, rows=(row,)),),
@@ -188,7 +192,7 @@ def unmet(profile: Profile, info: TargetInfo, asks: Sequence[Ask]) -> Iterator[F
         )
 
 
-def raised(profile: Profile, line: Failure) -> Failure:
+def raise_grade(profile: Profile, line: Failure) -> Failure:
     """The failure, raised from SHOULD to MUST if the profile requires what it breaks."""
     broken = {each.id for each in line.requirements}
     if line.grade == Grade.SHOULD.value and broken & set(profile.must):

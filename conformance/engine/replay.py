@@ -18,12 +18,12 @@ from kipcheck.conformance.targets.registry import target as target_of
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayResult:
     """The result of running a stored failure again."""
 
     exit_code: int
     """1 it fails again, 0 it is gone, 6 it cannot be judged any more; 2, 3 and 70 as for a run."""
-    says: str
+    message: str
 
 
 def stored(places: Iterable[Path]) -> Iterator[Path]:
@@ -37,7 +37,7 @@ def stored(places: Iterable[Path]) -> Iterator[Path]:
             yield within
 
 
-def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Replayed:
+def replay(path: Path, instead: str | None = None, trusted: bool = False) -> ReplayResult:
     """Runs the case of ``failures/ID.json`` again, with its own target or with ``instead``. Raises nothing.
 
     ``trusted``: a command in the file may be started.
@@ -45,29 +45,29 @@ def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Rep
     try:
         filed, case = load(path)
     except OSError as missing:
-        return Replayed(USAGE, f"{path} cannot be read: {missing.strerror}")
+        return ReplayResult(USAGE, f"{path} cannot be read: {missing.strerror}")
     except ValueError as wrong:
-        return Replayed(USAGE, str(wrong))
-    target, wanted = filed.target, filed.invariant
+        return ReplayResult(USAGE, str(wrong))
+    target, invariant_id = filed.target, filed.invariant
     if instead is None and not trusted and not is_data(target):
-        return Replayed(USAGE, untrusted(path, target))
-    invariant = next((each for each in all_invariants(case.role) if each.id == wanted), None)
+        return ReplayResult(USAGE, untrusted_message(path, target))
+    invariant = next((each for each in all_invariants(case.role) if each.id == invariant_id), None)
     if invariant is None:
-        return Replayed(UNDECIDED, f"the invariant {wanted!r} does not exist any more")
+        return ReplayResult(UNDECIDED, f"the invariant {invariant_id!r} does not exist any more")
     try:
         with target_of(instead or target).open(case.edition, case.role) as session:
             return _replayed(session, case, invariant)
     except (LookupError, Unavailable) as gone:
-        return Replayed(UNDECIDED, str(gone))
+        return ReplayResult(UNDECIDED, str(gone))
     except (Broken, Unstable) as down:
-        return Replayed(BROKEN, str(down))
+        return ReplayResult(BROKEN, str(down))
     except Disagreement as ours:
-        return Replayed(OURS, str(ours))
+        return ReplayResult(OURS, str(ours))
     except (ValueError, TypeError, AttributeError, RecursionError) as wrong:
-        return Replayed(USAGE, f"{path} contains no case that can be judged: {wrong!r}")
+        return ReplayResult(USAGE, f"{path} contains no case that can be judged: {wrong!r}")
 
 
-def untrusted(path: Path, target: str) -> str:
+def untrusted_message(path: Path, target: str) -> str:
     """The message for a file that names a command."""
     quoted = one_line(shlex.quote(target))
     return (
@@ -76,12 +76,12 @@ def untrusted(path: Path, target: str) -> str:
     )
 
 
-def _replayed(session: Session, case: Case, invariant: Invariant) -> Replayed:
+def _replayed(session: Session, case: Case, invariant: Invariant) -> ReplayResult:
     about = f"{session.info.name} {session.info.version}, {invariant.id}"
     (history,) = converse([case], session)
     verdict = next(judge(history, (invariant,)), None)
     if verdict is None or verdict.result in (Result.SKIP, Result.UNKNOWN):
-        return Replayed(UNDECIDED, f"{about}: the case can no longer be judged")
+        return ReplayResult(UNDECIDED, f"{about}: the case can no longer be judged")
     if verdict.result is Result.PASS:
-        return Replayed(CONFORMANT, f"{about}: gone")
-    return Replayed(FAILED, f"{about}: fails again: {verdict.violations[0].why}")
+        return ReplayResult(CONFORMANT, f"{about}: gone")
+    return ReplayResult(FAILED, f"{about}: fails again: {verdict.violations[0].why}")

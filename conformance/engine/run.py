@@ -46,11 +46,20 @@ from kipcheck.conformance.core.verdict import Disagreement, Grade, Result
 from kipcheck.conformance.engine import failure_records, interrupts
 from kipcheck.conformance.engine.differences import Differences
 from kipcheck.conformance.engine.failures import Kind, Traits, distinct
-from kipcheck.conformance.engine.known.match import Account, account
+from kipcheck.conformance.engine.known.match import KnownDeviations, known_deviations
 from kipcheck.conformance.engine.ledger_header import header
 from kipcheck.conformance.engine.progress import Progress, show_traceback
-from kipcheck.conformance.engine.selection import NOTHING, Misused, Options, Selection
-from kipcheck.conformance.engine.worker import LATE, Finding, Results, UnitResult, Worker, shared, shrunk, unshrunk
+from kipcheck.conformance.engine.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
+from kipcheck.conformance.engine.worker import (
+    NOT_REACHED,
+    Finding,
+    Results,
+    UnitResult,
+    Worker,
+    shared_workers,
+    shrunk,
+    unshrunk,
+)
 from kipcheck.conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import is_shared, target as target_of
 
@@ -92,7 +101,7 @@ def hold(options: Options, find: Find) -> Outcome:
     folder = OutputFolder(options.out)
     try:
         folder.check(*OF_A_RUN)
-        with folder.tried(NAME), _Lines(folder, options.events) as lines:
+        with folder.trial(NAME), _Lines(folder, options.events) as lines:
             return _Run(options, lines, find).outcome()
     except Unusable as why:
         return Outcome(USAGE, None, why=str(why))
@@ -179,12 +188,12 @@ def _planned(options: Options) -> Outcome:
         for name, made in _targets(options, target_of).items():
             with Worker(name, made) as worker:
                 rows += selection.plan(name, worker.info(str(selection.edition), selection.checks[0].role))
-    except Misused as why:
+    except InvalidOptions as why:
         return Outcome(USAGE, None, why=str(why))
     except (Broken, Unavailable) as why:
         return Outcome(BROKEN, None, why=str(why))
     if not rows and options.part is None:
-        return Outcome(USAGE, None, why=NOTHING)
+        return Outcome(USAGE, None, why=NOTHING_SELECTED)
     return Outcome(CONFORMANT, None, plan=tuple(rows))
 
 
@@ -194,7 +203,7 @@ def _targets(options: Options, find: Find) -> dict[str, Target | Unavailable]:
         try:
             found[name] = find(name)
         except LookupError as unknown:
-            raise Misused(str(unknown)) from None
+            raise InvalidOptions(str(unknown)) from None
         except Unavailable as missing:
             found[name] = missing
     return found
@@ -212,7 +221,7 @@ class _Run:
     unreported: tuple[TargetInfo, list[Finding]] | None = None
     """The findings with the current target so far."""
     failures: Counter[Grade] = field(default_factory=Counter)
-    account: Account = field(default_factory=Account)
+    account: KnownDeviations = field(default_factory=KnownDeviations)
     """Of the known deviations."""
     known: int = 0
     differences: Differences = field(init=False)
@@ -230,7 +239,7 @@ class _Run:
                 self.writer.write(header(self.options))
                 self.writer.flush()
             self._all_targets(Selection.of(self.options))
-        except (Misused, Unusable) as why:
+        except (InvalidOptions, Unusable) as why:
             if not self.writer.begun:
                 self.progress.close()
                 return Outcome(USAGE, None, why=str(why))
@@ -273,8 +282,8 @@ class _Run:
 
     def _all_targets(self, selection: Selection) -> None:
         targets = _targets(self.options, self.find)
-        self.account = account(self.options)
-        self._stale(self.account.strangers())
+        self.account = known_deviations(self.options)
+        self._stale(self.account.unknown_entries())
         judged = False
         for name, made in targets.items():
             try:
@@ -283,7 +292,7 @@ class _Run:
             except (Unavailable, Broken) as gone:
                 self._gone(name, gone, alone=len(targets) == 1)
         if not judged and not self.exits:
-            raise Misused(NOTHING)
+            raise InvalidOptions(NOTHING_SELECTED)
 
     def _gone(self, name: str, gone: Exception, alone: bool) -> None:
         self.why = self.why or str(gone)
@@ -339,9 +348,11 @@ class _Run:
 
     def _results(self, worker: Worker) -> AbstractContextManager[Results]:
         if self.options.workers > 1 and is_shared(worker.name):
-            return shared(self.options.workers)
+            return shared_workers(self.options.workers)
         return nullcontext(
-            lambda units, left: (worker.hold(unit) if left() else UnitResult(unit, unreached=LATE) for unit in units)
+            lambda units, left: (
+                worker.run(unit) if left() else UnitResult(unit, unreached=NOT_REACHED) for unit in units
+            )
         )
 
     def _left(self) -> bool:
@@ -351,7 +362,7 @@ class _Run:
     def _record(self, name: str, check: Check[Any], result: UnitResult, counts: Counter[str]) -> None:
         assert self.unreported is not None
         self.unreported[1].extend(result.findings)
-        self.account.saw(result)
+        self.account.add_result(result)
         self.differences.add(result.unit.target, result)
         subject, version = result.unit.subject, result.unit.version
         for trouble in result.troubles:
@@ -390,7 +401,7 @@ class _Run:
             self.progress.say(f"{name}  searching for the least case of {len(groups)} kinds of failure")
         least: list[FailureGroup[Finding]] = []
         for group in groups:
-            if worker is not None and (flaky := self.account.comes_and_goes(worker, group.first)) is not None:
+            if worker is not None and (flaky := self.account.flaky_line(worker, group.first)) is not None:
                 self.writer.write(flaky)
                 if others := tuple(each for each in group.rest if self.account.flaky(each) is None):
                     groups.append(FailureGroup(others))  # in places that are not listed: they follow at the end
@@ -402,10 +413,10 @@ class _Run:
                 least.append(FailureGroup((shown, *group.rest)))
         every = distinct(least, _traits, also_unshrunk=True)
         lines = [failure_records.failure(info, group.members, self.options.out) for group in every]
-        for line in self.account.judged(lines, in_full=worker is not None):
+        for line in self.account.match_failures(lines, in_full=worker is not None):
             self._fail(line)
         if worker is not None:
-            self._stale(self.account.settle())
+            self._stale(self.account.stale_lines())
         self.unreported = None
 
     def _fail(self, line: Failure) -> None:

@@ -20,7 +20,7 @@ WORKERS = min(2, os.cpu_count() or 1)
 """The default number of processes; the verdicts do not depend on it."""
 
 
-NOTHING = "nothing is selected: the target does not claim any subject of the selected checks"
+NOTHING_SELECTED = "nothing is selected: the target does not claim any subject of the selected checks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class Options:
 
     def takes(self, subject: str) -> bool:
         """Whether the subject belongs to this part of the run."""
-        return self.part is None or self.part.holds(subject)
+        return self.part is None or self.part.includes(subject)
 
 
-class Misused(Exception):
+class InvalidOptions(Exception):
     """The options select something unknown; the message names the valid values."""
 
 
@@ -75,15 +75,15 @@ class Selection:
             for family in FAMILIES:
                 next(iter(family.subjects(options.edition)), None)
         except LookupError as unknown:
-            raise Misused(str(unknown)) from None
+            raise InvalidOptions(str(unknown)) from None
         for glob in options.checks:
             if not any(fnmatchcase(id, glob) for id in CHECKS):
-                raise Misused(f"no check matches {glob!r}; checks: {', '.join(CHECKS)}")
+                raise InvalidOptions(f"no check matches {glob!r}; checks: {', '.join(CHECKS)}")
         checks = tuple(each for id, each in CHECKS.items() if any(fnmatchcase(id, glob) for glob in options.checks))
         if not checks:
-            raise Misused("no check is selected")
+            raise InvalidOptions("no check is selected")
         if not options.targets:
-            raise Misused("no target is selected")
+            raise InvalidOptions("no target is selected")
         return cls(options, found, checks)
 
     def units(self, name: str, info: TargetInfo, check: Check[Any]) -> Iterator[Unit]:
@@ -114,13 +114,13 @@ class Selection:
     def _row(self, name: str, check: Check[Any], subject: str, units: list[Unit]) -> Mapping[str, Any]:
         by_id = {each.id: each for each in all_invariants(check.role)}
         shown = [by_id[id] for id in check.invariants]
-        wanted = dict.fromkeys(id for each in shown for id in each.covers(units[0].edition, subject))
-        assert wanted.keys() <= requirements().keys()
+        covered = dict.fromkeys(id for each in shown for id in each.covers(units[0].edition, subject))
+        assert covered.keys() <= requirements().keys()
         return {
             "target": name,
             "check": check.id,
             "grade": "/".join(dict.fromkeys(each.grade.value for each in shown)),
-            "requirements": list(wanted),
+            "requirements": list(covered),
             "subject": subject,
             "versions": [unit.version for unit in units if unit.version is not None],
             "cases": sum(sum(1 for _ in _samples(check, unit)) for unit in units),

@@ -80,7 +80,7 @@ class UnitResult:
     """Whether the target cannot be used any more."""
 
 
-LATE: Final = "not reached within the budget"
+NOT_REACHED: Final = "not reached within the budget"
 
 
 class Worker:
@@ -128,19 +128,19 @@ class Worker:
         self._open.clear()
         self._broken = None
 
-    def hold(self, unit: Unit) -> UnitResult:
+    def run(self, unit: Unit) -> UnitResult:
         """Runs a unit. If the target cannot be used any more, the result says so; only ``Unavailable`` is raised."""
-        told = self._broken
+        observed = self._broken
         try:
             session = self.session(unit.edition, CHECKS[unit.check].role)
         except Broken as why:
-            return UnitResult(unit, breaches=[] if told else [str(why)], unreached=str(why), gave_up=True)
+            return UnitResult(unit, breaches=[] if observed else [str(why)], unreached=str(why), gave_up=True)
         try:
-            return self._held(unit, session)
+            return self._run_session(unit, session)
         except (Broken, Unstable) as why:
             return UnitResult(unit, unreached=str(why), gave_up=True)  # the session has recorded it
 
-    def _held(self, unit: Unit, session: Session) -> UnitResult:
+    def _run_session(self, unit: Unit, session: Session) -> UnitResult:
         samples = drawn(unit.check, unit.edition, unit.subject, unit.version, unit.seed, unit.values)
         troubles, breaches = len(session.troubles), len(session.breaches)
         result = judged(unit, samples, converse([each.case for each in samples], session))
@@ -221,20 +221,20 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     check, unit = CHECKS[finding.unit.check], finding.unit
     subject = check.family.subject(unit.edition, unit.subject, unit.version)
     invariant = next(each for each in all_invariants(check.role) if each.id == finding.invariant)
-    again = worker.violation(finding.case, invariant)
-    remembers = again is None
-    if again is None:
+    rerun = worker.violation(finding.case, invariant)
+    remembers = rerun is None
+    if rerun is None:
         worker.close()  # state in the target may hide it: try again with a fresh session
-        again = worker.violation(finding.case, invariant)
-    if again is None:
+        rerun = worker.violation(finding.case, invariant)
+    if rerun is None:
         return None
-    history, violation = again
-    wanted = violation.shape
-    best = replace(finding, history=history, violation=violation, shape=wanted)
+    history, violation = rerun
+    expected_shape = violation.shape
+    best = replace(finding, history=history, violation=violation, shape=expected_shape)
     if not check.shrinks or remembers:
         return best
     tried: set[str] = set()
-    most = DEADLY_TRIES if wanted[:1] == ("died",) else TRIES
+    most = DEADLY_TRIES if expected_shape[:1] == ("died",) else TRIES
 
     def fails(value: Any) -> bool:
         nonlocal best
@@ -242,9 +242,9 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
             return False
         tried.add(repr(value))
         cases = list(check.cases(subject, value, unit.seed, finding.number, finding.kind))
-        for told, found in worker.violations(cases, invariant):
-            if found.shape == wanted:
-                best = replace(best, history=told, value=value, violation=found)
+        for observed, found in worker.violations(cases, invariant):
+            if found.shape == expected_shape:
+                best = replace(best, history=observed, value=value, violation=found)
                 return True
         return False
 
@@ -253,7 +253,7 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     if belongs(node := check.declaration(subject), finding.value):  # a check's first values may not
         reduce(node, finding.value, fails)
     best = _with_fewest_steps(worker, best, invariant)
-    return replace(best, shape=(*wanted, *check.family.remains(subject, best.value, wanted)))
+    return replace(best, shape=(*expected_shape, *check.family.remains(subject, best.value, expected_shape)))
 
 
 def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant) -> Finding:
@@ -292,22 +292,22 @@ _WORKERS: dict[str, Worker] = {}
 stdin."""
 
 
-def _hold(unit: Unit) -> UnitResult:
+def _run_unit(unit: Unit) -> UnitResult:
     if unit.target not in _WORKERS:
         _WORKERS[unit.target] = Worker(unit.target, target_of(unit.target))
-    return _WORKERS[unit.target].hold(unit)
+    return _WORKERS[unit.target].run(unit)
 
 
 @contextmanager
-def shared(workers: int) -> Iterator[Results]:
+def shared_workers(workers: int) -> Iterator[Results]:
     """A function that runs units in several processes and yields their results in the order of the units.
 
     Before each unit it asks ``left`` whether there is time.
     """
-    with pool(workers, _hold) as processes:
+    with pool(workers, _run_unit) as processes:
 
         def results(units: Iterable[Unit], left: Callable[[], bool]) -> Iterator[UnitResult]:
             for unit, found in processes.map(units, left):
-                yield UnitResult(unit, unreached=LATE) if found is None else found
+                yield UnitResult(unit, unreached=NOT_REACHED) if found is None else found
 
         yield results

@@ -13,7 +13,7 @@ from kipcheck.conformance.core.output_folder import OutputFolder, of_a_search
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.explore.counter_examples import history, jsonl, rows
 from kipcheck.conformance.machines.search import Search
-from kipcheck.conformance.play.declare import Playable, Scope, World
+from kipcheck.conformance.play.declare import Playable, Product, Scope
 from kipcheck.reports import exploration
 from kipcheck.reports.ladder import ladder
 
@@ -26,7 +26,7 @@ class Explored:
     model: Playable
     edition: Edition
     scope: Scope
-    world: World
+    world: Product
     search: Search[Any, Any, Any]
     seconds: float
     """CPU time of this process."""
@@ -75,8 +75,8 @@ class Explored:
             return
         OutputFolder(out).claim(events.name, shown.name)
         events.write_text(jsonl(found["counter_example"]["events"]), "utf-8")
-        told = self._about, found, self.search.breach.sentence, list(self._clauses()), self._rows(), self._again(out)
-        shown.write_text(exploration.html(*told), "utf-8")
+        page = self._about, found, self.search.breach.sentence, list(self._clauses()), self._rows(), self._again(out)
+        shown.write_text(exploration.html(*page), "utf-8")
 
     def _files(self, out: Path) -> tuple[Path, Path]:
         return out / f"explore-{self.model.name}.jsonl", out / f"explore-{self.model.name}.html"
@@ -105,16 +105,16 @@ def explored(
     model: Playable,
     edition: Edition,
     scope: Scope,
-    world: World,
+    product: Product,
     most_states: int,
     budget: float | None,
     progress: Callable[[int, int], None] = lambda states, depth: None,
 ) -> Explored:
     """Runs until the search is complete or a bound is reached; ``budget``: seconds of wall time."""
-    begun, until = process_time(), None if budget is None else monotonic() + budget
-    search = Search(world)
-    while not search.go(min(AT_ONCE, most_states)):
+    started_at, until = process_time(), None if budget is None else monotonic() + budget
+    search = Search(product)
+    while not search.run(min(AT_ONCE, most_states)):
         progress(search.states, search.depth)
         if search.states >= most_states or (until is not None and monotonic() >= until):
             break
-    return Explored(model, edition, scope, world, search, process_time() - begun)
+    return Explored(model, edition, scope, product, search, process_time() - started_at)

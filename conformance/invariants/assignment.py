@@ -22,28 +22,28 @@ from kipcheck.conformance.models.assignment import (
     STICKY,
     Assignment,
     in_order,
-    listed,
-    named,
+    partition_name,
+    partition_names,
     range_,
     roundrobin,
 )
 
-WORDS = 160
+MAX_TEXT = 160
 
 
-def is_asked(case: Case, step: Step) -> bool:
+def is_request(case: Case, step: Step) -> bool:
     return step.verb in ("assign", "user-data")
 
 
-@invariant("assign/answers", "grp-11", role=Role.LEADER, concerns=is_asked)
+@invariant("assign/answers", "grp-11", role=Role.LEADER, applies_to=is_request)
 def answers(history: History) -> Iterator[Violation]:
     """Every group gets an assignment, whatever its members subscribe to or claim."""
     for op in history.ops:
-        if isinstance(op.observation, Refused) and is_asked(history.case, op.step):
-            error, why = op.observation.error, op.observation.why[:WORDS]
-            asked = "user data" if op.step.verb == "user-data" else "an assignment"
+        if isinstance(op.observation, Refused) and is_request(history.case, op.step):
+            error, why = op.observation.error, op.observation.why[:MAX_TEXT]
+            requested = "user data" if op.step.verb == "user-data" else "an assignment"
             yield Violation(
-                f"step {op.index + 1} requests {asked} from {op.step['assignor']}, which fails with {error}: {why}",
+                f"step {op.index + 1} requests {requested} from {op.step['assignor']}, which fails with {error}: {why}",
                 (op.index,), "an answer", f"{error}: {why}", shape=("refused", op.step.verb, error, _kind(op.step)),
             )  # fmt: skip
 
@@ -53,27 +53,27 @@ def _kind(step: Step) -> str:
     return STICKY if step["assignor"] in STICKIES else str(step["assignor"])
 
 
-@invariant("assign/everybody", "grp-12", role=Role.LEADER, concerns=is_assign)
-def everybody(history: History) -> Iterator[Violation]:
+@invariant("assign/everybody", "grp-12", role=Role.LEADER, applies_to=is_assign)
+def every_member(history: History) -> Iterator[Violation]:
     """The answer names every member of the group once, and no other member."""
     for each in every_round(history):
         if each.shares is None:
             if isinstance(each.op.observation, Replied):
-                got = str(dict(each.op.observation.payload))[:WORDS]
+                got = str(dict(each.op.observation.payload))[:MAX_TEXT]
                 yield _violation(each, f"the answer is not an assignment: {got}", ("garbled",), "an assignment", got)
             continue
-        seen: set[str] = set()
+        known: set[str] = set()
         for member, _ in each.shares:
             if member not in each.members:
                 yield _violation(each, f"{member!r} is in the answer and not in the group", ("stranger",), "", member)
-            elif member in seen:
+            elif member in known:
                 yield _violation(each, f"{member} is in the answer twice", ("member twice",), "once", "twice")
-            seen.add(member)
-        for member in each.members.keys() - seen:
+            known.add(member)
+        for member in each.members.keys() - known:
             yield _violation(each, f"{member} is in the group and not in the answer", ("member missing",), member, "")
 
 
-@invariant("assign/nothing-else", "grp-03", role=Role.LEADER, concerns=is_assign)
+@invariant("assign/nothing-else", "grp-03", role=Role.LEADER, applies_to=is_assign)
 def nothing_else(history: History) -> Iterator[Violation]:
     """Only existing partitions are assigned, and only to members that subscribe to their topic."""
     for each in rounds(history):
@@ -91,43 +91,45 @@ def nothing_else(history: History) -> Iterator[Violation]:
                     what, shape = f"it subscribes to {subscribes}", "not subscribed"
                 else:
                     continue
-                why = f"{member} is assigned {named(partition)}; {what}"
-                yield _violation(each, why, (shape,), f"not {named(partition)}", listed(partitions), member)
+                why = f"{member} is assigned {partition_name(partition)}; {what}"
+                yield _violation(
+                    each, why, (shape,), f"not {partition_name(partition)}", partition_names(partitions), member
+                )
 
 
-@invariant("assign/one-owner", "grp-03", "429-16", role=Role.LEADER, concerns=is_assign)
+@invariant("assign/one-owner", "grp-03", "429-16", role=Role.LEADER, applies_to=is_assign)
 def one_owner(history: History) -> Iterator[Violation]:
     """No partition is assigned twice."""
     for each in rounds(history):
-        for partition, members in sorted(each.holders.items()):
+        for partition, members in sorted(each.owners.items()):
             if len(members) == 1:
                 continue
             owners = sorted(set(members))
             claiming = [one.id for one in each.group.claims.get(partition, ())]
-            said = f" ({' and '.join(claiming)} claimed it)" if claiming else ""
+            claim_note = f" ({' and '.join(claiming)} claimed it)" if claiming else ""
             to = " and to ".join(owners) if len(owners) > 1 else f"{owners[0]} twice"
             shape = "two owners" if len(owners) > 1 else "named twice", f"claimed by {min(len(claiming), 2)}"
-            why = f"{named(partition)} is assigned to {to}{said}"
+            why = f"{partition_name(partition)} is assigned to {to}{claim_note}"
             yield _violation(each, why, shape, "one owner", ", ".join(members), *owners)
 
 
-@invariant("assign/none-idle", "grp-03", role=Role.LEADER, concerns=is_assign)
+@invariant("assign/none-idle", "grp-03", role=Role.LEADER, applies_to=is_assign)
 def none_idle(history: History) -> Iterator[Violation]:
     """Every partition of a subscribed topic is assigned, except those that cooperative members still own."""
     for each in rounds(history):
         for partition in each.group.wanted:
-            if partition in each.holders:
+            if partition in each.owners:
                 continue
             claiming = each.group.claims.get(partition, ())
             if claiming and each.assignor == COOPERATIVE:
                 continue
             readers = ", ".join(one.id for one in each.group.subscribers[partition[0]])
-            why = f"{named(partition)} is not assigned, although {readers} subscribes to {partition[0]}"
+            why = f"{partition_name(partition)} is not assigned, although {readers} subscribes to {partition[0]}"
             also = "; no member claims it and has to give it up first" if each.assignor == COOPERATIVE else ""
             yield _violation(each, why + also, ("idle",), f"one of {readers}", "no member")
 
 
-@invariant("assign/balance", "grp-13", role=Role.LEADER, concerns=is_assign)
+@invariant("assign/balance", "grp-13", role=Role.LEADER, applies_to=is_assign)
 def balance(history: History) -> Iterator[Violation]:
     """Shares differ by no more than the assignor allows, once all partitions are assigned."""
     for each in rounds(history):
@@ -136,13 +138,14 @@ def balance(history: History) -> Iterator[Violation]:
         if each.assignor == RANGE:
             yield from _balanced_by_topic(each)
         elif each.assignor == ROUNDROBIN:
-            yield from _balanced_where_alike(each)
+            yield from _balanced_if_equal(each)
         else:
             sizes = {member: len(partitions) for member, partitions in each.got.items()}
             for giver, receiver, partition in giveable(each, sizes, each.got):
                 yield _violation(
                     each,
-                    f"{giver} has {sizes[giver]} partitions and {receiver} has {sizes[receiver]}: {named(partition)} "
+                    f"{giver} has {sizes[giver]} partitions and {receiver} has {sizes[receiver]}: "
+                    f"{partition_name(partition)} "
                     f"could move to {receiver}, which subscribes to {partition[0]}",
                     ("unbalanced",), "no possible receiver with two fewer", _sizes(each), giver, receiver,
                 )  # fmt: skip
@@ -155,7 +158,7 @@ def _balanced_by_topic(each: Round) -> Iterator[Violation]:
         yield from _apart(each, sizes, f"of the partitions of {topic}")
 
 
-def _balanced_where_alike(each: Round) -> Iterator[Violation]:
+def _balanced_if_equal(each: Round) -> Iterator[Violation]:
     real = {member: frozenset(one.subscription) & {*each.group.sizes} for member, one in each.members.items()}
     if len({topics for topics in real.values() if topics}) == 1:
         yield from _apart(each, {member: len(each.got[member]) for member, topics in real.items() if topics}, "")
@@ -192,7 +195,7 @@ def _is_static(step: Step) -> bool:
     return any(each["instance"] is not None for each in step["members"])
 
 
-@invariant("assign/by-rule", "grp-16", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_by_rule)
+@invariant("assign/by-rule", "grp-16", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_by_rule)
 def by_rule(history: History) -> Iterator[Violation]:
     """Range gives consecutive partitions of each topic in member id order; round robin deals all out in that order."""
     for each in rounds(history, RANGE, ROUNDROBIN):
@@ -200,7 +203,7 @@ def by_rule(history: History) -> Iterator[Violation]:
             yield from _unlike(each, _ruled(each), "another outcome")
 
 
-@invariant("assign/static-order", "grp-17", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_static_by_rule)
+@invariant("assign/static-order", "grp-17", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_static_by_rule)
 def static_order(history: History) -> Iterator[Violation]:
     """Static members are ordered first, by instance id, so that one that rejoins gets the same partitions."""
     for each in rounds(history, RANGE, ROUNDROBIN):
@@ -220,9 +223,9 @@ def _unlike(each: Round, wanted: Assignment, shape: str) -> Iterator[Violation]:
             order = ", ".join(_with_instance(each, one.id) for one in in_order(each.group.members))
             yield _violation(
                 each,
-                f"in the order {order}, {member.id} should get {listed(wanted[member.id])}; it is assigned "
-                f"{listed(each.got[member.id])}",
-                (shape,), listed(wanted[member.id]), listed(each.got[member.id]), member.id,
+                f"in the order {order}, {member.id} should get {partition_names(wanted[member.id])}; it is assigned "
+                f"{partition_names(each.got[member.id])}",
+                (shape,), partition_names(wanted[member.id]), partition_names(each.got[member.id]), member.id,
             )  # fmt: skip
             return
 
@@ -236,8 +239,8 @@ def is_range_without_racks(case: Case, step: Step) -> bool:
     return step.verb == "assign" and step["assignor"] == RANGE and not any(each["rack"] for each in step["members"])
 
 
-@invariant("assign/range-alike", "grp-18", role=Role.LEADER, concerns=is_range_without_racks)
-def range_alike(history: History) -> Iterator[Violation]:
+@invariant("assign/range-alike", "grp-18", role=Role.LEADER, applies_to=is_range_without_racks)
+def range_assigns_equally(history: History) -> Iterator[Violation]:
     """Range assigns topics with equal partition counts and subscribers in the same way, so that they can be joined."""
     for each in rounds(history, RANGE):
         if not is_range_without_racks(history.case, each.op.step) or not each.is_whole:
@@ -246,25 +249,26 @@ def range_alike(history: History) -> Iterator[Violation]:
         for topic, readers in each.group.subscribers.items():
             other = first.setdefault((each.group.sizes[topic], tuple(one.id for one in readers)), topic)
             for number in range(each.group.sizes[topic]) if readers else ():
-                one, two = each.holders[topic, number][0], each.holders[other, number][0]
+                one, two = each.owners[topic, number][0], each.owners[other, number][0]
                 if one != two:
                     yield _violation(
                         each,
-                        f"{named((other, number))} is assigned to {two} and {named((topic, number))} to {one}, "
+                        f"{partition_name((other, number))} is assigned to {two} and "
+                        f"{partition_name((topic, number))} to {one}, "
                         f"although both topics have {each.group.sizes[topic]} partitions and the same subscribers",
                         ("not alike",), f"{two} for both", f"{two} and {one}", one, two,
                     )  # fmt: skip
                     return
 
 
-@invariant("assign/any-order", "grp-15", role=Role.LEADER, concerns=of_assignors(RANGE, ROUNDROBIN))
+@invariant("assign/any-order", "grp-15", role=Role.LEADER, applies_to=of_assignors(RANGE, ROUNDROBIN))
 def any_order(history: History) -> Iterator[Violation]:
     """Range and round robin do not depend on the order in which members, topics and subscriptions are listed."""
     yield from _changed_by_order(history, RANGE, ROUNDROBIN)
 
 
 @invariant(
-    "assign/any-order-sticky", "grp-22", role=Role.LEADER, grade=Grade.INFO, concerns=of_assignors(*STICKIES)
+    "assign/any-order-sticky", "grp-22", role=Role.LEADER, grade=Grade.INFO, applies_to=of_assignors(*STICKIES)
 )  # fmt: skip
 def any_order_sticky(history: History) -> Iterator[Violation]:
     """The sticky assignors do not depend on the order in which members are listed."""
@@ -272,21 +276,26 @@ def any_order_sticky(history: History) -> Iterator[Violation]:
 
 
 def _changed_by_order(history: History, *assignors: str) -> Iterator[Violation]:
-    seen: dict[object, Round] = {}
+    known: dict[object, Round] = {}
     for each in rounds(history, *assignors):
         members = frozenset(
             (one.id, frozenset(one.subscription), frozenset(one.owned), one.generation, one.instance, one.rack)
             for one in each.group.members
         )
-        first = seen.setdefault((each.assignor, members, frozenset(each.group.topics)), each)
+        first = known.setdefault((each.assignor, members, frozenset(each.group.topics)), each)
         for member in sorted(each.members):
             if first.got[member] != each.got[member]:
                 yield _violation(
                     each,
-                    f"{member} is assigned {listed(first.got[member])} in {first.step} and {listed(each.got[member])} "
+                    f"{member} is assigned {partition_names(first.got[member])} in {first.step} and "
+                    f"{partition_names(each.got[member])} "
                     f"in {each.step}, where the same group is listed in another order",
-                    ("another order",), listed(first.got[member]), listed(each.got[member]), member, before=first,
-                )  # fmt: skip
+                    ("another order",),
+                    partition_names(first.got[member]),
+                    partition_names(each.got[member]),
+                    member,
+                    before=first,
+                )
                 break
 
 

@@ -13,10 +13,10 @@ from typing import Any
 from kipcheck.conformance.apis.consumer_group import BEAT, event_of
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
-from kipcheck.conformance.core.once import once
+from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.registry import invariant
-from kipcheck.conformance.models.assignment import Partition, named
+from kipcheck.conformance.models.assignment import Partition, partition_name
 from kipcheck.conformance.models.consumer_group import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,
@@ -53,7 +53,7 @@ class Client:
     previous: int | None = None
     """The epoch before its current one."""
     topics: tuple[str, ...] = ()
-    holds: Mapping[Partition, int] = field(default_factory=dict)
+    readable: Mapping[Partition, int] = field(default_factory=dict)
     """The partitions that it may still read, each with the step that assigned it."""
     silent_ms: int = 0
     revoking_ms: int = 0
@@ -61,7 +61,7 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class AnsweredHeartbeat:
     """An answered heartbeat, and what was known before it."""
 
     op: Op
@@ -92,7 +92,7 @@ class Moment:
         ]
 
     @property
-    def says(self) -> Says:
+    def intent(self) -> Says:
         """What the request does, by its epoch: join, leave or stay."""
         return {0: Says.JOIN, LEAVING: Says.LEAVE}.get(self.epoch, Says.STAY)
 
@@ -102,7 +102,7 @@ class Moment:
         return claimed(self.client.memory, self.beat.owned)
 
     @property
-    def told(self) -> int | None:
+    def answered_epoch(self) -> int | None:
         """The epoch in the response; None if there is none."""
         found = self._payload("epoch")
         return found if type(found) is int else None
@@ -114,19 +114,19 @@ class Moment:
 
     @property
     def answer(self) -> Answered:
-        return Answered(self.beat.client, LEAVING if self.told is None else self.told, self.given)
+        return Answered(self.beat.client, LEAVING if self.answered_epoch is None else self.answered_epoch, self.given)
 
     def _payload(self, name: str) -> Any:
         return dict(self.op.observation.payload).get(name) if isinstance(self.op.observation, Replied) else None
 
 
-@once
-def moments(history: History) -> tuple[Moment, ...]:
+@cached_on_history
+def answered_heartbeats(history: History) -> tuple[AnsweredHeartbeat, ...]:
     """The heartbeats up to the first step without an answer: after that the state of the group is not known."""
-    return tuple(_moments(history))
+    return tuple(_answered_heartbeats(history))
 
 
-def _moments(history: History) -> Iterator[Moment]:
+def _answered_heartbeats(history: History) -> Iterator[AnsweredHeartbeat]:
     clients: dict[str, Client] = {}
     calm: Counter[str] = Counter()
     existed = False
@@ -139,108 +139,113 @@ def _moments(history: History) -> Iterator[Moment]:
             calm.clear()
             continue
         rounds = min((calm[name] for name, each in clients.items() if each.member), default=0)
-        moment = Moment(op, event, dict(clients), rounds, existed)
-        yield moment
-        if moment.says is Says.STAY and event.topics is None and event.owned == "told" and moment.accepted:
+        heartbeat = AnsweredHeartbeat(op, event, dict(clients), rounds, existed)
+        yield heartbeat
+        if heartbeat.intent is Says.STAY and event.topics is None and event.owned == "told" and heartbeat.accepted:
             calm[event.client] += 1
-        elif moment.accepted or moment.client.member:
+        elif heartbeat.accepted or heartbeat.client.member:
             calm.clear()
-        if moment.accepted:
-            existed = existed or moment.says is Says.JOIN
-            clients[event.client] = _after(moment)
-        elif moment.error == FENCED_MEMBER_EPOCH:
-            clients[event.client] = replace(moment.client, fenced=True)
-        elif moment.says is Says.STAY:
-            clients[event.client] = Client(event.client, moment.client.memory)
+        if heartbeat.accepted:
+            existed = existed or heartbeat.intent is Says.JOIN
+            clients[event.client] = _after(heartbeat)
+        elif heartbeat.error == FENCED_MEMBER_EPOCH:
+            clients[event.client] = replace(heartbeat.client, fenced=True)
+        elif heartbeat.intent is Says.STAY:
+            clients[event.client] = Client(event.client, heartbeat.client.memory)
 
 
 def _aged(client: Client, ms: int) -> Client:
     silent = client.silent_ms + ms
-    late = client.expired or bool({*client.holds} - {*client.memory.given})
+    late = client.expired or bool({*client.readable} - {*client.memory.given})
     revoking = client.revoking_ms + ms if late else 0
     over = silent >= SESSION_MS or revoking >= REBALANCE_MS
-    holds = {} if over else client.holds
-    return replace(client, expired=client.expired or over, holds=holds, silent_ms=silent, revoking_ms=revoking)
+    readable = {} if over else client.readable
+    return replace(client, expired=client.expired or over, readable=readable, silent_ms=silent, revoking_ms=revoking)
 
 
-def _after(moment: Moment) -> Client:
-    before, owned, given = moment.client, moment.owned, moment.given
-    memory = before.memory.after(moment.answer)
-    if moment.says is Says.LEAVE:
+def _after(heartbeat: AnsweredHeartbeat) -> Client:
+    before, owned, given = heartbeat.client, heartbeat.owned, heartbeat.given
+    memory = before.memory.after(heartbeat.answer)
+    if heartbeat.intent is Says.LEAVE:
         return Client(before.name, memory)
-    held = {**dict.fromkeys(before.memory.given, moment.op.index), **before.holds}
-    kept = before.holds if owned is None else {each: held[each] for each in owned if each in held}
-    holds = {**{each: moment.op.index for each in given or ()}, **kept}
-    topics = before.topics if moment.beat.topics is None else moment.beat.topics
+    known = {**dict.fromkeys(before.memory.given, heartbeat.op.index), **before.readable}
+    kept = before.readable if owned is None else {each: known[each] for each in owned if each in known}
+    readable = {**{each: heartbeat.op.index for each in given or ()}, **kept}
+    topics = before.topics if heartbeat.beat.topics is None else heartbeat.beat.topics
     newer = memory.epoch != before.memory.epoch
     again = before.member and not before.expired
     previous = None if not again else before.memory.epoch if newer else before.previous
-    late = {*holds} - {*memory.given}
+    late = {*readable} - {*memory.given}
     revoking = before.revoking_ms if late else 0
-    return Client(before.name, memory, True, previous=previous, topics=topics, holds=holds, revoking_ms=revoking)
+    return Client(before.name, memory, True, previous=previous, topics=topics, readable=readable, revoking_ms=revoking)
 
 
 def beats(case: Case, step: Step) -> bool:
     return step.verb == BEAT
 
 
-def breach(moment: Moment, why: str, expected: str, *shape: str, at: Iterable[int] = ()) -> Violation:
-    seen = f"refused: {moment.error}" if moment.error else f"epoch {moment.told}"
-    return Violation(why, (*at, moment.op.index), expected, seen, shape=shape)
+def breach(heartbeat: AnsweredHeartbeat, why: str, expected: str, *shape: str, at: Iterable[int] = ()) -> Violation:
+    observed = f"refused: {heartbeat.error}" if heartbeat.error else f"epoch {heartbeat.answered_epoch}"
+    return Violation(why, (*at, heartbeat.op.index), expected, observed, shape=shape)
 
 
-@invariant("consumer-group/one-owner", "grp-04", role=Role.COORDINATOR, concerns=beats)
+@invariant("consumer-group/one-owner", "grp-04", role=Role.COORDINATOR, applies_to=beats)
 def one_owner(history: History) -> Iterator[Violation]:
     """A partition goes to a new owner only after the old one acknowledged its revocation, left or was fenced."""
-    for each in moments(history):
+    for each in answered_heartbeats(history):
         for partition in each.given or ():
             for other in each.clients.values():
-                if other.name != each.beat.client and partition in other.holds:
-                    was = other.holds[partition]
+                if other.name != each.beat.client and partition in other.readable:
+                    was = other.readable[partition]
                     why = (
-                        f"{named(partition)} was assigned to {other.name}, which has not acknowledged its revocation; "
+                        f"{partition_name(partition)} was assigned to {other.name}, which has not acknowledged its "
+                        "revocation; "
                         f"now it is assigned to {each.beat.client}"
                     )
                     kind = "never asked to revoke" if partition in other.memory.given else "not yet revoked"
-                    yield breach(each, why, f"{named(partition)} to no other member yet", kind, at=[was])
+                    yield breach(each, why, f"{partition_name(partition)} to no other member yet", kind, at=[was])
 
 
-@invariant("consumer-group/epochs-rise", "grp-04", role=Role.COORDINATOR, concerns=beats)
+@invariant("consumer-group/epochs-rise", "grp-04", role=Role.COORDINATOR, applies_to=beats)
 def epochs_rise(history: History) -> Iterator[Violation]:
     """The epoch of a member is above 0, and never falls while it is in the group."""
-    for each in moments(history):
-        if not each.accepted or each.says is Says.LEAVE:
+    for each in answered_heartbeats(history):
+        if not each.accepted or each.intent is Says.LEAVE:
             continue
-        if each.told is None or each.told < 1:
-            yield breach(each, f"{each.beat.client} got epoch {each.told}", "an epoch above 0", "no epoch")
-        elif each.client.member and each.told < each.client.memory.epoch:
-            why = f"{each.beat.client} had epoch {each.client.memory.epoch}; now it gets {each.told}"
+        if each.answered_epoch is None or each.answered_epoch < 1:
+            yield breach(each, f"{each.beat.client} got epoch {each.answered_epoch}", "an epoch above 0", "no epoch")
+        elif each.client.member and each.answered_epoch < each.client.memory.epoch:
+            why = f"{each.beat.client} had epoch {each.client.memory.epoch}; now it gets {each.answered_epoch}"
             yield breach(each, why, f"epoch {each.client.memory.epoch} or above", "falls")
 
 
-@invariant("consumer-group/group-epoch-rises", "grp-70", role=Role.COORDINATOR, concerns=beats)
+@invariant("consumer-group/group-epoch-rises", "grp-70", role=Role.COORDINATOR, applies_to=beats)
 def group_epoch_rises(history: History) -> Iterator[Violation]:
     """A member that joins gets no older epoch than any member of the group has."""
-    for each in moments(history):
-        if each.accepted and each.says is Says.JOIN and each.told is not None:
+    for each in answered_heartbeats(history):
+        if each.accepted and each.intent is Says.JOIN and each.answered_epoch is not None:
             newest = max((other.memory.epoch for other in each.clients.values() if other.member), default=0)
-            if each.told < newest:
-                why = f"a member has epoch {newest}; {each.beat.client} joins after that, and gets {each.told}"
+            if each.answered_epoch < newest:
+                why = (
+                    f"a member has epoch {newest}; {each.beat.client} joins after that, and gets {each.answered_epoch}"
+                )
                 yield breach(each, why, f"epoch {newest} or above", "older than others")
 
 
-@invariant("consumer-group/answers-leaving", "grp-70", role=Role.COORDINATOR, concerns=beats)
+@invariant("consumer-group/answers-leaving", "grp-70", role=Role.COORDINATOR, applies_to=beats)
 def answers_leaving(history: History) -> Iterator[Violation]:
     """A heartbeat that leaves is answered with its own epoch."""
-    for each in moments(history):
-        if each.accepted and each.says is Says.LEAVE and each.told != LEAVING:
-            yield breach(each, f"{each.beat.client} left and got epoch {each.told}", f"epoch {LEAVING}", "leaving")
+    for each in answered_heartbeats(history):
+        if each.accepted and each.intent is Says.LEAVE and each.answered_epoch != LEAVING:
+            yield breach(
+                each, f"{each.beat.client} left and got epoch {each.answered_epoch}", f"epoch {LEAVING}", "leaving"
+            )
 
 
-@invariant("consumer-group/co-subscription", "grp-71", role=Role.COORDINATOR, concerns=beats)
+@invariant("consumer-group/co-subscription", "grp-71", role=Role.COORDINATOR, applies_to=beats)
 def co_subscription(history: History) -> Iterator[Violation]:
     """Partitions that are newly assigned to a member exist, and belong to topics that it subscribes to."""
-    for each in moments(history):
+    for each in answered_heartbeats(history):
         topics = each.client.topics if each.beat.topics is None else each.beat.topics
         for topic, number in sorted({*(each.given or ())} - {*each.client.memory.given}):
             if topic not in topics:
@@ -251,62 +256,62 @@ def co_subscription(history: History) -> Iterator[Violation]:
                 yield breach(each, f"{topic}-{number} does not exist", "existing partitions", "not there")
 
 
-@invariant("consumer-group/stale-epoch-fenced", "grp-72", role=Role.COORDINATOR, concerns=beats)
+@invariant("consumer-group/stale-epoch-fenced", "grp-72", role=Role.COORDINATOR, applies_to=beats)
 def stale_epoch_fenced(history: History) -> Iterator[Violation]:
     """An epoch is fenced if it is too new, too old, or the previous one with more partitions than were assigned."""
-    for each in moments(history):
-        if each.accepted and each.says is Says.STAY and each.client.member and each.epoch > 0:
+    for each in answered_heartbeats(history):
+        if each.accepted and each.intent is Says.STAY and each.client.member and each.epoch > 0:
             last = each.client.memory.epoch
             if each.epoch > last or (each.epoch < last and not _may_be_a_repetition(each)):
                 why = f"{each.beat.client} has epoch {last}, and is accepted with epoch {each.epoch}"
                 yield breach(each, why, f"refused: {FENCED_MEMBER_EPOCH}", "newer" if each.epoch > last else "stale")
 
 
-def _may_be_a_repetition(moment: Moment) -> bool:
+def _may_be_a_repetition(heartbeat: AnsweredHeartbeat) -> bool:
     """Is it the previous epoch, with no more partitions than the last response gave, as after a lost response?"""
-    owned, client = moment.owned, moment.client
-    return moment.epoch == client.previous and owned is not None and {*owned} <= {*client.memory.given}
+    owned, client = heartbeat.owned, heartbeat.client
+    return heartbeat.epoch == client.previous and owned is not None and {*owned} <= {*client.memory.given}
 
 
-@invariant("consumer-group/repetition-taken", "grp-73", role=Role.COORDINATOR, concerns=beats)
+@invariant("consumer-group/repetition-taken", "grp-73", role=Role.COORDINATOR, applies_to=beats)
 def repetition_taken(history: History) -> Iterator[Violation]:
     """After a lost response a member may repeat its previous epoch, if it owns no more than it was assigned."""
-    for each in moments(history):
-        stays = each.says is Says.STAY and each.client.member and each.epoch > 0
+    for each in answered_heartbeats(history):
+        stays = each.intent is Says.STAY and each.client.member and each.epoch > 0
         if stays and each.error == FENCED_MEMBER_EPOCH and _may_be_a_repetition(each):
             last = each.client.memory.epoch
             why = f"{each.beat.client} repeats epoch {each.epoch}, which it had before {last}"
             yield breach(each, why, "accepted", "fenced")
 
 
-@invariant("consumer-group/names-the-fault", "grp-74", role=Role.COORDINATOR, concerns=beats)
+@invariant("consumer-group/names-the-fault", "grp-74", role=Role.COORDINATOR, applies_to=beats)
 def names_the_fault(history: History) -> Iterator[Violation]:
     """An invalid heartbeat is refused with the documented error."""
-    for each in moments(history):
+    for each in answered_heartbeats(history):
         expected = _fault(each)
         if expected is not None and each.error != expected:
-            why = f"{each.beat.client} sends {each.says.value} with epoch {each.epoch}"
+            why = f"{each.beat.client} sends {each.intent.value} with epoch {each.epoch}"
             yield breach(each, why, f"refused: {expected}", "accepted" if each.accepted else "error", expected)
 
 
-def _fault(moment: Moment) -> str | None:
+def _fault(heartbeat: AnsweredHeartbeat) -> str | None:
     """The expected error, where it is certain; releases differ in which of several faults they report."""
-    beat, owned = moment.beat, moment.owned
-    if moment.epoch < LEAVING or (moment.epoch == 0 and (beat.topics is None or owned is None or owned)):
+    beat, owned = heartbeat.beat, heartbeat.owned
+    if heartbeat.epoch < LEAVING or (heartbeat.epoch == 0 and (beat.topics is None or owned is None or owned)):
         return INVALID_REQUEST
-    if not moment.existed and moment.epoch != 0:
+    if not heartbeat.existed and heartbeat.epoch != 0:
         return GROUP_ID_NOT_FOUND
-    if moment.epoch > 0 and not moment.client.member and not moment.client.memory.epoch:
+    if heartbeat.epoch > 0 and not heartbeat.client.member and not heartbeat.client.memory.epoch:
         return UNKNOWN_MEMBER_ID
     return None
 
 
-@invariant("consumer-group/silent-are-fenced", "grp-75", role=Role.COORDINATOR, concerns=lambda case, step: True)
+@invariant("consumer-group/silent-are-fenced", "grp-75", role=Role.COORDINATOR, applies_to=lambda case, step: True)
 def silent_are_fenced(history: History) -> Iterator[Violation]:
     """A member that was silent for its session timeout is unknown; one that was not, and need not revoke, is known."""
-    for each in moments(history):
+    for each in answered_heartbeats(history):
         client = each.client
-        if each.says is not Says.STAY or not client.member or each.beat.behind:
+        if each.intent is not Says.STAY or not client.member or each.beat.behind:
             continue
         if each.accepted and client.silent_ms >= SESSION_MS:
             why = f"{each.beat.client} was silent for {client.silent_ms} ms, and is accepted as a member"
@@ -316,19 +321,21 @@ def silent_are_fenced(history: History) -> Iterator[Violation]:
             yield breach(each, why, "accepted", "fenced too early")
 
 
-@invariant("consumer-group/late-revokers-are-fenced", "grp-75", role=Role.COORDINATOR, concerns=lambda case, step: True)
+@invariant(
+    "consumer-group/late-revokers-are-fenced", "grp-75", role=Role.COORDINATOR, applies_to=lambda case, step: True
+)
 def late_revokers_are_fenced(history: History) -> Iterator[Violation]:
     """A member that does not revoke partitions within its rebalance timeout is fenced."""
-    for each in moments(history):
-        if each.accepted and each.says is Says.STAY and each.client.revoking_ms >= REBALANCE_MS:
+    for each in answered_heartbeats(history):
+        if each.accepted and each.intent is Says.STAY and each.client.revoking_ms >= REBALANCE_MS:
             why = f"{each.beat.client} still owns what it was asked to revoke {each.client.revoking_ms} ms ago"
             yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "never fenced")
 
 
-@invariant("consumer-group/settles", "grp-76", role=Role.COORDINATOR, concerns=beats)
+@invariant("consumer-group/settles", "grp-76", role=Role.COORDINATOR, applies_to=beats)
 def settles(history: History) -> Iterator[Violation]:
     """If nothing else happens, every subscribed partition has an owner within a few rounds."""
-    for each in moments(history):
+    for each in answered_heartbeats(history):
         if each.rounds < SETTLED or not each.accepted or any(client.fenced for client in each.clients.values()):
             continue
         members = [client for client in each.clients.values() if client.member]

@@ -7,52 +7,55 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.invariants.registry import invariant
 from kipcheck.conformance.invariants.rounds import Round, is_balanced, of_assignors, rounds
-from kipcheck.conformance.models.assignment import COOPERATIVE, Member, Partition, listed, named
+from kipcheck.conformance.models.assignment import COOPERATIVE, Member, Partition, partition_name, partition_names
 
 ROUNDS = 3
 """The number of further rounds in which an unchanged group has to converge (Kafka's assignor takes two)."""
 is_cooperative = of_assignors(COOPERATIVE)
 
 
-@invariant("assign/hand-over", "429-05", "429-16", role=Role.LEADER, concerns=is_cooperative)
+@invariant("assign/hand-over", "429-05", "429-16", role=Role.LEADER, applies_to=is_cooperative)
 def hand_over(history: History) -> Iterator[Violation]:
     """A claimed partition is not assigned to a member that does not claim it."""
-    for each, partition, holder, claiming in _handed(history):
-        if claiming and all(one.id != holder for one in claiming):
-            yield _robbery(each, partition, holder, claiming, "does not claim it", "no claim")
+    for each, partition, owner, claiming in _new_owners(history):
+        if claiming and all(one.id != owner for one in claiming):
+            yield _handed_over_early(each, partition, owner, claiming, "does not claim it", "no claim")
 
 
-@invariant("assign/hand-over-older", "429-16", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_cooperative)
+@invariant("assign/hand-over-older", "429-16", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_cooperative)
 def hand_over_older(history: History) -> Iterator[Violation]:
     """A partition is not assigned to a member whose claim is of an older generation than another one's."""
-    for each, partition, holder, claiming in _handed(history):
-        own = max((one.generation for one in claiming if one.id == holder), default=None)
-        newer = [] if own is None else [one for one in claiming if one.id != holder and one.generation > own]
+    for each, partition, owner, claiming in _new_owners(history):
+        own = max((one.generation for one in claiming if one.id == owner), default=None)
+        newer = [] if own is None else [one for one in claiming if one.id != owner and one.generation > own]
         if newer:
-            yield _robbery(each, partition, holder, newer, f"claims it only in generation {own}", "older claim")
+            yield _handed_over_early(
+                each, partition, owner, newer, f"claims it only in generation {own}", "older claim"
+            )
 
 
-def _handed(history: History) -> Iterator[tuple[Round, Partition, str, Sequence[Member]]]:
+def _new_owners(history: History) -> Iterator[tuple[Round, Partition, str, Sequence[Member]]]:
     """Round, partition, new owner, and the members that claim the partition."""
     for each in rounds(history, COOPERATIVE):
-        for partition, holders in sorted(each.holders.items()):
-            for holder in sorted(set(holders) & each.members.keys()):
-                yield each, partition, holder, each.group.claims.get(partition, ())
+        for partition, owners in sorted(each.owners.items()):
+            for owner in sorted(set(owners) & each.members.keys()):
+                yield each, partition, owner, each.group.claims.get(partition, ())
 
 
-def _robbery(
-    each: Round, partition: Partition, holder: str, claiming: Sequence[Member], how: str, shape: str
+def _handed_over_early(
+    each: Round, partition: Partition, owner: str, claiming: Sequence[Member], how: str, shape: str
 ) -> Violation:
     other = max(claiming, key=lambda one: one.generation)
     return Violation(
-        f"{each.assignor}, {each.step}: {named(partition)} is assigned to {holder}, which {how}, while {other.id} "
+        f"{each.assignor}, {each.step}: {partition_name(partition)} is assigned to {owner}, which {how}, while "
+        f"{other.id} "
         f"claims it in generation {other.generation} and reads it until it gets its new assignment",
-        (each.index,), f"{named(partition)} withheld for one round", f"{holder} has it", f"{other.id} {holder}",
+        (each.index,), f"{partition_name(partition)} withheld for one round", f"{owner} has it", f"{other.id} {owner}",
         shape=("handed over at once", shape),
     )  # fmt: skip
 
 
-@invariant("assign/converges", "grp-19", role=Role.LEADER, concerns=is_cooperative)
+@invariant("assign/converges", "grp-19", role=Role.LEADER, applies_to=is_cooperative)
 def converges(history: History) -> Iterator[Violation]:
     """An unchanged group converges: all partitions are assigned, in balance, and no more partition moves."""
     since = 0
@@ -62,13 +65,13 @@ def converges(history: History) -> Iterator[Violation]:
         before = each
         if since < ROUNDS:
             continue
-        missing = [partition for partition in each.group.wanted if partition not in each.holders]
+        missing = [partition for partition in each.group.wanted if partition not in each.owners]
         moved = [member for member in sorted(each.members) if set(each.members[member].owned) != each.got[member]]
         if missing:
-            what, shape = f"{listed(missing)} is still withheld", "held back"
+            what, shape = f"{partition_names(missing)} is still withheld", "held back"
         elif moved:
-            lost = each.got[moved[0]] ^ set(each.members[moved[0]].owned)
-            what, shape = f"{listed(lost)} still moves", "moving"
+            moving = each.got[moved[0]] ^ set(each.members[moved[0]].owned)
+            what, shape = f"{partition_names(moving)} still moves", "moving"
         elif each.is_whole and not is_balanced(each, each.got):
             what, shape = "the shares are out of balance", "unbalanced"
         else:

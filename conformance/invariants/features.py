@@ -19,7 +19,7 @@ Range: TypeAlias = tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class AnsweredStep:
     """An answered step, and what was known of the cluster before it."""
 
     op: Op
@@ -37,7 +37,7 @@ class Moment:
         return isinstance(self.op.observation, Replied)
 
     @property
-    def asked(self) -> int:
+    def requested(self) -> int:
         level: int = self.op.step["level"]
         return level
 
@@ -50,7 +50,7 @@ class Moment:
         """The live brokers that do not support the level."""
         return [f"broker {number} {_knows(span)}" for number, span in self.brokers.items() if not suits(span, level)]
 
-    def told(self, name: str) -> int | None:
+    def reported(self, name: str) -> int | None:
         """The level or epoch in the answer; None if it is absent or not a number."""
         if not isinstance(self.op.observation, Replied):
             return None
@@ -66,7 +66,7 @@ def _knows(span: Range) -> str:
     return "does not know the feature" if span is None else f"supports {span[0]} to {span[1]}"
 
 
-def moments(history: History) -> Iterator[Moment]:
+def answered_steps(history: History) -> Iterator[AnsweredStep]:
     """The steps up to the first one without an answer: after that the state of the cluster is not known."""
     level, epoch = 0, None
     brokers: dict[int, Range] = {}
@@ -74,24 +74,24 @@ def moments(history: History) -> Iterator[Moment]:
     for op in history.ops:
         if not isinstance(op.observation, Replied | Refused):
             return
-        moment = Moment(op, level, epoch, dict(brokers), tuple(since))
-        yield moment
+        answered = AnsweredStep(op, level, epoch, dict(brokers), tuple(since))
+        yield answered
         match op.step.verb:
-            case "update" if moment.applied:
+            case "update" if answered.applied:
                 level = max(op.step["level"], 0)
             case "broker-up":
                 brokers.pop(op.step["broker"], None)
-                if moment.applied:
+                if answered.applied:
                     low, high = op.step["low"], op.step["high"]
                     brokers[op.step["broker"]] = None if low is None else (low, high)
             case "broker-down":
                 brokers.pop(op.step["broker"], None)
             case "describe":
-                told = moment.told("level")
-                level = level if told is None else told
-        told = moment.told("epoch") if op.step.verb in ("update", "describe") else None
-        if told is not None:
-            epoch, since = told, []
+                reported = answered.reported("level")
+                level = level if reported is None else reported
+        reported = answered.reported("epoch") if op.step.verb in ("update", "describe") else None
+        if reported is not None:
+            epoch, since = reported, []
         else:
             since.append(op.index)
 
@@ -100,32 +100,34 @@ def on(*verbs: str) -> Callable[[Case, Step], bool]:
     return lambda case, step: step.verb in verbs
 
 
-def breach(moment: Moment, why: str, expected: str, *shape: str, at: tuple[int, ...] = ()) -> Violation:
-    observation = moment.op.observation
-    seen = f"refused: {observation.error}" if isinstance(observation, Refused) else f"accepted{_payload(observation)}"
-    return Violation(why, (*at, moment.op.index), expected, seen, shape=shape)
+def breach(answered: AnsweredStep, why: str, expected: str, *shape: str, at: tuple[int, ...] = ()) -> Violation:
+    observation = answered.op.observation
+    observed = (
+        f"refused: {observation.error}" if isinstance(observation, Refused) else f"accepted{_payload(observation)}"
+    )
+    return Violation(why, (*at, answered.op.index), expected, observed, shape=shape)
 
 
 def _payload(observation: Any) -> str:
     return "".join(f", {name} {value}" for name, value in observation.payload)
 
 
-def updates(history: History, applied: bool) -> Iterator[Moment]:
-    return (each for each in moments(history) if each.op.step.verb == "update" and each.applied is applied)
+def updates(history: History, applied: bool) -> Iterator[AnsweredStep]:
+    return (each for each in answered_steps(history) if each.op.step.verb == "update" and each.applied is applied)
 
 
-def _flag(moment: Moment) -> str:
-    return "with the downgrade flag" if moment.allowed else "without the downgrade flag"
+def _flag(answered: AnsweredStep) -> str:
+    return "with the downgrade flag" if answered.allowed else "without the downgrade flag"
 
 
 # The epoch
 
 
-@invariant("features/epoch-grows", "584-16", "584-67", role=Role.CONTROLLER, concerns=on("update"))
+@invariant("features/epoch-grows", "584-16", "584-67", role=Role.CONTROLLER, applies_to=on("update"))
 def epoch_grows(history: History) -> Iterator[Violation]:
     """Every accepted update raises the epoch by exactly one."""
     for each in updates(history, applied=True):
-        epoch = each.told("epoch")
+        epoch = each.reported("epoch")
         if epoch is None:
             yield breach(each, "an update was accepted without an epoch", "the new epoch", "no epoch")
         elif each.epoch is not None and (epoch <= each.epoch or (epoch > each.epoch + 1 and not each.since)):
@@ -134,62 +136,62 @@ def epoch_grows(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"epoch {each.epoch + 1}", "epoch", way)
 
 
-@invariant("features/only-updates-change", "584-12", "584-16", "584-67", role=Role.CONTROLLER, concerns=on(
+@invariant("features/only-updates-change", "584-12", "584-16", "584-67", role=Role.CONTROLLER, applies_to=on(
     "update", "describe"
 ))  # fmt: skip
 def only_updates_change(history: History) -> Iterator[Violation]:
     """Refused updates, and brokers that register, fail to register or go down, change neither level nor epoch."""
-    for each in moments(history):
+    for each in answered_steps(history):
         if not _restarted(history, each):
             yield from _changed(history, each)
 
 
-@invariant("features/outlives-restarts", "584-57", "584-16", role=Role.CONTROLLER, concerns=on("restart", "describe"))
+@invariant("features/outlives-restarts", "584-57", "584-16", role=Role.CONTROLLER, applies_to=on("restart", "describe"))
 def outlives_restarts(history: History) -> Iterator[Violation]:
     """Level and epoch survive a restart of all controllers."""
-    for each in moments(history):
+    for each in answered_steps(history):
         if _restarted(history, each):
             yield from _changed(history, each)
 
 
-def _restarted(history: History, moment: Moment) -> bool:
-    return any(history.ops[index].step.verb == "restart" for index in moment.since)
+def _restarted(history: History, answered: AnsweredStep) -> bool:
+    return any(history.ops[index].step.verb == "restart" for index in answered.since)
 
 
-def _changed(history: History, moment: Moment) -> Iterator[Violation]:
+def _changed(history: History, answered: AnsweredStep) -> Iterator[Violation]:
     """Level and epoch that changed since the last answer with an epoch, although no update was accepted."""
-    between = _between(history, moment)
-    if moment.op.step.verb == "describe" and moment.applied:
-        for name, before in (("level", moment.level), ("epoch", moment.epoch)):
-            told = moment.told(name)
-            if before is not None and told is not None and told != before:
-                why = f"the {name} was {before}; after {between} it is {told}, without an accepted update"
-                yield breach(moment, why, f"{name} {before}", name, "changed", at=moment.since[-1:])
-    elif moment.op.step.verb == "update" and moment.epoch is not None and moment.since:
-        told = moment.told("epoch")
-        if told is not None and told > moment.epoch + 1:
-            why = f"the epoch was {moment.epoch}; after {between} the next update is accepted at {told}"
-            yield breach(moment, why, f"epoch {moment.epoch + 1}", "epoch", "changed", at=moment.since[-1:])
+    between = _between(history, answered)
+    if answered.op.step.verb == "describe" and answered.applied:
+        for name, before in (("level", answered.level), ("epoch", answered.epoch)):
+            reported = answered.reported(name)
+            if before is not None and reported is not None and reported != before:
+                why = f"the {name} was {before}; after {between} it is {reported}, without an accepted update"
+                yield breach(answered, why, f"{name} {before}", name, "changed", at=answered.since[-1:])
+    elif answered.op.step.verb == "update" and answered.epoch is not None and answered.since:
+        reported = answered.reported("epoch")
+        if reported is not None and reported > answered.epoch + 1:
+            why = f"the epoch was {answered.epoch}; after {between} the next update is accepted at {reported}"
+            yield breach(answered, why, f"epoch {answered.epoch + 1}", "epoch", "changed", at=answered.since[-1:])
 
 
-def _between(history: History, moment: Moment) -> str:
-    ops = [history.ops[index] for index in moment.since]
-    seen = (f"a {'refused ' * isinstance(op.observation, Refused)}{op.step.verb}" for op in ops)
-    return " and ".join(dict.fromkeys(seen)) or "nothing else"
+def _between(history: History, answered: AnsweredStep) -> str:
+    ops = [history.ops[index] for index in answered.since]
+    observed = (f"a {'refused ' * isinstance(op.observation, Refused)}{op.step.verb}" for op in ops)
+    return " and ".join(dict.fromkeys(observed)) or "nothing else"
 
 
-@invariant("features/epoch-names-contents", "584-16", role=Role.CONTROLLER, concerns=on("update", "describe"))
+@invariant("features/epoch-names-contents", "584-16", role=Role.CONTROLLER, applies_to=on("update", "describe"))
 def epoch_names_contents(history: History) -> Iterator[Violation]:
     """An epoch never stands for two levels."""
-    held: dict[int, tuple[int, int]] = {}
-    for each in moments(history):
-        epoch = each.told("epoch")
+    state: dict[int, tuple[int, int]] = {}
+    for each in answered_steps(history):
+        epoch = each.reported("epoch")
         if epoch is None or each.op.step.verb not in ("update", "describe"):
             continue
-        level = max(each.asked, 0) if each.op.step.verb == "update" else each.told("level")
+        level = max(each.requested, 0) if each.op.step.verb == "update" else each.reported("level")
         if level is None:
             continue
-        first, before = held.setdefault(epoch, (each.op.index, level))
+        first, before = state.setdefault(epoch, (each.op.index, level))
         if before != level:
             why = f"epoch {epoch} stood for level {before}, and stands for level {level}"
             yield breach(each, why, f"level {before} at epoch {epoch}", "epoch", "repeats", at=(first,))
@@ -198,109 +200,112 @@ def epoch_names_contents(history: History) -> Iterator[Violation]:
 # Updates to refuse
 
 
-@invariant("features/downgrade-gated", "584-07", role=Role.CONTROLLER, concerns=on("update"))
+@invariant("features/downgrade-gated", "584-07", role=Role.CONTROLLER, applies_to=on("update"))
 def downgrade_gated(history: History) -> Iterator[Violation]:
     """No finalized level falls unless the operator allowed it."""
     for each in updates(history, applied=True):
-        if 1 <= each.asked < each.level and not each.allowed:
-            why = f"the level fell from {each.level} to {each.asked} without the downgrade flag"
+        if 1 <= each.requested < each.level and not each.allowed:
+            why = f"the level fell from {each.level} to {each.requested} without the downgrade flag"
             yield breach(each, why, f"refused: {INVALID}", "applied", "downgrade without the flag")
 
 
-@invariant("features/deletion-gated", "584-08", role=Role.CONTROLLER, concerns=on("update"))
+@invariant("features/deletion-gated", "584-08", role=Role.CONTROLLER, applies_to=on("update"))
 def deletion_gated(history: History) -> Iterator[Violation]:
     """No finalized feature is deleted unless the operator allowed it."""
     for each in updates(history, applied=True):
-        if each.asked < 1 and each.level and not each.allowed:
-            why = f"level {each.level} was deleted, by an update to {each.asked} without the downgrade flag"
+        if each.requested < 1 and each.level and not each.allowed:
+            why = f"level {each.level} was deleted, by an update to {each.requested} without the downgrade flag"
             yield breach(each, why, f"refused: {INVALID}", "applied", "deletion without the flag")
 
 
-@invariant("features/deletes-what-is-there", "584-69", role=Role.CONTROLLER, concerns=on("update"))
+@invariant("features/deletes-what-is-there", "584-69", role=Role.CONTROLLER, applies_to=on("update"))
 def deletes_what_is_there(history: History) -> Iterator[Violation]:
     """An update that deletes a feature that is not finalized is refused."""
     for each in updates(history, applied=True):
-        if each.asked < 1 and not each.level:
-            why = f"an update to {each.asked} was accepted although no level is finalized"
+        if each.requested < 1 and not each.level:
+            why = f"an update to {each.requested} was accepted although no level is finalized"
             yield breach(each, why, f"refused: {INVALID}", "applied", "deletion of nothing")
 
 
-@invariant("features/flag-only-down", "584-09", role=Role.CONTROLLER, concerns=on("update"))
+@invariant("features/flag-only-down", "584-09", role=Role.CONTROLLER, applies_to=on("update"))
 def flag_only_down(history: History) -> Iterator[Violation]:
     """An update with the downgrade flag never raises a finalized level."""
     for each in updates(history, applied=True):
-        if each.asked > each.level > 0 and each.allowed:
-            why = f"the level rose from {each.level} to {each.asked} with the downgrade flag"
+        if each.requested > each.level > 0 and each.allowed:
+            why = f"the level rose from {each.level} to {each.requested} with the downgrade flag"
             yield breach(each, why, f"refused: {INVALID}", "applied", "upgrade with the flag")
 
 
-@invariant("features/same-level-refused", "584-75", "584-33", role=Role.CONTROLLER, concerns=on("update"))
+@invariant("features/same-level-refused", "584-75", "584-33", role=Role.CONTROLLER, applies_to=on("update"))
 def same_level_refused(history: History) -> Iterator[Violation]:
     """An update to the level that is finalized already is refused, so that a repeated update never counts twice."""
     for each in updates(history, applied=True):
-        if each.asked == each.level > 0:
+        if each.requested == each.level > 0:
             why = f"level {each.level} was finalized already, and an update to it, {_flag(each)}, was accepted"
             yield breach(each, why, f"refused: {INVALID}", "applied", "same level")
 
 
 @invariant("features/level-suits-brokers", "584-06", "584-07", "584-10", "584-31", role=Role.CONTROLLER,
-           concerns=on("update"))  # fmt: skip
+           applies_to=on("update"))  # fmt: skip
 def level_suits_brokers(history: History) -> Iterator[Violation]:
     """A level is finalized only if every live broker supports it, and at least one broker is live."""
     for each in updates(history, applied=True):
-        if each.asked < 1:
+        if each.requested < 1:
             continue
-        outside = each.outside(each.asked)
+        outside = each.outside(each.requested)
         if outside:
-            why = f"level {each.asked} was finalized although {outside[0]}"
+            why = f"level {each.requested} was finalized although {outside[0]}"
             kind = "of an unknowing broker" if "not know" in outside[0] else "out of range"
             yield breach(each, why, f"refused: {FAILED}", "applied", kind, at=_registration(history, each))
         elif not each.brokers:
-            why = f"level {each.asked} was finalized although no live broker knows the feature"
+            why = f"level {each.requested} was finalized although no live broker knows the feature"
             yield breach(each, why, f"refused: {INVALID}", "applied", "known to nobody")
 
 
-def _registration(history: History, moment: Moment) -> tuple[int, ...]:
+def _registration(history: History, answered: AnsweredStep) -> tuple[int, ...]:
     """The step that registered the first broker that does not support the level."""
-    number = next(number for number, span in moment.brokers.items() if not suits(span, moment.asked))
-    ups = [op.index for op in history.ops[: moment.op.index] if op.step.verb == "broker-up"]
+    number = next(number for number, span in answered.brokers.items() if not suits(span, answered.requested))
+    ups = [op.index for op in history.ops[: answered.op.index] if op.step.verb == "broker-up"]
     return tuple([index for index in ups if history.ops[index].step["broker"] == number][-1:])
 
 
 # Updates to apply
 
 
-def _kept_back(history: History) -> Iterator[Moment]:
+def _kept_back(history: History) -> Iterator[AnsweredStep]:
     """Refused updates to levels that every live broker supports."""
-    return (each for each in updates(history, applied=False) if each.brokers and not each.outside(each.asked))
+    return (each for each in updates(history, applied=False) if each.brokers and not each.outside(each.requested))
 
 
-@invariant("features/upgrades", "584-06", role=Role.CONTROLLER, concerns=on("update"))
+@invariant("features/upgrades", "584-06", role=Role.CONTROLLER, applies_to=on("update"))
 def upgrades(history: History) -> Iterator[Violation]:
     """An upgrade without the downgrade flag, to a level that every live broker supports, is applied."""
     for each in _kept_back(history):
-        if each.asked > each.level and not each.allowed:
-            why = f"an upgrade from level {each.level} to {each.asked}, which every live broker supports, was refused"
+        if each.requested > each.level and not each.allowed:
+            why = (
+                f"an upgrade from level {each.level} to {each.requested}, which every live broker supports, was refused"
+            )
             yield breach(each, why, "accepted", "refused", "upgrade")
 
 
-@invariant("features/downgrades", "584-11", role=Role.CONTROLLER, grade=Grade.INFO, concerns=on("update"))
+@invariant("features/downgrades", "584-11", role=Role.CONTROLLER, grade=Grade.INFO, applies_to=on("update"))
 def downgrades(history: History) -> Iterator[Violation]:
     """A downgrade with the flag, within the range of every live broker, is applied unless the feature forbids it."""
     for each in _kept_back(history):
-        if 1 <= each.asked < each.level and each.allowed:
+        if 1 <= each.requested < each.level and each.allowed:
             why = (
-                f"a downgrade with the flag from level {each.level} to {each.asked}, which every live broker supports, "
+                f"a downgrade with the flag from level {each.level} to {each.requested}, which every live broker "
+                "supports, "
                 "was refused"
             )
             yield breach(each, why, "accepted", "refused", "downgrade")
 
 
-@invariant("features/deletion-is-free", "584-08", "584-68", role=Role.CONTROLLER, concerns=on("update"))
+@invariant("features/deletion-is-free", "584-08", "584-68", role=Role.CONTROLLER, applies_to=on("update"))
 def deletion_is_free(history: History) -> Iterator[Violation]:
     """A deletion of a finalized feature, with the downgrade flag, is applied whatever levels brokers support."""
     for each in updates(history, applied=False):
-        if each.asked < 1 and each.level and each.allowed:
+        if each.requested < 1 and each.level and each.allowed:
             why = f"the deletion of level {each.level}, with the flag, was refused"
             yield breach(each, why, "accepted", "refused", "deletion")
 
@@ -308,7 +313,7 @@ def deletion_is_free(history: History) -> Iterator[Violation]:
 # How it is refused
 
 
-@invariant("features/names-the-fault", "584-14", "584-66", role=Role.CONTROLLER, concerns=on("update"))
+@invariant("features/names-the-fault", "584-14", "584-66", role=Role.CONTROLLER, applies_to=on("update"))
 def names_the_fault(history: History) -> Iterator[Violation]:
     """The error is INVALID_REQUEST if the update itself is wrong, FEATURE_UPDATE_FAILED if a broker forbids it."""
     for each in updates(history, applied=False):
@@ -316,21 +321,21 @@ def names_the_fault(history: History) -> Iterator[Violation]:
         observation = each.op.observation
         assert isinstance(observation, Refused)
         if errors and observation.error not in errors:
-            why = f"an update from {each.level} to {each.asked} {_flag(each)} was refused as {observation.error}"
+            why = f"an update from {each.level} to {each.requested} {_flag(each)} was refused as {observation.error}"
             yield breach(each, why, f"refused: {' or '.join(sorted(errors))}", "error", *sorted(errors))
 
 
-def faults(moment: Moment) -> set[str]:
+def faults(answered: AnsweredStep) -> set[str]:
     """The allowed errors for the update; none if it need not be refused, or if the feature may forbid it."""
-    level, asked = moment.level, moment.asked
-    if asked < 1:
-        return set() if level and moment.allowed else {INVALID}
+    level, requested = answered.level, answered.requested
+    if requested < 1:
+        return set() if level and answered.allowed else {INVALID}
     found = set()
-    if asked == level or (asked < level and not moment.allowed) or (asked > level and moment.allowed):
+    if requested == level or (requested < level and not answered.allowed) or (requested > level and answered.allowed):
         found.add(INVALID)
-    if all(span is None for span in moment.brokers.values()):
+    if all(span is None for span in answered.brokers.values()):
         found.add(INVALID)
-    elif moment.outside(asked):
+    elif answered.outside(requested):
         found.add(FAILED)
     return found
 
@@ -339,30 +344,30 @@ def faults(moment: Moment) -> set[str]:
 
 
 @invariant("features/incompatible-broker-stops", "584-23", "584-25", "584-31", role=Role.CONTROLLER,
-           concerns=on("broker-up"))  # fmt: skip
+           applies_to=on("broker-up"))  # fmt: skip
 def incompatible_broker_stops(history: History) -> Iterator[Violation]:
     """A broker that does not support the finalized level, or does not know the feature, cannot register."""
     for each in _arrivals(history):
         span = _span(each.op.step)
         if each.applied and each.level and not suits(span, each.level):
-            who = f"broker {each.op.step['broker']}, which {_knows(span)}"
-            why = f"level {each.level} is finalized, and {who}, registered"
+            newcomer = f"broker {each.op.step['broker']}, which {_knows(span)}"
+            why = f"level {each.level} is finalized, and {newcomer}, registered"
             yield breach(each, why, "shut down", "registered", "unknowing" if span is None else "out of range")
 
 
-@invariant("features/compatible-broker-stays", "584-23", role=Role.CONTROLLER, concerns=on("broker-up"))
+@invariant("features/compatible-broker-stays", "584-23", role=Role.CONTROLLER, applies_to=on("broker-up"))
 def compatible_broker_stays(history: History) -> Iterator[Violation]:
     """A broker that supports the finalized level can register; if no level is finalized, every broker can."""
     for each in _arrivals(history):
         span = _span(each.op.step)
         if not each.applied and (not each.level or suits(span, each.level)):
-            held = f"level {each.level} is finalized" if each.level else "no level is finalized"
-            why = f"{held}, and broker {each.op.step['broker']}, which {_knows(span)}, was shut down"
+            state = f"level {each.level} is finalized" if each.level else "no level is finalized"
+            why = f"{state}, and broker {each.op.step['broker']}, which {_knows(span)}, was shut down"
             yield breach(each, why, "registered", "shut down")
 
 
-def _arrivals(history: History) -> Iterator[Moment]:
-    return (each for each in moments(history) if each.op.step.verb == "broker-up")
+def _arrivals(history: History) -> Iterator[AnsweredStep]:
+    return (each for each in answered_steps(history) if each.op.step.verb == "broker-up")
 
 
 def _span(step: Step) -> Range:

@@ -13,7 +13,7 @@ from kipcheck.conformance.apis.group_trace import Trace, trace
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import KIP_429, edition
 from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.once import once
+from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.group_requests import at, breach
 from kipcheck.conformance.invariants.registry import invariant
@@ -65,36 +65,36 @@ class Hints:
             if isinstance(each.request, Join) and not each.request.member and isinstance(each.answer, Joined):
                 self.shown[f"{each.actor}-{each.index}"] = each.answer.member
 
-    def next_told(self, generation: int) -> list[Joined]:
+    def next_generation(self, generation: int) -> list[Joined]:
         """The first answers with a later generation than this one."""
-        told = [
+        answers = [
             ((each.by, each.answer.generation), each.answer)
             for each in self.trace.asked
             if each.by is not None and each.by >= self.index
             and isinstance(each.answer, Joined) and each.answer.error == Error.NONE
             and each.answer.generation > generation
         ]  # fmt: skip
-        first = min((when for when, _ in told), default=None)
-        return [answer for when, answer in told if when == first]
+        first = min((when for when, _ in answers), default=None)
+        return [answer for when, answer in answers if when == first]
 
     def leader(self, state: State, candidates: tuple[Member, ...]) -> Member | None:
         """The next leader in the observed answers; else a member that is in none of their lists.
 
         Such a member may have been leader of a generation between the two.
         """
-        told = self.next_told(state.generation)
-        leaders = {each.leader for each in told}
-        members = {id for each in told for id, _, _ in each.members}
-        unheard = (each for each in candidates if self.shown.get(each.id) not in members)
-        return next((each for each in candidates if self.shown.get(each.id) in leaders), next(unheard, None))
+        answers = self.next_generation(state.generation)
+        leaders = {each.leader for each in answers}
+        members = {id for each in answers for id, _, _ in each.members}
+        missing = (each for each in candidates if self.shown.get(each.id) not in members)
+        return next((each for each in candidates if self.shown.get(each.id) in leaders), next(missing, None))
 
     def protocol(self, state: State, candidates: tuple[str, ...]) -> str | None:
         if state.phase is Phase.STABLE:  # does a static member that rejoins start a new round?
-            asked = next((each for each in self.trace.asked if each.index == self.index), None)
-            starts = asked is not None and asked.parked
+            exchange = next((each for each in self.trace.asked if each.index == self.index), None)
+            starts = exchange is not None and exchange.parked
             return next((each for each in candidates if (each != state.protocol) is starts), None)
-        told = {each.protocol for each in self.next_told(state.generation)}
-        return next((each for each in candidates if each in told), None)
+        answers = {each.protocol for each in self.next_generation(state.generation)}
+        return next((each for each in candidates if each in answers), None)
 
 
 class _Following(Coordinator):
@@ -123,7 +123,7 @@ def _coordinator(edition_name: str, hints: Hints) -> Coordinator:
     return following
 
 
-@once
+@cached_on_history
 def differences(history: History) -> tuple[Difference, ...]:
     """The differences at the first step that has any."""
     return tuple(_compared(history))
@@ -135,16 +135,16 @@ def _compared(history: History) -> Iterator[Difference]:
     service = Service(_coordinator(history.case.edition, hints))
     state = service.initial()
     requests = {each.index: each.request for each in found.asked}
-    for moment in found.moments:
-        hints.index = moment.index
-        unheard = moment.index - len(state.actors)  # steps that the target did not get
-        state = replace(state, actors=(*state.actors, *[""] * unheard))
-        state, replies = service.step(state, moment.event)
-        wanted, got = _by_request(replies), _by_request(moment.replies)
+    for step in found.moments:
+        hints.index = step.index
+        missing = step.index - len(state.actors)  # steps that the target did not get
+        state = replace(state, actors=(*state.actors, *[""] * missing))
+        state, replies = service.step(state, step.event)
+        wanted, got = _by_request(replies), _by_request(step.replies)
         differing = [to for to in sorted(wanted.keys() | got.keys()) if wanted.get(to) != got.get(to)]
         for to in differing:
             if to in requests:
-                yield Difference(moment.index, to, requests[to], wanted.get(to), got.get(to))
+                yield Difference(step.index, to, requests[to], wanted.get(to), got.get(to))
         if differing:
             return
 
@@ -168,20 +168,20 @@ def _differing(history: History, *kinds: type[Any]) -> Iterator[Violation]:
 
 def _violation(found: Difference) -> Violation:
     kind = type(found.request).__name__
-    asked = f"the {kind} of {at(found.to)}" if found.to != found.by else f"{at(found.to)}, a {kind},"
+    exchange = f"the {kind} of {at(found.to)}" if found.to != found.by else f"{at(found.to)}, a {kind},"
     steps = (found.to, found.by)
     if found.wanted is None or found.got is None:
-        wanted, got = _told(found.wanted), _told(found.got)
+        wanted, got = _described(found.wanted), _described(found.got)
         way = "answered too early" if found.wanted is None else "not answered"
-        why = f"at {at(found.by)} {asked} should have {wanted}, and has {got}"
-        said = found.got or found.wanted
-        return breach(why, steps, wanted, got, kind, way, "" if said is None else said.error.name)
+        why = f"at {at(found.by)} {exchange} should have {wanted}, and has {got}"
+        reply = found.got or found.wanted
+        return breach(why, steps, wanted, got, kind, way, "" if reply is None else reply.error.name)
     if found.wanted.error != found.got.error:
         wanted, got = found.wanted.error.name, found.got.error.name
-        why = f"at {at(found.by)} {asked} should be answered {wanted}, and is answered {got}"
+        why = f"at {at(found.by)} {exchange} should be answered {wanted}, and is answered {got}"
         return breach(why, steps, wanted, got, kind, wanted, got)
     name, wanted, got = _first_field(found.wanted, found.got)
-    why = f"at {at(found.by)} {asked} is answered {found.got.error.name}; {name} should be {wanted}, and is {got}"
+    why = f"at {at(found.by)} {exchange} is answered {found.got.error.name}; {name} should be {wanted}, and is {got}"
     return breach(why, steps, f"{name} {wanted}", f"{name} {got}", kind, found.got.error.name, name)
 
 
@@ -193,7 +193,7 @@ def _first_field(wanted: Reply, got: Reply) -> tuple[str, str, str]:
     return name, repr(ours[name]), repr(theirs[name])
 
 
-def _told(reply: Reply | None) -> str:
+def _described(reply: Reply | None) -> str:
     return "no answer yet" if reply is None else f"the answer {reply.error.name}"
 
 

@@ -7,10 +7,10 @@ from kipcheck.conformance.core.edition import KIP_429, edition
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.group_requests import at, breach
-from kipcheck.conformance.invariants.group_view import Reading, Told, reading
+from kipcheck.conformance.invariants.group_view import GroupTrace, JoinResult, group_trace
 from kipcheck.conformance.invariants.registry import invariant
 
-UNTOLD = -1
+NO_VERSION = -1
 """The protocol version of a member that sends none: below all others."""
 
 
@@ -18,59 +18,60 @@ def in_the_draft(case: Case, step: Step) -> bool:
     return edition(case.edition) == KIP_429
 
 
-def _elections(history: History) -> Iterator[tuple[Reading, Told, Mapping[str, int]]]:
+def _elections(history: History) -> Iterator[tuple[GroupTrace, JoinResult, Mapping[str, int]]]:
     """JoinGroup responses that list the members of a generation, with the protocol version of each member."""
     if edition(history.case.edition) != KIP_429:
         return
-    talk = reading(history)
-    for told in talk.told:
-        if told.answer.members:
-            joins = {id: talk.joined(id, told.by) for id, _, _ in told.answer.members}
+    group = group_trace(history)
+    for result in group.join_results:
+        if result.answer.members:
+            joins = {id: group.joined(id, result.by) for id, _, _ in result.answer.members}
             versions = {
-                id: UNTOLD if join is None or join.protocol_version is None else join.protocol_version
+                id: NO_VERSION if join is None or join.protocol_version is None else join.protocol_version
                 for id, join in joins.items()
             }
-            yield talk, told, versions
+            yield group, result, versions
 
 
-@invariant("group/newest-leads", "429-08", "429-12", role=Role.COORDINATOR, concerns=in_the_draft)
+@invariant("group/newest-leads", "429-08", "429-12", role=Role.COORDINATOR, applies_to=in_the_draft)
 def newest_leads(history: History) -> Iterator[Violation]:
     """No member has a higher protocol version than its leader, also after the previous leader left."""
-    for talk, told, versions in _elections(history):
-        leader = told.answer.leader
+    for group, result, versions in _elections(history):
+        leader = result.answer.leader
         newest = max(versions, key=lambda id: versions[id])
-        if versions.get(leader, UNTOLD) < versions[newest]:
-            join = talk.joining(newest, told.by)
-            steps = (told.by,) if join is None else (join.index, told.by)
+        if versions.get(leader, NO_VERSION) < versions[newest]:
+            join = group.joining(newest, result.by)
+            steps = (result.by,) if join is None else (join.index, result.by)
             why = (
-                f"{newest} joined with protocol version {versions[newest]}, and {at(told.by)} makes {leader} lead"
-                f" generation {told.generation} with {_version(versions.get(leader, UNTOLD))}"
+                f"{newest} joined with protocol version {versions[newest]}, and {at(result.by)} makes {leader} lead"
+                f" generation {result.generation} with {_version(versions.get(leader, NO_VERSION))}"
             )
             yield breach(why, steps, f"leader {newest}", f"leader {leader}", "leader", "older")
 
 
-@invariant("group/first-of-newest-leads", "429-24", role=Role.COORDINATOR, concerns=in_the_draft)
+@invariant("group/first-of-newest-leads", "429-24", role=Role.COORDINATOR, applies_to=in_the_draft)
 def first_of_newest_leads(history: History) -> Iterator[Violation]:
     """Of the members with the highest version the previous leader stays leader, else the first to join leads."""
     former: str | None = None
-    reign = 0
-    for talk, told, versions in _elections(history):
-        leader = told.answer.leader
+    incarnation = 0
+    for group, result, versions in _elections(history):
+        leader = result.answer.leader
         newest = [id for id in versions if versions[id] == max(versions.values())]
-        if talk.reign(told.by) != reign:
-            former, reign = None, talk.reign(told.by)
+        if group.incarnation(result.by) != incarnation:
+            former, incarnation = None, group.incarnation(result.by)
         if leader in newest and len(newest) > 1:
-            first = min(newest, key=lambda id: talk.joins[id][0].index if id in talk.joins else -1)
+            first = min(newest, key=lambda id: group.joins[id][0].index if id in group.joins else -1)
             due = former if former in newest else first
             if leader != due:
                 ground = "led before" if due == former else "joined first"
                 why = (
-                    f"{' and '.join(newest)} have the highest protocol version, {due} {ground}, and {at(told.by)} makes"
-                    f" {leader} lead generation {told.generation}"
+                    f"{' and '.join(newest)} have the highest protocol version, {due} {ground}, and {at(result.by)} "
+                    "makes"
+                    f" {leader} lead generation {result.generation}"
                 )
-                yield breach(why, (told.by,), f"leader {due}", f"leader {leader}", "leader", ground)
+                yield breach(why, (result.by,), f"leader {due}", f"leader {leader}", "leader", ground)
         former = leader
 
 
 def _version(version: int) -> str:
-    return "none" if version == UNTOLD else str(version)
+    return "none" if version == NO_VERSION else str(version)

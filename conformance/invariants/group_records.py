@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from kipcheck.conformance.apis.group_trace import Asked, Moment
+from kipcheck.conformance.apis.group_trace import TracedRequest, TracedStep
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.group_requests import at, breach, error_of
-from kipcheck.conformance.invariants.group_view import Reading, reading
+from kipcheck.conformance.invariants.group_view import GroupTrace, group_trace
 from kipcheck.conformance.invariants.registry import invariant
 from kipcheck.conformance.models.group.messages import (
     Commit,
@@ -44,10 +44,10 @@ _OWN_FAULTS = (
 """Errors caused by the request itself; other errors of a join or a sync come from the log or the broker."""
 
 
-class Seen(NamedTuple):
+class Description(NamedTuple):
     """The group in a DescribeGroups response."""
 
-    asked: Asked
+    exchange: TracedRequest
     state: str
     rest: tuple[object, ...]
 
@@ -55,21 +55,21 @@ class Seen(NamedTuple):
         return f"{self.state} with {', '.join(map(str, self.rest)) or 'no members'}"
 
 
-def _described(talk: Reading) -> Iterator[Seen]:
-    for each in talk.served:
+def _described(group: GroupTrace) -> Iterator[Description]:
+    for each in group.served_requests:
         answer = each.answer
         if isinstance(answer, Described) and answer.error in (Error.NONE, Error.GROUP_ID_NOT_FOUND):
             state = answer.state if answer.members else ""  # a group without members is Empty, Dead or unknown
             protocol = (answer.protocol,) if answer.state == Phase.STABLE.called else ()
-            members = ((id, said, given) for id, _, said, given in answer.members)  # older answers lack the instances
-            yield Seen(each, state, (*protocol, *sorted(members, key=str)))
+            members = ((id, sent, given) for id, _, sent, given in answer.members)  # older answers lack the instances
+            yield Description(each, state, (*protocol, *sorted(members, key=str)))
 
 
-def _pairs(talk: Reading) -> Iterator[tuple[Seen, Seen, list[Moment]]]:
+def _pairs(group: GroupTrace) -> Iterator[tuple[Description, Description, list[TracedStep]]]:
     """Two consecutive descriptions, and the steps between them."""
-    seen = list(_described(talk))
-    for before, after in pairwise(seen):
-        yield before, after, list(talk.between(before.asked.index, after.asked.index))
+    observed = list(_described(group))
+    for before, after in pairwise(observed):
+        yield before, after, list(group.between(before.exchange.index, after.exchange.index))
 
 
 # Refused
@@ -78,67 +78,67 @@ def _pairs(talk: Reading) -> Iterator[tuple[Seen, Seen, list[Moment]]]:
 @invariant("group/refused-changes-nothing", "grp-49", "grp-08", role=Role.COORDINATOR)
 def refused_changes_nothing(history: History) -> Iterator[Violation]:
     """A refused request leaves the group unchanged."""
-    talk = reading(history)
-    for before, after, between in _pairs(talk):
-        if not all(_is_refused(talk, each) for each in between) or before[1:] == after[1:]:
+    group = group_trace(history)
+    for before, after, between in _pairs(group):
+        if not all(_is_refused(group, each) for each in between) or before[1:] == after[1:]:
             continue
         named = ", ".join(f"{type(_request(each)).__name__} at {at(each.index)}" for each in between) or "nothing"
         why = (
-            f"{at(before.asked.index)} describes the group as {before}, {named} was refused after that, and"
-            f" {at(after.asked.index)} describes it as {after}"
+            f"{at(before.exchange.index)} describes the group as {before}, {named} was refused after that, and"
+            f" {at(after.exchange.index)} describes it as {after}"
         )
-        steps = (before.asked.index, *(each.index for each in between), after.asked.index)
+        steps = (before.exchange.index, *(each.index for each in between), after.exchange.index)
         yield breach(why, steps, str(before), str(after), "group", "changed by what was refused")
 
 
-def _request(moment: Moment) -> object:
-    return moment.event.request if isinstance(moment.event, By) else None
+def _request(step: TracedStep) -> object:
+    return step.event.request if isinstance(step.event, By) else None
 
 
-def _is_refused(talk: Reading, moment: Moment) -> bool:
+def _is_refused(group: GroupTrace, step: TracedStep) -> bool:
     """Was the request refused, or did it only read?
 
     A join or sync that failed because of a write does not count: it may have started a join phase.
     """
-    if not isinstance(moment.event, By):
+    if not isinstance(step.event, By):
         return False
-    asked = talk.trace.request(moment.index)
-    error = error_of(asked)
-    match asked.request:
+    exchange = group.trace.request(step.index)
+    error = error_of(exchange)
+    match exchange.request:
         case Describe() | ListGroups() | Fetch():
             return True
         case Leave():
-            left = asked.answer
+            left = exchange.answer
             each = [error for _, _, error in left.members] if isinstance(left, Left) else []
             return error not in (None, Error.NONE) or (bool(each) and Error.NONE not in each)
         case Heartbeat() | Commit():
             return error not in (None, Error.NONE)
         case Join() | Sync():
-            return not asked.parked and error in _OWN_FAULTS
+            return not exchange.parked and error in _OWN_FAULTS
     return False
 
 
 @invariant("group/refused-disturbs-nobody", "grp-49", role=Role.COORDINATOR)
-def refused_disturbs_nobody(history: History) -> Iterator[Violation]:
+def refused_disturbs_no_member(history: History) -> Iterator[Violation]:
     """Refused requests of others do not disturb a member of a stable group."""
-    talk = reading(history)
-    for each in talk.served:
+    group = group_trace(history)
+    for each in group.served_requests:
         request = each.request
-        if not isinstance(request, Heartbeat) or error_of(each) == Error.NONE or not talk.as_itself(each):
+        if not isinstance(request, Heartbeat) or error_of(each) == Error.NONE or not group.names_own_instance(each):
             continue
-        last = talk.settled(request.member, request.generation, each.index)
+        last = group.last_grant(request.member, request.generation, each.index)
         if last is None or last.by is None:
             continue
-        between = list(talk.between(last.by, each.index))
-        if between and all(_is_refused(talk, moment) for moment in between):
-            refused = ", ".join(f"{type(_request(moment)).__name__} at {at(moment.index)}" for moment in between)
-            seen = "no answer" if each.answer is None else each.answer.error.name
+        between = list(group.between(last.by, each.index))
+        if between and all(_is_refused(group, step) for step in between):
+            refused = ", ".join(f"{type(_request(step)).__name__} at {at(step.index)}" for step in between)
+            observed = "no answer" if each.answer is None else each.answer.error.name
             why = (
                 f"{at(last.by)} granted {request.member} its {type(last.request).__name__}, every request since then"
-                f" was refused ({refused}), and {at(each.index)} answers its heartbeat with {seen}"
+                f" was refused ({refused}), and {at(each.index)} answers its heartbeat with {observed}"
             )
-            steps = (last.index, *(moment.index for moment in between), each.index)
-            yield breach(why, steps, "NONE", seen, "heartbeat", "disturbed")
+            steps = (last.index, *(step.index for step in between), each.index)
+            yield breach(why, steps, "NONE", observed, "heartbeat", "disturbed")
 
 
 # Moves
@@ -147,74 +147,76 @@ def refused_disturbs_nobody(history: History) -> Iterator[Violation]:
 @invariant("group/outlives-moves", "grp-45", role=Role.COORDINATOR)
 def outlives_moves(history: History) -> Iterator[Violation]:
     """A stable or empty group is unchanged after a move."""
-    talk = reading(history)
-    for before, after, between in _pairs(talk):
+    group = group_trace(history)
+    for before, after, between in _pairs(group):
         moved = [each for each in between if isinstance(each.event, Unload)]
         if not moved or not all(isinstance(each.event, Unload | Load | Loaded) for each in between):
             continue
-        if before.state not in ("", Phase.STABLE.called) or before[1:] == after[1:] or _unwritten(talk, moved[0]):
+        if before.state not in ("", Phase.STABLE.called) or before[1:] == after[1:] or _unwritten(group, moved[0]):
             continue
         why = (
-            f"{at(before.asked.index)} describes the group as {before}, it moved at {at(moved[0].index)}, and"
-            f" {at(after.asked.index)} describes it as {after}"
+            f"{at(before.exchange.index)} describes the group as {before}, it moved at {at(moved[0].index)}, and"
+            f" {at(after.exchange.index)} describes it as {after}"
         )
-        yield breach(why, (before.asked.index, moved[0].index, after.asked.index), str(before), str(after),
+        yield breach(why, (before.exchange.index, moved[0].index, after.exchange.index), str(before), str(after),
                      "group", "changed by a move")  # fmt: skip
 
 
-def _unwritten(talk: Reading, moved: Moment) -> bool:
+def _unwritten(group: GroupTrace, moved: TracedStep) -> bool:
     """Did a static member rejoin before the move, in a release that does not write its new id?"""
-    return not talk.rules.replacement_written and any(
+    return not group.rules.replacement_written and any(
         isinstance(each.request, Join) and each.request.instance is not None and each.index < moved.index
-        for each in talk.trace.asked
+        for each in group.trace.asked
     )
 
 
 @invariant("group/goes-on-after-moves", "grp-45", role=Role.COORDINATOR)
 def goes_on_after_moves(history: History) -> Iterator[Violation]:
     """After a move a member of a stable group continues in the same generation, with the same assignment."""
-    talk = reading(history)
-    for each in talk.served:
+    group = group_trace(history)
+    for each in group.served_requests:
         request = each.request
         if not isinstance(request, Heartbeat | Sync) or not request.member:
             continue
-        last = talk.settled(request.member, request.generation, each.index)
-        if last is None or not _only_moved(talk, last, each):
+        last = group.last_grant(request.member, request.generation, each.index)
+        if last is None or not _only_moved(group, last, each):
             continue
-        given = next(g for g in reversed(talk.given) if g.request.member == request.member and g.by <= (last.by or 0))
-        if not _says_as_before(request, given.request):
+        given = next(
+            g for g in reversed(group.sync_results) if g.request.member == request.member and g.by <= (last.by or 0)
+        )
+        if not _repeats(request, given.request):
             continue
         error = error_of(each)
         if error != Error.NONE:
-            seen = "no answer" if error is None else error.name
+            observed = "no answer" if error is None else error.name
             shape = "forgotten"
         elif isinstance(each.answer, Synced) and each.answer.assignment != given.answer.assignment:
-            seen, shape = f"the assignment {each.answer.assignment!r}", "another assignment"
+            observed, shape = f"the assignment {each.answer.assignment!r}", "another assignment"
         else:
             continue
         kind = type(request).__name__
         why = (
             f"{at(given.by)} handed {request.member} {given.answer.assignment!r} in generation {request.generation},"
-            f" the group moved, and {at(each.index)} answers its {kind} with {seen}"
+            f" the group moved, and {at(each.index)} answers its {kind} with {observed}"
         )
         wanted = "NONE" if isinstance(request, Heartbeat) else repr(given.answer.assignment)
-        yield breach(why, (given.by, last.index, each.index), wanted, seen, kind, shape)
+        yield breach(why, (given.by, last.index, each.index), wanted, observed, kind, shape)
 
 
-def _says_as_before(now: Heartbeat | Sync, then: Sync) -> bool:
+def _repeats(now: Heartbeat | Sync, then: Sync) -> bool:
     """Does the request name the same instance and protocol as the SyncGroup, as far as it names them?"""
-    told = [(now.instance, then.instance)]
+    returned = [(now.instance, then.instance)]
     if isinstance(now, Sync):
-        told += [(now.protocol_type, then.protocol_type), (now.protocol, then.protocol)]
-    return all(said is None or said == before for said, before in told)
+        returned += [(now.protocol_type, then.protocol_type), (now.protocol, then.protocol)]
+    return all(sent is None or sent == before for sent, before in returned)
 
 
-def _only_moved(talk: Reading, last: Asked, now: Asked) -> bool:
+def _only_moved(group: GroupTrace, last: TracedRequest, now: TracedRequest) -> bool:
     """Was there a move between the two requests, and otherwise only steps that change nothing?"""
-    if talk.person(_member(now)) != _member(now) and not talk.rules.replacement_written:
+    if group.identity(_member(now)) != _member(now) and not group.rules.replacement_written:
         return False
     moved = False
-    for each in talk.between(last.by if last.by is not None else last.index, now.index):
+    for each in group.between(last.by if last.by is not None else last.index, now.index):
         match each.event:
             case Unload():
                 moved = True
@@ -227,8 +229,8 @@ def _only_moved(talk: Reading, last: Asked, now: Asked) -> bool:
     return moved
 
 
-def _member(asked: Asked) -> str:
-    return asked.request.member if isinstance(asked.request, Heartbeat | Sync) else ""
+def _member(exchange: TracedRequest) -> str:
+    return exchange.request.member if isinstance(exchange.request, Heartbeat | Sync) else ""
 
 
 # Offsets
@@ -237,31 +239,31 @@ def _member(asked: Asked) -> str:
 @invariant("group/commits-kept", "grp-38", "grp-45", "grp-49", role=Role.COORDINATOR)
 def commits_kept(history: History) -> Iterator[Violation]:
     """OffsetFetch returns the last accepted offset of each partition, and no other."""
-    talk = reading(history)
-    held: dict[tuple[str, int], tuple[int, int]] = {}
-    for each in talk.trace.asked:
+    group = group_trace(history)
+    accepted: dict[tuple[str, int], tuple[int, int]] = {}
+    for each in group.trace.asked:
         if each.at_ms >= KEPT_MS:
             return
-        if each.index in talk.deletions:
-            if talk.unwritten(each.index):
+        if each.index in group.deletions:
+            if group.deletion_may_have_failed(each.index):
                 return
-            held.clear()
+            accepted.clear()
         if isinstance(each.request, Commit) and error_of(each) == Error.NONE and not each.nameless:
-            held.update({(topic, number): (offset, each.index) for topic, number, offset in each.request.offsets})
-        if not isinstance(each.answer, Fetched) or error_of(each) != Error.NONE or each not in talk.served:
+            accepted.update({(topic, number): (offset, each.index) for topic, number, offset in each.request.offsets})
+        if not isinstance(each.answer, Fetched) or error_of(each) != Error.NONE or each not in group.served_requests:
             continue
-        told = {(topic, number): offset for topic, number, offset in each.answer.offsets}
-        for topic, number in sorted(held.keys() | told.keys()):
-            wanted, got = held.get((topic, number)), told.get((topic, number))
+        returned = {(topic, number): offset for topic, number, offset in each.answer.offsets}
+        for topic, number in sorted(accepted.keys() | returned.keys()):
+            wanted, got = accepted.get((topic, number)), returned.get((topic, number))
             if wanted is None:
                 why = f"no offset was accepted for {topic}-{number}, and {at(each.index)} returns offset {got}"
                 yield breach(why, (each.index,), "no offset", f"offset {got}", "offset", "from nowhere")
             elif got != wanted[0]:
-                seen = "none" if got is None else f"offset {got}"
+                observed = "none" if got is None else f"offset {got}"
                 first = f"{at(wanted[1])} accepted offset {wanted[0]} for {topic}-{number}"
-                why = f"{first}, and {at(each.index)} returns {seen}"
+                why = f"{first}, and {at(each.index)} returns {observed}"
                 shape = "lost" if got is None else "other"
-                yield breach(why, (wanted[1], each.index), f"offset {wanted[0]}", seen, "offset", shape)
+                yield breach(why, (wanted[1], each.index), f"offset {wanted[0]}", observed, "offset", shape)
 
 
 # Writes that failed
@@ -270,53 +272,58 @@ def commits_kept(history: History) -> Iterator[Violation]:
 @invariant("group/failed-writes-count-nothing", "grp-46", role=Role.COORDINATOR)
 def failed_writes_count_nothing(history: History) -> Iterator[Violation]:
     """If a write fails, neither the commit is granted nor the leader's assignment handed out to any member."""
-    talk = reading(history)
-    for moment in talk.trace.moments:
-        if not isinstance(moment.event, FailWrite):
+    group = group_trace(history)
+    for step in group.trace.moments:
+        if not isinstance(step.event, FailWrite):
             continue
-        asked = _next_write(talk, moment)
-        if asked is None:
+        exchange = _next_write(group, step)
+        if exchange is None:
             continue
-        error = moment.event.error.name
-        if error_of(asked) == Error.NONE:
-            kind = type(asked.request).__name__
-            why = f"{at(moment.index)} makes the next write fail, and {at(asked.index)} grants the {kind} that needs it"
-            yield breach(why, (moment.index, asked.index), error, "NONE", kind, "not written")
-        if not isinstance(asked.request, Sync) or error_of(asked) in _OWN_FAULTS:
+        error = step.event.error.name
+        if error_of(exchange) == Error.NONE:
+            kind = type(exchange.request).__name__
+            why = (
+                f"{at(step.index)} makes the next write fail, and {at(exchange.index)} grants the {kind} that needs it"
+            )
+            yield breach(why, (step.index, exchange.index), error, "NONE", kind, "not written")
+        if not isinstance(exchange.request, Sync) or error_of(exchange) in _OWN_FAULTS:
             continue
-        for given in talk.given:
+        for given in group.sync_results:
             if (
-                given.by >= asked.index
-                and given.asked.index != asked.index
-                and given.request.generation == asked.request.generation
-                and talk.reign(given.by) == talk.reign(asked.index)
+                given.by >= exchange.index
+                and given.exchange.index != exchange.index
+                and given.request.generation == exchange.request.generation
+                and group.incarnation(given.by) == group.incarnation(exchange.index)
             ):
                 why = (
-                    f"the assignment of {at(asked.index)} could not be written, and {at(given.by)} hands"
+                    f"the assignment of {at(exchange.index)} could not be written, and {at(given.by)} hands"
                     f" {given.request.member} {given.answer.assignment!r} in generation {given.request.generation}"
                 )
-                yield breach(why, (moment.index, asked.index, given.by), "an error, and another join phase",
+                yield breach(why, (step.index, exchange.index, given.by), "an error, and another join phase",
                              f"{given.answer.assignment!r}", "assignment", "not written")  # fmt: skip
                 return
 
 
-def _next_write(talk: Reading, failing: Moment) -> Asked | None:
+def _next_write(group: GroupTrace, failing: TracedStep) -> TracedRequest | None:
     """The next request that has to write: a commit, or the leader's SyncGroup that sets the assignment."""
-    for each in talk.trace.moments:
+    for each in group.trace.moments:
         if each.index <= failing.index:
             continue
         if not isinstance(each.event, By):
             return None
-        asked = talk.trace.request(each.index)
-        match asked.request:
+        exchange = group.trace.request(each.index)
+        match exchange.request:
             case Describe() | ListGroups() | Fetch() | Heartbeat():
                 continue
-            case Commit(offsets=offsets) if offsets and asked in talk.served:
+            case Commit(offsets=offsets) if offsets and exchange in group.served_requests:
                 # A commit without offsets, or one that is refused anyway, needs no write.
-                return asked
-            case Sync(generation=generation, member=member) if asked in talk.served:
-                known = talk.current(asked.index)[0] == generation and talk.leader(generation, asked.index) == member
-                set_before = talk.settled_before(generation, asked.index)
-                return asked if known and not set_before else None
+                return exchange
+            case Sync(generation=generation, member=member) if exchange in group.served_requests:
+                known = (
+                    group.current(exchange.index)[0] == generation
+                    and group.leader(generation, exchange.index) == member
+                )
+                set_before = group.was_assigned_before(generation, exchange.index)
+                return exchange if known and not set_before else None
         return None
     return None

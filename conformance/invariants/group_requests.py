@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kipcheck.conformance.apis.group_trace import Asked, Moment
+from kipcheck.conformance.apis.group_trace import TracedRequest, TracedStep
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.models.group.messages import EMPTY, Blob, Commit, Error, Heartbeat, Join, Leave, Left, Sync
 from kipcheck.conformance.models.group.service import Elapse
@@ -15,39 +15,41 @@ def metadata_of(join: Join, protocol: str | None) -> Blob:
     return next((blob for name, blob in join.protocols if name == protocol), EMPTY)
 
 
-def named(asked: Asked) -> frozenset[str]:
+def named(exchange: TracedRequest) -> frozenset[str]:
     """The member ids in a request."""
-    match asked.request:
+    match exchange.request:
         case Join() | Sync() | Heartbeat() | Commit():
-            return frozenset({asked.request.member} - {""})
+            return frozenset({exchange.request.member} - {""})
         case Leave(members=members):
             return frozenset(id for id, _ in members if id)
     return frozenset()
 
 
-def instances(asked: Asked) -> frozenset[str]:
-    match asked.request:
+def instances(exchange: TracedRequest) -> frozenset[str]:
+    match exchange.request:
         case Join() | Sync() | Heartbeat() | Commit():
-            return frozenset() if asked.request.instance is None else frozenset({asked.request.instance})
+            return frozenset() if exchange.request.instance is None else frozenset({exchange.request.instance})
         case Leave(members=members):
             return frozenset(instance for _, instance in members if instance is not None)
     return frozenset()
 
 
-def error_of(asked: Asked) -> Error | None:
+def error_of(exchange: TracedRequest) -> Error | None:
     """The error of the answer; None if no answer is known."""
-    return None if asked.answer is None else asked.answer.error
+    return None if exchange.answer is None else exchange.answer.error
 
 
-def granted(asked: Asked) -> bool:
+def granted(exchange: TracedRequest) -> bool:
     """Was the request granted, at least in part?"""
-    if isinstance(asked.answer, Left) and asked.answer.members:
-        return asked.answer.error == Error.NONE and any(error == Error.NONE for _, _, error in asked.answer.members)
-    return error_of(asked) == Error.NONE
+    if isinstance(exchange.answer, Left) and exchange.answer.members:
+        return exchange.answer.error == Error.NONE and any(
+            error == Error.NONE for _, _, error in exchange.answer.members
+        )
+    return error_of(exchange) == Error.NONE
 
 
-def passes_time(moment: Moment) -> bool:
-    return isinstance(moment.event, Elapse) and moment.event.ms > 0
+def passes_time(step: TracedStep) -> bool:
+    return isinstance(step.event, Elapse) and step.event.ms > 0
 
 
 def at(index: int) -> str:

@@ -6,10 +6,10 @@ from enum import Enum
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from kipcheck.conformance.apis.group_trace import Asked, Moment, Trace, trace
+from kipcheck.conformance.apis.group_trace import Trace, TracedRequest, TracedStep, trace
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.once import once
+from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.invariants.group_requests import REFUSED, error_of, granted, instances, named, passes_time
 from kipcheck.conformance.models.group.editions import coordinator
 from kipcheck.conformance.models.group.messages import (
@@ -34,7 +34,7 @@ MAX_SIZE: Final = 4
 """group.max.size."""
 
 
-class Where(Enum):
+class Location(Enum):
     """Where the partition of the group is, as seen from the broker that gets the requests."""
 
     HERE = "here"
@@ -42,10 +42,10 @@ class Where(Enum):
     LOADING = "loading"
 
 
-class Told(NamedTuple):
+class JoinResult(NamedTuple):
     """A successful response to JoinGroup: a generation, as one member got it."""
 
-    asked: Asked
+    exchange: TracedRequest
     answer: Joined
     by: int
     """The step that brought the response."""
@@ -55,63 +55,65 @@ class Told(NamedTuple):
         return self.answer.generation
 
 
-class Given(NamedTuple):
+class SyncResult(NamedTuple):
     """A successful response to SyncGroup: an assignment, as one member got it."""
 
-    asked: Asked
+    exchange: TracedRequest
     request: Sync
     answer: Synced
     by: int
 
 
 @dataclass(frozen=True)
-class Reading:
+class GroupTrace:
     trace: Trace
     rules: Rules
 
     @cached_property
-    def where(self) -> Mapping[int, Where]:
+    def locations(self) -> Mapping[int, Location]:
         """The partition's location at the end of each step."""
-        found, now = {}, Where.HERE
+        found, now = {}, Location.HERE
         for each in self.trace.moments:
             match each.event:
                 case Unload():
-                    now = Where.GONE
-                case Load() if now is Where.GONE:
-                    now = Where.LOADING
-                case Loaded() if now is Where.LOADING:
-                    now = Where.HERE
+                    now = Location.GONE
+                case Load() if now is Location.GONE:
+                    now = Location.LOADING
+                case Loaded() if now is Location.LOADING:
+                    now = Location.HERE
             found[each.index] = now
         return found
 
     @cached_property
-    def served(self) -> tuple[Asked, ...]:
+    def served_requests(self) -> tuple[TracedRequest, ...]:
         """The requests for this group that reached the broker while it had the group."""
-        return tuple(each for each in self.trace.asked if self.where[each.index] is Where.HERE and not each.nameless)
+        return tuple(
+            each for each in self.trace.asked if self.locations[each.index] is Location.HERE and not each.nameless
+        )
 
     @cached_property
-    def told(self) -> tuple[Told, ...]:
+    def join_results(self) -> tuple[JoinResult, ...]:
         """Every successful response to a JoinGroup, in the order of the responses."""
         found = [
-            Told(each, each.answer, each.by)
+            JoinResult(each, each.answer, each.by)
             for each in self.trace.asked
             if isinstance(each.answer, Joined) and each.answer.error == Error.NONE and each.by is not None
         ]
-        return tuple(sorted(found, key=lambda told: (told.by, told.asked.index)))
+        return tuple(sorted(found, key=lambda result: (result.by, result.exchange.index)))
 
     @cached_property
-    def given(self) -> tuple[Given, ...]:
+    def sync_results(self) -> tuple[SyncResult, ...]:
         """Every assignment that a member got, in the order of the responses."""
         found = [
-            Given(each, each.request, each.answer, each.by)
+            SyncResult(each, each.request, each.answer, each.by)
             for each in self.trace.asked
             if isinstance(each.request, Sync)
             and isinstance(each.answer, Synced)
             and each.answer.error == Error.NONE
             and each.by is not None
-            and self.where[each.by] is Where.HERE
+            and self.locations[each.by] is Location.HERE
         ]
-        return tuple(sorted(found, key=lambda given: (given.by, given.asked.index)))
+        return tuple(sorted(found, key=lambda given: (given.by, given.exchange.index)))
 
     @cached_property
     def deletions(self) -> tuple[int, ...]:
@@ -122,39 +124,39 @@ class Reading:
             if isinstance(each.request, Delete) and error_of(each) == Error.NONE and each.by is not None
         )
 
-    def unwritten(self, deletion: int) -> bool:
+    def deletion_may_have_failed(self, deletion: int) -> bool:
         """May the write of the deletion have failed? Up to 3.9 the group is then deleted only until it moves."""
         return any(isinstance(each.event, FailWrite) and each.index < deletion for each in self.trace.moments)
 
     @cached_property
     def moves(self) -> tuple[int, ...]:
         """The steps at which the group moved away."""
-        found, before = [], Where.HERE
+        found, before = [], Location.HERE
         for each in self.trace.moments:
-            if before is Where.HERE and self.where[each.index] is Where.GONE:
+            if before is Location.HERE and self.locations[each.index] is Location.GONE:
                 found.append(each.index)
-            before = self.where[each.index]
+            before = self.locations[each.index]
         return tuple(found)
 
     @cached_property
-    def breaks(self) -> tuple[int, ...]:
+    def memory_losses(self) -> tuple[int, ...]:
         """The steps that lose what was only in memory: the group moved away, was deleted, or started again."""
-        return tuple(sorted({*self.deletions, *self.moves, *self._begun_anew}))
+        return tuple(sorted({*self.deletions, *self.moves, *self._restarts}))
 
     @property
-    def _begun_anew(self) -> Iterator[int]:
+    def _restarts(self) -> Iterator[int]:
         """0.10.0 removes a group without members: the next one has generation 1 again."""
         if not self.rules.keeps_empty_groups:
-            for each in self.told:
-                if each.generation == 1 and enters(each) and each.by > self.told[0].by:
+            for each in self.join_results:
+                if each.generation == 1 and enters(each) and each.by > self.join_results[0].by:
                     yield each.by
 
-    def reign(self, index: int) -> int:
+    def incarnation(self, index: int) -> int:
         """The number of memory losses up to a step: steps with the same number share the group's state in memory."""
-        return sum(each <= index for each in self.breaks)
+        return sum(each <= index for each in self.memory_losses)
 
     @cached_property
-    def persons(self) -> Mapping[str, str]:
+    def identities(self) -> Mapping[str, str]:
         """By member id: the instance of the static member that has or had it."""
         found: dict[str, str] = {}
         for each in self.trace.asked:
@@ -164,20 +166,20 @@ class Reading:
                     found.setdefault(id, f"instance {each.request.instance}")
         return found
 
-    def person(self, id: str) -> str:
-        return self.persons.get(id, id)
+    def identity(self, id: str) -> str:
+        return self.identities.get(id, id)
 
     @cached_property
-    def joins(self) -> Mapping[str, tuple[Asked, ...]]:
+    def joins(self) -> Mapping[str, tuple[TracedRequest, ...]]:
         """By member id: the JoinGroups that were not refused."""
-        found: dict[str, list[Asked]] = {}
+        found: dict[str, list[TracedRequest]] = {}
         for each in self.trace.asked:
             if isinstance(each.request, Join) and (each.answer is None or each.answer.error == Error.NONE):
                 for id in _ids(each, each.request):
                     found.setdefault(id, []).append(each)
         return {id: tuple(joins) for id, joins in found.items()}
 
-    def joining(self, id: str, until: int) -> Asked | None:
+    def joining(self, id: str, until: int) -> TracedRequest | None:
         """The newest JoinGroup of the member."""
         return next((each for each in reversed(self.joins.get(id, ())) if each.index <= until), None)
 
@@ -191,10 +193,10 @@ class Reading:
         found = {each.request.instance for each in self.joins.get(id, ()) if isinstance(each.request, Join)}
         return found - {None} or found
 
-    def as_itself(self, asked: Asked) -> bool:
+    def names_own_instance(self, exchange: TracedRequest) -> bool:
         """Does the request name no instance id other than the member's own?"""
-        own = {self.person(id) for id in named(asked)}
-        return all(f"instance {each}" in own for each in instances(asked))
+        own = {self.identity(id) for id in named(exchange)}
+        return all(f"instance {each}" in own for each in instances(exchange))
 
     def failed_to_join(self, id: str, until: int) -> bool:
         """Was a JoinGroup of this member or instance refused? The coordinator may have kept its contents anyway."""
@@ -202,29 +204,38 @@ class Reading:
             isinstance(each.request, Join)
             and each.index <= until
             and error_of(each) not in (None, Error.NONE)
-            and (each.request.member == id or f"instance {each.request.instance}" == self.person(id))
+            and (each.request.member == id or f"instance {each.request.instance}" == self.identity(id))
             for each in self.trace.asked
         )
 
-    def first_told(self, generation: int, reign: int) -> Told | None:
-        return next((each for each in self.told if (each.generation, self.reign(each.by)) == (generation, reign)), None)
+    def first_join_result(self, generation: int, incarnation: int) -> JoinResult | None:
+        return next(
+            (
+                each
+                for each in self.join_results
+                if (each.generation, self.incarnation(each.by)) == (generation, incarnation)
+            ),
+            None,
+        )
 
     def leader(self, generation: int, until: int) -> str | None:
         """The leader that the responses name; None if no response of the generation is known."""
-        found = [each for each in self.told if each.generation == generation and each.by <= until]
-        if not found or not (self.rules.keeps_empty_groups or self.reign(found[-1].by) == self.reign(until)):
+        found = [each for each in self.join_results if each.generation == generation and each.by <= until]
+        if not found or not (
+            self.rules.keeps_empty_groups or self.incarnation(found[-1].by) == self.incarnation(until)
+        ):
             return None  # 0.10.0 may have had several generations with this number, and the log another than memory
         leader = found[-1].answer.leader
-        return None if self.turned_out(leader, found[-1].by, until) else leader
+        return None if self.was_removed(leader, found[-1].by, until) else leader
 
-    def turned_out(self, id: str, since: int, until: int) -> bool:
+    def was_removed(self, id: str, since: int, until: int) -> bool:
         """Was the member removed because the group was full? The other members get no response about that."""
         return any(
             since < each.index <= until and id in named(each) and error_of(each) == Error.GROUP_MAX_SIZE_REACHED
-            for each in self.served
+            for each in self.served_requests
         )
 
-    def chances_to_empty(self, since: int, until: int) -> int:
+    def emptying_steps(self, since: int, until: int) -> int:
         """The number of steps that may have removed the last member, which ends a join phase without a response."""
         return sum(
             passes_time(each) or (isinstance(each.event, By) and isinstance(each.event.request, Leave))
@@ -233,29 +244,29 @@ class Reading:
 
     def current(self, until: int) -> tuple[int, int | None]:
         """The newest generation before that step, and the step that shows it; 0 if there was none."""
-        reign = self.reign(until)
-        known = [each for each in self.told if each.by < until and self.reign(each.by) == reign]
+        incarnation = self.incarnation(until)
+        known = [each for each in self.join_results if each.by < until and self.incarnation(each.by) == incarnation]
         if known:
             newest = max(known, key=lambda each: each.generation)
             return newest.generation, newest.by
-        return self.in_the_log(until)
+        return self.logged_generation(until)
 
-    def in_the_log(self, until: int) -> tuple[int, int | None]:
+    def logged_generation(self, until: int) -> tuple[int, int | None]:
         """The generation of the last assignment that was handed out, and the step at which it was."""
         since = max((each for each in self.deletions if each <= until), default=-1)
-        found = [(each.request.generation, each.by) for each in self.given if since < each.by < until]
+        found = [(each.request.generation, each.by) for each in self.sync_results if since < each.by < until]
         return found[-1] if found else (0, None)
 
-    def forgotten(self, before: Given, now: Given) -> bool:
+    def started_again(self, before: SyncResult, now: SyncResult) -> bool:
         """Did the generation start again between the two, after a move or with a new group?"""
-        if any(before.by < each <= now.by for each in (*self.deletions, *self._begun_anew)):
+        if any(before.by < each <= now.by for each in (*self.deletions, *self._restarts)):
             return True
         return any(
             before.by < each.by <= now.by
             and each.generation == now.request.generation
-            and self.reign(each.by) != self.reign(before.by)
-            and (each.asked.parked or enters(each))
-            for each in self.told
+            and self.incarnation(each.by) != self.incarnation(before.by)
+            and (each.exchange.parked or enters(each))
+            for each in self.join_results
         )
 
     def largest_wait_ms(self, until: int) -> int:
@@ -267,23 +278,24 @@ class Reading:
         )
         return max(*waits, INITIAL_DELAY_MS if self.rules.initial_delay else 0, 0)
 
-    def waits(self, id: str, until: int) -> bool:
+    def has_parked_request(self, id: str, until: int) -> bool:
         """Does the member have a parked request? Then it counts as alive."""
         return any(
-            id in named(each) and each.index < until and (each.by is None or each.by >= until) for each in self.served
+            id in named(each) and each.index < until and (each.by is None or each.by >= until)
+            for each in self.served_requests
         )
 
     def longest_session_ms(self, id: str, until: int) -> int:
         """The upper bound for its session timeout: which JoinGroup sets it depends on the state of the group."""
-        return max((each.session_ms for each in self.said(id, until)), default=0)
+        return max((each.session_ms for each in self.admitted_joins(id, until)), default=0)
 
     def shortest_wait_ms(self, id: str, until: int) -> int:
         """The earliest time after which the member may be removed: for silence, or because it did not join again."""
-        return min((min(each.session_ms, each.patience_ms) for each in self.said(id, until)), default=0)
+        return min((min(each.session_ms, each.patience_ms) for each in self.admitted_joins(id, until)), default=0)
 
-    def dropped(self, parked: Asked, until: int) -> bool:
+    def dropped(self, parked: TracedRequest, until: int) -> bool:
         """Did the member leave, or was it removed, since its request? Brokers drop its parked SyncGroup."""
-        for each in self.served:
+        for each in self.served_requests:
             if not parked.index < each.index <= until:
                 continue
             same = bool(named(each) & named(parked))
@@ -294,22 +306,26 @@ class Reading:
                 return True
         return False
 
-    def instances_of(self, asked: Asked) -> frozenset[str]:
+    def instances_of(self, exchange: TracedRequest) -> frozenset[str]:
         """The instance ids in the request, and those of the members in it."""
-        persons = (self.person(id) for id in named(asked))
-        return instances(asked) | {each.removeprefix("instance ") for each in persons if each.startswith("instance ")}
+        persons = (self.identity(id) for id in named(exchange))
+        return instances(exchange) | {
+            each.removeprefix("instance ") for each in persons if each.startswith("instance ")
+        }
 
-    def settled_before(self, generation: int, until: int) -> bool:
+    def was_assigned_before(self, generation: int, until: int) -> bool:
         """Was an assignment of that generation handed out?"""
-        return any(each.request.generation == generation and each.by < until for each in self.given)
+        return any(each.request.generation == generation and each.by < until for each in self.sync_results)
 
-    def settled(self, member: str, generation: int, until: int) -> Asked | None:
+    def last_grant(self, member: str, generation: int, until: int) -> TracedRequest | None:
         """The last heartbeat or SyncGroup before that step that the member was granted in that generation, after it
         got its assignment."""
         given = [
-            each.by for each in self.given if each.request.member == member and each.request.generation == generation
+            each.by
+            for each in self.sync_results
+            if each.request.member == member and each.request.generation == generation
         ]
-        for each in reversed(self.served):
+        for each in reversed(self.served_requests):
             if not given or each.index >= until or each.by is None or not min(given) <= each.by < until:
                 continue
             request = each.request
@@ -319,13 +335,13 @@ class Reading:
                 return each
         return None
 
-    def said(self, id: str, until: int) -> Iterator[Join]:
+    def admitted_joins(self, id: str, until: int) -> Iterator[Join]:
         """The JoinGroups of this member or instance, under any id, that were parked or granted."""
-        for each in self.served:
+        for each in self.served_requests:
             join = each.request
             if not isinstance(join, Join) or each.index > until or not (each.parked or granted(each)):
                 continue
-            if id in _ids(each, join) or f"instance {join.instance}" == self.person(id):
+            if id in _ids(each, join) or f"instance {join.instance}" == self.identity(id):
                 yield join
 
     def last_sign_of(self, id: str, until: int) -> int:
@@ -335,28 +351,28 @@ class Reading:
         the response; for all members, when a join phase ends, an assignment is handed out or the group was loaded.
         """
         signs = [0]
-        for each in self.served:
+        for each in self.served_requests:
             if each.index < until and id in named(each) and error_of(each) not in REFUSED:
                 signs.append(each.at_ms)
                 if each.by is not None and each.by < until and each.to_ms is not None:
                     signs.append(each.to_ms)
-        signs += [each.asked.to_ms or 0 for each in self.told if each.by < until]
-        signs += [each.asked.to_ms or 0 for each in self.given if each.by < until]
+        signs += [each.exchange.to_ms or 0 for each in self.join_results if each.by < until]
+        signs += [each.exchange.to_ms or 0 for each in self.sync_results if each.by < until]
         signs += [each.to_ms for each in self.trace.moments if each.index < until and isinstance(each.event, Loaded)]
         return max(signs)
 
     @property
-    def end(self) -> Moment | None:
+    def end(self) -> TracedStep | None:
         return self.trace.moments[-1] if self.trace.moments else None
 
-    def between(self, first: int, last: int) -> Iterator[Moment]:
+    def between(self, first: int, last: int) -> Iterator[TracedStep]:
         """The steps strictly between the two."""
         return (each for each in self.trace.moments if first < each.index < last)
 
 
-@once
-def reading(history: History) -> Reading:
-    return Reading(trace(history), _rules(history.case.edition))
+@cached_on_history
+def group_trace(history: History) -> GroupTrace:
+    return GroupTrace(trace(history), _rules(history.case.edition))
 
 
 def _rules(edition_name: str) -> Rules:
@@ -367,14 +383,14 @@ def _rules(edition_name: str) -> Rules:
     return found.rules
 
 
-def _ids(asked: Asked, join: Join) -> set[str]:
+def _ids(exchange: TracedRequest, join: Join) -> set[str]:
     """The member ids of the request and of the response."""
-    answer = asked.answer
-    told = answer.member if isinstance(answer, Joined) and answer.error == Error.NONE else ""
-    return {id for id in (join.member, told) if id}
+    answer = exchange.answer
+    result = answer.member if isinstance(answer, Joined) and answer.error == Error.NONE else ""
+    return {id for id in (join.member, result) if id}
 
 
-def enters(told: Told) -> bool:
+def enters(result: JoinResult) -> bool:
     """Did the JoinGroup come from a new dynamic member?"""
-    join = told.asked.request
+    join = result.exchange.request
     return isinstance(join, Join) and not join.member and join.instance is None

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from kipcheck.conformance.apis.group_trace import Asked
+from kipcheck.conformance.apis.group_trace import TracedRequest
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History, Refused, Replied, Unsupported
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.group_requests import at, breach, error_of, granted, instances, named
-from kipcheck.conformance.invariants.group_view import INITIAL_DELAY_MS, Reading, Told, Where, reading
+from kipcheck.conformance.invariants.group_view import INITIAL_DELAY_MS, GroupTrace, JoinResult, Location, group_trace
 from kipcheck.conformance.invariants.registry import invariant
 from kipcheck.conformance.models.group.messages import (
     Beat,
@@ -48,100 +48,100 @@ NOT_LET_IN = (
 @invariant("group/answered-once", "grp-50", role=Role.COORDINATOR)
 def answered_once(history: History) -> Iterator[Violation]:
     """Every request gets at most one answer, of its own kind, and every answer belongs to a request."""
-    talk = reading(history)
-    asked = {each.index: each for each in talk.trace.asked}
-    for by, reply in talk.trace.strays:
-        first = asked.get(reply.to)
+    group = group_trace(history)
+    exchange = {each.index: each for each in group.trace.asked}
+    for by, reply in group.trace.strays:
+        first = exchange.get(reply.to)
         if first is None or first.by is None:
             why = f"{at(by)} answers {at(reply.to)}, which is no request"
             yield breach(why, (by,), "an answer to a request", type(reply).__name__, "answer", "to nobody")
         else:
             why = f"{at(first.by)} answered {at(reply.to)}, and {at(by)} answers it again"
             yield breach(why, (reply.to, first.by, by), "one answer", type(reply).__name__, "answer", "again")
-    for each in talk.trace.asked:
+    for each in group.trace.asked:
         kind = ANSWERS[type(each.request)]
         if each.answer is not None and each.by is not None and not isinstance(each.answer, kind):
-            seen = type(each.answer).__name__
-            why = f"{at(each.index)} sent {type(each.request).__name__}, and {at(each.by)} answers it with {seen}"
-            yield breach(why, (each.index, each.by), kind.__name__, seen, "answer", "of another kind")
+            observed = type(each.answer).__name__
+            why = f"{at(each.index)} sent {type(each.request).__name__}, and {at(each.by)} answers it with {observed}"
+            yield breach(why, (each.index, each.by), kind.__name__, observed, "answer", "of another kind")
 
 
 @invariant("group/answers-at-once", "grp-50", role=Role.COORDINATOR)
 def answers_at_once(history: History) -> Iterator[Violation]:
     """Only JoinGroup and SyncGroup are parked; every other request is answered at once."""
-    talk = reading(history)
-    for each in talk.trace.asked:
+    group = group_trace(history)
+    for each in group.trace.asked:
         if each.parked and not isinstance(each.request, Join | Sync):
             kind = type(each.request).__name__
             why = f"{at(each.index)} sent {kind}, which is never parked, and had no answer at the end of the step"
             yield breach(why, (each.index,), "an answer at once", "none", kind, "parked")
-    heard = talk.end.index + 1 if talk.end is not None else 0
-    unheard = (op for op in history.ops[heard:] if not isinstance(op.observation, Unsupported))
-    op = None if talk.trace.whole else next(unheard, None)
+    answered = group.end.index + 1 if group.end is not None else 0
+    unanswered = (op for op in history.ops[answered:] if not isinstance(op.observation, Unsupported))
+    op = None if group.trace.whole else next(unanswered, None)
     if op is not None and isinstance(op.observation, Replied | Refused):
-        seen = f"refused: {op.observation.error}" if isinstance(op.observation, Refused) else "no list of answers"
-        why = f"{at(op.index)} is the next step of the conversation, and its result is {seen}"
-        yield breach(why, (op.index,), "answers", seen, "answer", "none of the protocol")
+        observed = f"refused: {op.observation.error}" if isinstance(op.observation, Refused) else "no list of answers"
+        why = f"{at(op.index)} is the next step of the conversation, and its result is {observed}"
+        yield breach(why, (op.index,), "answers", observed, "answer", "none of the protocol")
 
 
 @invariant("group/parked-answered", "grp-07", "grp-41", "grp-44", role=Role.COORDINATOR)
 def parked_answered(history: History) -> Iterator[Violation]:
     """A parked JoinGroup is answered within the join phase, a parked SyncGroup within the time for an assignment."""
-    talk = reading(history)
-    for each in talk.served:
-        if not each.parked or superseded_by(talk, each) is not None:
+    group = group_trace(history)
+    for each in group.served_requests:
+        if not each.parked or superseded_by(group, each) is not None:
             continue
         match each.request:
             case Join():
-                bound, what = talk.largest_wait_ms, "the join phase"
+                bound, what = group.largest_wait_ms, "the join phase"
                 since = each.at_ms
-            case Sync() if talk.rules.sync_deadline:
-                bound, what = talk.largest_wait_ms, "the time for the assignment"
+            case Sync() if group.rules.sync_deadline:
+                bound, what = group.largest_wait_ms, "the time for the assignment"
                 since = each.at_ms
             case Sync():
-                yield from _left_by_the_leader(talk, each)
+                yield from _waits_for_leader(group, each)
                 continue
             case _:
                 continue
-        for moment in talk.trace.moments:
-            if moment.index <= each.index or (each.by is not None and moment.index >= each.by):
+        for step in group.trace.moments:
+            if step.index <= each.index or (each.by is not None and step.index >= each.by):
                 continue
-            if talk.dropped(each, moment.index) and isinstance(each.request, Sync):
+            if group.dropped(each, step.index) and isinstance(each.request, Sync):
                 break
-            most, waited = bound(moment.index), moment.to_ms - since
+            most, waited = bound(step.index), step.to_ms - since
             if waited >= most:
-                yield _unanswered(each, moment.index, waited, f"{what} ends after {most} ms")
+                yield _unanswered(each, step.index, waited, f"{what} ends after {most} ms")
                 break
 
 
-def _left_by_the_leader(talk: Reading, parked: Asked) -> Iterator[Violation]:
+def _waits_for_leader(group: GroupTrace, parked: TracedRequest) -> Iterator[Violation]:
     """Up to 2.8.0 only the leader's session timeout limits how long a SyncGroup waits."""
     assert isinstance(parked.request, Sync)
-    leader = talk.leader(parked.request.generation, parked.index)
-    join = talk.joined(leader, parked.index) if leader is not None else None
+    leader = group.leader(parked.request.generation, parked.index)
+    join = group.joined(leader, parked.index) if leader is not None else None
     if leader is None or join is None:
         return
-    for moment in talk.trace.moments:
-        if moment.index <= parked.index or (parked.by is not None and moment.index >= parked.by):
+    for step in group.trace.moments:
+        if step.index <= parked.index or (parked.by is not None and step.index >= parked.by):
             continue
-        if talk.dropped(parked, moment.index):
+        if group.dropped(parked, step.index):
             return
-        silent = moment.to_ms - max(parked.at_ms, talk.last_sign_of(leader, moment.index))
-        if silent >= talk.longest_session_ms(leader, moment.index):
+        silent = step.to_ms - max(parked.at_ms, group.last_sign_of(leader, step.index))
+        if silent >= group.longest_session_ms(leader, step.index):
             bound = f"the leader {leader} was silent for {silent} ms, and its session timeout is {join.session_ms} ms"
-            yield _unanswered(parked, moment.index, moment.to_ms - parked.at_ms, bound)
+            yield _unanswered(parked, step.index, step.to_ms - parked.at_ms, bound)
             return
 
 
-def _unanswered(parked: Asked, index: int, waited: int, bound: str) -> Violation:
+def _unanswered(parked: TracedRequest, index: int, waited: int, bound: str) -> Violation:
     kind = type(parked.request).__name__
     why = f"the {kind} of {at(parked.index)} is parked, {bound}, and at the end of {at(index)} it waited {waited} ms"
     return breach(why, (parked.index, index), "an answer", "none", kind, "left waiting")
 
 
-def superseded_by(talk: Reading, parked: Asked) -> Asked | None:
+def superseded_by(group: GroupTrace, parked: TracedRequest) -> TracedRequest | None:
     """The first later request of the same kind and member that is parked itself, or granted."""
-    for each in talk.served:
+    for each in group.served_requests:
         if (
             each.index > parked.index
             and type(each.request) is type(parked.request)
@@ -156,50 +156,52 @@ def superseded_by(talk: Reading, parked: Asked) -> Asked | None:
 @invariant("group/superseded-let-go", "grp-07", role=Role.COORDINATOR)
 def superseded_let_go(history: History) -> Iterator[Violation]:
     """A parked request that a newer one of its member replaces gets NOT_COORDINATOR, in older releases no answer."""
-    talk = reading(history)
-    for each in talk.served:
-        newer = superseded_by(talk, each) if each.parked and isinstance(each.request, Join | Sync) else None
+    group = group_trace(history)
+    for each in group.served_requests:
+        newer = superseded_by(group, each) if each.parked and isinstance(each.request, Join | Sync) else None
         if newer is None:
             continue
         kind, member = type(each.request).__name__, ", ".join(named(each))
         why = f"{at(each.index)} parked the {kind} of {member}, {at(newer.index)} replaced it"
         error = error_of(each)
         steps: tuple[int, ...]
-        if error is None and talk.rules.superseded_answered:
-            steps, seen = (each.index, newer.index), "and the old one has no answer"
+        if error is None and group.rules.superseded_answered:
+            steps, observed = (each.index, newer.index), "and the old one has no answer"
         elif error is not None and error != Error.NOT_COORDINATOR and each.by is not None:
-            steps, seen = (each.index, newer.index, each.by), f"and {at(each.by)} answers the old one {error.name}"
+            steps, observed = (each.index, newer.index, each.by), f"and {at(each.by)} answers the old one {error.name}"
         else:
             continue
-        yield breach(f"{why}, {seen}", steps, "NOT_COORDINATOR", error_name(each), kind, "replaced")
+        yield breach(f"{why}, {observed}", steps, "NOT_COORDINATOR", error_name(each), kind, "replaced")
 
 
 @invariant("group/unload-answers-all", "grp-47", "grp-07", role=Role.COORDINATOR)
 def unload_answers_all(history: History) -> Iterator[Violation]:
     """When the group moves away parked requests get NOT_COORDINATOR, and no request is granted until it is loaded."""
-    talk = reading(history)
-    for moment in talk.trace.moments:
-        if moment.index not in talk.moves:
+    group = group_trace(history)
+    for step in group.trace.moments:
+        if step.index not in group.moves:
             continue
-        for each in talk.served:
-            if each.index < moment.index and (each.by is None or each.by >= moment.index):
-                if superseded_by(talk, each) is not None or not isinstance(each.request, Join | Sync):
+        for each in group.served_requests:
+            if each.index < step.index and (each.by is None or each.by >= step.index):
+                if superseded_by(group, each) is not None or not isinstance(each.request, Join | Sync):
                     continue
-                if isinstance(each.request, Sync) and talk.dropped(each, moment.index):
+                if isinstance(each.request, Sync) and group.dropped(each, step.index):
                     continue
-                error = error_of(each) if each.by == moment.index else None
+                error = error_of(each) if each.by == step.index else None
                 if error != Error.NOT_COORDINATOR:
-                    seen = "no answer" if error is None else error.name
+                    observed = "no answer" if error is None else error.name
                     kind = type(each.request).__name__
-                    why = f"{at(each.index)} parked a {kind}, the group moved at {at(moment.index)}, and it got {seen}"
-                    yield breach(why, (each.index, moment.index), "NOT_COORDINATOR", seen, kind, "at the move")
-    for each in talk.trace.asked:
-        where = talk.where[each.index]
-        if where is Where.HERE or not granted(each) or each.by != each.index:
+                    why = (
+                        f"{at(each.index)} parked a {kind}, the group moved at {at(step.index)}, and it got {observed}"
+                    )
+                    yield breach(why, (each.index, step.index), "NOT_COORDINATOR", observed, kind, "at the move")
+    for each in group.trace.asked:
+        where = group.locations[each.index]
+        if where is Location.HERE or not granted(each) or each.by != each.index:
             continue
         if each.nameless or isinstance(each.request, ListGroups):
             continue
-        if where is Where.LOADING and isinstance(each.request, Heartbeat):
+        if where is Location.LOADING and isinstance(each.request, Heartbeat):
             continue
         kind = type(each.request).__name__
         why = f"the group is {where.value} at {at(each.index)}, and the {kind} is granted nevertheless"
@@ -212,19 +214,19 @@ def unload_answers_all(history: History) -> Iterator[Violation]:
 @invariant("group/join-phase-ends", "grp-41", role=Role.COORDINATOR)
 def join_phase_ends(history: History) -> Iterator[Violation]:
     """A join phase ends within the largest rebalance timeout, and removes dynamic members that did not join in it."""
-    talk = reading(history)
-    if talk.rules.busy_while_completing or talk.rules.heartbeats_by_phase:
+    group = group_trace(history)
+    if group.rules.busy_while_completing or group.rules.heartbeats_by_phase:
         return  # heartbeats get the same answer while the assignment is pending
-    yield from _absent(talk)
-    since: dict[tuple[str, int, int], Asked] = {}
-    for each in talk.served:
+    yield from _absent(group)
+    since: dict[tuple[str, int, int], TracedRequest] = {}
+    for each in group.served_requests:
         request = each.request
         if not isinstance(request, Heartbeat) or error_of(each) != Error.REBALANCE_IN_PROGRESS:
             continue
-        if talk.person(request.member) != request.member:
+        if group.identity(request.member) != request.member:
             continue  # a static member stays in the group
-        first = since.setdefault((request.member, request.generation, talk.reign(each.index)), each)
-        lasted, bound = each.at_ms - first.at_ms, talk.largest_wait_ms(each.index)
+        first = since.setdefault((request.member, request.generation, group.incarnation(each.index)), each)
+        lasted, bound = each.at_ms - first.at_ms, group.largest_wait_ms(each.index)
         if lasted >= bound:
             why = (
                 f"{at(first.index)} answered {request.member} in generation {request.generation} that a rebalance is"
@@ -234,72 +236,74 @@ def join_phase_ends(history: History) -> Iterator[Violation]:
                          "REBALANCE_IN_PROGRESS", "join phase", "goes on")  # fmt: skip
 
 
-def _absent(talk: Reading) -> Iterator[Violation]:
+def _absent(group: GroupTrace) -> Iterator[Violation]:
     """Dynamic members in a list that have not joined since the previous generation was answered."""
-    for told in talk.told:
-        before = [each for each in talk.told if each.by < told.by and each.generation < told.generation]
-        if not told.answer.members or not before:
+    for result in group.join_results:
+        before = [each for each in group.join_results if each.by < result.by and each.generation < result.generation]
+        if not result.answer.members or not before:
             continue
         former = max(before, key=lambda each: (each.generation, -each.by))
-        for id, instance, _ in told.answer.members:
-            joining = talk.joining(id, told.by)
-            if instance is not None or talk.person(id) != id or joining is None:
+        for id, instance, _ in result.answer.members:
+            joining = group.joining(id, result.by)
+            if instance is not None or group.identity(id) != id or joining is None:
                 continue
             if joining.index <= former.by:
                 why = (
                     f"{at(former.by)} gave generation {former.generation}, {id} has not joined again since"
-                    f" {at(joining.index)}, and {at(told.by)} lists it in generation {told.generation}"
+                    f" {at(joining.index)}, and {at(result.by)} lists it in generation {result.generation}"
                 )
-                steps = (joining.index, former.by, told.by)
+                steps = (joining.index, former.by, result.by)
                 yield breach(why, steps, "members that joined again", id, "join phase", "absent")
 
 
 @invariant("group/initial-delay", "grp-42", role=Role.COORDINATOR)
 def initial_delay(history: History) -> Iterator[Violation]:
     """The first join phase of a group waits for more members."""
-    talk = reading(history)
-    if not talk.rules.initial_delay or not talk.told:
+    group = group_trace(history)
+    if not group.rules.initial_delay or not group.join_results:
         return
-    begun = next(each for each in talk.served if isinstance(each.request, Join) and error_of(each) not in NOT_LET_IN)
-    told = talk.told[0]
-    assert told.asked.to_ms is not None
-    waited = told.asked.to_ms - begun.at_ms
-    if waited < INITIAL_DELAY_MS and not _nobody_expected(talk, told):
-        who = told.answer.member or told.asked.actor
+    begun = next(
+        each for each in group.served_requests if isinstance(each.request, Join) and error_of(each) not in NOT_LET_IN
+    )
+    result = group.join_results[0]
+    assert result.exchange.to_ms is not None
+    waited = result.exchange.to_ms - begun.at_ms
+    if waited < INITIAL_DELAY_MS and not _id_may_have_expired(group, result):
+        member_name = result.answer.member or result.exchange.actor
         why = (
-            f"the first member joined at {at(begun.index)}, and {at(told.by)} gives {who} generation"
-            f" {told.generation} after {waited} ms"
+            f"the first member joined at {at(begun.index)}, and {at(result.by)} gives {member_name} generation"
+            f" {result.generation} after {waited} ms"
         )
-        steps = (begun.index, told.by)
+        steps = (begun.index, result.by)
         yield breach(why, steps, f"{INITIAL_DELAY_MS} ms for others to join", f"{waited} ms", "initial delay", "short")
 
 
-def _nobody_expected(talk: Reading, told: Told) -> bool:
+def _id_may_have_expired(group: GroupTrace, result: JoinResult) -> bool:
     """May a new member id have expired? In the Java coordinators that can end the first join phase too."""
-    return talk.rules.java and any(
+    return group.rules.java and any(
         isinstance(each.request, Join)
         and error_of(each) == Error.MEMBER_ID_REQUIRED
-        and each.at_ms + each.request.session_ms <= (told.asked.to_ms or 0)
-        for each in talk.served
+        and each.at_ms + each.request.session_ms <= (result.exchange.to_ms or 0)
+        for each in group.served_requests
     )
 
 
 @invariant("group/sessions-end", "grp-40", "grp-49", role=Role.COORDINATOR)
 def sessions_end(history: History) -> Iterator[Violation]:
     """A member without an accepted request for its session timeout is removed."""
-    talk = reading(history)
-    for each in talk.served:
+    group = group_trace(history)
+    for each in group.served_requests:
         request = each.request
         if not isinstance(request, Heartbeat | Sync) or not request.member or each.by is None:
             continue
         if error_of(each) not in (Error.NONE, Error.REBALANCE_IN_PROGRESS, Error.ILLEGAL_GENERATION):
             continue
-        if talk.rules.heartbeats_by_phase and error_of(each) != Error.NONE:
+        if group.rules.heartbeats_by_phase and error_of(each) != Error.NONE:
             continue
-        if talk.joined(request.member, each.index) is None or talk.waits(request.member, each.index):
+        if group.joined(request.member, each.index) is None or group.has_parked_request(request.member, each.index):
             continue
-        last = talk.last_sign_of(request.member, each.index)
-        session = talk.longest_session_ms(request.member, each.index)
+        last = group.last_sign_of(request.member, each.index)
+        session = group.longest_session_ms(request.member, each.index)
         silent = each.at_ms - last
         if silent >= session:
             why = (
@@ -312,42 +316,42 @@ def sessions_end(history: History) -> Iterator[Violation]:
 @invariant("group/sessions-kept", "grp-40", "grp-41", role=Role.COORDINATOR)
 def sessions_kept(history: History) -> Iterator[Violation]:
     """A member of a stable group that heartbeats within its session timeout stays a member."""
-    talk = reading(history)
-    for each in talk.served:
+    group = group_trace(history)
+    for each in group.served_requests:
         request = each.request
         if not isinstance(request, Heartbeat) or error_of(each) != Error.UNKNOWN_MEMBER_ID:
             continue
-        if not talk.as_itself(each):
+        if not group.names_own_instance(each):
             continue
-        last = talk.settled(request.member, request.generation, each.index)
-        if last is None or last.by is None or last.to_ms is None or _driven_out(talk, request.member, last, each):
+        last = group.last_grant(request.member, request.generation, each.index)
+        if last is None or last.by is None or last.to_ms is None or _may_be_removed(group, request.member, last, each):
             continue
-        if isinstance(last.request, Sync) and talk.settled_before(request.generation, last.by):
+        if isinstance(last.request, Sync) and group.was_assigned_before(request.generation, last.by):
             continue  # a repeated SyncGroup: for the Java coordinators no sign of life
         silent = each.at_ms - last.to_ms
-        patience = talk.shortest_wait_ms(request.member, each.index)
-        if silent < patience:
+        least_ms = group.shortest_wait_ms(request.member, each.index)
+        if silent < least_ms:
             why = (
                 f"{at(last.by)} granted {request.member} its {type(last.request).__name__} in generation"
                 f" {request.generation}, no LeaveGroup followed, and {at(each.index)}, {silent} ms later, does not"
-                f" know it; its session and rebalance timeouts are {patience} ms or more"
+                f" know it; its session and rebalance timeouts are {least_ms} ms or more"
             )
             yield breach(why, (last.by, each.index), "NONE or REBALANCE_IN_PROGRESS", "UNKNOWN_MEMBER_ID",
                          "session", "too short")  # fmt: skip
 
 
-def _driven_out(talk: Reading, member: str, last: Asked, now: Asked) -> bool:
+def _may_be_removed(group: GroupTrace, member: str, last: TracedRequest, now: TracedRequest) -> bool:
     """May the member have left, been replaced or been lost in a move since then?"""
-    if talk.reign(last.index) != talk.reign(now.index):
+    if group.incarnation(last.index) != group.incarnation(now.index):
         return True
-    instance = talk.person(member).removeprefix("instance ")
-    for each in talk.trace.asked:
+    instance = group.identity(member).removeprefix("instance ")
+    for each in group.trace.asked:
         between = last.index < each.index < now.index and isinstance(each.request, Join | Leave)
         if between and (member in named(each) or instance in instances(each)):
             return True
     return False
 
 
-def error_name(asked: Asked) -> str:
-    error = error_of(asked)
+def error_name(exchange: TracedRequest) -> str:
+    error = error_of(exchange)
     return "none" if error is None else error.name

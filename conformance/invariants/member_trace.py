@@ -8,15 +8,15 @@ from typing import Final
 from kipcheck.conformance.apis.member import action_of, event_of, rules_of
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
-from kipcheck.conformance.core.once import once
+from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.invariants.member_view import (
     LATEST_MS,
-    NOBODY,
+    NO_IDENTITY,
+    Identity,
     Owned,
     Round,
     Sent,
     View,
-    Who,
     is_cooperative,
     is_incompatible,
 )
@@ -32,7 +32,7 @@ from kipcheck.conformance.models.group.messages import (
     Sync,
     Synced,
 )
-from kipcheck.conformance.models.member.client import POLL_MS, SESSION_MS, Elapse, Event, Open, Told
+from kipcheck.conformance.models.member.client import POLL_MS, SESSION_MS, AnswerReceived, Elapse, Event, Open
 from kipcheck.conformance.models.member.messages import (
     ILLEGAL_STATE,
     Close,
@@ -47,9 +47,9 @@ from kipcheck.conformance.models.member.messages import (
     Raised,
     Request,
     Revoked,
-    Seen,
     Subscribe,
     Unsubscribe,
+    UserEvent,
 )
 from kipcheck.conformance.models.member.rules import Rules
 from kipcheck.conformance.models.membership import Assigned
@@ -59,14 +59,14 @@ SEARCHED: Final = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINA
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class MemberStep:
     """A step that was answered, with the consumer's view before and after it."""
 
     op: Op
     event: Event
-    actions: tuple[Request | Seen, ...]
+    actions: tuple[Request | UserEvent, ...]
     before: View
-    met: View
+    received: View
     """The view after the event, before the consumer's own actions."""
     after: View
     rules: Rules
@@ -84,26 +84,26 @@ class Moment:
         return None if is_incompatible(self.rules, view.taking) or not view.fits else frozenset(view.taking.partitions)
 
     @property
-    def parts(self) -> tuple[tuple[Request | Seen, ...], tuple[Request | Seen, ...]]:
+    def parts(self) -> tuple[tuple[Request | UserEvent, ...], tuple[Request | UserEvent, ...]]:
         """The actions up to the assigned callback of an adopted assignment, and those after it."""
         ends = [k for k, each in enumerate(self.actions, 1) if isinstance(each, Given)]
         cut = ends[0] if ends and self.before.taking is not None else 0
         return self.actions[:cut], self.actions[cut:]
 
 
-@once
-def moments(history: History) -> tuple[Moment, ...]:
+@cached_on_history
+def member_steps(history: History) -> tuple[MemberStep, ...]:
     """The steps up to the first one without an answer: after that the consumer's state is not known."""
-    return tuple(_moments(history))
+    return tuple(_member_steps(history))
 
 
-def _moments(history: History) -> Iterator[Moment]:
+def _member_steps(history: History) -> Iterator[MemberStep]:
     rules = rules_of(edition(history.case.edition))
     if rules is None:
         return
     view = View()
     for op in history.ops:
-        actions: tuple[Request | Seen, ...] = ()
+        actions: tuple[Request | UserEvent, ...] = ()
         match op.observation:
             case Replied(payload):
                 actions = tuple(map(action_of, dict(payload).get("actions", ())))
@@ -112,14 +112,14 @@ def _moments(history: History) -> Iterator[Moment]:
             case _:
                 return
         event = event_of(op.step)
-        reader = Reader(rules, view)
-        met = reader.met(event, isinstance(op.observation, Refused))
+        reader = ViewUpdater(rules, view)
+        received = reader.receive(event, isinstance(op.observation, Refused))
         after = reader.after(event, actions)
-        yield Moment(op, event, actions, view, met, after, rules)
+        yield MemberStep(op, event, actions, view, received, after, rules)
         view = after
 
 
-class Reader:
+class ViewUpdater:
     """Applies one event, and the actions that answered it, to a copy of the view."""
 
     def __init__(self, rules: Rules, view: View) -> None:
@@ -130,19 +130,19 @@ class Reader:
         for name, value in changes.items():
             setattr(self.view, name, value)
 
-    def met(self, event: Event, refused: bool) -> View:
+    def receive(self, event: Event, refused: bool) -> View:
         if isinstance(event, Elapse):
             self.put(now_ms=self.view.now_ms + event.ms)
         if isinstance(event, Open):
             self.view = View(self.view.now_ms, None if refused else event)
         elif self.view.opened is not None:
-            self.told(event)
+            self.handle(event)
         return copy(self.view)
 
-    def after(self, event: Event, actions: tuple[Request | Seen, ...]) -> View:
+    def after(self, event: Event, actions: tuple[Request | UserEvent, ...]) -> View:
         for each in actions:
-            self.did(each)
-        if isinstance(event, Told) and self.view.round is Round.SYNCING and self.view.sync is None:
+            self.act(each)
+        if isinstance(event, AnswerReceived) and self.view.round is Round.SYNCING and self.view.sync is None:
             self.put(round=Round.FAILED, raises=ILLEGAL_STATE)  # The leader found no assignment.
         if isinstance(event, Poll):
             self.put(polled_ms=self.view.now_ms)
@@ -150,7 +150,7 @@ class Reader:
             self.put(opened=None)
         return self.view
 
-    def told(self, event: Event) -> None:
+    def handle(self, event: Event) -> None:
         view = self.view
         match event:
             case Subscribe(topics):
@@ -168,24 +168,24 @@ class Reader:
                 self.put(due=view.due or None, cluster_changed=True)
             case Disconnected():
                 self.disconnected()
-            case Told(Joined() as answer) if (sent := view.join) is not None:
+            case AnswerReceived(Joined() as answer) if (sent := view.join) is not None:
                 self.put(join=None)
-                self.told_joined(answer, sent)
-            case Told(Synced() as answer) if (sent := view.sync) is not None:
+                self.join_answered(answer, sent)
+            case AnswerReceived(Synced() as answer) if (sent := view.sync) is not None:
                 self.put(sync=None)
-                self.told_synced(answer, sent)
-            case Told(Beat(error=error)) if (sent := view.beat) is not None:
+                self.sync_answered(answer, sent)
+            case AnswerReceived(Beat(error=error)) if (sent := view.beat) is not None:
                 self.put(beat=None)
-                self.told_beat(error, sent)
-            case Told(Committed(error=error)) if (sent := view.commit) is not None:
+                self.heartbeat_answered(error, sent)
+            case AnswerReceived(Committed(error=error)) if (sent := view.commit) is not None:
                 self.put(commit=None)
-                self.told_committed(error, sent)
+                self.commit_answered(error, sent)
             case Elapse():
                 self.elapsed()
 
     # Answers
 
-    def told_joined(self, answer: Joined, sent: Sent) -> None:
+    def join_answered(self, answer: Joined, sent: Sent) -> None:
         joining = self.view.round is Round.JOINING  # Else it left or was removed meanwhile.
         self.put(due=True, round=Round.FAILED if joining else self.view.round)
         match answer.error:
@@ -194,13 +194,13 @@ class Reader:
             case Error.NONE if answer.protocol_type not in (None, CONSUMER):
                 self.put(raises=Error.INCONSISTENT_GROUP_PROTOCOL.name)
             case Error.NONE:
-                who, leads = Who(answer.member, answer.generation), answer.leader == answer.member
+                identity, leads = Identity(answer.member, answer.generation), answer.leader == answer.member
                 changed = self.view.cluster_changed and not leads
-                self.put(round=Round.SYNCING, who=who, joined=answer, cluster_changed=changed)
+                self.put(round=Round.SYNCING, who=identity, joined=answer, cluster_changed=changed)
                 if self.rules.phased:
                     self.put(alive_ms=self.view.now_ms, polled_ms=self.view.now_ms)
             case Error.MEMBER_ID_REQUIRED:
-                self.put(who=Who(answer.member))
+                self.put(who=Identity(answer.member))
             case Error.UNKNOWN_MEMBER_ID:
                 self.expelled(sent, answer.error)
             case Error.COORDINATOR_LOAD_IN_PROGRESS:
@@ -208,9 +208,9 @@ class Reader:
             case Error.REBALANCE_IN_PROGRESS:
                 pass
             case error:
-                self.not_now(error)
+                self.failed(error)
 
-    def told_synced(self, answer: Synced, sent: Sent) -> None:
+    def sync_answered(self, answer: Synced, sent: Sent) -> None:
         syncing = self.view.round is Round.SYNCING
         self.put(due=True, round=Round.FAILED if syncing else self.view.round)
         chosen = self.view.protocol
@@ -231,9 +231,9 @@ class Reader:
                 if self.rules.resets_on_27:
                     self.reset(keeps_id=True)
             case error:
-                self.not_now(error)
+                self.failed(error)
 
-    def told_beat(self, error: Error, sent: Sent) -> None:
+    def heartbeat_answered(self, error: Error, sent: Sent) -> None:
         match error:
             case Error.NONE:
                 self.put(alive_ms=self.view.now_ms)
@@ -245,18 +245,18 @@ class Reader:
             case Error.FENCED_INSTANCE_ID if not self.rules.compares:
                 self.put(who=None, due=None, round=Round.OUT, raises=error.name)
             case Error.FENCED_INSTANCE_ID:
-                if self.view.is_news(sent):
+                if self.view.is_current(sent):
                     self.reset(keeps_id=False)
                     self.put(raises=error.name)
             case _ if error in SEARCHED:
                 self.wait()
 
-    def told_committed(self, error: Error, sent: Sent) -> None:
+    def commit_answered(self, error: Error, sent: Sent) -> None:
         match error:
             case Error.REBALANCE_IN_PROGRESS:
                 self.put(due=True)
             case Error.UNKNOWN_MEMBER_ID | Error.ILLEGAL_GENERATION:
-                if self.view.is_news(sent) or not self.rules.compares:
+                if self.view.is_current(sent) or not self.rules.compares:
                     self.reset(self.keeps_id(error))
                 elif self.view.round is Round.FAILED:  # It may be joining or not.
                     self.put(who=None, due=None)
@@ -267,7 +267,7 @@ class Reader:
             case _ if error in SEARCHED:
                 self.wait()
 
-    def not_now(self, error: Error) -> None:
+    def failed(self, error: Error) -> None:
         """An error that makes the consumer look for the coordinator, or that the next poll raises."""
         if error in SEARCHED:
             self.wait()
@@ -280,13 +280,13 @@ class Reader:
         return error is Error.ILLEGAL_GENERATION and self.rules.keeps_id
 
     def expelled(self, sent: Sent, error: Error) -> None:
-        if self.view.is_news(sent) or not self.rules.compares:
+        if self.view.is_current(sent) or not self.rules.compares:
             self.reset(self.keeps_id(error))
 
     def reset(self, keeps_id: bool) -> None:
-        who = self.view.who
-        member = who.member if who is not None and keeps_id else ""
-        self.put(round=Round.OUT, who=None if who is None and keeps_id else Who(member), due=True)
+        identity = self.view.who
+        member = identity.member if identity is not None and keeps_id else ""
+        self.put(round=Round.OUT, who=None if identity is None and keeps_id else Identity(member), due=True)
 
     def wait(self) -> None:
         if self.view.waits is False:
@@ -295,7 +295,7 @@ class Reader:
             self.put(unsure_till=self.view.now_ms + LATEST_MS)
 
     def disconnected(self) -> None:
-        if self.view.is_asking:
+        if self.view.join_pending:
             self.put(due=True)
             if self.view.round in (Round.JOINING, Round.SYNCING):
                 self.put(round=Round.FAILED)
@@ -337,19 +337,19 @@ class Reader:
 
     # Actions
 
-    def did(self, action: Request | Seen) -> None:
+    def act(self, action: Request | UserEvent) -> None:
         view = self.view
         match action:
             case Join():
-                sent = Sent(action, Who(action.member, (view.who or NOBODY).generation), view.protocol)
+                sent = Sent(action, Identity(action.member, (view.who or NO_IDENTITY).generation), view.protocol)
                 topics = {topic for _, each in action.protocols for topic in getattr(each, "topics", ())}
                 self.put(join=sent, round=Round.JOINING, due=False, topics_told=tuple(sorted(topics)), taking=None)
             case Sync(member=member, generation=generation):
-                self.put(sync=Sent(action, Who(member, generation), view.protocol))
+                self.put(sync=Sent(action, Identity(member, generation), view.protocol))
             case Heartbeat(member=member, generation=generation):
-                self.put(beat=Sent(action, Who(member, generation), view.protocol))
+                self.put(beat=Sent(action, Identity(member, generation), view.protocol))
             case Commit(member=member, generation=generation):
-                self.put(commit=Sent(action, Who(member, generation), view.protocol))
+                self.put(commit=Sent(action, Identity(member, generation), view.protocol))
             case Given(partitions):
                 self.put(owned=view.owned | {*partitions}, taking=None)
             case Revoked(partitions) | Lost(partitions):

@@ -20,7 +20,7 @@ LATEST_MS: Final = BACKOFF_MS * 12 // 10
 Owned: TypeAlias = frozenset[Partition]
 
 
-class Who(NamedTuple):
+class Identity(NamedTuple):
     """The member id and generation that requests have to carry."""
 
     member: str = ""
@@ -31,7 +31,7 @@ class Who(NamedTuple):
         return self.generation == NO_GENERATION or not self.member
 
 
-NOBODY: Final = Who()
+NO_IDENTITY: Final = Identity()
 
 
 class Round(Enum):
@@ -48,7 +48,7 @@ class Sent(NamedTuple):
     """A pending request, and the identity it was sent with."""
 
     request: Request
-    who: Who
+    identity: Identity
     protocol: str | None
     """The assignor of the generation that was known then."""
 
@@ -68,7 +68,7 @@ class View:
     commit: Sent | None = None
     commits: bool = False
     """The user waits for a commit."""
-    who: Who | None = NOBODY
+    who: Identity | None = NO_IDENTITY
     round: Round = Round.OUT
     joined: Joined | None = None
     """The JoinGroup response that started the generation."""
@@ -100,16 +100,16 @@ class View:
         waited = self.now_ms - self.waits_from
         return None if SOONEST_MS <= waited < LATEST_MS else waited < SOONEST_MS
 
-    def is_news(self, sent: Sent) -> bool:
+    def is_current(self, sent: Sent) -> bool:
         """Are member id, generation and protocol still those that the request was sent with?"""
-        return (sent.who, sent.protocol) == (self.who, self.protocol)
+        return (sent.identity, sent.protocol) == (self.who, self.protocol)
 
     @property
     def protocol(self) -> str | None:
         return self.joined.protocol if self.joined is not None else None
 
     @property
-    def is_asking(self) -> bool:
+    def join_pending(self) -> bool:
         return self.join is not None or self.sync is not None
 
     @property
@@ -123,9 +123,9 @@ class View:
         return isinstance(self.taking, Assigned) and all(topic in self.topics for topic, _ in self.taking.partitions)
 
     @property
-    def owes_join(self) -> bool | None:
+    def must_join(self) -> bool | None:
         """Does a poll have to send a JoinGroup? None if both are right."""
-        if not self.topics or self.raises or self.is_asking or self.waits:
+        if not self.topics or self.raises or self.join_pending or self.waits:
             return False
         changed = self.topics_told is not None and self.topics_told != self.topics
         if changed or self.due:

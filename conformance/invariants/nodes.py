@@ -28,7 +28,7 @@ def is_node(step: Step) -> bool:
     return str(step.body.get("message", "")).endswith("ZNode")
 
 
-def reading(case: Case, step: Step, lenient: bool) -> Any:
+def decoded(case: Case, step: Step, lenient: bool) -> Any:
     """The decoded node, or the refusal."""
     try:
         return layout_at(case, step).decode(bytes.fromhex(step["hex"]), lenient=lenient)
@@ -37,25 +37,25 @@ def reading(case: Case, step: Step, lenient: bool) -> Any:
 
 
 def is_legal(case: Case, step: Step) -> bool:
-    return is_node(step) and step.verb == "decode" and not isinstance(reading(case, step, False), Refused)
+    return is_node(step) and step.verb == "decode" and not isinstance(decoded(case, step, False), Refused)
 
 
 def is_illegal(case: Case, step: Step) -> bool:
     """Is it a node that both the strict and the lenient reader refuse?"""
     if not is_node(step) or step.verb != "decode":
         return False
-    return all(isinstance(reading(case, step, lenient), Refused) for lenient in (False, True))
+    return all(isinstance(decoded(case, step, lenient), Refused) for lenient in (False, True))
 
 
 def is_written(case: Case, step: Step) -> bool:
     return is_node(step) and step.verb == "encode"
 
 
-@invariant("nodes/reads", role=Role.CODEC, concerns=is_legal, besides=NODES)
+@invariant("nodes/reads", role=Role.CODEC, applies_to=is_legal, extra_requirements=NODES)
 def reads(history: History) -> Iterator[Violation]:
     """A legal node is read correctly, whatever the order of its keys, its whitespace and its unknown keys."""
     for op in answered(history, is_legal):
-        wanted, at = reading(history.case, op.step, False), layout_at(history.case, op.step)
+        wanted, at = decoded(history.case, op.step, False), layout_at(history.case, op.step)
         if isinstance(op.observation, Refusal):
             yield Violation(
                 f"{at}: a legal node was refused with {op.observation.error}", (op.index,), brief(wanted),
@@ -70,7 +70,7 @@ def reads(history: History) -> Iterator[Violation]:
             yield Violation(why, (op.index,), brief(found.wanted), brief(found.got), found.path, shape=shape)
 
 
-@invariant("nodes/writes", role=Role.CODEC, concerns=is_written, besides=NODES)
+@invariant("nodes/writes", role=Role.CODEC, applies_to=is_written, extra_requirements=NODES)
 def writes(history: History) -> Iterator[Violation]:
     """An encoded node is legal and has the value that was given."""
     for op in answered(history, is_written):
@@ -98,11 +98,11 @@ def writes(history: History) -> Iterator[Violation]:
             )  # fmt: skip
 
 
-@invariant("nodes/refuses", role=Role.CODEC, concerns=is_illegal, besides=NODES)
+@invariant("nodes/refuses", role=Role.CODEC, applies_to=is_illegal, extra_requirements=NODES)
 def refuses(history: History) -> Iterator[Violation]:
     """A node that breaks a rule of its edition, and that no released reader accepts, is refused."""
     for op in answered(history, is_illegal):
-        refusal = reading(history.case, op.step, False)
+        refusal = decoded(history.case, op.step, False)
         assert isinstance(refusal, Refused)
         if isinstance(op.observation, Replied):
             field = refusal.path.partition(".")[0].partition("[")[0]

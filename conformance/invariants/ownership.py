@@ -7,12 +7,12 @@ invariants here, which read the observed events of a group and name owners and s
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kipcheck.conformance.apis.upgrade_script import Moment, moments
+from kipcheck.conformance.apis.upgrade_script import ObservedAt, observations
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.invariants.registry import invariant
-from kipcheck.conformance.models.assignment import Partition, listed
+from kipcheck.conformance.models.assignment import Partition, partition_names
 from kipcheck.conformance.models.membership import V0
 from kipcheck.conformance.models.observed_events import Assigned, Ended, Formed, Gave, PutOut, Rests, Took
 from kipcheck.conformance.models.operations import TOPICS
@@ -33,18 +33,18 @@ def contested(owned: Iterable[tuple[str, Collection[Partition]]]) -> Iterator[tu
 
 def unread(subscribed: Iterable[Iterable[str]], owned: Iterable[Collection[Partition]]) -> list[Partition]:
     """Partitions of subscribed topics without an owner."""
-    asked = {topic for topics in subscribed for topic in topics}
-    held = {each for partitions in owned for each in partitions}
+    wanted = {topic for topics in subscribed for topic in topics}
+    current = {each for partitions in owned for each in partitions}
     return [
         (topic, number)
         for topic, size in TOPICS
-        if topic in asked
+        if topic in wanted
         for number in range(size)
-        if (topic, number) not in held
+        if (topic, number) not in current
     ]
 
 
-def unasked(topics: Collection[str], partitions: Iterable[Partition]) -> list[Partition]:
+def unsubscribed(topics: Collection[str], partitions: Iterable[Partition]) -> list[Partition]:
     """Partitions that a member owns and does not subscribe to."""
     return [each for each in partitions if each[0] not in topics]
 
@@ -58,7 +58,7 @@ def is_mixed(versions: Collection[int]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class Ownership:
     """The ownership of a partition since an assigned callback."""
 
     member: str
@@ -71,35 +71,35 @@ class Holding:
 
 
 @dataclass(slots=True)
-class Books:
+class Owners:
     """The owners of all partitions, updated with each observed event."""
 
-    held: dict[str, dict[Partition, Holding]] = field(default_factory=dict)
+    owned: dict[str, dict[Partition, Ownership]] = field(default_factory=dict)
     generation: Formed | None = None
     """The last generation that was formed."""
     formed_at: int = 0
-    fenced: dict[str, dict[Partition, Holding]] = field(default_factory=dict)
+    fenced: dict[str, dict[Partition, Ownership]] = field(default_factory=dict)
     """Partitions of members that the group removed and that have not given them up."""
 
-    def tell(self, moment: Moment) -> None:
-        match moment.seen:
+    def update(self, observation: ObservedAt) -> None:
+        match observation.seen:
             case Took(member, generation, partitions):
-                mine = self.held.setdefault(member, {})
-                mine.update((each, Holding(member, generation, moment.step)) for each in partitions)
+                mine = self.owned.setdefault(member, {})
+                mine.update((each, Ownership(member, generation, observation.step)) for each in partitions)
             case Gave(member, partitions):
-                for books in (self.held, self.fenced):
+                for owners in (self.owned, self.fenced):
                     for each in partitions:
-                        books.get(member, {}).pop(each, None)
+                        owners.get(member, {}).pop(each, None)
             case Ended(member):
-                self.held.pop(member, None)
+                self.owned.pop(member, None)
                 self.fenced.pop(member, None)
             case PutOut(member):
-                self.fenced.setdefault(member, {}).update(self.held.pop(member, {}))
+                self.fenced.setdefault(member, {}).update(self.owned.pop(member, {}))
             case Formed():
-                self.generation, self.formed_at = moment.seen, moment.step
+                self.generation, self.formed_at = observation.seen, observation.step
 
     def of(self, member: str) -> Collection[Partition]:
-        return self.held.get(member, {})
+        return self.owned.get(member, {})
 
 
 def is_unaware(formed: Formed) -> bool:
@@ -108,30 +108,30 @@ def is_unaware(formed: Formed) -> bool:
     return leads is not None and any(each.version > leads.knows for each in formed.members)
 
 
-def told(history: History, undefined: bool = False) -> Iterator[tuple[Moment, Books]]:
+def observed_events(history: History, undefined: bool = False) -> Iterator[tuple[ObservedAt, Owners]]:
     """Each observed event with the owners before it; ``undefined``: also after an unaware leader has led."""
-    books = Books()
-    for moment in moments(history):
-        if isinstance(moment.seen, Formed) and is_unaware(moment.seen) and not undefined:
+    owners = Owners()
+    for observation in observations(history):
+        if isinstance(observation.seen, Formed) and is_unaware(observation.seen) and not undefined:
             return
-        yield moment, books
-        books.tell(moment)
+        yield observation, owners
+        owners.update(observation)
 
 
 @dataclass(frozen=True, slots=True)
-class Clash:
+class DoubleOwner:
     """A member adds a partition that another one has not given up."""
 
     partition: Partition
-    first: Holding
-    second: Holding
+    first: Ownership
+    second: Ownership
 
     @property
     def same_generation(self) -> bool:
         return self.first.generation == self.second.generation
 
     def violation(self, *shape: str) -> Violation:
-        what = listed([self.partition])
+        what = partition_names([self.partition])
         why = (
             f"{what}: {self.first} and has not given it up; {self.second.member} adds it in step "
             f"{self.second.since + 1}, generation {self.second.generation}, and both read it"
@@ -141,14 +141,18 @@ class Clash:
                          shape=("two owners", *shape))  # fmt: skip
 
 
-def clashes(history: History, undefined: bool = False) -> Iterator[tuple[Clash, Books]]:
-    for moment, books in told(history, undefined):
-        if isinstance(moment.seen, Took):
-            taker, generation, partitions = moment.seen.member, moment.seen.generation, moment.seen.partitions
-            before = [(member, tuple(held)) for member, held in books.held.items() if member != taker]
+def double_owners(history: History, undefined: bool = False) -> Iterator[tuple[DoubleOwner, Owners]]:
+    for observation, owners in observed_events(history, undefined):
+        if isinstance(observation.seen, Took):
+            taker, generation, partitions = (
+                observation.seen.member,
+                observation.seen.generation,
+                observation.seen.partitions,
+            )
+            before = [(member, tuple(current)) for member, current in owners.owned.items() if member != taker]
             for partition, first, _ in contested([*before, (taker, partitions)]):
-                taken = Holding(taker, generation, moment.step)
-                yield Clash(partition, books.held[first][partition], taken), books
+                taken = Ownership(taker, generation, observation.step)
+                yield DoubleOwner(partition, owners.owned[first][partition], taken), owners
 
 
 def every_step(case: Case, step: Step) -> bool:
@@ -156,80 +160,88 @@ def every_step(case: Case, step: Step) -> bool:
     return step.verb != "roll-streams" and not step.verb.startswith("stream-")
 
 
-@invariant("bounce/one-owner", "429-05", "429-16", "429-13", role=Role.OPERATOR_TOOL, concerns=every_step)
+@invariant("bounce/one-owner", "429-05", "429-16", "429-13", role=Role.OPERATOR_TOOL, applies_to=every_step)
 def one_owner(history: History) -> Iterator[Violation]:
     """No partition is assigned to two members in one generation."""
-    for clash, _ in clashes(history):
+    for clash, _ in double_owners(history):
         if clash.same_generation:
             yield clash.violation("one generation")
 
 
-@invariant("bounce/revoked-first", "429-05", "429-15", "429-16", role=Role.OPERATOR_TOOL, concerns=every_step)
+@invariant("bounce/revoked-first", "429-05", "429-15", "429-16", role=Role.OPERATOR_TOOL, applies_to=every_step)
 def revoked_first(history: History) -> Iterator[Violation]:
     """No member adds a partition that a member of an earlier generation has not given up yet."""
-    for clash, _ in clashes(history):
+    for clash, _ in double_owners(history):
         if not clash.same_generation:
             yield clash.violation("across generations")
 
 
-@invariant("bounce/skipped-path", "429-06", role=Role.OPERATOR_TOOL, grade=Grade.INFO, concerns=every_step)
+@invariant("bounce/skipped-path", "429-06", role=Role.OPERATOR_TOOL, grade=Grade.INFO, applies_to=every_step)
 def skipped_path(history: History) -> Iterator[Violation]:
     """A leader that does not know the newest version assigns partitions away from members that still read them."""
-    for clash, books in clashes(history, undefined=True):
-        formed = books.generation
+    for clash, owners in double_owners(history, undefined=True):
+        formed = owners.generation
         if formed is not None and is_unaware(formed):
             found = clash.violation("unaware leader")
             why = (
                 f"{formed.leader}, which leads generation {formed.generation}, does not know every member's version. "
                 f"{found.why}"
             )
-            yield Violation(why, (books.formed_at, *found.at), found.expected, found.observed, shape=found.shape)
+            yield Violation(why, (owners.formed_at, *found.at), found.expected, found.observed, shape=found.shape)
 
 
-@invariant("bounce/all-owned", "grp-03", "429-04", role=Role.OPERATOR_TOOL, concerns=every_step)
+@invariant("bounce/all-owned", "grp-03", "429-04", role=Role.OPERATOR_TOOL, applies_to=every_step)
 def all_owned(history: History) -> Iterator[Violation]:
     """When a group that is not mixed is at rest, all subscribed partitions are read."""
-    for moment, books in told(history):
-        if not isinstance(moment.seen, Rests) or is_mixed([each.version for each in moment.seen.members]):
+    for observation, owners in observed_events(history):
+        if not isinstance(observation.seen, Rests) or is_mixed([each.version for each in observation.seen.members]):
             continue
-        members = moment.seen.members
-        missing = unread([each.topics for each in members], [books.of(each.member) for each in members])
+        members = observation.seen.members
+        missing = unread([each.topics for each in members], [owners.of(each.member) for each in members])
         if missing:
-            who = ", ".join(each.member for each in members)
-            rests = f"the group of {who} is at rest in generation {moment.seen.generation}"
-            at = (books.formed_at, moment.step)
-            yield Violation(f"{rests}, and no member reads {listed(missing)}", at, "all partitions read",
-                            f"not {listed(missing)}", shape=("unread",))  # fmt: skip
+            names = ", ".join(each.member for each in members)
+            rests = f"the group of {names} is at rest in generation {observation.seen.generation}"
+            at = (owners.formed_at, observation.step)
+            yield Violation(f"{rests}, and no member reads {partition_names(missing)}", at, "all partitions read",
+                            f"not {partition_names(missing)}", shape=("unread",))  # fmt: skip
 
 
-@invariant("bounce/subscribed", "grp-03", role=Role.OPERATOR_TOOL, concerns=every_step)
+@invariant("bounce/subscribed", "grp-03", role=Role.OPERATOR_TOOL, applies_to=every_step)
 def subscribed(history: History) -> Iterator[Violation]:
     """No member adds partitions of a topic that it does not subscribe to."""
-    for moment, books in told(history):
-        if isinstance(moment.seen, Took) and books.generation is not None:
-            topics: Mapping[str, tuple[str, ...]] = {each.member: each.topics for each in books.generation.members}
-            member = moment.seen.member
-            foreign = unasked(topics.get(member, ()), moment.seen.partitions) if member in topics else []
+    for observation, owners in observed_events(history):
+        if isinstance(observation.seen, Took) and owners.generation is not None:
+            topics: Mapping[str, tuple[str, ...]] = {each.member: each.topics for each in owners.generation.members}
+            member = observation.seen.member
+            foreign = unsubscribed(topics.get(member, ()), observation.seen.partitions) if member in topics else []
             if foreign:
-                asked = ", ".join(topics[member])
-                why = f"{member} subscribes to {asked}, and adds {listed(foreign)} in step {moment.step + 1}"
-                yield Violation(why, (books.formed_at, moment.step), f"only partitions of {asked}", listed(foreign),
-                                shape=("not subscribed",))  # fmt: skip
+                wanted = ", ".join(topics[member])
+                why = (
+                    f"{member} subscribes to {wanted}, and adds {partition_names(foreign)} in step "
+                    f"{observation.step + 1}"
+                )
+                yield Violation(
+                    why,
+                    (owners.formed_at, observation.step),
+                    f"only partitions of {wanted}",
+                    partition_names(foreign),
+                    shape=("not subscribed",),
+                )
 
 
 @invariant("bounce/lost-is-neither", "429-05", role=Role.OPERATOR_TOOL,
-           concerns=lambda case, step: step.verb == "lose")  # fmt: skip
+           applies_to=lambda case, step: step.verb == "lose")  # fmt: skip
 def lost_is_neither(history: History) -> Iterator[Violation]:
     """A lost response counts neither as done nor as failed: no member adds or gives up partitions because of it."""
-    for moment, _ in told(history):
-        if history.ops[moment.step].step.verb != "lose":
+    for observation, _ in observed_events(history):
+        if history.ops[observation.step].step.verb != "lose":
             continue
-        match moment.seen:
+        match observation.seen:
             case Took(member) | Assigned(member):
                 how = "takes it for done"
             case Gave(member) | PutOut(member):
                 how = "takes it for failed"
             case _:
                 continue
-        why = f"the connection of {history.ops[moment.step].step['member']} breaks, and {member} {how}"
-        yield Violation(why, (moment.step,), "no change", how, shape=("lost", how))
+        why = f"the connection of {history.ops[observation.step].step['member']} breaks, and {member} {how}"
+        yield Violation(why, (observation.step,), "no change", how, shape=("lost", how))

@@ -10,7 +10,7 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 
 Search: TypeAlias = Callable[[History], Iterator[Violation]]
-Concerns: TypeAlias = Callable[[Case, Step], bool]
+AppliesTo: TypeAlias = Callable[[Case, Step], bool]
 ByMessage: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
 """(edition, message) -> the ids of the further requirements that an invariant covers there. An edition without a
 release stands for all its releases."""
@@ -27,10 +27,10 @@ class Invariant:
     role: Role | None
     """The role that it applies to; None: every target."""
     grade: Grade
-    concerns: Concerns
+    applies_to: AppliesTo
     """Does it read the answer to this step? Other steps cannot make it UNKNOWN."""
     search: Search
-    besides: ByMessage = field(default_factory=dict)
+    extra_requirements: ByMessage = field(default_factory=dict)
 
     @property
     def statement(self) -> str:
@@ -38,7 +38,9 @@ class Invariant:
 
     def covers(self, edition: str, message: str) -> tuple[str, ...]:
         """The requirements that a violation on this message breaks."""
-        there = self.besides.get((edition, message)) or self.besides.get((edition.partition("@")[0], message), ())
+        there = self.extra_requirements.get((edition, message)) or self.extra_requirements.get(
+            (edition.partition("@")[0], message), ()
+        )
         return (*self.requirements, *there)
 
 
@@ -50,13 +52,13 @@ def invariant(
     *requirements: str,
     role: Role | None,
     grade: Grade = Grade.MUST,
-    concerns: Concerns = every_step,
-    besides: ByMessage | None = None,
+    applies_to: AppliesTo = every_step,
+    extra_requirements: ByMessage | None = None,
 ) -> Callable[[Search], Search]:
     def declare(search: Search) -> Search:
         if id in INVARIANTS:
             raise ValueError(f"invariant {id!r} is declared twice")
-        INVARIANTS[id] = Invariant(id, requirements, role, grade, concerns, search, besides or {})
+        INVARIANTS[id] = Invariant(id, requirements, role, grade, applies_to, search, extra_requirements or {})
         return search
 
     return declare

@@ -7,7 +7,7 @@ from functools import cached_property
 from kipcheck.conformance.apis.assignment import Share, group_of, shares
 from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
-from kipcheck.conformance.invariants.registry import Concerns
+from kipcheck.conformance.invariants.registry import AppliesTo
 from kipcheck.conformance.models.assignment import COOPERATIVE, STICKY, Group, Member, Partition
 
 STICKIES = (STICKY, COOPERATIVE)
@@ -46,7 +46,7 @@ class Round:
         return found
 
     @cached_property
-    def holders(self) -> Mapping[Partition, tuple[str, ...]]:
+    def owners(self) -> Mapping[Partition, tuple[str, ...]]:
         """The members that got a partition, each as often as the answer names it."""
         found: dict[Partition, list[str]] = {}
         for member, partitions in self.shares or ():
@@ -58,10 +58,10 @@ class Round:
     def is_whole(self) -> bool:
         """Does each subscribed partition have one owner, which may have it, and is no other partition assigned?"""
         wanted = set(self.group.wanted)
-        return self.holders.keys() == wanted and all(
+        return self.owners.keys() == wanted and all(
             len(set(members)) == 1 and members[0] in self.members and
             self.group.may_have(self.members[members[0]], partition)
-            for partition, members in self.holders.items()
+            for partition, members in self.owners.items()
         )  # fmt: skip
 
 
@@ -69,11 +69,11 @@ def is_assign(case: Case, step: Step) -> bool:
     return step.verb == "assign"
 
 
-def of_assignors(*names: str) -> Concerns:
+def of_assignors(*names: str) -> AppliesTo:
     return lambda case, step: step.verb == "assign" and step["assignor"] in names
 
 
-_seen: list[tuple[History, tuple[Round, ...]]] = []
+_last: list[tuple[History, tuple[Round, ...]]] = []
 """The last history and its rounds: every invariant requests the same one in turn."""
 
 
@@ -86,9 +86,9 @@ def rounds(history: History, *assignors: str) -> Iterator[Round]:
 
 def every_round(history: History) -> tuple[Round, ...]:
     """All rounds, including those that were refused or have an invalid answer."""
-    if not _seen or _seen[0][0] is not history:
-        _seen[:] = [(history, tuple(_read(history)))]
-    return _seen[0][1]
+    if not _last or _last[0][0] is not history:
+        _last[:] = [(history, tuple(_read(history)))]
+    return _last[0][1]
 
 
 def _read(history: History) -> Iterator[Round]:
@@ -106,19 +106,19 @@ def _shares(op: Op) -> tuple[Share, ...] | None:
         return None
 
 
-def giveable(each: Round, sizes: Mapping[str, int], held: Mapping[str, frozenset[Partition]]) -> Iterator[
+def giveable(each: Round, sizes: Mapping[str, int], owned: Mapping[str, frozenset[Partition]]) -> Iterator[
     tuple[str, str, Partition]
 ]:  # fmt: skip
     """Moves (giver, receiver, partition) to a member that has at least two fewer partitions and subscribes to it."""
-    by_size = sorted(held, key=lambda member: (sizes[member], member))
+    by_size = sorted(owned, key=lambda member: (sizes[member], member))
     for receiver in by_size:
         for giver in reversed(by_size):
             if sizes[giver] < sizes[receiver] + 2:
                 break
             subscription = each.members[receiver].subscription
-            yield from ((giver, receiver, one) for one in sorted(held[giver]) if one[0] in subscription)
+            yield from ((giver, receiver, one) for one in sorted(owned[giver]) if one[0] in subscription)
 
 
-def is_balanced(each: Round, held: Mapping[str, frozenset[Partition]]) -> bool:
-    sizes = {member: len(partitions) for member, partitions in held.items()}
-    return next(giveable(each, sizes, held), None) is None
+def is_balanced(each: Round, owned: Mapping[str, frozenset[Partition]]) -> bool:
+    sizes = {member: len(partitions) for member, partitions in owned.items()}
+    return next(giveable(each, sizes, owned), None) is None

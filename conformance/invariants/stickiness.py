@@ -12,7 +12,14 @@ from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.invariants.registry import invariant
 from kipcheck.conformance.invariants.rounds import STICKIES, Round, is_balanced, of_assignors, rounds
-from kipcheck.conformance.models.assignment import COOPERATIVE, STICKY, Member, Partition, listed, named
+from kipcheck.conformance.models.assignment import (
+    COOPERATIVE,
+    STICKY,
+    Member,
+    Partition,
+    partition_name,
+    partition_names,
+)
 from kipcheck.conformance.models.sticky import agreed
 
 
@@ -41,67 +48,68 @@ def settled(each: Round) -> Mapping[Partition, str] | None:
     owners = agreed(each.group)
     if owners is None or owners.keys() != set(each.group.wanted):
         return None
-    held = {member: frozenset(one.owned) for member, one in each.members.items()}
-    return owners if is_balanced(each, held) else None
+    owned = {member: frozenset(one.owned) for member, one in each.members.items()}
+    return owners if is_balanced(each, owned) else None
 
 
 def moved(each: Round, owners: Mapping[Partition, str]) -> list[tuple[Partition, str, str]]:
     """Partitions that went from one owner to another: partition, old owner, new owner."""
     return [
-        (partition, owner, each.holders[partition][0])
+        (partition, owner, each.owners[partition][0])
         for partition, owner in sorted(owners.items())
-        if partition in each.holders and owner not in each.holders[partition]
+        if partition in each.owners and owner not in each.owners[partition]
     ]
 
 
-@invariant("assign/stays", "grp-14", role=Role.LEADER, concerns=is_sticky)
+@invariant("assign/stays", "grp-14", role=Role.LEADER, applies_to=is_sticky)
 def stays(history: History) -> Iterator[Violation]:
     """If all partitions are owned, in balance, every member keeps its partitions."""
     for each in rounds(history, *STICKIES):
         if is_sticky(history.case, each.op.step):
             why = "all partitions were owned, in one generation and in balance"
-            yield from _restless(each, why, ("moved", "settled"))
+            yield from _moved_owned(each, why, ("moved", "settled"))
 
 
-@invariant("assign/reads-user-data", "grp-20", role=Role.LEADER, concerns=is_given_user_data)
+@invariant("assign/reads-user-data", "grp-20", role=Role.LEADER, applies_to=is_given_user_data)
 def reads_user_data(history: History) -> Iterator[Violation]:
     """The user data in which Kafka's StickyAssignor writes owned partitions is read."""
     for each in rounds(history, STICKY):
         if is_given_user_data(history.case, each.op.step):
             why = "by the user data, as Kafka writes it, all partitions are owned, in balance"
-            yield from _restless(each, why, ("moved", "user data"))
+            yield from _moved_owned(each, why, ("moved", "user data"))
 
 
 @invariant(
-    "assign/reads-old-user-data", "grp-23", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_given_old_user_data
+    "assign/reads-old-user-data", "grp-23", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_given_old_user_data
 )  # fmt: skip
 def reads_old_user_data(history: History) -> Iterator[Violation]:
     """User data of StickyAssignors up to 2.2, without a generation, is read too."""
     for each in rounds(history, STICKY):
         if is_given_old_user_data(history.case, each.op.step):
             why = "by the user data, as Kafka up to 2.2 writes it, all partitions are owned, in balance"
-            yield from _restless(each, why, ("moved", "old user data"))
+            yield from _moved_owned(each, why, ("moved", "old user data"))
 
 
-def _restless(each: Round, because: str, shape: tuple[str, ...]) -> Iterator[Violation]:
+def _moved_owned(each: Round, because: str, shape: tuple[str, ...]) -> Iterator[Violation]:
     owners = settled(each) if each.is_whole or each.assignor == COOPERATIVE else None
     for member in sorted(each.members) if owners is not None else ():
         owned = frozenset(each.members[member].owned)
         if not owned <= each.got[member]:
-            lost = owned - each.got[member]
+            moved_away = owned - each.got[member]
             yield Violation(
-                f"{each.assignor}, {each.step}: {because}, and {member} loses {listed(lost)}{_to(each, lost)}",
-                (each.index,), listed(owned), listed(each.got[member]), member, shape=shape,
+                f"{each.assignor}, {each.step}: {because}, and {member} loses "
+                f"{partition_names(moved_away)}{_to(each, moved_away)}",
+                (each.index,), partition_names(owned), partition_names(each.got[member]), member, shape=shape,
             )  # fmt: skip
             return
 
 
-def _to(each: Round, lost: frozenset[Partition]) -> str:
-    to = sorted({holder for partition in lost for holder in each.holders.get(partition, ())})
+def _to(each: Round, moved_away: frozenset[Partition]) -> str:
+    to = sorted({owner for partition in moved_away for owner in each.owners.get(partition, ())})
     return f" to {' and '.join(to)}" if to else ""
 
 
-@invariant("assign/keeps-most", "grp-14", role=Role.LEADER, concerns=is_sticky)
+@invariant("assign/keeps-most", "grp-14", role=Role.LEADER, applies_to=is_sticky)
 def keeps_most(history: History) -> Iterator[Violation]:
     """Members with equal subscriptions keep as many partitions as equal shares allow."""
     for each in rounds(history, *STICKIES):
@@ -116,7 +124,7 @@ def keeps_most(history: History) -> Iterator[Violation]:
         kept = sum(len(each.got[member] & set(one.owned)) for member, one in each.members.items())
         if kept < most:
             first = moved(each, owners)
-            shown = f"; {named(first[0][0])} goes from {first[0][1]} to {first[0][2]}" if first else ""
+            shown = f"; {partition_name(first[0][0])} goes from {first[0][1]} to {first[0][2]}" if first else ""
             yield Violation(
                 f"{each.assignor}, {each.step}: all subscribe to the same topics, {len(each.group.wanted)} partitions "
                 f"make {share}{f' or {share + 1}' if extra else ''} for each of {len(each.members)} members, so that "
@@ -126,25 +134,26 @@ def keeps_most(history: History) -> Iterator[Violation]:
             )  # fmt: skip
 
 
-@invariant("assign/no-exchange", "grp-14", role=Role.LEADER, concerns=is_sticky)
+@invariant("assign/no-exchange", "grp-14", role=Role.LEADER, applies_to=is_sticky)
 def no_exchange(history: History) -> Iterator[Violation]:
     """No two members that owned partitions before exchange partitions of one topic."""
     for each in rounds(history, *STICKIES):
         owners = agreed(each.group) if is_sticky(history.case, each.op.step) else None
-        seen: dict[tuple[str, str, str], Partition] = {}
+        moves: dict[tuple[str, str, str], Partition] = {}
         for partition, old, new in moved(each, owners or {}):
-            seen[partition[0], old, new] = partition
-            back = seen.get((partition[0], new, old))
+            moves[partition[0], old, new] = partition
+            back = moves.get((partition[0], new, old))
             if back is not None:
                 yield Violation(
-                    f"{each.assignor}, {each.step}: {named(partition)} goes from {old} to {new} and {named(back)} from "
+                    f"{each.assignor}, {each.step}: {partition_name(partition)} goes from {old} to {new} and "
+                    f"{partition_name(back)} from "
                     f"{new} to {old}: both could have stayed",
                     (each.index,), "both stay", "both move", f"{old} {new}", shape=("moved", "exchanged"),
                 )  # fmt: skip
                 break
 
 
-@invariant("assign/no-needless-move", "grp-21", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_sticky)
+@invariant("assign/no-needless-move", "grp-21", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_sticky)
 def no_needless_move(history: History) -> Iterator[Violation]:
     """No partition moves that could stay with its owner without loss of balance."""
     for each in rounds(history, *STICKIES):
@@ -155,16 +164,16 @@ def no_needless_move(history: History) -> Iterator[Violation]:
             back = {**each.got, old: each.got[old] | {partition}, new: each.got[new] - {partition}}
             if is_balanced(each, back):
                 yield Violation(
-                    f"{each.assignor}, {each.step}: {named(partition)} goes from {old}, which then has "
+                    f"{each.assignor}, {each.step}: {partition_name(partition)} goes from {old}, which then has "
                     f"{len(each.got[old])}, to {new}, which then has {len(each.got[new])}; if it stayed, the shares "
                     "would be in balance too",
-                    (each.index,), f"{old} keeps {named(partition)}", f"{new} has it", f"{old} {new}",
+                    (each.index,), f"{old} keeps {partition_name(partition)}", f"{new} has it", f"{old} {new}",
                     shape=("moved", "without need"),
                 )  # fmt: skip
                 break
 
 
-@invariant("assign/newest-wins", "grp-24", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_sticky)
+@invariant("assign/newest-wins", "grp-24", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_sticky)
 def newest_wins(history: History) -> Iterator[Violation]:
     """If two members claim a partition, the one with the older generation does not take it from the other."""
     for each in rounds(history, *STICKIES):
@@ -174,12 +183,13 @@ def newest_wins(history: History) -> Iterator[Violation]:
             may = [one for one in claiming if each.group.may_have(one, partition)]
             newest = max((one.generation for one in may), default=0)
             rightful = [one for one in may if one.generation == newest]
-            stale = [one for one in may if one.generation < newest and one.id in each.holders[partition]]
+            stale = [one for one in may if one.generation < newest and one.id in each.owners[partition]]
             if stale and len(rightful) == 1:
                 need = _room_for(each, rightful[0], stale[0])
                 if need is not None:
                     yield Violation(
-                        f"{each.assignor}, {each.step}: {rightful[0].id} claims {named(partition)} in generation "
+                        f"{each.assignor}, {each.step}: {rightful[0].id} claims {partition_name(partition)} in "
+                        "generation "
                         f"{newest} and {stale[0].id} in generation {stale[0].generation}; {stale[0].id} gets it, "
                         f"{need}",
                         (each.index,), f"{rightful[0].id} keeps it", f"{stale[0].id} has it",
@@ -195,25 +205,25 @@ def _room_for(each: Round, rightful: Member, stale: Member) -> str | None:
         return f"although it has {len(other)} and {rightful.id} only {len(mine)}"
     for partition in sorted(mine - set(rightful.owned)):
         if partition[0] in stale.subscription:
-            return f"although {rightful.id} gets {named(partition)} instead, which it does not claim"
+            return f"although {rightful.id} gets {partition_name(partition)} instead, which it does not claim"
     return None
 
 
-def is_asked_what_it_owns(case: Case, step: Step) -> bool:
+def is_user_data_request(case: Case, step: Step) -> bool:
     return step.verb == "user-data" and step["assignor"] == STICKY
 
 
-@invariant("assign/writes-user-data", "grp-20", role=Role.LEADER, concerns=is_asked_what_it_owns)
+@invariant("assign/writes-user-data", "grp-20", role=Role.LEADER, applies_to=is_user_data_request)
 def writes_user_data(history: History) -> Iterator[Violation]:
     """A member of sticky writes its partitions and their generation in the format that Kafka reads."""
     for op in history.ops:
-        if is_asked_what_it_owns(history.case, op.step) and isinstance(op.observation, Replied):
+        if is_user_data_request(history.case, op.step) and isinstance(op.observation, Replied):
             owned = frozenset((topic, number) for topic, number in op.step["owned"])
             generation, data = op.step["generation"], op.observation["hex"] or ""
             found = _misread(owned, generation, data)
             if found is not None:
-                asked = f"a member that owns {listed(owned)} of generation {generation}"
-                yield _miswritten(op, asked, f"{listed(owned)}, generation {generation}", *found)
+                requested = f"a member that owns {partition_names(owned)} of generation {generation}"
+                yield _miswritten(op, requested, f"{partition_names(owned)}, generation {generation}", *found)
 
 
 def _misread(owned: frozenset[Partition], generation: int, data: str) -> tuple[str, str] | None:
@@ -224,23 +234,26 @@ def _misread(owned: frozenset[Partition], generation: int, data: str) -> tuple[s
     if read is None:
         return f"writes {data[:64]}, which Kafka's StickyAssignor cannot read", "unreadable"
     if frozenset(read[0]) != owned:
-        return f"writes {data[:64]}, in which Kafka's StickyAssignor reads {listed(read[0])}", "other partitions"
+        return (
+            f"writes {data[:64]}, in which Kafka's StickyAssignor reads {partition_names(read[0])}",
+            "other partitions",
+        )
     if owned and read[1] != generation:
         return f"writes {data[:64]}, in which Kafka's StickyAssignor reads generation {read[1]}", "other generation"
     return None
 
 
-def is_asked_for_its_generation(case: Case, step: Step) -> bool:
+def is_generation_request(case: Case, step: Step) -> bool:
     return step.verb == "user-data" and step["assignor"] == COOPERATIVE
 
 
 @invariant(
-    "assign/writes-generation", "grp-25", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_asked_for_its_generation
+    "assign/writes-generation", "grp-25", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_generation_request
 )  # fmt: skip
 def writes_generation(history: History) -> Iterator[Violation]:
     """If a member of cooperative-sticky writes user data, Kafka reads its generation there."""
     for op in history.ops:
-        if is_asked_for_its_generation(history.case, op.step) and isinstance(op.observation, Replied):
+        if is_generation_request(history.case, op.step) and isinstance(op.observation, Replied):
             generation, data = op.step["generation"], bytes.fromhex(op.observation["hex"] or "")
             read = int.from_bytes(data[:4], "big", signed=True) if len(data) >= 4 else None
             if data and read != generation:
@@ -250,9 +263,9 @@ def writes_generation(history: History) -> Iterator[Violation]:
                 yield _miswritten(op, f"a member of generation {generation}", f"generation {generation}", why, shape)
 
 
-def _miswritten(op: Op, asked: str, wanted: str, why: str, shape: str) -> Violation:
+def _miswritten(op: Op, requested: str, wanted: str, why: str, shape: str) -> Violation:
     return Violation(
-        f"{op.step['assignor']}, step {op.index + 1}: {asked} {why}",
+        f"{op.step['assignor']}, step {op.index + 1}: {requested} {why}",
         (op.index,), wanted, str(op.observation["hex"] if isinstance(op.observation, Replied) else "")[:160],
         "userData", shape=("user data", shape),
     )  # fmt: skip

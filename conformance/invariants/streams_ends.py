@@ -5,7 +5,14 @@ from collections.abc import Iterator
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.streams_leaders import deployed, is_whole
-from kipcheck.conformance.invariants.streams_trace import Fell, Given, Life, Round, promised, story
+from kipcheck.conformance.invariants.streams_trace import (
+    Given,
+    Life,
+    Round,
+    ThreadFailure,
+    streams_invariant,
+    streams_trace,
+)
 from kipcheck.conformance.invariants.streams_versions import is_to_be_refused
 from kipcheck.conformance.models.streams.members import ASSIGNMENT_ERROR, INCOMPLETE_SOURCE_TOPICS, SHUTDOWN_REQUESTED
 from kipcheck.conformance.models.streams.operations import ShutDown
@@ -14,44 +21,46 @@ FIRST_NAMED = 10
 """The first metadata version in which a task id can name a topology."""
 
 
-@promised("streams/assigns", "268-26", "grp-09")
+@streams_invariant("streams/assigns", "268-26", "grp-09")
 def assigns(history: History) -> Iterator[Violation]:
     """Every call of the assignor returns."""
-    for round in story(history).rounds:
-        for each in round.fell:
+    for round in streams_trace(history).rounds:
+        for each in round.failures:
             if each.is_endless:
-                why = f"{each.life or each.seen.member} never returns from {each.seen.during} in {round.where}"
-                yield Violation(f"{why}: {each.seen.why}", (round.at, each.at), "an answer", "none", shape=("endless",))
+                why = f"{each.life or each.event.member} never returns from {each.event.during} in {round.where}"
+                yield Violation(
+                    f"{why}: {each.event.why}", (round.at, each.at), "an answer", "none", shape=("endless",)
+                )
 
 
-@promised("streams/lives", "268-26", "268-28")
+@streams_invariant("streams/lives", "268-26", "268-28")
 def lives(history: History) -> Iterator[Violation]:
     """A thread ends with an exception only where it has to.
 
     It has to where its edition says so (268-14, 268-32, 268-35), where it cannot decode its assignment or encode its
     used version (other invariants report the cause), where a source topic is missing, and after a shutdown request.
     """
-    found = story(history)
+    found = streams_trace(history)
     for number, round in enumerate(found.rounds):
-        for each in round.fell:
+        for each in round.failures:
             if each.life is None or each.is_endless:
                 continue
             if not _has_to(history, found.rounds[: number + 1], each, each.life):
-                what = f"{each.seen.kind}: {each.seen.why}"
+                what = f"{each.event.kind}: {each.event.why}"
                 why = f"{each.life} ends in step {each.at + 1}, after {round.where}, with {what}"
-                yield Violation(why, (round.at, each.at), "no exception", each.seen.kind,
-                                shape=("ends", each.seen.during, each.seen.kind.rpartition(".")[2]))  # fmt: skip
+                yield Violation(why, (round.at, each.at), "no exception", each.event.kind,
+                                shape=("ends", each.event.during, each.event.kind.rpartition(".")[2]))  # fmt: skip
 
 
-def _has_to(history: History, rounds: list[Round], fell: Fell, life: Life) -> bool:
+def _has_to(history: History, rounds: list[Round], failure: ThreadFailure, life: Life) -> bool:
     todo = deployed(history)
     named = any(task.topology for task in todo.tasks)
     last = rounds[-1]
-    match fell.seen.during:
+    match failure.event.during:
         case "subscribe":
             # Only the process itself knows its used version; versions above its latest are another invariant's.
-            heard = [one for one in reversed(last.heard) if one.life is life]
-            used = heard[0].seen.used if heard else life.latest
+            processed = [one for one in reversed(last.processed) if one.life is life]
+            used = processed[0].event.used if processed else life.latest
             return used > life.latest or (named and used < FIRST_NAMED)
         case "lead":
             unknown = bool(last.futures) and life.is_before_probing
@@ -64,7 +73,7 @@ def _has_to(history: History, rounds: list[Round], fell: Fell, life: Life) -> bo
     if code == INCOMPLETE_SOURCE_TOPICS:
         return not is_whole(todo)
     if code == SHUTDOWN_REQUESTED:
-        return any(isinstance(each, ShutDown) for each in story(history).events[: fell.at + 1])
+        return any(isinstance(each, ShutDown) for each in streams_trace(history).events[: failure.at + 1])
     unnamed = named and any(each.lowest < FIRST_NAMED for each in rounds)
     return code == ASSIGNMENT_ERROR and (unnamed or any(each.is_hard_mix for each in rounds))
 
@@ -78,7 +87,9 @@ def _is_nothing(given: Given, rounds: list[Round], life: Life) -> bool:
     info = given.info
     if info is None or info.used > life.latest:
         return True
-    told = next((found for round in reversed(rounds) if (found := round.told(life)) is not None), None)
-    if told is None or life.is_before_probing:
+    subscribed = next((found for round in reversed(rounds) if (found := round.subscribed(life)) is not None), None)
+    if subscribed is None or life.is_before_probing:
         return False
-    return is_to_be_refused(life, told.info.used, info) if life.bound("268-35") else info.used > told.info.used
+    return (
+        is_to_be_refused(life, subscribed.info.used, info) if life.bound("268-35") else info.used > subscribed.info.used
+    )

@@ -15,8 +15,8 @@ from kipcheck.conformance.invariants.streams_trace import (
     is_among,
     is_draft,
     led,
-    promised,
-    story,
+    streams_invariant,
+    streams_trace,
 )
 from kipcheck.conformance.models.streams.members import (
     ASSIGNMENT_ERROR,
@@ -33,7 +33,7 @@ THROWS = span("throws-on-hard-mix")
 
 def deployed(history: History) -> Work:
     """The tasks of the deployed application."""
-    found = story(history).deployed
+    found = streams_trace(history).deployed
     return work(found.topology, found.topics)
 
 
@@ -49,13 +49,13 @@ def listed(tasks: frozenset[TaskId] | set[TaskId]) -> str:
 # Decoding
 
 
-@promised("streams/decodable", "268-07", "268-11", "268-12")
+@streams_invariant("streams/decodable", "268-07", "268-11", "268-12")
 def decodable(history: History) -> Iterator[Violation]:
     """Every member can decode its assignment."""
     yield from _undecodable(history, known=False)
 
 
-@promised("streams/errors-decodable", "268-42", grade=Grade.INFO)
+@streams_invariant("streams/errors-decodable", "268-42", grade=Grade.INFO)
 def errors_decodable(history: History) -> Iterator[Violation]:
     """Every member can decode an assignment with an error."""
     yield from _undecodable(history, known=True)
@@ -63,22 +63,22 @@ def errors_decodable(history: History) -> Iterator[Violation]:
 
 def _undecodable(history: History, known: bool) -> Iterator[Violation]:
     """``known``: errors from releases that write them in their own latest version; else all other assignments."""
-    for round in story(history).rounds:
+    for round in streams_trace(history).rounds:
         for each in round.given:
             if each.life is None:
                 continue  # The process ended, so the assignment is not read.
             is_error = each.info is not None and each.info.error != 0
             described = is_error and round.leader is not None and round.leader.bound("268-42")
-            why = _hidden(each, each.life)
+            why = _unreadable_reason(each, each.life)
             if why and described == known:
                 what = f"error {each.info.error}" if each.info is not None and is_error else "its assignment"
                 at = (round.at, each.at)
-                told = f"{each.life} cannot decode {what} in {round.where}: {why}"
-                yield Violation(told, at, f"at most version {each.life.latest}", why,
+                message = f"{each.life} cannot decode {what} in {round.where}: {why}"
+                yield Violation(message, at, f"at most version {each.life.latest}", why,
                                 shape=("undecodable", "error" if is_error else "assignment"))  # fmt: skip
 
 
-def _hidden(given: Given, to: Life) -> str:
+def _unreadable_reason(given: Given, to: Life) -> str:
     """Why the member cannot decode the assignment; empty if it can."""
     if given.info is None:
         return given.why or "unreadable"
@@ -95,30 +95,30 @@ def _hidden(given: Given, to: Life) -> str:
 # Subscriptions of unknown versions
 
 
-@promised("streams/leads-the-future", "268-06", "268-15", "268-31")
+@streams_invariant("streams/leads-the-future", "268-06", "268-15", "268-31")
 def leads_the_future(history: History) -> Iterator[Violation]:
     """A leader with version probing makes an assignment although some subscriptions are newer than it knows."""
     todo = deployed(history)
     for round, leader in led(history):
-        fell = round.fell_while_leading()
-        if fell is None or leader.is_before_probing or not round.futures or round.is_hard_mix or not is_whole(todo):
+        failure = round.failure_while_leading()
+        if failure is None or leader.is_before_probing or not round.futures or round.is_hard_mix or not is_whole(todo):
             continue
-        if not fell.is_endless:
-            who = ", ".join(f"{each.told.member} {each.info.used}" for each in round.futures)
+        if not failure.is_endless:
+            names = ", ".join(f"{each.joining.member} {each.info.used}" for each in round.futures)
             why = (
-                f"{leader} knows up to {leader.latest}, and fails on {who} in {round.where}: "
-                f"{fell.seen.kind}: {fell.seen.why}"
+                f"{leader} knows up to {leader.latest}, and fails on {names} in {round.where}: "
+                f"{failure.event.kind}: {failure.event.why}"
             )
-            yield Violation(why, (round.at, fell.at), "an assignment", fell.seen.kind, shape=("future", "fatal"))
+            yield Violation(why, (round.at, failure.at), "an assignment", failure.event.kind, shape=("future", "fatal"))
 
 
-@promised("streams/old-leader-fails", "268-14")
+@streams_invariant("streams/old-leader-fails", "268-14")
 def old_leader_fails(history: History) -> Iterator[Violation]:
     """A leader without version probing fails on a version that it does not know."""
     for round, leader in led(history):
         if leader.is_before_probing and round.futures and round.given:
-            who = ", ".join(f"{each.told.member} {each.info.used}" for each in round.futures)
-            why = f"{leader} knows up to {leader.latest}, and makes an assignment for {who} in {round.where}"
+            names = ", ".join(f"{each.joining.member} {each.info.used}" for each in round.futures)
+            why = f"{leader} knows up to {leader.latest}, and makes an assignment for {names} in {round.where}"
             yield Violation(why, (round.at, round.given[0].at), "an exception", "an assignment",
                             shape=("future", "survived"))  # fmt: skip
 
@@ -130,12 +130,12 @@ def understood(history: History) -> Iterator[tuple[Round, Life, Given, Assignmen
     """Assignments without error to running members, whether or not the leader knows their versions."""
     for round, leader in led(history):
         for each in round.given:
-            subscribed = round.told(each.life) if each.life is not None else None
+            subscribed = round.subscribed(each.life) if each.life is not None else None
             if subscribed is not None and each.info is not None and not each.info.error:
                 yield round, leader, each, each.info, subscribed
 
 
-@promised("streams/lowest-version", "268-11", "268-12")
+@streams_invariant("streams/lowest-version", "268-11", "268-12")
 def lowest_version(history: History) -> Iterator[Violation]:
     """Members whose version the leader knows get assignments in the lowest used version."""
     for round, leader, each, info, subscribed in understood(history):
@@ -146,7 +146,7 @@ def lowest_version(history: History) -> Iterator[Violation]:
                             shape=("version", "above" if info.used > wanted else "below"))  # fmt: skip
 
 
-@promised("streams/second-int", "268-20", "268-34")
+@streams_invariant("streams/second-int", "268-20", "268-34")
 def second_int(history: History) -> Iterator[Violation]:
     """The supported version in an assignment is the leader's latest or the lowest of all members, by release."""
     for round, leader, each, info, _ in understood(history):
@@ -163,7 +163,7 @@ def second_int(history: History) -> Iterator[Violation]:
 # Groups with a member of an unknown version
 
 
-@promised("streams/future-gets", "268-15", "268-29", "268-31")
+@streams_invariant("streams/future-gets", "268-15", "268-29", "268-31")
 def future_gets(history: History) -> Iterator[Violation]:
     """A member of a version unknown to the leader gets its share from 2.4 on, before and in the draft no tasks."""
     todo = deployed(history)
@@ -195,11 +195,11 @@ def _has_a_share(round: Round, todo: Work) -> bool:
         return False
     infos = [each.info for each in round.members]
     return not any(each.active or each.standby or each.sums for each in infos) and not any(
-        each.told.owned for each in round.members
+        each.joining.owned for each in round.members
     )
 
 
-@promised("streams/others-get", "268-16", "268-30")
+@streams_invariant("streams/others-get", "268-16", "268-30")
 def others_get(history: History) -> Iterator[Violation]:
     """Beside unknown versions the other members share all tasks in the draft, and up to 2.3.1 get what they claim."""
     todo = deployed(history)
@@ -227,13 +227,13 @@ def _echoed(round: Round, leader: Life, given: list[Given]) -> Iterator[Violatio
         mine = [each for each in given if each.life in lives]
         got = {task for each in mine if each.info is not None for task in each.info.active}
         if len(mine) == len(threads) and got != claimed:
-            who = " and ".join(each.told.member for each in threads)
-            why = f"{who} claimed {listed(claimed)}, and got {listed(got)} in {round.where}; claims should be kept"
+            names = " and ".join(each.joining.member for each in threads)
+            why = f"{names} claimed {listed(claimed)}, and got {listed(got)} in {round.where}; claims should be kept"
             yield Violation(why, (round.at, mine[0].at), listed(claimed), listed(got),
                             shape=("others", "more" if got - claimed else "less"))  # fmt: skip
 
 
-@promised("streams/hard-mix", "268-32")
+@streams_invariant("streams/hard-mix", "268-32")
 def hard_mix(history: History) -> Iterator[Violation]:
     """An unknown version beside version 1 or 2 is an error: up to 2.6 an exception, later sent to all members."""
     todo = deployed(history)
@@ -242,17 +242,17 @@ def hard_mix(history: History) -> Iterator[Violation]:
             continue
         if any(each.info.error == SHUTDOWN_REQUESTED for each in round.members):
             continue  # A shutdown request takes precedence.
-        fell = round.fell_while_leading()
+        failure = round.failure_while_leading()
         if is_among(leader.release, THROWS):
             if round.given:
                 why = f"{leader} makes an assignment in {round.where}"
                 yield Violation(why, (round.at, round.given[0].at), "an exception", "an assignment",
                                 shape=("hard mix", "assigned"))  # fmt: skip
-        elif fell is not None:
-            why = f"{leader} ends with {fell.seen.kind} in {round.where}, without an error for the members"
-            yield Violation(why, (round.at, fell.at), f"error {ASSIGNMENT_ERROR} for all", fell.seen.kind,
+        elif failure is not None:
+            why = f"{leader} ends with {failure.event.kind} in {round.where}, without an error for the members"
+            yield Violation(why, (round.at, failure.at), f"error {ASSIGNMENT_ERROR} for all", failure.event.kind,
                             shape=("hard mix", "thrown"))  # fmt: skip
-        for each in round.given if fell is None and not is_among(leader.release, THROWS) else ():
+        for each in round.given if failure is None and not is_among(leader.release, THROWS) else ():
             got = "no assignment" if each.info is None else f"error {each.info.error} in version {each.info.used}"
             if got != (wanted := f"error {ASSIGNMENT_ERROR} in version {leader.latest}"):
                 why = f"{each.name} is sent {got} in {round.where}"

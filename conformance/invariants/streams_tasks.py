@@ -13,15 +13,15 @@ from kipcheck.conformance.invariants.streams_trace import (
     Given,
     Life,
     Round,
-    heard,
     is_among,
     is_draft,
     led,
-    promised,
-    story,
+    processed,
+    streams_invariant,
+    streams_trace,
     stretches,
 )
-from kipcheck.conformance.models.assignment import Partition, listed as listed_partitions
+from kipcheck.conformance.models.assignment import Partition, partition_names as listed_partitions
 from kipcheck.conformance.models.membership import Partitions
 from kipcheck.conformance.models.observed_events import Ended, Gave, PutOut, Took
 from kipcheck.conformance.models.streams.members import AssignmentInfo, TaskId, by_topic
@@ -67,9 +67,9 @@ def shares(round: Round, leader: Life) -> list[Share]:
     for each in round.given:
         if each.info is None or each.info.error:
             return []
-        told = [one for one in round.members if one.told.member == each.sent.member]
-        if len(told) == 1:
-            info = told[0].info
+        reported = [one for one in round.members if one.joining.member == each.sent.member]
+        if len(reported) == 1:
+            info = reported[0].info
             is_known = info.used <= leader.latest
             end_point = info.end_point if is_known and info.used >= 2 else None
             found.append(Share(each, each.info, info.process if is_known else UNKNOWN, end_point))
@@ -79,11 +79,11 @@ def shares(round: Round, leader: Life) -> list[Share]:
 # One owner
 
 
-@promised("streams/one-owner", "268-28")
+@streams_invariant("streams/one-owner", "268-28")
 def one_owner(history: History) -> Iterator[Violation]:
     """No task is active in two members in one generation."""
     for round, first, second in _shared(history, known=False):
-        yield _twice(round, first, second)
+        yield _shared_violation(round, first, second)
     for each in stretches(history):
         present = each.rests.members if each.rests is not None else ()
         for one, other in combinations(present, 2):
@@ -93,11 +93,11 @@ def one_owner(history: History) -> Iterator[Violation]:
                 yield Violation(why, (each.last,), f"{listed(both)} once", "twice", shape=("two owners", "at rest"))
 
 
-@promised("streams/shared-while-probing", "268-43", grade=Grade.INFO)
+@streams_invariant("streams/shared-while-probing", "268-43", grade=Grade.INFO)
 def shared_while_probing(history: History) -> Iterator[Violation]:
     """Threads of one instance get the same partitions during version probing."""
     for round, first, second in _shared(history, known=True):
-        yield _twice(round, first, second)
+        yield _shared_violation(round, first, second)
 
 
 def _shared(history: History, known: bool) -> Iterator[tuple[Round, Share, Share]]:
@@ -114,7 +114,7 @@ def _read_twice(first: Share, second: Share) -> set[Partition]:
     return {*first.given.sent.partitions} & {*second.given.sent.partitions}
 
 
-def _twice(round: Round, first: Share, second: Share) -> Violation:
+def _shared_violation(round: Round, first: Share, second: Share) -> Violation:
     both = first.active & second.active
     what = listed(both) if both else listed_partitions(sorted(_read_twice(first, second)))
     why = f"{first.name} and {second.name} both get {what} in {round.where}"
@@ -122,21 +122,21 @@ def _twice(round: Round, first: Share, second: Share) -> Violation:
     return Violation(why, tuple(dict.fromkeys(at)), f"{what} once", "twice", shape=("two owners", "one generation"))
 
 
-class Holding(NamedTuple):
+class Ownership(NamedTuple):
     life: Life
     generation: int
     since: int
 
 
-@promised("streams/handed-over", "268-38", "268-28")
+@streams_invariant("streams/handed-over", "268-38", "268-28")
 def handed_over(history: History) -> Iterator[Violation]:
     """No member adds a partition that a running member has not given up."""
-    held: dict[Partition, Holding] = {}
-    for each in story(history).scenes:
-        match each.moment.seen:
+    owned: dict[Partition, Ownership] = {}
+    for each in streams_trace(history).observed:
+        match each.observation.seen:
             case Took(_, generation, partitions) if each.life is not None:
                 for partition in partitions:
-                    had = held.get(partition)
+                    had = owned.get(partition)
                     if had is not None and had.life is not each.life and had.generation != generation:
                         what = listed_partitions([partition])
                         why = (
@@ -145,19 +145,19 @@ def handed_over(history: History) -> Iterator[Violation]:
                         )
                         yield Violation(why, (had.since, each.at), f"{what} in one member", "in two",
                                         shape=("two owners", "across generations"))  # fmt: skip
-                    held[partition] = Holding(each.life, generation, each.at)
+                    owned[partition] = Ownership(each.life, generation, each.at)
             case Gave(partitions=partitions):
                 for partition in partitions:
-                    if partition in held and held[partition].life is each.life:
-                        del held[partition]
+                    if partition in owned and owned[partition].life is each.life:
+                        del owned[partition]
             case Ended() | PutOut() | Died():
-                held = {partition: had for partition, had in held.items() if had.life is not each.life}
+                owned = {partition: had for partition, had in owned.items() if had.life is not each.life}
 
 
 # Every task
 
 
-@promised("streams/all-owned", "268-28", "268-13", "268-31")
+@streams_invariant("streams/all-owned", "268-28", "268-13", "268-31")
 def all_owned(history: History) -> Iterator[Violation]:
     """In a group at rest every task is active in some member."""
     todo = deployed(history)
@@ -166,10 +166,10 @@ def all_owned(history: History) -> Iterator[Violation]:
     for each in stretches(history):
         if each.rests is None or not each.rests.members:
             continue
-        round = story(history).round(each.rests.generation)
+        round = streams_trace(history).round(each.rests.generation)
         at = (each.last,) if round is None else (round.at, each.last)
-        who = ", ".join(one.member for one in each.rests.members)
-        where = f"the group of {who} is at rest in generation {each.rests.generation}"
+        names = ", ".join(one.member for one in each.rests.members)
+        where = f"the group of {names} is at rest in generation {each.rests.generation}"
         idle = {*todo.tasks}.difference(*(one.active for one in each.rests.members))
         if idle:
             yield Violation(f"{where}, and no member runs {listed(idle)}", at, "all tasks run", f"not {listed(idle)}",
@@ -181,27 +181,27 @@ def all_owned(history: History) -> Iterator[Violation]:
                             shape=("unread",))  # fmt: skip
 
 
-@promised("streams/tasks-match", "268-44")
+@streams_invariant("streams/tasks-match", "268-44")
 def tasks_match(history: History) -> Iterator[Violation]:
     """The task manager runs what was assigned; up to 2.3.1 it keeps its previous tasks during version probing."""
-    for round, each, info in heard(history):
-        subscribed = round.told(each.life)
+    for round, each, info in processed(history):
+        subscribed = round.subscribed(each.life)
         if each.given is None or subscribed is None or not each.life.bound("268-44"):
             continue
         at = (round.at, each.at)
         where = f"{each.life} in {round.where}"
-        if {*each.seen.partitions} != {*each.given.sent.partitions}:
-            got, sent = listed_partitions(each.seen.partitions), listed_partitions(each.given.sent.partitions)
+        if {*each.event.partitions} != {*each.given.sent.partitions}:
+            got, sent = listed_partitions(each.event.partitions), listed_partitions(each.given.sent.partitions)
             yield Violation(f"{where} was sent {sent}, and has {got}", at, sent, got, shape=("match", "partitions"))
         elif keeps_its_tasks(each.life, subscribed.info.used, info):
-            if each.seen.applied:
-                why = f"{where} changes its version and runs {listed(set(each.seen.active))} at once"
+            if each.event.applied:
+                why = f"{where} changes its version and runs {listed(set(each.event.active))} at once"
                 yield Violation(why, at, "its previous tasks", "its new tasks", shape=("match", "applied"))
-        elif {*each.seen.active} != {*info.active} or not each.seen.applied:
-            sent, runs = listed(set(info.active)), listed(set(each.seen.active) if each.seen.applied else set())
+        elif {*each.event.active} != {*info.active} or not each.event.applied:
+            sent, runs = listed(set(info.active)), listed(set(each.event.active) if each.event.applied else set())
             yield Violation(f"{where} was sent {sent}, and runs {runs}", at, sent, runs, shape=("match", "active"))
-        elif not {task for task, _ in info.standby} <= {*each.seen.standby}:
-            sent, keeps = listed({task for task, _ in info.standby}), listed(set(each.seen.standby))
+        elif not {task for task, _ in info.standby} <= {*each.event.standby}:
+            sent, keeps = listed({task for task, _ in info.standby}), listed(set(each.event.standby))
             why = f"{where} was sent {sent} as standbys, and keeps {keeps}"
             yield Violation(why, at, sent, keeps, shape=("match", "standby"))
 
@@ -213,7 +213,7 @@ def keeps_its_tasks(life: Life, used: int, info: AssignmentInfo) -> bool:
     return info.used < used or (life.bound("268-35") and info.supported > used)
 
 
-@promised("streams/pairs", "268-51", "268-28")
+@streams_invariant("streams/pairs", "268-51", "268-28")
 def pairs(history: History) -> Iterator[Violation]:
     """Active tasks correspond to partitions: one for each, in the order of topics and partition numbers."""
     todo = deployed(history)
@@ -235,33 +235,35 @@ def _task(todo: Work, partition: Partition, info: AssignmentInfo) -> TaskId | No
     return task if task is None or info.used >= 10 else task._replace(topology=None)
 
 
-@promised("streams/even-topics", "268-57", grade=Grade.INFO)
+@streams_invariant("streams/even-topics", "268-57", grade=Grade.INFO)
 def even_topics(history: History) -> Iterator[Violation]:
     """Co-partitioned topics of different sizes are not assigned: a partition without its partner cannot be joined."""
-    todo, sizes = deployed(history), {each.name: each.partitions for each in story(history).deployed.topics}
+    todo, sizes = deployed(history), {each.name: each.partitions for each in streams_trace(history).deployed.topics}
     for round, leader in led(history):
         given = {partition for each in shares(round, leader) for partition in each.given.sent.partitions}
-        for topics in (group for each in story(history).deployed.topology.subtopologies for group in each.copartition):
+        for topics in (
+            group for each in streams_trace(history).deployed.topology.subtopologies for group in each.copartition
+        ):
             joined = sorted(({*topics} & sizes.keys()) - todo.repartition)
             least = min((sizes[each] for each in joined), default=0)
             alone = [(topic, number) for topic, number in sorted(given) if topic in joined and number >= least]
             if alone:
                 what = listed_partitions(alone)
-                told = ", ".join(f"{each} has {sizes[each]}" for each in joined)
-                why = f"{leader} assigns {what} without a partner in {round.where}: {told} partitions"
+                reported = ", ".join(f"{each} has {sizes[each]}" for each in joined)
+                why = f"{leader} assigns {what} without a partner in {round.where}: {reported} partitions"
                 yield Violation(why, (round.at,), "an error", what, shape=("uneven", "assigned"))
 
 
 # Standbys and hosts
 
 
-@promised("streams/standbys", "268-51", "268-28")
+@streams_invariant("streams/standbys", "268-51", "268-28")
 def standbys(history: History) -> Iterator[Violation]:
     """Each task has the configured number of standbys if there are enough instances, never on its own instance.
 
     From 2.6.0 on there may be more: an instance that has not caught up with a task warms up first (KIP-441).
     """
-    todo, copies = deployed(history), story(history).deployed.topology.standbys
+    todo, copies = deployed(history), streams_trace(history).deployed.topology.standbys
     if not is_whole(todo):
         return
     at_rest = {each.rests.generation for each in stretches(history) if each.rests is not None and each.rests.members}
@@ -278,9 +280,9 @@ def standbys(history: History) -> Iterator[Violation]:
             warm -= max(0, len(keeping) - wanted)
             if len(keeping) < wanted or warm < 0:
                 few = len(keeping) < wanted
-                who = " and ".join(each.name for each in keeping) or "no member"
+                names = " and ".join(each.name for each in keeping) or "no member"
                 keep = "have" if len(keeping) > 1 else "has"
-                why = f"{who} {keep} a standby of {task} in {round.where}, of {len(instances)} instances"
+                why = f"{names} {keep} a standby of {task} in {round.where}, of {len(instances)} instances"
                 yield Violation(why, (round.at,), f"{wanted} standbys", str(len(keeping)),
                                 shape=("standbys", "few" if few else "many"))  # fmt: skip
 
@@ -304,7 +306,7 @@ def _misplaced(round: Round, found: list[Share], todo: Work, for_all: bool) -> I
                 yield Violation(why, at, listed_partitions(reads), got, shape=("standbys", "partitions"))
 
 
-@promised("streams/hosts", "268-03", "268-02")
+@streams_invariant("streams/hosts", "268-03", "268-02")
 def hosts(history: History) -> Iterator[Violation]:
     """The host map has every end point with the partitions of its members.
 
@@ -316,18 +318,18 @@ def hosts(history: History) -> Iterator[Violation]:
         found = shares(round, leader)
         if len(found) != len(round.members) or any(each.info.used < 2 for each in found):
             continue
-        owned = {partition for one in round.members for partition in one.told.owned}
+        owned = {partition for one in round.members for partition in one.joining.owned}
         running = _by_host((each.end_point, each.given.sent.partitions) for each in found)
         forgets = is_among(leader.release, FORGETS_IDLE_HOSTS)
         standing = _by_host((each.end_point, read) for each in found for _, read in each.info.standby)
         standing = {**dict.fromkeys(running, frozenset[Partition]()), **standing}
         for each in found:
-            told = {name: frozenset(partitions) for name, partitions in each.info.hosts}
-            meant = {name: read for name, read in running.items() if read or name in told or not forgets}
-            yield from _mapped(round, each, told, meant, owned, "active")
+            reported = {name: frozenset(partitions) for name, partitions in each.info.hosts}
+            meant = {name: read for name, read in running.items() if read or name in reported or not forgets}
+            yield from _mapped(round, each, reported, meant, owned, "active")
             if all(one.info.used >= STANDBYS_BY_HOST for one in found) and not owned:
-                told = {name: frozenset(partitions) for name, partitions in each.info.standby_hosts}
-                yield from _mapped(round, each, told, standing, frozenset(), "standby")
+                reported = {name: frozenset(partitions) for name, partitions in each.info.standby_hosts}
+                yield from _mapped(round, each, reported, standing, frozenset(), "standby")
 
 
 Map: TypeAlias = Mapping[str, frozenset[Partition]]
@@ -342,23 +344,23 @@ def _by_host(given: Iterable[tuple[str | None, Partitions]]) -> Map:
 
 
 def _mapped(
-    round: Round, share: Share, told: Map, meant: Map, waits: Collection[Partition], what: str
+    round: Round, share: Share, reported: Map, meant: Map, waits: Collection[Partition], what: str
 ) -> Iterator[Violation]:
     """Compares host maps; ``waits``: partitions that a member owns and that may be withheld from their new owner."""
     at = tuple(dict.fromkeys((round.at, share.given.at)))
-    for name in sorted(told.keys() | meant.keys()):
-        got, wanted = told.get(name, frozenset()), meant.get(name, frozenset())
+    for name in sorted(reported.keys() | meant.keys()):
+        got, wanted = reported.get(name, frozenset()), meant.get(name, frozenset())
         lacks, more = wanted - got, {each for each in got - wanted if each not in waits}
-        if name not in told and (wanted or what == "active"):
-            how, said = "missing", f"gets a host map without {name}"
+        if name not in reported and (wanted or what == "active"):
+            how, message = "missing", f"gets a host map without {name}"
         elif name not in meant:
-            how, said = "unknown", f"gets a host map with {name}, which is not an end point of the group"
+            how, message = "unknown", f"gets a host map with {name}, which is not an end point of the group"
         elif lacks or more:
             how = "less" if lacks else "more"
-            said = f"gets a host map in which {name} has {listed_partitions(sorted(got))} as {what} tasks"
+            message = f"gets a host map in which {name} has {listed_partitions(sorted(got))} as {what} tasks"
         else:
             continue
         wants = listed_partitions(sorted(wanted)) if name in meant else f"no {name}"
-        has = listed_partitions(sorted(got)) if name in told else f"no {name}"
-        yield Violation(f"{share.name} {said} in {round.where}", at, wants, has,
+        has = listed_partitions(sorted(got)) if name in reported else f"no {name}"
+        yield Violation(f"{share.name} {message} in {round.where}", at, wants, has,
                         shape=("hosts", what, how))  # fmt: skip

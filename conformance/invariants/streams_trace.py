@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, NamedTuple
 
-from kipcheck.conformance.apis.streams import Moment, event_of, moments
+from kipcheck.conformance.apis.streams import ObservedAt, event_of, observations
 from kipcheck.conformance.apis.streams_blobs import latest, read_assignment, read_subscription
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import EDITIONS
 from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.once import once
+from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Grade
@@ -26,18 +26,18 @@ from kipcheck.conformance.models.streams.observed_events import (
     Began,
     Died,
     Formed,
+    JoinMetadata,
     Refused,
     Rests,
     Sent,
-    Told,
 )
 from kipcheck.conformance.models.streams.operations import Deploy, Event, Start
 
 FIRST_PROBED: Final = 3
 """The first metadata version with version probing: from it on a member can be asked for another version (268-48)."""
-NOTHING: Final = frozenset({"never", "later"})
+NO_REJOIN: Final = frozenset({"never", "later"})
 """Values of ``Rejoin.when`` that request no immediate rebalance."""
-BEYOND: Final = Release((1 << 16, 0, 0))
+FUTURE_RELEASE: Final = Release((1 << 16, 0, 0))
 """The release that stands for a future one: above all others."""
 
 
@@ -45,9 +45,9 @@ def is_of_streams(case: Case, step: Step) -> bool:
     return step.verb.startswith("stream-")
 
 
-def promised(id: str, *ids: str, grade: Grade = Grade.MUST) -> Callable[[Search], Search]:
+def streams_invariant(id: str, *ids: str, grade: Grade = Grade.MUST) -> Callable[[Search], Search]:
     """Declares an invariant of a Streams group."""
-    return invariant(id, *ids, role=Role.OPERATOR_TOOL, grade=grade, concerns=is_of_streams)
+    return invariant(id, *ids, role=Role.OPERATOR_TOOL, grade=grade, applies_to=is_of_streams)
 
 
 def is_draft(release: str) -> bool:
@@ -67,7 +67,7 @@ def is_among(release: str, spans: str) -> bool:
     """Is a release in the given ranges? A future release is above all others; a draft's binary is in none."""
     if is_draft(release):
         return False
-    return (BEYOND if release == FUTURE else Release.parse(release)) in releases(spans)
+    return (FUTURE_RELEASE if release == FUTURE else Release.parse(release)) in releases(spans)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,14 +93,14 @@ class Life:
         return binds(requirement, self.release)
 
     def __str__(self) -> str:
-        told = "" if self.upgrade_from is None else f", upgrade.from={self.upgrade_from}"
-        return f"{self.member} ({self.release}{told})"
+        joining = "" if self.upgrade_from is None else f", upgrade.from={self.upgrade_from}"
+        return f"{self.member} ({self.release}{joining})"
 
 
 class Subscribed(NamedTuple):
     """A member of a generation, with the subscription that it joined with."""
 
-    told: Told
+    joining: JoinMetadata
     life: Life | None
     """None if the process ended."""
     info: SubscriptionInfo
@@ -108,7 +108,7 @@ class Subscribed(NamedTuple):
 
     @property
     def name(self) -> str:
-        return str(self.life or self.told.member)
+        return str(self.life or self.joining.member)
 
 
 class Given(NamedTuple):
@@ -127,26 +127,26 @@ class Given(NamedTuple):
         return str(self.life or self.sent.member)
 
 
-class Heard(NamedTuple):
+class Processed(NamedTuple):
     """A member's state after it processed an assignment."""
 
-    seen: Applied
+    event: Applied
     at: int
     life: Life
     given: Given | None
 
 
-class Fell(NamedTuple):
+class ThreadFailure(NamedTuple):
     """A thread that ended with an exception."""
 
-    seen: Died
+    event: Died
     at: int
     life: Life | None
 
     @property
     def is_endless(self) -> bool:
         """Did the call never return, instead of an exception?"""
-        return self.seen.kind == ENDLESS
+        return self.event.kind == ENDLESS
 
 
 UNREADABLE: Final = SubscriptionInfo(0)
@@ -161,8 +161,8 @@ class Round:
     members: tuple[Subscribed, ...]
     leader: Life | None
     given: list[Given] = field(default_factory=list)
-    heard: list[Heard] = field(default_factory=list)
-    fell: list[Fell] = field(default_factory=list)
+    processed: list[Processed] = field(default_factory=list)
+    failures: list[ThreadFailure] = field(default_factory=list)
     """The threads that ended with an exception before the next generation was formed."""
 
     @property
@@ -172,8 +172,8 @@ class Round:
     @property
     def where(self) -> str:
         """The generation in messages."""
-        said = ", ".join(f"{each.told.member} uses {each.info.used}" for each in self.members)
-        return f"generation {self.number} ({said}; {self.leader or self.formed.leader} leads)"
+        versions = ", ".join(f"{each.joining.member} uses {each.info.used}" for each in self.members)
+        return f"generation {self.number} ({versions}; {self.leader or self.formed.leader} leads)"
 
     @property
     def lowest(self) -> int:
@@ -196,60 +196,62 @@ class Round:
         """Are there members of versions that the leader does not know, and members without version probing (268-32)?"""
         return bool(self.futures) and self.lowest < FIRST_PROBED
 
-    def told(self, life: Life) -> Subscribed | None:
+    def subscribed(self, life: Life) -> Subscribed | None:
         return next((each for each in self.members if each.life is life), None)
 
-    def fell_while_leading(self) -> Fell | None:
-        found = (each for each in self.fell if each.life is self.leader and each.seen.during == "lead")
+    def failure_while_leading(self) -> ThreadFailure | None:
+        found = (each for each in self.failures if each.life is self.leader and each.event.during == "lead")
         return next(found, None)
 
 
-class Scene(NamedTuple):
+class ProcessEvent(NamedTuple):
     """An observed event, and the process that it belongs to."""
 
-    moment: Moment
+    observation: ObservedAt
     life: Life | None
 
     @property
     def at(self) -> int:
-        return self.moment.step
+        return self.observation.step
 
 
 @dataclass(slots=True)
-class Story:
+class StreamsTrace:
     deployed: Deploy = field(default_factory=Deploy)
     events: tuple[Event, ...] = ()
     """The events of all steps that were answered."""
-    scenes: list[Scene] = field(default_factory=list)
+    observed: list[ProcessEvent] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     running: dict[str, Life] = field(default_factory=dict)
 
-    def tell(self, moment: Moment) -> None:
-        seen = moment.seen
-        if isinstance(seen, Began):
-            self.running[seen.member] = Life(seen.member, seen.release, seen.upgrade_from, moment.step)
-        life = self.running.get(getattr(seen, "member", ""))
-        self.scenes.append(Scene(moment, life))
-        match seen:
+    def add(self, observation: ObservedAt) -> None:
+        observed = observation.seen
+        if isinstance(observed, Began):
+            self.running[observed.member] = Life(
+                observed.member, observed.release, observed.upgrade_from, observation.step
+            )
+        life = self.running.get(getattr(observed, "member", ""))
+        self.observed.append(ProcessEvent(observation, life))
+        match observed:
             case Formed():
-                members = tuple(self._subscribed(each) for each in seen.members)
-                self.rounds.append(Round(seen, moment.step, members, self.running.get(seen.leader)))
-            case Sent() if (round := self.round(seen.generation)) is not None:
-                round.given.append(_given(seen, moment.step, life, round.leader))
-            case Applied() if (round := self.round(seen.generation)) is not None and life is not None:
+                members = tuple(self._subscribed(each) for each in observed.members)
+                self.rounds.append(Round(observed, observation.step, members, self.running.get(observed.leader)))
+            case Sent() if (round := self.round(observed.generation)) is not None:
+                round.given.append(_given(observed, observation.step, life, round.leader))
+            case Applied() if (round := self.round(observed.generation)) is not None and life is not None:
                 given = next((each for each in reversed(round.given) if each.life is life), None)
-                round.heard.append(Heard(seen, moment.step, life, given))
+                round.processed.append(Processed(observed, observation.step, life, given))
             case Died() if self.rounds:
-                self.rounds[-1].fell.append(Fell(seen, moment.step, life))
+                self.rounds[-1].failures.append(ThreadFailure(observed, observation.step, life))
             case Ended():
-                self.running.pop(seen.member, None)
+                self.running.pop(observed.member, None)
 
     def round(self, generation: int) -> Round | None:
         return next((each for each in reversed(self.rounds) if each.number == generation), None)
 
-    def _subscribed(self, told: Told) -> Subscribed:
-        life = self.running.get(told.member)
-        return Subscribed(told, life, subscription_in(told.data, life.release if life else None))
+    def _subscribed(self, joining: JoinMetadata) -> Subscribed:
+        life = self.running.get(joining.member)
+        return Subscribed(joining, life, subscription_in(joining.data, life.release if life else None))
 
 
 def subscription_in(data: Blob, release: str | None) -> SubscriptionInfo:
@@ -269,35 +271,35 @@ def _given(sent: Sent, at: int, life: Life | None, leader: Life | None) -> Given
         return Given(sent, at, life, None, fatal.why)
 
 
-@once
-def story(history: History) -> Story:
+@cached_on_history
+def streams_trace(history: History) -> StreamsTrace:
     """The group as observed in all answered steps."""
-    found = Story()
-    seen = [*moments(history)]
-    answered = seen[-1].step + 1 if seen else 0
+    found = StreamsTrace()
+    observed = [*observations(history)]
+    answered = observed[-1].step + 1 if observed else 0
     found.events = tuple(event_of(op.step) for op in history.ops[:answered])
-    refused = {each.step for each in seen if isinstance(each.seen, Refused)}
+    refused = {each.step for each in observed if isinstance(each.seen, Refused)}
     for index, event in enumerate(found.events):
         if isinstance(event, Deploy):
             found.deployed = event
         elif isinstance(event, Start) and index not in refused:
             break  # The deployment does not change after the first start.
-    for each in seen:
-        found.tell(each)
+    for each in observed:
+        found.add(each)
     return found
 
 
 def led(history: History) -> Iterator[tuple[Round, Life]]:
     """Generations whose leader was running when they were formed, and whose subscriptions can all be decoded."""
-    for each in story(history).rounds:
+    for each in streams_trace(history).rounds:
         if each.leader is not None and each.members and all(one.info is not UNREADABLE for one in each.members):
             yield each, each.leader
 
 
-def heard(history: History) -> Iterator[tuple[Round, Heard, AssignmentInfo]]:
+def processed(history: History) -> Iterator[tuple[Round, Processed, AssignmentInfo]]:
     """Assignments that their members processed, that can be decoded and that carry no error."""
-    for round in story(history).rounds:
-        for each in round.heard:
+    for round in streams_trace(history).rounds:
+        for each in round.processed:
             if each.given is not None and each.given.info is not None and not each.given.info.error:
                 yield round, each, each.given.info
 
@@ -316,17 +318,17 @@ class Stretch(NamedTuple):
 
 
 def stretches(history: History) -> Iterator[Stretch]:
-    found = story(history)
+    found = streams_trace(history)
     running: dict[str, Life] = {}
     first = 0
-    for each in found.scenes:
-        match each.moment.seen:
+    for each in found.observed:
+        match each.observation.seen:
             case Began(member) if each.life is not None:
                 running[member] = each.life
             case Ended(member) | Died(member):
                 running.pop(member, None)
             case Rests() | Restless():
-                rests = each.moment.seen if isinstance(each.moment.seen, Rests) else None
+                rests = each.observation.seen if isinstance(each.observation.seen, Rests) else None
                 inside = tuple(one for one in found.rounds if first <= one.at <= each.at)
                 yield Stretch(first, each.at, inside, tuple(running.values()), rests)
                 first = each.at + 1

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.invariants.streams_trace import FIRST_PROBED, Life, heard, is_draft, promised, story
+from kipcheck.conformance.invariants.streams_trace import (
+    FIRST_PROBED,
+    Life,
+    is_draft,
+    processed,
+    streams_invariant,
+    streams_trace,
+)
 from kipcheck.conformance.models.membership import COOPERATIVE
 from kipcheck.conformance.models.streams.members import FUTURE, AssignmentInfo, Misconfigured
 from kipcheck.conformance.models.streams.observed_events import Began, Refused
@@ -35,7 +42,7 @@ def begins_in(life: Life) -> int | None:
         return None
 
 
-def is_held_back(life: Life) -> bool:
+def has_fixed_version(life: Life) -> bool:
     """Does ``upgrade.from`` fix an older version for as long as the process runs?"""
     begins = begins_in(life)
     return begins is not None and begins < life.latest
@@ -44,17 +51,17 @@ def is_held_back(life: Life) -> bool:
 # How they begin
 
 
-@promised("streams/restarts-afresh", "268-47", "268-08")
+@streams_invariant("streams/restarts-afresh", "268-47", "268-08")
 def restarts_afresh(history: History) -> Iterator[Violation]:
     """A process that starts subscribes in its latest version, whatever version it used before it ended."""
     known: set[Life] = set()
-    for round in story(history).rounds:
+    for round in streams_trace(history).rounds:
         for each in round.members:
             if each.life is None or each.life in known:
                 continue
             known.add(each.life)
             wanted = begins_in(each.life)
-            if wanted is not None and not is_held_back(each.life) and each.info.used != wanted:
+            if wanted is not None and not has_fixed_version(each.life) and each.info.used != wanted:
                 why = (
                     f"{each.life} starts in step {each.life.began + 1}, and subscribes in version {each.info.used} in "
                     f"generation {round.number}; its latest is {wanted}, and no upgrade.from lowers it"
@@ -63,12 +70,12 @@ def restarts_afresh(history: History) -> Iterator[Violation]:
                                 shape=("begins", "below" if each.info.used < wanted else "above"))  # fmt: skip
 
 
-@promised("streams/upgrade-from", "268-10", "268-41")
+@streams_invariant("streams/upgrade-from", "268-10", "268-41")
 def upgrade_from(history: History) -> Iterator[Violation]:
     """If upgrade.from names a release before version probing, a member subscribes in the version of that release."""
-    for round in story(history).rounds:
+    for round in streams_trace(history).rounds:
         for each in round.members:
-            if each.life is None or not is_held_back(each.life):
+            if each.life is None or not has_fixed_version(each.life):
                 continue
             wanted = begins_in(each.life)
             if each.info.used != wanted:
@@ -80,33 +87,33 @@ def upgrade_from(history: History) -> Iterator[Violation]:
                                 shape=("upgrade.from", "ignored"))  # fmt: skip
 
 
-@promised("streams/refuses-values", "268-08", "268-09", "268-39", "268-41", "268-55")
+@streams_invariant("streams/refuses-values", "268-08", "268-09", "268-39", "268-41", "268-55")
 def refuses_values(history: History) -> Iterator[Violation]:
     """A value of upgrade.from is a configuration error exactly if the release does not know it."""
-    found = story(history)
-    for scene in found.scenes:
-        match scene.moment.seen:
+    found = streams_trace(history)
+    for scene in found.observed:
+        match scene.observation.seen:
             case Began(member, upgrade_from=str(value)) if scene.life is not None:
                 taken = values(scene.life.release)
                 if taken is not None and value not in taken:
                     why = f"{member} starts as {scene.life.release} with upgrade.from={value}, an unknown value"
                     yield Violation(why, (scene.at,), "a configuration error", "it starts", shape=("value", "taken"))
-            case Refused(member, release, value, said):
+            case Refused(member, release, value, message):
                 taken = values(release)
                 if taken is None or value is None or value in taken:
                     what = "no upgrade.from" if value is None else f"upgrade.from={value}"
-                    why = f"{member} fails to start as {release} with {what}: {said}"
-                    yield Violation(why, (scene.at,), "it starts", said, shape=("value", "refused"))
+                    why = f"{member} fails to start as {release} with {what}: {message}"
+                    yield Violation(why, (scene.at,), "it starts", message, shape=("value", "refused"))
 
 
-@promised("streams/protocols", "268-38", "268-39")
+@streams_invariant("streams/protocols", "268-38", "268-39")
 def protocols(history: History) -> Iterator[Violation]:
     """Members from 2.4 on are cooperative unless upgrade.from names an older release, and in 4.x always."""
-    for round in story(history).rounds:
+    for round in streams_trace(history).rounds:
         for each in round.members:
             if each.life is None or each.life.release == FUTURE:
                 continue  # No release defines what a future member supports: it follows the members that it meets.
-            if each.told.cooperative != (wanted := cooperates(each.life)):
+            if each.joining.cooperative != (wanted := cooperates(each.life)):
                 what = {True: "cooperative", False: "eager"}
                 why = f"{each.life} joins generation {round.number} as a member that is {what[not wanted]}"
                 yield Violation(why, (each.life.began, round.at), what[wanted], what[not wanted],
@@ -120,13 +127,13 @@ def cooperates(life: Life) -> bool:
 # After an assignment
 
 
-@promised("streams/used-within-own", "268-19", "268-35")
+@streams_invariant("streams/used-within-own", "268-19", "268-35")
 def used_within_own(history: History) -> Iterator[Violation]:
     """No member uses a metadata version above its own latest."""
     yield from _above_own(history, known=False)
 
 
-@promised("streams/adopts-blindly", "268-33", grade=Grade.INFO)
+@streams_invariant("streams/adopts-blindly", "268-33", grade=Grade.INFO)
 def adopts_blindly(history: History) -> Iterator[Violation]:
     """Releases that adopt a supported version without a check may use a version above their own latest."""
     yield from _above_own(history, known=True)
@@ -135,7 +142,7 @@ def adopts_blindly(history: History) -> Iterator[Violation]:
 def _above_own(history: History, known: bool) -> Iterator[Violation]:
     """Violations by releases with this known defect (``known``), or by all others; each process once."""
     found: set[Life] = set()
-    for round in story(history).rounds:
+    for round in streams_trace(history).rounds:
         for each in round.members:
             if each.life is not None and each.life not in found and each.info.used > each.life.latest:
                 found.add(each.life)
@@ -143,14 +150,14 @@ def _above_own(history: History, known: bool) -> Iterator[Violation]:
                     why = f"{each.life} knows up to {each.life.latest}; it uses {each.info.used} in {round.where}"
                     yield Violation(why, (round.at,), f"at most {each.life.latest}", str(each.info.used),
                                     shape=("above own", "says"))  # fmt: skip
-        for one in round.heard:
-            if one.life not in found and one.seen.used > one.life.latest:
+        for one in round.processed:
+            if one.life not in found and one.event.used > one.life.latest:
                 found.add(one.life)
                 if one.life.bound("268-33") == known:
                     sent = one.given.info if one.given is not None else None
-                    told = "" if sent is None else f" was sent {_two(sent)} in generation {round.number} and"
-                    why = f"{one.life} knows up to {one.life.latest},{told} uses {one.seen.used} from now on"
-                    yield Violation(why, (round.at, one.at), f"at most {one.life.latest}", str(one.seen.used),
+                    assigned = "" if sent is None else f" was sent {_two(sent)} in generation {round.number} and"
+                    why = f"{one.life} knows up to {one.life.latest},{assigned} uses {one.event.used} from now on"
+                    yield Violation(why, (round.at, one.at), f"at most {one.life.latest}", str(one.event.used),
                                     shape=("above own", "uses"))  # fmt: skip
 
 
@@ -162,41 +169,41 @@ def _two(info: AssignmentInfo) -> str:
     )
 
 
-@promised("streams/used-within-told", "268-17", "268-19", "268-35")
-def used_within_told(history: History) -> Iterator[Violation]:
+@streams_invariant("streams/used-within-told", "268-17", "268-19", "268-35")
+def used_within_supported(history: History) -> Iterator[Violation]:
     """No member subscribes in a version above the supported version in its last assignment."""
-    told: dict[Life, tuple[int, int]] = {}
-    for round in story(history).rounds:
+    assigned: dict[Life, tuple[int, int]] = {}
+    for round in streams_trace(history).rounds:
         for each in round.members:
-            at, most = told.get(each.life, (0, each.info.used)) if each.life is not None else (0, each.info.used)
+            at, most = assigned.get(each.life, (0, each.info.used)) if each.life is not None else (0, each.info.used)
             if each.info.used > most:
                 why = (
                     f"{each.life} got supported version {most} in step {at + 1}, and subscribes in {each.info.used} in "
                     f"generation {round.number}"
                 )
                 yield Violation(why, (at, round.at), f"at most {most}", str(each.info.used), shape=("above told",))
-        for one in round.heard:
+        for one in round.processed:
             info = one.given.info if one.given is not None else None
             if info is not None and not info.error and info.used >= FIRST_PROBED and one.life.bound("268-17"):
-                told[one.life] = one.at, info.supported
+                assigned[one.life] = one.at, info.supported
 
 
-@promised("streams/follows", "268-17", "268-19", "268-35", "268-36")
+@streams_invariant("streams/follows", "268-17", "268-19", "268-35", "268-36")
 def follows(history: History) -> Iterator[Violation]:
     """After an assignment a member uses the version that follows from the used and supported version in it."""
-    for round, each, info in heard(history):
-        subscribed = round.told(each.life)
+    for round, each, info in processed(history):
+        subscribed = round.subscribed(each.life)
         if info.used < FIRST_PROBED or subscribed is None or not each.life.bound("268-17"):
             continue
         used = subscribed.info.used
         wanted = follows_from(each.life, used, info)
-        if each.seen.used != wanted:
+        if each.event.used != wanted:
             why = (
                 f"{each.life} subscribed in {used}, was sent {_two(info)} in generation {round.number}, and uses "
-                f"{each.seen.used} from now on"
+                f"{each.event.used} from now on"
             )
             how = "falls" if wanted < used else "rises" if wanted > used else "stays"
-            yield Violation(why, (round.at, each.at), f"version {wanted}", f"version {each.seen.used}",
+            yield Violation(why, (round.at, each.at), f"version {wanted}", f"version {each.event.used}",
                             shape=("follows", how))  # fmt: skip
 
 
@@ -212,28 +219,28 @@ def has_cause(used: int, info: AssignmentInfo) -> bool:
     return info.used < used or info.supported > used
 
 
-@promised("streams/old-data-moves-nobody", "268-48")
-def old_data_moves_nobody(history: History) -> Iterator[Violation]:
+@streams_invariant("streams/old-data-moves-nobody", "268-48")
+def old_data_changes_no_version(history: History) -> Iterator[Violation]:
     """An assignment in version 1 or 2 does not change a member's used version."""
-    for round, each, info in heard(history):
-        subscribed = round.told(each.life)
+    for round, each, info in processed(history):
+        subscribed = round.subscribed(each.life)
         if info.used >= FIRST_PROBED or subscribed is None or not each.life.bound("268-48"):
             continue
         used = subscribed.info.used
-        if each.seen.used != used:
+        if each.event.used != used:
             why = (
                 f"{each.life} subscribed in {used}, was sent version {info.used} in generation {round.number}, and "
-                f"uses {each.seen.used} from now on"
+                f"uses {each.event.used} from now on"
             )
-            yield Violation(why, (round.at, each.at), f"version {used}", f"version {each.seen.used}",
+            yield Violation(why, (round.at, each.at), f"version {used}", f"version {each.event.used}",
                             shape=("old data", "moves"))  # fmt: skip
 
 
-@promised("streams/refuses-newer", "268-35")
+@streams_invariant("streams/refuses-newer", "268-35")
 def refuses_newer(history: History) -> Iterator[Violation]:
     """An assignment above the used version, or with a supported version above the own latest, is refused."""
-    for round, each, info in heard(history):
-        subscribed = round.told(each.life)
+    for round, each, info in processed(history):
+        subscribed = round.subscribed(each.life)
         if info.used < FIRST_PROBED or subscribed is None or not each.life.bound("268-35"):
             continue
         if is_to_be_refused(each.life, subscribed.info.used, info):

@@ -6,7 +6,7 @@ from kipcheck.conformance.core.history import Died, History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.registry import invariant
 
-WORDS = 400
+MAX_STDERR = 400
 """The number of characters of the end of stderr that are shown."""
 ENDS = {
     "crashed": "the target crashed",
@@ -26,14 +26,14 @@ def survives(history: History) -> Iterator[Violation]:
             cause, detail = op.observation.cause, op.observation.detail
             why = f"given{given} to {op.step.verb}, {ENDS.get(cause, cause)}" + (f" ({detail})" if detail else "")
             yield Violation(
-                why, (op.index,), "an answer, or a refusal", _seen(op.observation),
+                why, (op.index,), "an answer, or a refusal", _observed(op.observation),
                 shape=("died", op.step.verb, cause, detail.partition(":")[0] if cause in ("crashed", "memory") else ""),
             )  # fmt: skip
 
 
-def _seen(died: Died) -> str:
-    seen = f"{died.cause}: {died.detail}".rstrip(": ")
-    said = died.evidence.strip()[-WORDS:]
+def _observed(died: Died) -> str:
+    observed = f"{died.cause}: {died.detail}".rstrip(": ")
+    stderr = died.evidence.strip()[-MAX_STDERR:]
     if died.cause == "timeout":  # its stack differs from run to run
-        return f"{seen}; its stderr is in the failure's file" if said else seen
-    return f"{seen}; its stderr ends in: {said}" if said else seen
+        return f"{observed}; its stderr is in the failure's file" if stderr else observed
+    return f"{observed}; its stderr ends in: {stderr}" if stderr else observed

@@ -6,31 +6,37 @@ from typing import Any
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused as Refusal, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.invariants.registry import Concerns, invariant
-from kipcheck.conformance.invariants.two_decoders import TAGS, Reading, difference, read, tags_in, without_tags
-from kipcheck.conformance.invariants.wire import answered, is_answer_in_v0, misread, reading, refused, well_read
+from kipcheck.conformance.invariants.registry import AppliesTo, invariant
+from kipcheck.conformance.invariants.two_decoders import TAGS, DecodedBytes, difference, read, tags_in, without_tags
+from kipcheck.conformance.invariants.wire import answered, decoded, is_answer_in_v0, misread, refused, well_read
 
 
-def is_tagged(verb: str) -> Concerns:
+def is_tagged(verb: str) -> AppliesTo:
     """Steps with legal bytes that contain unknown tagged fields."""
 
-    def concerns(case: Case, step: Step) -> bool:
-        return step.verb == verb and not is_answer_in_v0(step) and reading(case, step).unknown_tags
+    def applies_to(case: Case, step: Step) -> bool:
+        return step.verb == verb and not is_answer_in_v0(step) and decoded(case, step).unknown_tags
 
-    return concerns
+    return applies_to
 
 
 decode_tagged, recode_tagged = is_tagged("decode"), is_tagged("recode")
 
 
 @invariant(
-    "wire/skips-unknown-tags", "grp-05", role=Role.CODEC, concerns=decode_tagged,
-    besides={("apache", "ApiVersionsResponse"): ("584-03",), ("kip-584", "ApiVersionsResponse"): ("584-03",)},
-)  # fmt: skip
+    "wire/skips-unknown-tags",
+    "grp-05",
+    role=Role.CODEC,
+    applies_to=decode_tagged,
+    extra_requirements={
+        ("apache", "ApiVersionsResponse"): ("584-03",),
+        ("kip-584", "ApiVersionsResponse"): ("584-03",),
+    },
+)
 def skips(history: History) -> Iterator[Violation]:
     """Unknown tagged fields are skipped, and the rest is read as without them."""
     for op in answered(history, decode_tagged):
-        found = reading(history.case, op.step)
+        found = decoded(history.case, op.step)
         if not well_read(history, without_tags(found.value)):
             continue
         path = next(tags_in(found.value))
@@ -58,7 +64,7 @@ def well_skipped(history: History) -> bool:
     return not any(True for _ in skips(history))
 
 
-@invariant("wire/keeps-unknown-tags", "grp-06", role=Role.CODEC, grade=Grade.SHOULD, concerns=recode_tagged)
+@invariant("wire/keeps-unknown-tags", "grp-06", role=Role.CODEC, grade=Grade.SHOULD, applies_to=recode_tagged)
 def keeps(history: History) -> Iterator[Violation]:
     """Unknown tagged fields are kept: what is decoded with them is encoded with them, in ascending order."""
     for op, found, written in recoded(history):
@@ -67,7 +73,7 @@ def keeps(history: History) -> Iterator[Violation]:
             yield spoilt(op, found, written, what, "lost")
 
 
-@invariant("wire/writes-readable-tags", "grp-05", role=Role.CODEC, concerns=recode_tagged)
+@invariant("wire/writes-readable-tags", "grp-05", role=Role.CODEC, applies_to=recode_tagged)
 def writes_readably(history: History) -> Iterator[Violation]:
     """A message that was read with unknown tagged fields is encoded as readable bytes."""
     for op, found, written in recoded(history):
@@ -77,22 +83,22 @@ def writes_readably(history: History) -> Iterator[Violation]:
             yield spoilt(op, found, written, what, "unreadable")
 
 
-def recoded(history: History) -> Iterator[tuple[Op, Reading, Reading]]:
+def recoded(history: History) -> Iterator[tuple[Op, DecodedBytes, DecodedBytes]]:
     """Steps with the bytes that were given and those that were written, if the target reads unknown tags correctly."""
     for op in answered(history, recode_tagged):
         if isinstance(op.observation, Refusal) or not well_skipped(history):
             continue
         assert isinstance(op.observation, Replied)
-        found = reading(history.case, op.step)
+        found = decoded(history.case, op.step)
         yield op, found, read(found.layout, bytes.fromhex(op.observation["hex"]))
 
 
-def whose(found: Reading) -> str:
+def whose(found: DecodedBytes) -> str:
     """The struct that has the unknown tag."""
     return next(tags_in(found.value)) or "the message"
 
 
-def spoilt(op: Op, found: Reading, written: Reading, what: str, how: str) -> Violation:
+def spoilt(op: Op, found: DecodedBytes, written: DecodedBytes, what: str, how: str) -> Violation:
     path = next(tags_in(found.value))
     return Violation(
         f"{found.layout}: {what}", (op.index,), found.data.hex(), written.data.hex(), f"{path}.{TAGS}".lstrip("."),
@@ -112,16 +118,16 @@ def from_a_later_version(case: Case, step: Step) -> bool:
     """Is it consumer protocol data of a version above the newest, to be read as the newest?"""
     if step.verb != "decode" or not step["message"].startswith("ConsumerProtocol"):
         return False
-    found = reading(case, step)
+    found = decoded(case, step)
     newer = found.layout.newest and int.from_bytes(found.data[:2], "big", signed=True) > found.layout.version
     return newer and found.refused is not None and found.lenient_refused is None
 
 
-@invariant("wire/reads-later-versions", "429-01", role=Role.CODEC, concerns=from_a_later_version)
+@invariant("wire/reads-later-versions", "429-01", role=Role.CODEC, applies_to=from_a_later_version)
 def reads_later(history: History) -> Iterator[Violation]:
     """Of consumer protocol data of a later version, which only adds fields at the end, the known fields are read."""
     for op in answered(history, from_a_later_version):
-        found = reading(history.case, op.step)
+        found = decoded(history.case, op.step)
         if isinstance(op.observation, Refusal):
             yield refused(op, found.layout, "data of a later version")
         elif isinstance(op.observation, Replied):

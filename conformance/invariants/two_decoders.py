@@ -16,7 +16,7 @@ TAGS = "_unknownTaggedFields"
 
 
 @dataclass(frozen=True)
-class Reading:
+class DecodedBytes:
     """Bytes and their value in one layout."""
 
     layout: Layout
@@ -45,12 +45,12 @@ def layout_of(edition_name: str, message: str, version: int) -> Layout:
 
 
 @lru_cache(maxsize=512)
-def read(layout: Layout, data: bytes) -> Reading:
+def read(layout: Layout, data: bytes) -> DecodedBytes:
     """Errors: ``Disagreement``."""
     value, refused = _read(layout, data, lenient=False)
     if refused is None:
-        return Reading(layout, data, value, None, value, None)
-    return Reading(layout, data, None, refused, *_read(layout, data, lenient=True))
+        return DecodedBytes(layout, data, value, None, value, None)
+    return DecodedBytes(layout, data, None, refused, *_read(layout, data, lenient=True))
 
 
 def _read(layout: Layout, data: bytes, lenient: bool) -> tuple[Any, Refused | None]:
@@ -75,9 +75,9 @@ def _read(layout: Layout, data: bytes, lenient: bool) -> tuple[Any, Refused | No
     return shown, None
 
 
-def _attempt(reading: Any) -> tuple[Any, Refused | None]:
+def _attempt(decode: Any) -> tuple[Any, Refused | None]:
     try:
-        return reading(), None
+        return decode(), None
     except Refused as refusal:
         return None, refusal
 

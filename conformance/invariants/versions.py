@@ -13,9 +13,9 @@ from kipcheck.conformance.invariants.two_decoders import brief, difference, layo
 from kipcheck.conformance.invariants.wire import (
     answered,
     canonical,
+    decoded,
     is_answer_in_v0,
     misread,
-    reading,
     refused,
     rewritten,
     well_written,
@@ -46,7 +46,7 @@ WRITTEN_BY_HAND = frozenset({"AssignmentInfo"})
 """Messages whose Kafka class is not generated, and omits fields that a version lacks."""
 
 
-def is_from_another_version(case: Case, step: Step) -> bool:
+def has_absent_field(case: Case, step: Step) -> bool:
     """Is it a value with a field that the version lacks, that is not at its default and may not be ignored?"""
     if step.verb != "encode" or step["message"] in WRITTEN_BY_HAND or any(True for _ in tags_in(step["value"])):
         return False
@@ -54,10 +54,10 @@ def is_from_another_version(case: Case, step: Step) -> bool:
     return found is not None and found.kind == "absent-field"
 
 
-@invariant("wire/refuses-absent-fields", "grp-10", role=Role.CODEC, concerns=is_from_another_version)
+@invariant("wire/refuses-absent-fields", "grp-10", role=Role.CODEC, applies_to=has_absent_field)
 def refuses_absent(history: History) -> Iterator[Violation]:
     """A field that the version lacks is refused, not silently omitted, if it may not be ignored."""
-    for op in answered(history, is_from_another_version):
+    for op in answered(history, has_absent_field):
         found = refusal(history.case, op.step)
         assert found is not None
         if isinstance(op.observation, Replied):
@@ -69,7 +69,7 @@ def refuses_absent(history: History) -> Iterator[Violation]:
             )  # fmt: skip
 
 
-def is_with_what_may_be_ignored(case: Case, step: Step) -> bool:
+def has_ignorable_field(case: Case, step: Step) -> bool:
     """Is it a value with a field that the version lacks, and that may be ignored?"""
     if step.verb != "encode" or any(True for _ in tags_in(step["value"])):
         return False
@@ -89,11 +89,11 @@ def _foreign(layout: Layout, value: object) -> bool:
 
 @invariant(
     "wire/leaves-out-ignorable-fields", "grp-10", role=Role.CODEC, grade=Grade.INFO,
-    concerns=is_with_what_may_be_ignored,
+    applies_to=has_ignorable_field,
 )  # fmt: skip
 def leaves_out(history: History) -> Iterator[Violation]:
     """An ignorable field that the version lacks is omitted, and the rest is written as without it."""
-    for op in answered(history, is_with_what_may_be_ignored):
+    for op in answered(history, has_ignorable_field):
         layout = layout_at(history.case, op.step)
         wanted = canonical(layout, op.step)
         assert wanted is not None
@@ -113,7 +113,7 @@ def _plainly_written(history: History, index: int, data: bytes) -> bool:
     return well_written(before, data)
 
 
-def is_of_the_future(case: Case, step: Step) -> bool:
+def is_of_later_version(case: Case, step: Step) -> bool:
     """Is it Streams metadata of a version above the newest?"""
     if step.verb != "decode" or step["message"] not in ("SubscriptionInfo", "AssignmentInfo"):
         return False
@@ -124,11 +124,11 @@ def is_of_the_future(case: Case, step: Step) -> bool:
     return any(slot.name == "_rest" for slot in layout.slots)
 
 
-@invariant("wire/reads-future-versions", "268-06", role=Role.CODEC, concerns=is_of_the_future)
+@invariant("wire/reads-future-versions", "268-06", role=Role.CODEC, applies_to=is_of_later_version)
 def reads_future(history: History) -> Iterator[Violation]:
     """The used and the supported version of Streams metadata of a later version are read, whatever follows."""
-    for op in answered(history, is_of_the_future):
-        found = reading(history.case, op.step)
+    for op in answered(history, is_of_later_version):
+        found = decoded(history.case, op.step)
         if isinstance(op.observation, Refusal):
             yield refused(op, found.layout, "metadata of a later version")
         elif isinstance(op.observation, Replied):
@@ -143,16 +143,16 @@ def is_of_no_known_version(case: Case, step: Step) -> bool:
     """Does the Streams metadata start with a version that has no layout, or is not the requested one?"""
     if step.verb != "decode" or step["message"] not in ("SubscriptionInfo", "AssignmentInfo"):
         return False
-    found = reading(case, step)
+    found = decoded(case, step)
     return found.refused is not None and found.refused.kind == "version" and found.lenient_refused is not None
 
 
-@invariant("wire/refuses-unknown-versions", "268-07", role=Role.CODEC, concerns=is_of_no_known_version)
+@invariant("wire/refuses-unknown-versions", "268-07", role=Role.CODEC, applies_to=is_of_no_known_version)
 def refuses_unknown(history: History) -> Iterator[Violation]:
     """Streams metadata is read only in the layout of the version that it starts with."""
     for op in answered(history, is_of_no_known_version):
         if isinstance(op.observation, Replied):
-            found = reading(history.case, op.step)
+            found = decoded(history.case, op.step)
             assert found.refused is not None
             yield Violation(
                 f"{found.refused}; it was accepted", (op.index,), f"refused: {found.refused.why}", "accepted",
@@ -167,15 +167,15 @@ def is_given_in_v0(case: Case, step: Step) -> bool:
     """Is it the legal v0 answer with which a broker refuses the requested version?"""
     if step.verb != "decode" or not is_answer_in_v0(step):
         return False
-    return not reading(case, step).legal and _in_v0(case, step) is not None
+    return not decoded(case, step).legal and _in_v0(case, step) is not None
 
 
 def _in_v0(case: Case, step: Step) -> dict[str, object] | None:
-    found = reading(case, Step(step.actor, step.verb, {**step.body, "version": 0}))
+    found = decoded(case, Step(step.actor, step.verb, {**step.body, "version": 0}))
     return found.value if found.legal else None
 
 
-@invariant("wire/reads-answer-in-v0", "584-35", role=Role.CODEC, concerns=is_given_in_v0)
+@invariant("wire/reads-answer-in-v0", "584-35", role=Role.CODEC, applies_to=is_given_in_v0)
 def reads_answer(history: History) -> Iterator[Violation]:
     """If the v0 answer to an unsupported version is accepted, error 35 and the range of versions are read from it.
 
@@ -207,7 +207,7 @@ def _as_far_as(layout: Layout, value: Any) -> dict[str, Any]:
     return known
 
 
-@invariant("wire/falls-back-to-v0", "584-35", role=Role.CODEC, grade=Grade.INFO, concerns=is_given_in_v0)
+@invariant("wire/falls-back-to-v0", "584-35", role=Role.CODEC, grade=Grade.INFO, applies_to=is_given_in_v0)
 def falls_back(history: History) -> Iterator[Violation]:
     """The v0 answer to an unsupported version is read although a later version was requested."""
     for op in answered(history, is_given_in_v0):

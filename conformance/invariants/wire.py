@@ -9,7 +9,7 @@ from kipcheck.conformance.core.history import History, Op, Refused as Refusal, R
 from kipcheck.conformance.core.verdict import Disagreement, Grade, Violation
 from kipcheck.conformance.invariants.registry import ByMessage, invariant
 from kipcheck.conformance.invariants.two_decoders import (
-    Reading,
+    DecodedBytes,
     brief,
     difference,
     in_tagged,
@@ -49,7 +49,7 @@ LAYOUTS: ByMessage = {
 """Further requirements that the layouts of some messages have."""
 
 
-def reading(case: Case, step: Step) -> Reading:
+def decoded(case: Case, step: Step) -> DecodedBytes:
     """The bytes of a step, as both readers read them."""
     return read(layout_of(case.edition, step["message"], step["version"]), bytes.fromhex(step["hex"]))
 
@@ -60,7 +60,7 @@ def is_answer_in_v0(step: Step) -> bool:
     return later and bytes.fromhex(step["hex"]).startswith(UNSUPPORTED_VERSION)
 
 
-FORGIVING = frozenset({"StickyAssignorUserData", "CooperativeStickyAssignorUserData"})
+LENIENT = frozenset({"StickyAssignorUserData", "CooperativeStickyAssignorUserData"})
 """User data that assignors treat as absent if they cannot read it."""
 
 
@@ -75,10 +75,10 @@ def is_readable_in_v0(case: Case, step: Step) -> bool:
     return shorter.lenient_refused is None or shorter.lenient_refused.kind not in BOUND
 
 
-def answered(history: History, concerns: Callable[[Case, Step], bool]) -> Iterator[Op]:
+def answered(history: History, applies_to: Callable[[Case, Step], bool]) -> Iterator[Op]:
     """The steps that the predicate selects, and that were answered or refused."""
     for op in history.ops:
-        if isinstance(op.observation, Replied | Refusal) and concerns(history.case, op.step):
+        if isinstance(op.observation, Replied | Refusal) and applies_to(history.case, op.step):
             yield op
 
 
@@ -90,9 +90,9 @@ def words(text: str) -> str:
 
 def refused(op: Op, layout: Layout, what: str) -> Violation:
     assert isinstance(op.observation, Refusal)
-    said = f"{op.observation.error}: {op.observation.why}".rstrip(": ")
+    reason = f"{op.observation.error}: {op.observation.why}".rstrip(": ")
     return Violation(
-        f"{layout}: {what} was refused with {said}", (op.index,), "accepted", f"refused: {said}",
+        f"{layout}: {what} was refused with {reason}", (op.index,), "accepted", f"refused: {reason}",
         offset=op.observation.offset, shape=("refused", op.observation.error, words(op.observation.why)),
     )  # fmt: skip
 
@@ -165,8 +165,8 @@ def _written(layout: Layout, step: Step) -> bytes | None:
     except Refused:
         return None
     back = read(layout, data)
-    told = without_foreign_fields(layout, step["value"])
-    if back.refused is not None or (told.keys() == back.value.keys() and back.value != told):
+    given = without_foreign_fields(layout, step["value"])
+    if back.refused is not None or (given.keys() == back.value.keys() and back.value != given):
         read_as = back.refused or back.value
         raise Disagreement(f"{layout}: the bytes that the codec wrote, {data[:200].hex()}, are read as {read_as}")
     return data
@@ -179,7 +179,7 @@ def is_encode(case: Case, step: Step) -> bool:
     return canonical(layout_of(case.edition, step["message"], step["version"]), step) is not None
 
 
-@invariant("wire/encodes", "grp-05", role=Role.CODEC, concerns=is_encode, besides=LAYOUTS)
+@invariant("wire/encodes", "grp-05", role=Role.CODEC, applies_to=is_encode, extra_requirements=LAYOUTS)
 def encodes(history: History) -> Iterator[Violation]:
     """A legal value is written as bytes that are read as the same value."""
     for op in answered(history, is_encode):
@@ -197,23 +197,23 @@ def encodes(history: History) -> Iterator[Violation]:
 def is_plain(verb: str) -> Callable[[Case, Step], bool]:
     """Steps with legal bytes, without unknown tagged fields."""
 
-    def concerns(case: Case, step: Step) -> bool:
+    def applies_to(case: Case, step: Step) -> bool:
         if step.verb != verb or is_answer_in_v0(step):
             return False
-        found = reading(case, step)
+        found = decoded(case, step)
         return found.legal and not found.unknown_tags
 
-    return concerns
+    return applies_to
 
 
 decode_plain, recode_plain = is_plain("decode"), is_plain("recode")
 
 
-@invariant("wire/decodes", "grp-05", role=Role.CODEC, concerns=decode_plain, besides=LAYOUTS)
+@invariant("wire/decodes", "grp-05", role=Role.CODEC, applies_to=decode_plain, extra_requirements=LAYOUTS)
 def decodes(history: History) -> Iterator[Violation]:
     """Legal bytes are read as the value that both reference readers find in them."""
     for op in answered(history, decode_plain):
-        found = reading(history.case, op.step)
+        found = decoded(history.case, op.step)
         if isinstance(op.observation, Refusal):
             yield refused(op, found.layout, "a legal message")
         elif isinstance(op.observation, Replied):
@@ -227,7 +227,7 @@ def well_read(history: History, value: object) -> bool:
     return all(
         isinstance(op.observation, Replied) and difference(value, op.observation["value"]) is None
         for op in answered(history, decode_plain)
-        if reading(history.case, op.step).value == value
+        if decoded(history.case, op.step).value == value
     )
 
 
@@ -240,11 +240,11 @@ def well_written(history: History, data: bytes) -> bool:
     )
 
 
-@invariant("wire/recodes", "grp-05", role=Role.CODEC, concerns=recode_plain)
+@invariant("wire/recodes", "grp-05", role=Role.CODEC, applies_to=recode_plain)
 def recodes(history: History) -> Iterator[Violation]:
     """A value that is decoded from canonical bytes is encoded as the same bytes."""
     for op in answered(history, recode_plain):
-        found = reading(history.case, op.step)
+        found = decoded(history.case, op.step)
         if not (well_read(history, found.value) and well_written(history, found.data)):
             continue
         if isinstance(op.observation, Refusal):
@@ -256,11 +256,11 @@ def recodes(history: History) -> Iterator[Violation]:
                 yield violation
 
 
-def is_beyond_reading(case: Case, step: Step) -> bool:
+def is_beyond_bounds(case: Case, step: Step) -> bool:
     """Are the bytes cut off, or is a length past their end, so that Kafka's own readers refuse them too?"""
-    if step.verb != "decode" or step["message"] in FORGIVING or is_readable_in_v0(case, step):
+    if step.verb != "decode" or step["message"] in LENIENT or is_readable_in_v0(case, step):
         return False
-    found = reading(case, step)
+    found = decoded(case, step)
     # Kafka reads a negative length as null, so it is not damage of this kind even where null is not allowed.
     if found.refused is None or found.lenient_refused is None:
         return False
@@ -268,7 +268,7 @@ def is_beyond_reading(case: Case, step: Step) -> bool:
     return beyond and not (in_tagged(found.layout, found.refused.path) or is_negative_varint(found))
 
 
-def is_negative_varint(found: Reading) -> bool:
+def is_negative_varint(found: DecodedBytes) -> bool:
     """Is the reason five bytes that Kafka reads as a negative number: null, or in older releases no tags?"""
     offset = found.refused.offset if found.refused is not None else None
     varint = b"" if offset is None else found.data[offset : offset + 5]
@@ -276,37 +276,37 @@ def is_negative_varint(found: Reading) -> bool:
 
 
 @invariant(
-    "wire/refuses", "grp-05", role=Role.CODEC, concerns=is_beyond_reading,
-    besides={("apache", "ValueAndTimestamp"): ("258-31",)},
+    "wire/refuses", "grp-05", role=Role.CODEC, applies_to=is_beyond_bounds,
+    extra_requirements={("apache", "ValueAndTimestamp"): ("258-31",)},
 )  # fmt: skip
 def refuses(history: History) -> Iterator[Violation]:
     """Bytes that are cut off, or have lengths past their end, are refused."""
-    for op in answered(history, is_beyond_reading):
+    for op in answered(history, is_beyond_bounds):
         if isinstance(op.observation, Replied):
-            found = reading(history.case, op.step)
+            found = decoded(history.case, op.step)
             assert found.refused is not None
             yield Violation(
                 f"{found.refused}; it was accepted",
                 (op.index,), f"refused: {found.refused.why}", f"accepted as {_value(op.observation['value'])}",
                 found.refused.path, found.refused.offset,
-                ("accepted", found.refused.kind, *_sort_of_place(found)),
+                ("accepted", found.refused.kind, *_field_kind(found)),
             )  # fmt: skip
 
 
-def is_forgiven(case: Case, step: Step) -> bool:
+def is_leniently_readable(case: Case, step: Step) -> bool:
     """Are the bytes refused by the strict reader and accepted by Kafka's own?"""
     if step.verb != "decode" or is_readable_in_v0(case, step):
         return False
-    found = reading(case, step)
+    found = decoded(case, step)
     return found.refused is not None and found.lenient_refused is None
 
 
-@invariant("wire/reads-alike", "grp-05", role=Role.CODEC, grade=Grade.INFO, concerns=is_forgiven)
-def reads_alike(history: History) -> Iterator[Violation]:
+@invariant("wire/reads-alike", "grp-05", role=Role.CODEC, grade=Grade.INFO, applies_to=is_leniently_readable)
+def reads_like_kafka(history: History) -> Iterator[Violation]:
     """Bytes that a strict reader refuses are, if accepted, read as Kafka's own readers read them."""
-    for op in answered(history, is_forgiven):
+    for op in answered(history, is_leniently_readable):
         if isinstance(op.observation, Replied):
-            found = reading(history.case, op.step)
+            found = decoded(history.case, op.step)
             assert found.refused is not None
             wanted, got = without_tags(found.lenient), without_tags(op.observation["value"])
             violation = misread(op, found.layout, wanted, got, f"in bytes with {found.refused.why}")
@@ -315,7 +315,7 @@ def reads_alike(history: History) -> Iterator[Violation]:
                 yield replace(violation, offset=found.refused.offset, shape=shape)
 
 
-def _sort_of_place(found: Reading) -> tuple[str, ...]:
+def _field_kind(found: DecodedBytes) -> tuple[str, ...]:
     """The field type for a shape; omitted for a varint, which is read in the same way everywhere."""
     assert found.refused is not None
     return () if found.refused.kind == "varint" else (kind_at(found.layout, found.refused.path).split()[-1],)

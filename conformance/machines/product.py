@@ -28,7 +28,7 @@ V = TypeVar("V", bound=Hashable)
 G = TypeVar("G", bound=Hashable)
 """A message: a frozen value, with its sender if that matters."""
 
-HUB = 0
+COORDINATOR_INDEX = 0
 """The index of the hub, the only component that may send messages in ``take``."""
 
 
@@ -44,7 +44,7 @@ class Did(NamedTuple, Generic[P, G]):
     the hub, and ``take`` sends none."""
 
 
-class Composed(Protocol[P, V, G]):
+class ProductMachine(Protocol[P, V, G]):
     """A product machine. Pure, as every machine: equal arguments give equal results."""
 
     @property
@@ -67,7 +67,7 @@ class Composed(Protocol[P, V, G]):
         """None, only from the hub: it refuses the message, so that the move that sends it is not enabled."""
         ...
 
-    def says(self, said: V | G, /) -> str:
+    def describe(self, value: V | G, /) -> str:
         """A short text of a move or a message for diagrams: ``joins with 1 owned``, ``JoinGroup: generation +1``."""
         ...
 
@@ -105,7 +105,7 @@ class Event(NamedTuple, Generic[V]):
     move: V
 
 
-class Word(NamedTuple):
+class ProductAction(NamedTuple):
     """A move of a component (``to`` is None), or a message to another."""
 
     by: int
@@ -113,7 +113,7 @@ class Word(NamedTuple):
     says: Hashable
 
 
-class Disobeyed(Exception):
+class ContractViolation(Exception):
     """A product machine breaks the contract above."""
 
 
@@ -127,41 +127,41 @@ class Step(Generic[P, V, G]):
     did: Did[P, G]
 
 
-class Whole(Generic[P, V, G]):
+class SimpleProduct(Generic[P, V, G]):
     """Adapts a product machine to an ordinary one, whose state is the tuple of component states.
 
     Slow, but easy to read: tests compare the packed search with ``explore`` over this machine.
     """
 
-    def __init__(self, made: Composed[P, V, G]) -> None:
+    def __init__(self, made: ProductMachine[P, V, G]) -> None:
         self.made = made
 
     def initial(self) -> tuple[P, ...]:
         return self.made.initial()
 
     def enabled(self, state: tuple[P, ...], /) -> Iterator[Event[V]]:
-        for event in self.offered(state):
-            if self.followed(state, event) is not None:
+        for event in self.candidate_moves(state):
+            if self.run_move(state, event) is not None:
                 yield event
 
-    def offered(self, state: tuple[P, ...]) -> Iterator[Event[V]]:
+    def candidate_moves(self, state: tuple[P, ...]) -> Iterator[Event[V]]:
         """The moves of all components, including those whose messages the hub refuses."""
         for index, part in enumerate(state):
             for move in self.made.moves(index, part):
                 yield Event(index, move)
 
-    def step(self, state: tuple[P, ...], event: Event[V], /) -> Transition[tuple[P, ...], Word]:
+    def step(self, state: tuple[P, ...], event: Event[V], /) -> Transition[tuple[P, ...], ProductAction]:
         """Errors: ValueError for a move that is not enabled in this state."""
         if event.move in self.made.moves(event.part, state[event.part]):
-            steps = self.followed(state, event)
+            steps = self.run_move(state, event)
             if steps is not None:
                 after = list(state)
                 for each in steps:
                     after[each.index] = each.did.part
-                return Transition(tuple(after), tuple(_words(steps)))
-        raise ValueError(f"move of {self.made.names[event.part]} is not enabled: {self.made.says(event.move)}")
+                return Transition(tuple(after), tuple(_actions(steps)))
+        raise ValueError(f"move of {self.made.names[event.part]} is not enabled: {self.made.describe(event.move)}")
 
-    def followed(self, state: tuple[P, ...], event: Event[V]) -> list[Step[P, V, G]] | None:
+    def run_move(self, state: tuple[P, ...], event: Event[V]) -> list[Step[P, V, G]] | None:
         """The steps of all components in this transition, in order; None if the hub refuses a message."""
         parts = list(state)
         did = self.made.act(event.part, parts[event.part], event.move)
@@ -171,8 +171,8 @@ class Whole(Generic[P, V, G]):
         for _, (to, message) in waiting:  # grows during the loop
             taken = self.made.take(to, parts[to], message)
             if taken is None:
-                if to != HUB:
-                    raise Disobeyed(f"{self.made.names[to]} refuses {message!r}, but only the hub may refuse")
+                if to != COORDINATOR_INDEX:
+                    raise ContractViolation(f"{self.made.names[to]} refuses {message!r}, but only the hub may refuse")
                 return None
             steps.append(Step(to, parts[to], message, checked(to, taken, acting=False)))
             parts[to] = taken.part
@@ -182,24 +182,24 @@ class Whole(Generic[P, V, G]):
 
 def checked(index: int, did: Did[P, G], acting: bool) -> Did[P, G]:
     """Returns ``did``. Errors: Disobeyed if it contains messages that the component may not send."""
-    to_hub = sum(sent.to == HUB for sent in did.sends)
+    to_hub = sum(sent.to == COORDINATOR_INDEX for sent in did.sends)
     if any(sent.to == index for sent in did.sends):
-        raise Disobeyed(f"component {index} sends a message to itself")
-    if index != HUB and not acting and did.sends:
-        raise Disobeyed(f"component {index} answers a message, but only the hub may answer")
+        raise ContractViolation(f"component {index} sends a message to itself")
+    if index != COORDINATOR_INDEX and not acting and did.sends:
+        raise ContractViolation(f"component {index} answers a message, but only the hub may answer")
     if to_hub > 1:
-        raise Disobeyed(f"component {index} sends {to_hub} messages to the hub in one move")
+        raise ContractViolation(f"component {index} sends {to_hub} messages to the hub in one move")
     return did
 
 
-def _words(steps: Sequence[Step[P, V, G]]) -> Iterator[Word]:
-    yield Word(steps[0].index, None, steps[0].cause)
+def _actions(steps: Sequence[Step[P, V, G]]) -> Iterator[ProductAction]:
+    yield ProductAction(steps[0].index, None, steps[0].cause)
     for each in steps:
         for sent in each.did.sends:
-            yield Word(each.index, sent.to, sent.message)
+            yield ProductAction(each.index, sent.to, sent.message)
 
 
-def broken(made: Composed[P, V, G], state: tuple[P, ...], resting: bool) -> Iterator[tuple[Law[P], str]]:
+def broken_laws(made: ProductMachine[P, V, G], state: tuple[P, ...], resting: bool) -> Iterator[tuple[Law[P], str]]:
     """The state laws that this state breaks, each with the contradiction. ``resting``: no move is enabled."""
     for law in made.laws:
         if isinstance(law, Law) and (resting or not law.at_rest):
@@ -208,7 +208,7 @@ def broken(made: Composed[P, V, G], state: tuple[P, ...], resting: bool) -> Iter
                 yield law, why
 
 
-def misdone(made: Composed[P, V, G], step: Step[P, V, G]) -> Iterator[tuple[StepLaw[P, V, G], str]]:
+def broken_step_laws(made: ProductMachine[P, V, G], step: Step[P, V, G]) -> Iterator[tuple[StepLaw[P, V, G], str]]:
     """The step laws that this step breaks, each with the contradiction."""
     for law in made.laws:
         if isinstance(law, StepLaw):

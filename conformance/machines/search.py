@@ -11,20 +11,20 @@ from itertools import pairwise
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias
 
 from kipcheck.conformance.machines.product import (
-    HUB,
-    Composed,
-    Disobeyed,
+    COORDINATOR_INDEX,
+    ContractViolation,
     Event,
     G,
     Law,
     P,
+    ProductMachine,
     Sent,
+    SimpleProduct,
     Step,
     V,
-    Whole,
-    broken,
+    broken_laws,
+    broken_step_laws,
     checked,
-    misdone,
 )
 
 BITS: Final = 20
@@ -69,7 +69,7 @@ class _Part(Generic[P]):
 class Search(Generic[P, V, G]):
     """One search. Call ``go`` until it returns True; the attributes have the results."""
 
-    def __init__(self, made: Composed[P, V, G]) -> None:
+    def __init__(self, made: ProductMachine[P, V, G]) -> None:
         self.made = made
         self.transitions = 0
         self.depth = 0
@@ -81,12 +81,12 @@ class Search(Generic[P, V, G]):
         self._parts = [_Part[P](index) for index in range(len(made.names))]
         self._takes: dict[tuple[int, G], Takes] = {}
         self._replies: dict[tuple[G, bool], Replies] = {}
-        self._about: dict[int, tuple[G, bool]] = {}
+        self._table_keys: dict[int, tuple[G, bool]] = {}
         """Id of a table of takes or replies -> its message, and whether sending it breaks a law."""
         self._views: dict[tuple[Hashable, ...], int] = {}
         self._kept: set[int] = set()
         """Packed views that break no law."""
-        self._misdeed: int | None = None
+        self._violating_state: int | None = None
         """The first state with a step that breaks a step law. It is reported after the whole level was checked, since
         a state of this level that breaks a state law has a shorter path."""
         self._parents: dict[int, int] = {}
@@ -95,13 +95,13 @@ class Search(Generic[P, V, G]):
         self._at = 0
         """Number of states of the level that were expanded."""
         self._deeper: list[int] = []
-        self.again()
+        self.restart()
 
-    def again(self) -> None:
+    def restart(self) -> None:
         """Restarts the search, and keeps the computed tables."""
         start = self._packed(self.made.initial())
         self._parents, self._level, self._at, self._deeper = {start: start}, [start], 0, []
-        self.transitions, self.depth, self.complete, self.breach, self._misdeed = 0, 0, False, None, None
+        self.transitions, self.depth, self.complete, self.breach, self._violating_state = 0, 0, False, None, None
 
     @property
     def states(self) -> int:
@@ -113,26 +113,26 @@ class Search(Generic[P, V, G]):
         moved = sum(each is not None for part in self._parts for each in part.does)
         return moved + sum(map(len, self._replies.values())) + sum(map(len, self._takes.values()))
 
-    def go(self, leaving: int) -> bool:
+    def run(self, leaving: int) -> bool:
         """Expands up to ``leaving`` states. Returns True when the search has ended."""
         while leaving > 0 and self.breach is None and not self.complete:
             until = min(len(self._level), self._at + leaving)
             leaving -= until - self._at
-            self._leave(until)
+            self._expand(until)
             if self.breach is None and self._at == len(self._level):
-                self._descend()
+                self._next_level()
         return self.complete or self.breach is not None
 
-    def _descend(self) -> None:
-        if self._misdeed is not None:
-            self.breach = self._misdone(self._misdeed)
+    def _next_level(self) -> None:
+        if self._violating_state is not None:
+            self.breach = self._step_breach(self._violating_state)
         elif self._deeper:
             self._level, self._deeper, self._at = self._deeper, [], 0
             self.depth += 1
         else:
             self.complete = True
 
-    def _leave(self, until: int) -> None:
+    def _expand(self, until: int) -> None:
         """Expands the level up to index ``until``. The hot loop: uses the machine for new entries only."""
         parents, deeper, kept = self._parents, self._deeper, self._kept
         parts = tuple((each, each.shift, each.does) for each in self._parts)
@@ -144,7 +144,7 @@ class Search(Generic[P, V, G]):
                 number = state >> shift & MASK
                 known = does[number]
                 if known is None:
-                    known = self._opened(part, number, state)
+                    known = self._compute_moves(part, number, state)
                 seen, deltas, edges = known
                 view += seen
                 transitions += len(deltas)
@@ -158,7 +158,7 @@ class Search(Generic[P, V, G]):
                     if replies is not None:
                         reply = replies.get(hub)
                         if not reply:
-                            reply = self._replied(replies, hub, state) if reply is None else reply
+                            reply = self._compute_reply(replies, hub, state) if reply is None else reply
                             if not reply:
                                 continue
                         after += reply[0]
@@ -166,14 +166,14 @@ class Search(Generic[P, V, G]):
                     for place, takes in outs:
                         change = takes.get(after >> place & MASK)
                         if change is None:
-                            change = self._taken(takes, place, after, state)
+                            change = self._compute_take(takes, place, after, state)
                         after += change
                     transitions += 1
                     if after not in parents:
                         parents[after] = state
                         deeper.append(after)
             if view not in kept or transitions == before:
-                self._judge(state, view, resting=transitions == before)
+                self._check_state(state, view, resting=transitions == before)
                 if self.breach is not None:
                     break
         self._at = until
@@ -193,26 +193,28 @@ class Search(Generic[P, V, G]):
             part.views.append(self._views.setdefault(seen, len(self._views)) << part.shift)
         return found
 
-    def _opened(self, part: _Part[P], number: int, state: int) -> tuple[int, tuple[Delta, ...], tuple[Edge, ...]]:
+    def _compute_moves(
+        self, part: _Part[P], number: int, state: int
+    ) -> tuple[int, tuple[Delta, ...], tuple[Edge, ...]]:
         """Computes the moves of a component in a state."""
         before = part.states[number]
-        quiet: list[Delta] = []
-        telling: list[Edge] = []
+        local: list[Delta] = []
+        sending: list[Edge] = []
         for move in self.made.moves(part.index, before):
             did = checked(part.index, self.made.act(part.index, before, move), acting=True)
             delta = (self._number(part, did.part) - number) << part.shift
-            wrong = any(misdone(self.made, Step(part.index, before, move, did)))
-            asked = next((sent.message for sent in did.sends if sent.to == HUB), None)
+            wrong = any(broken_step_laws(self.made, Step(part.index, before, move, did)))
+            asked = next((sent.message for sent in did.sends if sent.to == COORDINATOR_INDEX), None)
             if asked is not None:
-                telling.append((delta, self._outs(did.sends), self._table(asked, wrong)))
+                sending.append((delta, self._outs(did.sends), self._table(asked, wrong)))
                 continue
             if wrong:
-                self._accuse(state)
+                self._note_misdeed(state)
             if did.sends:
-                telling.append((delta, self._outs(did.sends), None))
+                sending.append((delta, self._outs(did.sends), None))
             else:
-                quiet.append(delta)
-        known = part.does[number] = part.views[number], tuple(quiet), tuple(telling)
+                local.append(delta)
+        known = part.does[number] = part.views[number], tuple(local), tuple(sending)
         return known
 
     def _table(self, message: G, wrong: bool) -> Replies:
@@ -220,69 +222,75 @@ class Search(Generic[P, V, G]):
         found = self._replies.get((message, wrong))
         if found is None:
             found = self._replies[message, wrong] = {}
-            self._about[id(found)] = message, wrong
+            self._table_keys[id(found)] = message, wrong
         return found
 
     def _outs(self, sends: Sequence[Sent[G]]) -> Outs:
         """Messages to components other than the hub."""
-        return tuple((self._parts[to].shift, self._takers(to, message)) for to, message in sends if to != HUB)
+        return tuple(
+            (self._parts[to].shift, self._takers(to, message)) for to, message in sends if to != COORDINATOR_INDEX
+        )
 
     def _takers(self, to: int, message: G) -> Takes:
         found = self._takes.get((to, message))
         if found is None:
             found = self._takes[to, message] = {}
-            self._about[id(found)] = message, False
+            self._table_keys[id(found)] = message, False
         return found
 
-    def _replied(self, replies: Replies, hub: int, state: int) -> tuple[Delta, Outs] | Literal[False]:
+    def _compute_reply(self, replies: Replies, hub: int, state: int) -> tuple[Delta, Outs] | Literal[False]:
         """Computes the hub's reaction to a message in a state."""
-        message, wrong = self._about[id(replies)]
-        before = self._parts[HUB].states[hub]
-        did = self.made.take(HUB, before, message)
+        message, wrong = self._table_keys[id(replies)]
+        before = self._parts[COORDINATOR_INDEX].states[hub]
+        did = self.made.take(COORDINATOR_INDEX, before, message)
         if did is None:
             replies[hub] = False
             return False
-        if wrong or any(misdone(self.made, Step(HUB, before, message, checked(HUB, did, acting=False)))):
-            self._accuse(state)
-        found = replies[hub] = (self._number(self._parts[HUB], did.part) - hub, self._outs(did.sends))
+        if wrong or any(
+            broken_step_laws(
+                self.made, Step(COORDINATOR_INDEX, before, message, checked(COORDINATOR_INDEX, did, acting=False))
+            )
+        ):
+            self._note_misdeed(state)
+        found = replies[hub] = (self._number(self._parts[COORDINATOR_INDEX], did.part) - hub, self._outs(did.sends))
         return found
 
-    def _taken(self, takes: Takes, place: int, state: int, left: int) -> Delta:
+    def _compute_take(self, takes: Takes, place: int, state: int, left: int) -> Delta:
         """Computes the reaction of another component to a message, in a transition out of the state ``left``."""
-        message, _ = self._about[id(takes)]
+        message, _ = self._table_keys[id(takes)]
         part = self._parts[place // BITS]
         number = state >> place & MASK
         before = part.states[number]
         did = self.made.take(part.index, before, message)
         if did is None:
-            raise Disobeyed(f"{self.made.names[part.index]} refuses {message!r}, but only the hub may refuse")
-        if any(misdone(self.made, Step(part.index, before, message, checked(part.index, did, acting=False)))):
-            self._accuse(left)
+            raise ContractViolation(f"{self.made.names[part.index]} refuses {message!r}, but only the hub may refuse")
+        if any(broken_step_laws(self.made, Step(part.index, before, message, checked(part.index, did, acting=False)))):
+            self._note_misdeed(left)
         change = takes[number] = (self._number(part, did.part) - number) << place
         return change
 
     # Counter-examples
 
-    def _accuse(self, state: int) -> None:
-        if self._misdeed is None:
-            self._misdeed = state
+    def _note_misdeed(self, state: int) -> None:
+        if self._violating_state is None:
+            self._violating_state = state
 
-    def _judge(self, state: int, view: int, resting: bool) -> None:
+    def _check_state(self, state: int, view: int, resting: bool) -> None:
         """``view``: the packed views of all components. Views that keep the laws are not checked again."""
-        for law, why in broken(self.made, self._unpacked(state), resting):
+        for law, why in broken_laws(self.made, self._unpacked(state), resting):
             self.breach = Breach(law.id, law.requirements, law.sentence, why, tuple(self._path(state)))
             return
         self._kept.add(view)
 
-    def _misdone(self, state: int) -> Breach[V]:
+    def _step_breach(self, state: int) -> Breach[V]:
         """The counter-example for a state with a step that breaks a step law."""
-        whole = Whole(self.made)
+        whole = SimpleProduct(self.made)
         parts = self._unpacked(state)
         for event in whole.enabled(parts):
-            for step in whole.followed(parts, event) or ():
-                for law, why in misdone(self.made, step):
+            for step in whole.run_move(parts, event) or ():
+                for law, why in broken_step_laws(self.made, step):
                     return Breach(law.id, law.requirements, law.sentence, why, (*self._path(state), event))
-        raise Disobeyed(f"{self.made.names[0]} and the others do not do the same twice")
+        raise ContractViolation(f"{self.made.names[0]} and the others do not do the same twice")
 
     def _path(self, state: int) -> list[Event[V]]:
         """The shortest path to the state, computed with ``Whole``, which confirms it."""
@@ -290,15 +298,15 @@ class Search(Generic[P, V, G]):
         while self._parents[chain[-1]] != chain[-1]:
             chain.append(self._parents[chain[-1]])
         chain.reverse()
-        whole = Whole(self.made)
+        whole = SimpleProduct(self.made)
         return [self._between(whole, *pair) for pair in pairwise(chain)]
 
-    def _between(self, whole: Whole[P, V, G], before: int, after: int) -> Event[V]:
+    def _between(self, whole: SimpleProduct[P, V, G], before: int, after: int) -> Event[V]:
         parts, wanted = self._unpacked(before), self._unpacked(after)
         for event in whole.enabled(parts):
             if whole.step(parts, event).state == wanted:
                 return event
-        raise Disobeyed(f"{self.made.names[0]} and the others do not do the same twice")
+        raise ContractViolation(f"{self.made.names[0]} and the others do not do the same twice")
 
     def _packed(self, state: tuple[P, ...]) -> int:
         return sum(self._number(part, each) << part.shift for part, each in zip(self._parts, state, strict=True))

@@ -10,11 +10,11 @@ from kipcheck.conformance.matrix.cells import Cell
 from kipcheck.conformance.matrix.known import Deviation
 from kipcheck.conformance.matrix.predictions import Prediction, committed
 from kipcheck.conformance.matrix.results import Found
-from kipcheck.conformance.matrix.run import WORKERS, Kept, Tick, jars, play, predict
+from kipcheck.conformance.matrix.run import WORKERS, OutcomeCache, Tick, jars, play, predict
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MatrixRequest:
     cells: Sequence[Cell]
     known: Sequence[Deviation] = ()
     full: bool = False
@@ -24,39 +24,39 @@ class Wanted:
     workers: int = WORKERS
 
 
-def made(wanted: Wanted, tick: Tick) -> Found:
+def run_matrix(request: MatrixRequest, tick: Tick) -> Found:
     """Errors: ``Unavailable`` without a JDK, or if no jar is available."""
-    begun, started = datetime.now(UTC), time.monotonic()
+    started_at, started = datetime.now(UTC), time.monotonic()
     try:
-        there = jars(wanted.cells)
+        there = jars(request.cells)
     except KeyboardInterrupt:  # during the download, so there are no results
-        return Found({}, {}, {}, False, wanted.known, full=wanted.full, out=wanted.out, begun=begun,
+        return Found({}, {}, {}, False, request.known, full=request.full, out=request.out, begun=started_at,
                      seconds=time.monotonic() - started)  # fmt: skip
-    skipped = {cell: why for cell in wanted.cells if (why := there.why_not(cell)) is not None}
-    playable = [cell for cell in wanted.cells if cell not in skipped]
-    predictions, foretold = _predictions(playable, wanted, tick)
-    left = None if wanted.budget is None else max(0.0, wanted.budget - (time.monotonic() - started))
+    skipped = {cell: why for cell in request.cells if (why := there.why_not(cell)) is not None}
+    playable = [cell for cell in request.cells if cell not in skipped]
+    predictions, in_time = _predictions(playable, request, tick)
+    remaining = None if request.budget is None else max(0.0, request.budget - (time.monotonic() - started))
     # If the predictions were interrupted, no cell is run.
-    done, cached = play(playable, Kept(there.digests), tick, left if foretold else 0.0, wanted.workers)
+    done, cached = play(playable, OutcomeCache(there.digests), tick, remaining if in_time else 0.0, request.workers)
     return Found(
-        outcomes={cell: done.found[cell] for cell in wanted.cells if cell in done.found},
+        outcomes={cell: done.found[cell] for cell in request.cells if cell in done.found},
         predictions=predictions,
-        skipped={cell: (skipped | done.failed)[cell] for cell in wanted.cells if cell in skipped | done.failed},
-        complete=done.complete and foretold,
-        known=wanted.known,
+        skipped={cell: (skipped | done.failed)[cell] for cell in request.cells if cell in skipped | done.failed},
+        complete=done.complete and in_time,
+        known=request.known,
         cached=frozenset(cached),
-        full=wanted.full,
-        out=wanted.out,
-        begun=begun,
+        full=request.full,
+        out=request.out,
+        begun=started_at,
         seconds=time.monotonic() - started,
     )
 
 
-def _predictions(cells: Sequence[Cell], wanted: Wanted, tick: Tick) -> tuple[dict[Cell, Prediction], bool]:
+def _predictions(cells: Sequence[Cell], request: MatrixRequest, tick: Tick) -> tuple[dict[Cell, Prediction], bool]:
     """The committed predictions, and new ones by reference models for the other cells, before the jars run. Also:
     whether all predictions were made in time.
     """
     known = committed()
-    found = {cell: told for cell in cells if (told := known.of(cell)) is not None}
-    done = predict([cell for cell in cells if cell not in found], tick, wanted.budget, wanted.workers)
-    return found | {cell: Prediction.of(told) for cell, told in done.found.items()}, done.complete
+    found = {cell: steps for cell in cells if (steps := known.of(cell)) is not None}
+    done = predict([cell for cell in cells if cell not in found], tick, request.budget, request.workers)
+    return found | {cell: Prediction.of(steps) for cell, steps in done.found.items()}, done.complete

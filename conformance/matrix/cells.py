@@ -7,15 +7,15 @@ from typing import Any, Final, NamedTuple, final
 
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.matrix import history_text
-from kipcheck.conformance.matrix.attribution import Blame, blame, refusal
-from kipcheck.conformance.matrix.groups import Made, Mixed
-from kipcheck.conformance.matrix.highlights import marked
-from kipcheck.conformance.matrix.play import Judged, judged, played
+from kipcheck.conformance.matrix.attribution import Cause, first_cause, refusal
+from kipcheck.conformance.matrix.groups import BinaryFactory, MixedGroup
+from kipcheck.conformance.matrix.highlights import with_highlights
+from kipcheck.conformance.matrix.play import JudgedScript, judged, played
 from kipcheck.conformance.matrix.release_lines import THE_FUTURE, Version, behaviours, in_table, lines
 from kipcheck.conformance.matrix.scenarios import FAILURE, JOIN, Pair, possible, scripts
 
 OK, BREAKS, REFUSED = "ok", "breaks", "refused"
-WORST: Final = {OK: 0, REFUSED: 1, BREAKS: 2}
+SEVERITY: Final = {OK: 0, REFUSED: 1, BREAKS: 2}
 
 
 @final
@@ -41,12 +41,12 @@ class Cell:
         return f"java:kafka-streams:{self.pair.old.patch} -> {self.pair.new.patch}"
 
 
-class Told(NamedTuple):
+class ScriptResult(NamedTuple):
     """The result of one script."""
 
     verdict: str
-    judged: Judged
-    blame: Blame | None
+    judged: JudgedScript
+    cause: Cause | None
 
 
 def cells(scenarios: Iterable[str], old: Iterable[Version], new: Iterable[Version], full: bool = False) -> list[Cell]:
@@ -70,30 +70,30 @@ def _pairs(scenario: str, froms: Sequence[Version], tos: Sequence[Version], full
         yield from (pair for pair in there if in_table(*pair))
 
 
-def verdict_of(judged: Judged, scenario: str) -> Told:
+def verdict_of(judged: JudgedScript, scenario: str) -> ScriptResult:
     """REFUSED if a configuration was refused; effects of the refusal do not count as failures."""
     if judged.refused is not None:
-        return Told(REFUSED, judged, refusal(judged))
-    found = blame(judged, scenario)
-    return Told(OK if found is None else BREAKS, judged, found)
+        return ScriptResult(REFUSED, judged, refusal(judged))
+    found = first_cause(judged, scenario)
+    return ScriptResult(OK if found is None else BREAKS, judged, found)
 
 
-def worst(found: Iterable[Told]) -> Told:
+def worst(found: Iterable[ScriptResult]) -> ScriptResult:
     """The shortest of the worst results; if all are OK, one with the most rebalances."""
 
-    def rank(each: Told) -> tuple[int, int, int]:
+    def rank(each: ScriptResult) -> tuple[int, int, int]:
         length = len(each.judged.history.case.steps)
-        return WORST[each.verdict], _how_bad(each), -length
+        return SEVERITY[each.verdict], _severity(each), -length
 
     return max(found, key=rank)
 
 
-def _how_bad(told: Told) -> int:
+def _severity(result: ScriptResult) -> int:
     """Rank: the death of a thread, then a broken MUST, then other violations; for OK the number of rebalances."""
-    if told.verdict == OK:
-        return told.judged.rounds
-    grades = {each.invariant.grade for each in told.judged.broken}
-    return 2 if any(told.judged.deaths) else 1 if Grade.MUST in grades else 0
+    if result.verdict == OK:
+        return result.judged.rounds
+    grades = {each.invariant.grade for each in result.judged.broken}
+    return 2 if any(result.judged.deaths) else 1 if Grade.MUST in grades else 0
 
 
 Outcome = dict[str, Any]
@@ -101,10 +101,10 @@ Outcome = dict[str, Any]
 parts that depend on predictions and names."""
 
 
-def outcome(cell: Cell, made: Made) -> Outcome:
-    found = [*_told(cell, made)]
+def outcome(cell: Cell, made: BinaryFactory) -> Outcome:
+    found = [*_script_results(cell, made)]
     bad = worst(found)
-    reason = bad.blame
+    reason = bad.cause
     folded = {
         "verdict": bad.verdict,
         "rounds": max(each.judged.rounds for each in found) if bad.verdict != REFUSED else 0,
@@ -114,22 +114,22 @@ def outcome(cell: Cell, made: Made) -> Outcome:
         "scripts": len(found),
         "broken": sum(each.verdict == BREAKS for each in found),
     }
-    history = marked(history_text.told(bad.judged), bad.judged)
+    history = with_highlights(history_text.history_json(bad.judged), bad.judged)
     history |= {key: folded[key] for key in ("verdict", "requirement", "reason")}
     return {"cell": folded, "history": history}
 
 
-def verdict(cell: Cell, made: Made, outcomes: bool = False) -> str:
+def verdict(cell: Cell, made: BinaryFactory, outcomes: bool = False) -> str:
     """Only the verdict, as soon as it is known. ``outcomes``: see ``judged``."""
     bad = OK
-    for each in _told(cell, made, outcomes):
-        bad = max(bad, each.verdict, key=WORST.__getitem__)
+    for each in _script_results(cell, made, outcomes):
+        bad = max(bad, each.verdict, key=SEVERITY.__getitem__)
         if bad == BREAKS:
             break
     return bad
 
 
-def _told(cell: Cell, made: Made, outcomes: bool = False) -> Iterator[Told]:
-    for script, seen in played(Mixed(made), scripts(cell.scenario, cell.pair)):
-        found = judged(script, seen, f"matrix/{cell.scenario}", cell.target, cell.edition, outcomes)
+def _script_results(cell: Cell, made: BinaryFactory, outcomes: bool = False) -> Iterator[ScriptResult]:
+    for script, events in played(MixedGroup(made), scripts(cell.scenario, cell.pair)):
+        found = judged(script, events, f"matrix/{cell.scenario}", cell.target, cell.edition, outcomes)
         yield verdict_of(found, cell.scenario)

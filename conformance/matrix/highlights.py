@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from kipcheck.conformance.core.history import History, Op, Replied
-from kipcheck.conformance.matrix.play import Broken, Judged
+from kipcheck.conformance.matrix.play import Broken, JudgedScript
 
 Plain = dict[str, Any]
 USED: Final = ("version",)
@@ -45,30 +45,30 @@ NAMED: Final = re.compile(r"[a-z](?= \()")
 """The member that a sentence is about: the first ``a (2.0.1)``."""
 
 
-class Place(NamedTuple):
+class EventPosition(NamedTuple):
     step: int
-    seen: int
+    event: int
     """The index of the event in the step."""
 
 
-def marked(told: Plain, judged: Judged) -> Plain:
+def with_highlights(history_json: Plain, judged: JudgedScript) -> Plain:
     """``told``: the result of ``telling.told``. Returns a copy with guilty events and fields highlighted."""
-    told = json.loads(json.dumps(told))  # equal events are one shared object
-    steps = told["steps"]
+    history_json = json.loads(json.dumps(history_json))  # equal events are one shared object
+    steps = history_json["steps"]
     for broken in judged.broken[:1]:
-        if (place := culprit(judged, broken)) is not None:
-            seen = steps[place.step]["seen"][place.seen]
-            seen["guilty"] = True
+        if (position := guilty_event(judged, broken)) is not None:
+            event = steps[position.step]["seen"][position.event]
+            event["guilty"] = True
             fields = FIELDS.get(broken.invariant.id.partition("/")[2], ())
-            _mark(_behind(steps, place, NAMED.search(broken.violation.why)), fields)
-    for place in [*_places(steps)]:
-        seen = steps[place.step]["seen"][place.seen]
-        if seen["what"] == "died":
-            _mark(_read_last(steps, place), USED)
-    return told
+            _highlight(_data_behind(steps, position, NAMED.search(broken.violation.why)), fields)
+    for position in [*_positions(steps)]:
+        event = steps[position.step]["seen"][position.event]
+        if event["what"] == "died":
+            _highlight(_read_last(steps, position), USED)
+    return history_json
 
 
-def culprit(judged: Judged, broken: Broken) -> Place | None:
+def guilty_event(judged: JudgedScript, broken: Broken) -> EventPosition | None:
     """The event that completes the evidence. None if one step alone does not show it."""
     if not broken.violation.at:
         return None
@@ -82,33 +82,33 @@ def culprit(judged: Judged, broken: Broken) -> Place | None:
         ops = (*history.ops[:step], Op(op.index, op.step, part, op.after))
         so_far = History(history.case, history.target, ops)
         if any(each.why == broken.violation.why for each in broken.invariant.search(so_far)):
-            return Place(step, length - 1)
+            return EventPosition(step, length - 1)
     return None
 
 
-def _places(steps: list[Plain]) -> Iterator[Place]:
+def _positions(steps: list[Plain]) -> Iterator[EventPosition]:
     """The positions of all events, in order."""
     for number, step in enumerate(steps):
-        yield from (Place(number, index) for index in range(len(step["seen"])))
+        yield from (EventPosition(number, index) for index in range(len(step["seen"])))
 
 
-def _behind(steps: list[Plain], place: Place, named: re.Match[str] | None) -> list[Plain]:
+def _data_behind(steps: list[Plain], position: EventPosition, named: re.Match[str] | None) -> list[Plain]:
     """The user data that an event is about: its own, or the last that its member was sent."""
-    seen = steps[place.step]["seen"][place.seen]
-    if seen["blobs"]:
-        about = [each for each in seen["blobs"] if named is not None and each["member"] == named[0]]
-        return about or list(seen["blobs"])
-    return _last(steps, place, "sent", seen["member"])
+    event = steps[position.step]["seen"][position.event]
+    if event["blobs"]:
+        about = [each for each in event["blobs"] if named is not None and each["member"] == named[0]]
+        return about or list(event["blobs"])
+    return _last(steps, position, "sent", event["member"])
 
 
-def _read_last(steps: list[Plain], place: Place) -> list[Plain]:
+def _read_last(steps: list[Plain], position: EventPosition) -> list[Plain]:
     """What a member read before it died: the last data sent to it; for a leader, the subscriptions with the newest
     version.
     """
-    seen = steps[place.step]["seen"][place.seen]
-    if "(leading)" not in seen["text"]:
-        return _last(steps, place, "sent", seen["member"])
-    blobs = _last(steps, place, "formed", None)
+    event = steps[position.step]["seen"][position.event]
+    if "(leading)" not in event["text"]:
+        return _last(steps, position, "sent", event["member"])
+    blobs = _last(steps, position, "formed", None)
     newest = max((_version(each) for each in blobs), default=0)
     return [each for each in blobs if _version(each) == newest]
 
@@ -117,15 +117,15 @@ def _version(blob: Plain) -> int:
     return int(blob["hex"][:8] or "0", 16)
 
 
-def _last(steps: list[Plain], before: Place, what: str, member: str | None) -> list[Plain]:
-    for place in reversed([each for each in _places(steps) if each < before]):
-        seen = steps[place.step]["seen"][place.seen]
-        if seen["what"] == what and member in (None, seen["member"]):
-            return list(seen["blobs"])
+def _last(steps: list[Plain], before: EventPosition, what: str, member: str | None) -> list[Plain]:
+    for position in reversed([each for each in _positions(steps) if each < before]):
+        event = steps[position.step]["seen"][position.event]
+        if event["what"] == what and member in (None, event["member"]):
+            return list(event["blobs"])
     return []
 
 
-def _mark(blobs: list[Plain], fields: tuple[str, ...]) -> None:
+def _highlight(blobs: list[Plain], fields: tuple[str, ...]) -> None:
     for blob in blobs:
         for row in blob["rows"]:
             if row["field"].partition("[")[0] in fields:

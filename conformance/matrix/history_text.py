@@ -7,17 +7,17 @@ from typing import Any, Final
 
 from kipcheck.conformance.apis.streams import event_of, shorthand
 from kipcheck.conformance.apis.streams_blobs import ASSIGNMENT, SUBSCRIPTION, latest, read_assignment, read_subscription
-from kipcheck.conformance.apis.streams_sentences import words
+from kipcheck.conformance.apis.streams_sentences import describe
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.core.plain import kind_of
-from kipcheck.conformance.matrix.play import Judged
+from kipcheck.conformance.matrix.play import JudgedScript
 from kipcheck.conformance.models.streams.members import Blob, Fatal
 from kipcheck.conformance.models.streams.observed_events import (
     Applied,
     Began,
     Died,
     Formed,
-    Happening,
+    ObservedEvent,
     Refused,
     Rests,
     Sent,
@@ -30,7 +30,7 @@ Plain = dict[str, Any]
 KINDS: Final = {SUBSCRIPTION: "subscription", ASSIGNMENT: "assignment"}
 
 
-def told(judged: Judged) -> Plain:
+def history_json(judged: JudgedScript) -> Plain:
     """A history as in ``matrix.schema.json``, without the fields that belong to its cell."""
     case = judged.history.case
     return {
@@ -55,14 +55,14 @@ def told(judged: Judged) -> Plain:
             {
                 "step": shorthand([step]),
                 "rounds": sum(isinstance(each, Formed) for each in happenings),
-                "seen": [happening(each) for each in happenings],
+                "seen": [observed_json(each) for each in happenings],
             }
             for step, happenings in zip(case.steps, judged.seen, strict=True)
         ],
     }
 
 
-def members(judged: Judged) -> list[Plain]:
+def members(judged: JudgedScript) -> list[Plain]:
     """The started members, with their instances and their releases in order."""
     found: dict[str, Plain] = {}
     for each in map(event_of, judged.history.case.steps):
@@ -74,27 +74,27 @@ def members(judged: Judged) -> list[Plain]:
 
 
 @lru_cache(maxsize=1 << 14)
-def happening(seen: Happening) -> Plain:
+def observed_json(event: ObservedEvent) -> Plain:
     found = {
-        "what": kind_of(seen),
-        "text": words(seen),
-        "member": getattr(seen, "member", None),
-        "used": dict(used(seen)),
-        "blobs": [*blobs(seen)],
+        "what": kind_of(event),
+        "text": describe(event),
+        "member": getattr(event, "member", None),
+        "used": dict(used_versions(event)),
+        "blobs": [*blobs(event)],
     }
-    return found | ({"guilty": True} if isinstance(seen, Died | Refused) else {})
+    return found | ({"guilty": True} if isinstance(event, Died | Refused) else {})
 
 
-def used(seen: Happening) -> Iterator[tuple[str, int]]:
+def used_versions(event: ObservedEvent) -> Iterator[tuple[str, int]]:
     """Metadata versions, by member."""
-    match seen:
+    match event:
         case Formed(_, _, members):
             for each in members:
                 yield from ((each.member, version) for version in _version(SUBSCRIPTION, each.data))
         case Sent():
-            yield from ((seen.member, version) for version in _version(ASSIGNMENT, seen.data))
+            yield from ((event.member, version) for version in _version(ASSIGNMENT, event.data))
         case Began() | Applied():
-            yield seen.member, seen.used
+            yield event.member, event.used
         case Rests(_, present):
             yield from ((each.member, each.used) for each in present)
 
@@ -107,12 +107,12 @@ def _version(message: str, data: Blob) -> Iterator[int]:
         return
 
 
-def blobs(seen: Happening) -> Iterator[Plain]:
-    match seen:
+def blobs(event: ObservedEvent) -> Iterator[Plain]:
+    match event:
         case Formed(_, _, members):
             yield from (_blob(each.member, SUBSCRIPTION, each.data) for each in members)
         case Sent():
-            yield _blob(seen.member, ASSIGNMENT, seen.data)
+            yield _blob(event.member, ASSIGNMENT, event.data)
 
 
 def _blob(member: str, message: str, data: Blob) -> Plain:

@@ -17,8 +17,8 @@ from importlib.resources import files
 from typing import Any, Final, final
 
 from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.engine.known.files import Wrong, loaded, no_link, no_reason
-from kipcheck.conformance.matrix.cells import WORST, Cell
+from kipcheck.conformance.engine.known.files import InvalidKnownFile, loaded, no_link, no_reason
+from kipcheck.conformance.matrix.cells import SEVERITY, Cell
 from kipcheck.conformance.matrix.release_lines import Version
 from kipcheck.conformance.matrix.scenarios import SCENARIOS
 from kipcheck.conformance.models.streams.members import FUTURE
@@ -64,7 +64,7 @@ def parse(text: str, path: str) -> tuple[Deviation, ...]:
     for number, table in enumerate(tables, 1):
         troubles += [f"{path}: deviation {number}: {each}" for each in _troubles(table)]
     if troubles:
-        raise Wrong(troubles)
+        raise InvalidKnownFile(troubles)
     return tuple(Deviation(*(table[key] for key in KEYS)) for table in tables)
 
 
@@ -73,7 +73,7 @@ def _troubles(table: Mapping[str, Any]) -> Iterator[str]:
     if odd:
         yield f"{', '.join(dict.fromkeys(odd))}: each of the keys {', '.join(KEYS)} must be there, with a text"
         return
-    for key, there in (("scenario", SCENARIOS), ("verdict", tuple(WORST))):
+    for key, there in (("scenario", SCENARIOS), ("verdict", tuple(SEVERITY))):
         if table[key] not in there:
             yield f"invalid {key} {table[key]!r}: use one of {', '.join(there)}"
     for key in ("from", "to"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, final
 
-from kipcheck.conformance.apis.streams import Plain, step_of, told
+from kipcheck.conformance.apis.streams import EventJson, step_of, to_json
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.machine import Driven, Transition
@@ -17,12 +17,12 @@ from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.matrix.scenarios import Script
 from kipcheck.conformance.models.observed_events import Restless
 from kipcheck.conformance.models.operations import Move, Settle
-from kipcheck.conformance.models.streams.observed_events import Died, Formed, Happening, Refused, Rests
+from kipcheck.conformance.models.streams.observed_events import Died, Formed, ObservedEvent, Refused, Rests
 from kipcheck.conformance.models.streams.operations import Deploy, Event
 
 EDITION: Final = "apache"
 """Scripts name exact releases, so the edition matters to members of the future only."""
-Seen: TypeAlias = tuple[tuple[Happening, ...], ...]
+ObservedEvents: TypeAlias = tuple[tuple[ObservedEvent, ...], ...]
 """The observed events of each step."""
 S = TypeVar("S", bound=Hashable)
 
@@ -33,26 +33,28 @@ class _Node(Generic[S]):
     """The state after a prefix of scripts."""
 
     state: S
-    seen: tuple[Happening, ...] = ()
+    seen: tuple[ObservedEvent, ...] = ()
     after: "dict[Event, _Node[S]]" = field(default_factory=dict)
 
 
-def played(fleet: Driven[S, Event, Happening], scripts: Iterable[Script]) -> Iterator[tuple[Script, Seen]]:
+def played(
+    group: Driven[S, Event, ObservedEvent], scripts: Iterable[Script]
+) -> Iterator[tuple[Script, ObservedEvents]]:
     """Each script with its observed events."""
-    root: _Node[S] = _Node(fleet.initial())
-    known: dict[tuple[S, Event], Transition[S, Happening]] = {}
+    root: _Node[S] = _Node(group.initial())
+    known: dict[tuple[S, Event], Transition[S, ObservedEvent]] = {}
     for script in scripts:
-        node, seen = root, []
+        node, events = root, []
         for event in script:
             after = node.after.get(event)
             if after is None:
-                place = node.state, event
-                if place not in known:
-                    known[place] = fleet.step(*place)
-                after = node.after[event] = _Node(*known[place])
+                key = node.state, event
+                if key not in known:
+                    known[key] = group.step(*key)
+                after = node.after[event] = _Node(*known[key])
             node = after
-            seen.append(node.seen)
-        yield script, tuple(seen)
+            events.append(node.seen)
+        yield script, tuple(events)
 
 
 # Judging
@@ -67,11 +69,11 @@ class Broken(NamedTuple):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedScript:
     """A script with its observed events and the violations in them."""
 
     history: History
-    seen: Seen
+    seen: ObservedEvents
     broken: tuple[Broken, ...]
     """In the order of steps."""
 
@@ -96,22 +98,22 @@ class Judged:
 
 
 def judged(
-    script: Script, seen: Seen, check: str, target: str, edition: str = EDITION, outcomes: bool = False
-) -> Judged:
+    script: Script, events: ObservedEvents, check: str, target: str, edition: str = EDITION, outcomes: bool = False
+) -> JudgedScript:
     """Checks all invariants of Streams groups; ``outcomes``: only those in ``OUTCOMES``.
 
     ``edition``: the one whose rebalance protocols members of the future offer.
     """
     case = Case(check, edition, Role.OPERATOR_TOOL, tuple(map(_step, script)))
     ops = tuple(
-        Op(number, step, Replied((("status", "accepted"), ("actions", _told(happenings)))), number + 1)
-        for number, (step, happenings) in enumerate(zip(case.steps, seen, strict=True))
+        Op(number, step, Replied((("status", "accepted"), ("actions", _plain_events(happenings)))), number + 1)
+        for number, (step, happenings) in enumerate(zip(case.steps, events, strict=True))
     )
     history = History(case, target, ops)
-    wanted = [each for each in invariants() if each.id in OUTCOMES or not outcomes]
-    broken = [Broken(each, violation) for each in wanted for violation in each.search(history)]
+    selected = [each for each in invariants() if each.id in OUTCOMES or not outcomes]
+    broken = [Broken(each, violation) for each in selected for violation in each.search(history)]
     broken.sort(key=lambda each: max(each.violation.at, default=0))
-    return Judged(history, seen, tuple(broken))
+    return JudgedScript(history, events, tuple(broken))
 
 
 OUTCOMES: Final = frozenset(
@@ -136,17 +138,17 @@ def _step(event: Event) -> Step:
 
 
 @lru_cache(maxsize=4096)
-def _told(happenings: tuple[Happening, ...]) -> list[Plain]:
-    return [told(each) for each in happenings]
+def _plain_events(happenings: tuple[ObservedEvent, ...]) -> list[EventJson]:
+    return [to_json(each) for each in happenings]
 
 
 VERBS_THAT_WAIT: Final = frozenset(_step(each).verb for each in (Deploy(), Move("a"), Settle()))
 
 
-def rounds(verbs: Sequence[str], seen: Seen) -> int:
+def rounds(verbs: Sequence[str], events: ObservedEvents) -> int:
     """The largest number of rebalances until the group is stable, after any one event."""
     most = since = 0
-    for verb, happenings in zip(verbs, seen, strict=True):
+    for verb, happenings in zip(verbs, events, strict=True):
         if verb not in VERBS_THAT_WAIT:
             since = 0
         for each in happenings:

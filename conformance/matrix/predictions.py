@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.matrix.cells import Cell, verdict
-from kipcheck.conformance.matrix.groups import foretold
+from kipcheck.conformance.matrix.groups import reference_binaries
 from kipcheck.conformance.matrix.release_lines import Version, named
 from kipcheck.conformance.matrix.scenarios import SCENARIOS
 
 NAME: Final = "predictions.json"
-FORESEEN, FITTED, OBSERVED = "foreseen", "fitted", "observed"
-Told: TypeAlias = str | list[str]
+BY_KIP, BY_RELEASES, AFTER_THE_FACT = "foreseen", "fitted", "observed"
+VerdictSteps: TypeAlias = str | list[str]
 """One verdict, or a list: the verdict predicted by the KIP, the one by known releases, and the one after a
 correction."""
-Table: TypeAlias = dict[str, dict[str, dict[str, Told]]]
+Table: TypeAlias = dict[str, dict[str, dict[str, VerdictSteps]]]
 """Scenario, from, to (exact patches)."""
 
 
@@ -31,9 +31,9 @@ class Prediction(NamedTuple):
     """The basis of the verdict."""
 
     @classmethod
-    def of(cls, told: Told) -> "Prediction":
-        steps = [told] if isinstance(told, str) else told
-        return cls(steps[-1], steps[0], (FORESEEN, FITTED, OBSERVED)[len(steps) - 1])
+    def of(cls, steps_read: VerdictSteps) -> "Prediction":
+        steps = [steps_read] if isinstance(steps_read, str) else steps_read
+        return cls(steps[-1], steps[0], (BY_KIP, BY_RELEASES, AFTER_THE_FACT)[len(steps) - 1])
 
 
 class Predictions:
@@ -44,8 +44,8 @@ class Predictions:
 
     def of(self, cell: Cell) -> Prediction | None:
         scenario, old, new = cell.key
-        told = self.table.get(scenario, {}).get(old, {}).get(new)
-        return None if told is None else Prediction.of(told)
+        steps_read = self.table.get(scenario, {}).get(old, {}).get(new)
+        return None if steps_read is None else Prediction.of(steps_read)
 
 
 def committed() -> Predictions:
@@ -60,29 +60,29 @@ def read(path: Path) -> dict[str, Any]:
     return found
 
 
-def predicted(cell: Cell) -> Told:
+def predicted(cell: Cell) -> VerdictSteps:
     """By reference models. Takes as long as running the cell twice."""
     # Rules that are not those of a release are checked only for the state that the group reaches.
-    foreseen = verdict(cell, foretold(False, cell.edition), outcomes=True)
-    fitted = verdict(cell, foretold(True, cell.edition))
-    return foreseen if foreseen == fitted else [foreseen, fitted]
+    by_kip = verdict(cell, reference_binaries(False, cell.edition), outcomes=True)
+    by_releases = verdict(cell, reference_binaries(True, cell.edition))
+    return by_kip if by_kip == by_releases else [by_kip, by_releases]
 
 
-def renewed(told: Mapping[Cell, Told], before: Mapping[str, Any]) -> dict[str, Any]:
+def merged(steps_read: Mapping[Cell, VerdictSteps], before: Mapping[str, Any]) -> dict[str, Any]:
     """The file with new predictions for these cells; other cells are kept. ``before``: its current contents.
 
     Once ``played`` has the date since when jars have been run, changed predictions count as observed.
     """
     table: Table = {scenario: {old: {**row} for old, row in rows.items()} for scenario, rows in before["cells"].items()}
-    for cell, now in told.items():
+    for cell, now in steps_read.items():
         scenario, old, new = cell.key
         row = table.setdefault(scenario, {}).setdefault(old, {})
         was = row.get(new) if before["played"] else None
-        row[new] = now if was is None else _mended(was, now)
+        row[new] = now if was is None else _revised(was, now)
     return {"played": before["played"], "cells": _sorted(table)}
 
 
-def _mended(was: Told, now: Told) -> Told:
+def _revised(was: VerdictSteps, now: VerdictSteps) -> VerdictSteps:
     verdict, first = Prediction.of(now).verdict, [was] if isinstance(was, str) else was[:2]
     if verdict == first[-1]:
         return was if isinstance(was, str) else first

@@ -101,11 +101,11 @@ def in_table(old: Version, new: Version) -> bool:
     return new.patch == FUTURE or (old < new and new.line in TABLE)
 
 
-def starred(old: Version, new: Version) -> bool:
+def has_star(old: Version, new: Version) -> bool:
     """Whether its cell has a star there: all cells that end before 1.2."""
     return in_table(old, new) and new.patch != FUTURE and new.line != TABLE[-1]
 
 
 def needs_fix(old: Version, new: Version) -> bool:
     """Whether its star refers to the back-ported fix: where metadata changes, in the row of 0.10.0 (268-53)."""
-    return starred(old, new) and old.line == TABLE[0]
+    return has_star(old, new) and old.line == TABLE[0]

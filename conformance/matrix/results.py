@@ -16,8 +16,8 @@ from kipcheck.conformance.core.output_folder import OutputFolder
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.matrix.cells import Cell, Outcome
 from kipcheck.conformance.matrix.known import Deviation
-from kipcheck.conformance.matrix.predictions import FITTED, FORESEEN, OBSERVED, Prediction
-from kipcheck.conformance.matrix.release_lines import Version, in_table, needs_fix, starred
+from kipcheck.conformance.matrix.predictions import AFTER_THE_FACT, BY_KIP, BY_RELEASES, Prediction
+from kipcheck.conformance.matrix.release_lines import Version, has_star, in_table, needs_fix
 from kipcheck.conformance.matrix.scenarios import ABOUT, SCENARIOS
 from kipcheck.reports.matrix import HISTORIES, NAME
 
@@ -103,7 +103,7 @@ def _cell(found: Found, cell: Cell) -> Plain:
         "differs": differs,
         "known": {"reason": expected.reason, "link": expected.link} if expected else None,
         "needs_fix": needs_fix(*pair),
-        "starred": starred(*pair),
+        "starred": has_star(*pair),
         "in_kip": in_table(*pair),
         "scripts": folded["scripts"],
         "broken": folded["broken"],
@@ -124,7 +124,7 @@ def _counts(found: Found, cells: Sequence[Plain]) -> Plain:
     return {
         **{each: verdicts.count(each) for each in ("ok", "breaks", "refused")},
         "skipped": len(found.skipped),
-        **{each: rules.count(each) for each in (FORESEEN, FITTED, OBSERVED)},
+        **{each: rules.count(each) for each in (BY_KIP, BY_RELEASES, AFTER_THE_FACT)},
         "differing": sum(each["differs"] for each in cells),
         "known": sum(each["known"] is not None for each in cells),
         "cached": len(found.cached),

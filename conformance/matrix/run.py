@@ -17,8 +17,8 @@ from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.streams_members import Unanswerable, open_jars
 from kipcheck.conformance.engine.pool import Result, pool
 from kipcheck.conformance.matrix.cells import Cell, Outcome, outcome
-from kipcheck.conformance.matrix.groups import released
-from kipcheck.conformance.matrix.predictions import Told, predicted
+from kipcheck.conformance.matrix.groups import released_binaries
+from kipcheck.conformance.matrix.predictions import VerdictSteps, predicted
 from kipcheck.conformance.models.streams.members import FUTURE
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.targets.toolchains.maven import Unavailable
@@ -26,7 +26,7 @@ from kipcheck.conformance.targets.toolchains.maven import Unavailable
 WORKERS: Final = 2
 WAIT_SECONDS: Final = 0.5
 """Between two checks of the time and of finished cells."""
-KEPT: Final = 3
+MOST_CACHED_VERSIONS: Final = 3
 """The number of kipcheck versions whose results stay in the cache."""
 T = TypeVar("T")
 Tick: TypeAlias = Callable[[str, int, int, str], None]
@@ -55,19 +55,19 @@ def jars(cells: Sequence[Cell]) -> Jars:
     """Fetches missing jars. Errors: ``Unavailable`` without a JDK, or if no jar is available."""
     programs.program()
     found = Jars()
-    wanted = {
+    by_patch = {
         each: programs.coordinates(each, ("streams",)) for each in {one: 0 for cell in cells for one in _patches(cell)}
     }
     with suppress(Unavailable):
-        maven.fetch({each: None for group in wanted.values() for each in group})
-    for patch, coordinates in wanted.items():
+        maven.fetch({each: None for group in by_patch.values() for each in group})
+    for patch, coordinates in by_patch.items():
         try:
             paths = maven.fetch(coordinates)
         except Unavailable as why:
             found.missing[patch] = str(why)
         else:
             found.digests[patch] = _hashed(maven.sha256(path) for path in paths.values())
-    if wanted and not found.digests:
+    if by_patch and not found.digests:
         raise Unavailable(next(iter(found.missing.values())))
     return found
 
@@ -79,24 +79,24 @@ def _hashed(parts: Iterator[str]) -> str:
 # Cached results
 
 
-def ours() -> str:
+def source_digest() -> str:
     """A digest of everything that determines a result besides the jars: kipcheck's sources and the Java program's."""
-    told = hashlib.sha256()
+    digest = hashlib.sha256()
     for package in ("core", "wire", "machines", "models", "targets", "apis", "invariants", "clients", "matrix"):
         root = Path(str(files("kipcheck.conformance") / package))
         if not (root / "__init__.py").is_file():  # an empty folder would let stale results match
             raise FileNotFoundError(f"{root} is not a package of kipcheck, so results of its code cannot be cached")
         for path in sorted(root.rglob("*.*")):
             if path.suffix in (".py", ".java", ".json", ".toml") and path.is_file():
-                told.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
-    return told.hexdigest()[:16]
+                digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
-class Kept:
+class OutcomeCache:
     """The results of earlier runs, in a folder for each version of the sources."""
 
     def __init__(self, digests: Mapping[str, str], folder: Path | None = None) -> None:
-        self._folder = folder or maven.cache() / "matrix" / ours()
+        self._folder = folder or maven.cache() / "matrix" / source_digest()
         self._digests = digests
 
     def _path(self, cell: Cell) -> Path:
@@ -119,7 +119,7 @@ class Kept:
         """Removes the results of older versions of kipcheck."""
         with suppress(OSError):
             folders = sorted(self._folder.parent.iterdir(), key=lambda each: each.stat().st_mtime, reverse=True)
-            for old in [each for each in folders if each != self._folder][KEPT - 1 :]:
+            for old in [each for each in folders if each != self._folder][MOST_CACHED_VERSIONS - 1 :]:
                 for file in old.glob("*.json"):
                     file.unlink(missing_ok=True)
                 old.rmdir()
@@ -139,25 +139,27 @@ class Done(Generic[T]):
 
 
 def play(
-    cells: Sequence[Cell], kept: Kept, tick: Tick, budget: float | None = None, workers: int = WORKERS
+    cells: Sequence[Cell], cache: OutcomeCache, tick: Tick, budget: float | None = None, workers: int = WORKERS
 ) -> tuple[Done[Outcome], set[Cell]]:
     """The results, and the cells that were in the cache."""
     done: Done[Outcome] = Done()
     for cell in cells:
-        if (known := kept.get(cell)) is not None:
+        if (known := cache.get(cell)) is not None:
             done.found[cell] = known
     cached = {*done.found}
     todo = [each for each in cells if each not in cached]
     releases = sorted({each for cell in todo for each in _patches(cell)})
-    work = Work("played", _outcome, tuple(releases), kept.put)
+    work = Work("played", _outcome, tuple(releases), cache.put)
     spread(todo, work, done, tick, budget, workers)
-    kept.tidy()
+    cache.tidy()
     return done, cached
 
 
-def predict(cells: Sequence[Cell], tick: Tick, budget: float | None = None, workers: int = WORKERS) -> Done[Told]:
+def predict(
+    cells: Sequence[Cell], tick: Tick, budget: float | None = None, workers: int = WORKERS
+) -> Done[VerdictSteps]:
     """The predictions of reference models."""
-    done: Done[Told] = Done()
+    done: Done[VerdictSteps] = Done()
     spread(cells, Work("predicted", _prediction), done, tick, budget, workers)
     return done
 
@@ -182,20 +184,20 @@ def spread(todo: Sequence[Cell], work: Work[T], done: Done[T], tick: Tick, budge
     if not todo or budget == 0:
         return
     until = math.inf if budget is None else time.monotonic() + budget
-    left, playing = deque(todo), dict[int, Cell]()
+    waiting, playing = deque(todo), dict[int, Cell]()
     try:
         with pool(min(workers, len(todo)), work.does, partial(_within, work.releases)) as processes:
-            while (left or playing) and time.monotonic() <= until:
-                while left and processes.takes_more:
-                    cell = left.popleft()
+            while (waiting or playing) and time.monotonic() <= until:
+                while waiting and processes.takes_more:
+                    cell = waiting.popleft()
                     playing[processes.give(cell)] = cell
                 for number, result in processes.take(WAIT_SECONDS).items():
                     cell = playing.pop(number)
                     _take(result, cell, done, work)
-                    tick(work.name, len(todo) - len(left) - len(playing), len(todo), " ".join(cell.key))
+                    tick(work.name, len(todo) - len(waiting) - len(playing), len(todo), " ".join(cell.key))
     except KeyboardInterrupt:
         done.complete = False
-    done.complete = done.complete and not (left or playing)
+    done.complete = done.complete and not (waiting or playing)
 
 
 def _take(result: Result[T], cell: Cell, done: Done[T], work: Work[T]) -> None:
@@ -207,7 +209,7 @@ def _take(result: Result[T], cell: Cell, done: Done[T], work: Work[T]) -> None:
         work.ended(cell, done.found[cell])
 
 
-_given: dict[str, Any] = {}
+_process_state: dict[str, Any] = {}
 """The JVM of this worker process."""
 
 
@@ -217,13 +219,13 @@ def _within(releases: tuple[str, ...]) -> Iterator[None]:
         yield
         return
     with open_jars(releases) as opened:
-        _given["jars"] = opened.binary
+        _process_state["jars"] = opened.binary
         yield
 
 
 def _outcome(cell: Cell) -> Outcome:
-    return outcome(cell, released(_given["jars"], cell.edition))
+    return outcome(cell, released_binaries(_process_state["jars"], cell.edition))
 
 
-def _prediction(cell: Cell) -> Told:
+def _prediction(cell: Cell) -> VerdictSteps:
     return predicted(cell)

@@ -40,7 +40,7 @@ THERE_AND_BACK: Final = (NAMES, NAMES[::-1])
 
 @final
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MemberSetup:
     """The release and configuration with which a member starts."""
 
     release: str
@@ -57,12 +57,12 @@ class Pair(NamedTuple):
     new: Version
 
     @property
-    def before(self) -> Kind:
-        return Kind(self.old.patch)
+    def before(self) -> MemberSetup:
+        return MemberSetup(self.old.patch)
 
     @property
-    def after(self) -> Kind:
-        return Kind(self.new.patch)
+    def after(self) -> MemberSetup:
+        return MemberSetup(self.new.patch)
 
 
 def scripts(scenario: str, pair: Pair) -> Iterator[Script]:
@@ -84,22 +84,22 @@ def possible(scenario: str, pair: Pair) -> str:
 # Parts of scripts
 
 
-def running(kind: Kind, names: tuple[str, ...] = NAMES) -> Script:
+def running(kind: MemberSetup, names: tuple[str, ...] = NAMES) -> Script:
     """A group of such members in a stable state."""
     return (*map(kind.start, names), SETTLE)
 
 
-def rolled(order: tuple[str, ...], kind: Kind) -> Script:
+def rolled(order: tuple[str, ...], kind: MemberSetup) -> Script:
     """Restarts the members one after the other."""
     return tuple(event for each in order for event in (kind.start(each), SETTLE))
 
 
-def of_threads(kind: Kind) -> Script:
+def threaded(kind: MemberSetup) -> Script:
     """A group of two instances, the first of which has two threads."""
     return (kind.start("a"), kind.start("d", "a"), kind.start("b"), SETTLE)
 
 
-def rolled_threads(order: str, kind: Kind) -> Script:
+def rolled_threads(order: str, kind: MemberSetup) -> Script:
     """Restarts the instances; an instance stops with all its threads."""
     both = (kind.start("a"), kind.start("d", "a"), SETTLE)
     alone = (kind.start("b"), SETTLE)
@@ -114,17 +114,17 @@ def _join(pair: Pair) -> Iterator[Script]:
     yield (*running(old, ("a",)), new.start("b"), SETTLE)
     # The next subscription shows how the new member handled its assignment.
     yield (*running(old, ("a", "b")), new.start("c"), SETTLE, Stop("b"), SETTLE)
-    yield (*of_threads(old)[:2], SETTLE, new.start("b"), SETTLE)
+    yield (*threaded(old)[:2], SETTLE, new.start("b"), SETTLE)
     yield (STATEFUL, *running(old, ("a", "b")), new.start("c"), SETTLE)
 
 
-def _bounces(before: Kind, after: Kind) -> Iterator[Script]:
+def _bounces(before: MemberSetup, after: MemberSetup) -> Iterator[Script]:
     for order in permutations(NAMES):
         yield (*running(before), *rolled(order, after))
     for deployed, order in product((NEWEST_LEADS, STATEFUL), THERE_AND_BACK):
         yield (deployed, *running(before), *rolled(order, after))
     for threads in ("ab", "ba"):
-        yield (*of_threads(before), *rolled_threads(threads, after))
+        yield (*threaded(before), *rolled_threads(threads, after))
 
 
 def _bounce(pair: Pair) -> Iterator[Script]:
@@ -136,13 +136,13 @@ def _downgrade(pair: Pair) -> Iterator[Script]:
 
 
 def _two_bounce(pair: Pair) -> Iterator[Script]:
-    first, second = Kind(pair.new.patch, pair.old.line), pair.after
+    first, second = MemberSetup(pair.new.patch, pair.old.line), pair.after
     for order in permutations(NAMES):
         yield (*running(pair.before), *rolled(order, first), *rolled(order, second))
     yield (*running(pair.before), *rolled(NAMES, first), *rolled(NAMES[::-1], second))
     for deployed in (NEWEST_LEADS, STATEFUL):
         yield (deployed, *running(pair.before), *rolled(NAMES, first), *rolled(NAMES, second))
-    yield (*of_threads(pair.before), *rolled_threads("ba", first), *rolled_threads("ab", second))
+    yield (*threaded(pair.before), *rolled_threads("ba", first), *rolled_threads("ab", second))
 
 
 def _offline(pair: Pair) -> Iterator[Script]:
@@ -160,12 +160,12 @@ def _failure(pair: Pair) -> Iterator[Script]:
             so_far = leads + running(old) + rolled(order[:done], new)
             for ended in NAMES:
                 for back in (old, new):
-                    left = rolled(_left(order, done, ended, back, new), new)
+                    remaining = rolled(_still_to_bounce(order, done, ended, back, new), new)
                     for bounce in _until(bounced, new):
-                        yield so_far + bounce + _dies(ended, back) + left
+                        yield so_far + bounce + _dies(ended, back) + remaining
 
 
-def _until(bounced: str, new: Kind) -> Iterator[Script]:
+def _until(bounced: str, new: MemberSetup) -> Iterator[Script]:
     """Restarts a member, and lets the group proceed to some point."""
     start, others = new.start(bounced), [each for each in NAMES if each != bounced]
     joined = Move(bounced, 4)
@@ -177,17 +177,19 @@ def _until(bounced: str, new: Kind) -> Iterator[Script]:
     yield (*assigning, *(Move(each, 3) for _ in range(2) for each in others), Move(bounced, 3))
 
 
-def _dies(member: str, back: Kind) -> Script:
+def _dies(member: str, back: MemberSetup) -> Script:
     """The other members notice the stop before the restart."""
     return (Stop(member), SETTLE, back.start(member), SETTLE)
 
 
-def _left(order: tuple[str, ...], done: int, ended: str, back: Kind, new: Kind) -> tuple[str, ...]:
+def _still_to_bounce(
+    order: tuple[str, ...], done: int, ended: str, back: MemberSetup, new: MemberSetup
+) -> tuple[str, ...]:
     """The members still to be restarted after one stopped and came back; that one, too, if it came back as the old
     release.
     """
-    left = tuple(each for each in order[done + 1 :] if back != new or each != ended)
-    return left if back == new or ended in left else (*left, ended)
+    remaining = tuple(each for each in order[done + 1 :] if back != new or each != ended)
+    return remaining if back == new or ended in remaining else (*remaining, ended)
 
 
 _SCRIPTS: Final[Mapping[str, Callable[[Pair], Iterator[Script]]]] = {

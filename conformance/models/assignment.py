@@ -85,13 +85,13 @@ class Group:
         return {partition: tuple(members) for partition, members in found.items()}
 
 
-def named(partition: Partition) -> str:
+def partition_name(partition: Partition) -> str:
     """``t0-1``, as Kafka writes it."""
     return f"{partition[0]}-{partition[1]}"
 
 
-def listed(partitions: Iterable[Partition]) -> str:
-    return ", ".join(map(named, sorted(partitions))) or "nothing"
+def partition_names(partitions: Iterable[Partition]) -> str:
+    return ", ".join(map(partition_name, sorted(partitions))) or "nothing"
 
 
 def partitions_of(topics: Iterable[Topic]) -> list[Partition]:
@@ -133,11 +133,11 @@ def range_(group: Group) -> Assignment:
     """Assigns each topic by itself: a run of partitions to each subscriber in order, by rack first if racks matter."""
     shares = [_Share(topic, group.subscribers[topic.name]) for topic in group.topics if topic.partitions]
     if any(each.racks_matter for each in shares):
-        for alike in _alike(shares):
-            if len(alike) > 1:
-                _match_alike(alike)
-            elif alike[0].racks_matter:
-                alike[0].give_runs(matching=True)
+        for topics_together in _copartitioned(shares):
+            if len(topics_together) > 1:
+                _match_copartitioned(topics_together)
+            elif topics_together[0].racks_matter:
+                topics_together[0].give_runs(matching=True)
     given: dict[str, list[Partition]] = {each.id: [] for each in group.members}
     for each in shares:
         each.give_runs(matching=False)
@@ -190,7 +190,7 @@ class _Share:
                 self.give(member, numbers)
 
 
-def _alike(shares: list[_Share]) -> Iterator[list[_Share]]:
+def _copartitioned(shares: list[_Share]) -> Iterator[list[_Share]]:
     """Groups topics by subscribers and number of partitions: such topics are co-partitioned for joins."""
     found: dict[tuple[tuple[str, ...], int], list[_Share]] = {}
     for each in shares:
@@ -198,13 +198,13 @@ def _alike(shares: list[_Share]) -> Iterator[list[_Share]]:
     yield from found.values()
 
 
-def _match_alike(alike: list[_Share]) -> None:
+def _match_copartitioned(topics_together: list[_Share]) -> None:
     """Assigns partitions with the same number to one member whose rack has a replica of each of them."""
-    first = alike[0]
+    first = topics_together[0]
     for number in range(first.topic.partitions):
         for member in first.members:
-            if all(each.room(member) and each.matches(member, number) for each in alike):
-                for each in alike:
+            if all(each.room(member) and each.matches(member, number) for each in topics_together):
+                for each in topics_together:
                     each.give(member, (number,))
                 break
 

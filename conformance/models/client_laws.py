@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
-from kipcheck.conformance.models.clients import Client, Part, Said
-from kipcheck.conformance.models.coordinator_node import Aged, Answer, Ask, Hub, Message, number
+from kipcheck.conformance.models.clients import Client, ClientMove, Part
+from kipcheck.conformance.models.coordinator_node import Aged, Answer, Ask, CoordinatorNode, Message, number
 from kipcheck.conformance.models.group.messages import EMPTY, Error, Heartbeat, Join, Phase, Sync
 from kipcheck.conformance.models.group.state import Member, State
 from kipcheck.conformance.models.group.storage import Storage
 
-Found: TypeAlias = str | None
+Contradiction: TypeAlias = str | None
 FORMED = (Phase.COMPLETING, Phase.STABLE)
 
 
@@ -21,12 +21,12 @@ FORMED = (Phase.COMPLETING, Phase.STABLE)
 
 
 def _instances(index: int, part: Part) -> tuple[str, ...] | None:
-    if not isinstance(part, Hub):
+    if not isinstance(part, CoordinatorNode):
         return None
     return tuple(each.instance for each in part.group.members if each.instance is not None)
 
 
-def _one_id(views: tuple[Any, ...]) -> Found:
+def _one_id(views: tuple[Any, ...]) -> Contradiction:
     instances: tuple[str, ...] = views[0]
     twice = [each for each in instances if instances.count(each) > 1]
     return f"two members have the instance id {twice[0]}" if twice else None
@@ -38,7 +38,7 @@ ONE_ID: Law[Part] = Law(
 
 
 def _leading(index: int, part: Part) -> Any:
-    if isinstance(part, Hub):
+    if isinstance(part, CoordinatorNode):
         group = part.group
         if group.phase not in FORMED:
             return None
@@ -46,7 +46,7 @@ def _leading(index: int, part: Part) -> Any:
     return (part.generation, part.id) if part.leads else None
 
 
-def _one_leader(views: tuple[Any, ...]) -> Found:
+def _one_leader(views: tuple[Any, ...]) -> Contradiction:
     hub, *clients = views
     if hub is None:
         return None
@@ -64,7 +64,7 @@ ONE_LEADER: Law[Part] = Law(
 
 
 def _assigned(index: int, part: Part) -> Any:
-    if not isinstance(part, Hub) or part.group.phase is not Phase.STABLE:
+    if not isinstance(part, CoordinatorNode) or part.group.phase is not Phase.STABLE:
         return None
     leader = part.group.member(part.group.leader or "")
     return _known(leader), tuple((_known(each), each.assignment) for each in part.group.members)
@@ -75,7 +75,7 @@ def _known(member: Member | None) -> str:
     return "no member" if member is None else member.instance or member.id[:-1]
 
 
-def _from_leader(views: tuple[Any, ...]) -> Found:
+def _from_leader(views: tuple[Any, ...]) -> Contradiction:
     if views[0] is None:
         return None
     leader, members = views[0]
@@ -83,8 +83,8 @@ def _from_leader(views: tuple[Any, ...]) -> Found:
         if assignment == EMPTY:
             return f"{member} gets no assignment, in a generation that {leader} leads"
         if assignment != (member, leader):
-            whose, by = assignment
-            return f"{member} gets the assignment by {by} for {whose}, in a generation that {leader} leads"
+            owner, by = assignment
+            return f"{member} gets the assignment by {by} for {owner}, in a generation that {leader} leads"
     return None
 
 
@@ -98,7 +98,7 @@ def outlives(storage: Storage) -> Law[Part]:
     """Applies to states that keep the log (see ``hub.forgetful``)."""
 
     def kept(index: int, part: Part) -> Any:
-        if not isinstance(part, Hub) or part.group.phase is not Phase.STABLE or part.group.writes:
+        if not isinstance(part, CoordinatorNode) or part.group.phase is not Phase.STABLE or part.group.writes:
             return None
         return _recorded(part.group), _recorded(storage.recalled(part.group.log))
 
@@ -115,7 +115,7 @@ def _recorded(group: State) -> tuple[Any, ...]:
     return group.phase, group.generation, group.protocol, group.leader, tuple(map(member, group.members))
 
 
-def _differ(group: tuple[Any, ...], log: tuple[Any, ...]) -> Found:
+def _differ(group: tuple[Any, ...], log: tuple[Any, ...]) -> Contradiction:
     names = ("phase", "generation", "protocol", "leader", "members")
     for name, one, other in zip(names, group, log, strict=True):
         if one != other:
@@ -141,12 +141,12 @@ def _parked(group: State) -> Iterator[int]:
         yield getattr(write, "to", -1)
 
 
-def _not_forgotten(views: tuple[Any, ...]) -> Found:
+def _not_forgotten(views: tuple[Any, ...]) -> Contradiction:
     hub, *clients = views
-    lost = [each for each in clients if each is not None and each not in hub]
-    if not lost:
+    unanswered = [each for each in clients if each is not None and each not in hub]
+    if not unanswered:
         return None
-    return f"client {clients.index(lost[0]) + 1} waits for a response, but the coordinator has no such request"
+    return f"client {clients.index(unanswered[0]) + 1} waits for a response, but the coordinator has no such request"
 
 
 PARKED: Law[Part] = Law(
@@ -170,8 +170,8 @@ def _answers(did: Did[Part, Message], ask: Ask) -> list[Error]:
     ]
 
 
-def _grows(index: int, before: Part, cause: Said | Message, did: Did[Part, Message]) -> Found:
-    if not isinstance(before, Hub) or not isinstance(did.part, Hub):
+def _grows(index: int, before: Part, cause: ClientMove | Message, did: Did[Part, Message]) -> Contradiction:
+    if not isinstance(before, CoordinatorNode) or not isinstance(did.part, CoordinatorNode):
         return None
     aged = max((sent.message.by for sent in did.sends if isinstance(sent.message, Aged)), default=0)
     after = did.part.group
@@ -181,13 +181,13 @@ def _grows(index: int, before: Part, cause: Said | Message, did: Did[Part, Messa
     return f"the generation changes by {risen}"
 
 
-GROWS: StepLaw[Part, Said, Message] = StepLaw(
+GROWS: StepLaw[Part, ClientMove, Message] = StepLaw(
     "group/generation-grows", ("grp-01",), "The generation rises by one at a time, and never falls.", _grows
 )
 
 
-def _stale(index: int, before: Part, cause: Said | Message, did: Did[Part, Message]) -> Found:
-    if not isinstance(before, Hub) or not isinstance(cause, Ask):
+def _stale(index: int, before: Part, cause: ClientMove | Message, did: Did[Part, Message]) -> Contradiction:
+    if not isinstance(before, CoordinatorNode) or not isinstance(cause, Ask):
         return None
     request, group = cause.request, before.group
     if not isinstance(request, Heartbeat | Sync):
@@ -198,14 +198,14 @@ def _stale(index: int, before: Part, cause: Said | Message, did: Did[Part, Messa
     return f"{request.member} of generation {request.generation} is not rejected in generation {group.generation}"
 
 
-STALE: StepLaw[Part, Said, Message] = StepLaw(
+STALE: StepLaw[Part, ClientMove, Message] = StepLaw(
     "group/stale-never-wins", ("grp-01", "grp-35", "grp-36"),
     "Heartbeat and SyncGroup succeed only for members of the group, in its current generation.", _stale,
 )  # fmt: skip
 
 
-def _fenced(index: int, before: Part, cause: Said | Message, did: Did[Part, Message]) -> Found:
-    if not isinstance(before, Hub) or not isinstance(cause, Ask):
+def _fenced(index: int, before: Part, cause: ClientMove | Message, did: Did[Part, Message]) -> Contradiction:
+    if not isinstance(before, CoordinatorNode) or not isinstance(cause, Ask):
         return None
     request = cause.request
     if not isinstance(request, Heartbeat | Sync | Join) or request.instance is None or not request.member:
@@ -216,22 +216,22 @@ def _fenced(index: int, before: Part, cause: Said | Message, did: Did[Part, Mess
     return f"{request.member} is not rejected, although {holder.id} has its instance id"
 
 
-FENCED: StepLaw[Part, Said, Message] = StepLaw(
+FENCED: StepLaw[Part, ClientMove, Message] = StepLaw(
     "group/fenced-never-wins", ("grp-08",),
     "Once another member has an instance id, every request with the old member id fails.", _fenced,
 )  # fmt: skip
 
 
-def _once(index: int, before: Part, cause: Said | Message, did: Did[Part, Message]) -> Found:
+def _once(index: int, before: Part, cause: ClientMove | Message, did: Did[Part, Message]) -> Contradiction:
     if isinstance(before, Client) and isinstance(cause, Answer) and cause.serial == before.serial and not before.waits:
         return "a client gets a response, but has no pending request"
     return None
 
 
-ONCE: StepLaw[Part, Said, Message] = StepLaw(
+ONCE: StepLaw[Part, ClientMove, Message] = StepLaw(
     "group/answered-once", ("grp-50",), "Every response answers a pending request.", _once
 )
 
 
-def laws(storage: Storage) -> tuple[Law[Part] | StepLaw[Part, Said, Message], ...]:
+def laws(storage: Storage) -> tuple[Law[Part] | StepLaw[Part, ClientMove, Message], ...]:
     return ONE_ID, ONE_LEADER, FROM_LEADER, outlives(storage), PARKED, GROWS, STALE, FENCED, ONCE

@@ -9,20 +9,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from kipcheck.conformance.machines.product import HUB, Did, Law, Sent, StepLaw
+from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Did, Law, Sent, StepLaw
 from kipcheck.conformance.models.coordinator_node import (
     NUMBERS,
     Aged,
     Answer,
     Ask,
-    Coordinating,
+    CoordinatorComponent,
+    CoordinatorNode,
     Fire,
-    Hub,
     Message,
     Move,
     Store,
+    describe,
     number,
-    spoken,
 )
 from kipcheck.conformance.models.group.aging import older
 from kipcheck.conformance.models.group.answers import SYNC_TYPE_SINCE, Config
@@ -70,8 +70,8 @@ class Does(NamedTuple):
     """True: the answer is lost."""
 
 
-Part: TypeAlias = Hub | Client
-Said: TypeAlias = Does | Move
+Part: TypeAlias = CoordinatorNode | Client
+ClientMove: TypeAlias = Does | Move
 TIMEOUT_MS: Final = 6000
 CONFIG: Final = Config(initial_delay_ms=TIMEOUT_MS)
 """The initial rebalance delay takes one round: more rounds would only repeat it."""
@@ -98,7 +98,7 @@ class Clients:
         self,
         coordinator: Coordinator,
         scope: Scope,
-        laws: "tuple[Law[Part] | StepLaw[Part, Said, Message], ...]" = (),
+        laws: "tuple[Law[Part] | StepLaw[Part, ClientMove, Message], ...]" = (),
     ) -> None:
         """``coordinator``: configured with ``CONFIG``. Errors: LookupError if it does not support static members."""
         rules = coordinator.rules
@@ -113,7 +113,7 @@ class Clients:
         static[1:2] = static[:1] if scope.twins else static[1:2]
         self.instances = (None, *static, *[None] * scope.dynamic)
         self.lossy = scope.losses > 0
-        self.hub = Coordinating(
+        self.hub = CoordinatorComponent(
             coordinator,
             rules.sync_deadline,
             count,
@@ -124,8 +124,8 @@ class Clients:
     def initial(self) -> tuple[Part, ...]:
         return (self.hub.initial(), *(Client() for _ in self.names[1:]))
 
-    def moves(self, index: int, part: Part, /) -> Iterator[Said]:
-        if isinstance(part, Hub):
+    def moves(self, index: int, part: Part, /) -> Iterator[ClientMove]:
+        if isinstance(part, CoordinatorNode):
             yield from self.hub.moves(part)
             return
         if not part.out:
@@ -145,19 +145,19 @@ class Clients:
         if client.id and self.instances[index] is None:
             yield "leave"
 
-    def act(self, index: int, part: Part, move: Said, /) -> Did[Part, Message]:
-        if isinstance(part, Hub):
+    def act(self, index: int, part: Part, move: ClientMove, /) -> Did[Part, Message]:
+        if isinstance(part, CoordinatorNode):
             assert isinstance(move, Fire | Store)
             return widened(self.hub.act(part, move))
         assert isinstance(move, Does)
         after = part.after_giving_up() if move.lost else part._replace(waits=True)
         if move.verb == "restart":
-            forgetful = Client(serial=(part.after_giving_up() if part.waits else part).serial)
-            return Did(forgetful, (Sent(HUB, Ask(None, (), "crashes")),))
+            restarted = Client(serial=(part.after_giving_up() if part.waits else part).serial)
+            return Did(restarted, (Sent(COORDINATOR_INDEX, Ask(None, (), "crashes")),))
         pool = tuple(each for each in pools(self.names[index]) if each != part.id)
         cost = "losses" if move.lost else ""
         ask = Ask(self.request(index, part, move.verb), pool, cost)
-        return Did(after, (Sent(HUB, ask),))
+        return Did(after, (Sent(COORDINATOR_INDEX, ask),))
 
     def request(self, index: int, client: Client, verb: str) -> Request:
         instance, version, asked = self.instances[index], self.versions, number(index, client.serial)
@@ -184,7 +184,7 @@ class Clients:
         )
 
     def take(self, index: int, part: Part, message: Message, /) -> Did[Part, Message] | None:
-        if isinstance(part, Hub):
+        if isinstance(part, CoordinatorNode):
             assert isinstance(message, Ask)
             found = self.hub.take(part, message)
             return None if found is None else widened(found)
@@ -193,9 +193,9 @@ class Clients:
         assert isinstance(message, Answer)
         if message.serial != part.serial or not part.waits:
             return Did(part)
-        return Did(self.told(index, part._replace(waits=False), message))
+        return Did(self.after_answer(index, part._replace(waits=False), message))
 
-    def told(self, index: int, client: Client, answer: Answer) -> Client:
+    def after_answer(self, index: int, client: Client, answer: Answer) -> Client:
         reply = answer.reply
         if reply.error is Error.FENCED_INSTANCE_ID:
             return Client(serial=client.serial, out=True)
@@ -212,8 +212,8 @@ class Clients:
                 return Client(serial=client.serial)
         return client
 
-    def says(self, said: Said | Message, /) -> str:
-        match said:
+    def describe(self, value: ClientMove | Message, /) -> str:
+        match value:
             case Does("restart"):
                 return "restarts, and forgets what it was told"
             case Does(verb, lost):
@@ -221,7 +221,7 @@ class Clients:
             case Answer(Synced(error=Error.NONE, assignment=(whose, by))):
                 return f"assignment by {by} for {whose}"
             case _:
-                return spoken(said)
+                return describe(value)
 
 
 def has_static(coordinator: Coordinator) -> bool:
@@ -234,5 +234,5 @@ def pools(name: str) -> Iterator[str]:
     return (f"{name}{each}" for each in range(1, IDS + 1))
 
 
-def widened(did: Did[Hub, Message]) -> Did[Part, Message]:
+def widened(did: Did[CoordinatorNode, Message]) -> Did[Part, Message]:
     return Did(did.part, did.sends)

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
-from kipcheck.conformance.models.coordinator_node import Aged, Answer, Ask, Fire, Hub, Store
+from kipcheck.conformance.models.coordinator_node import Aged, Answer, Ask, CoordinatorNode, Fire, Store
 from kipcheck.conformance.models.group.aging import older
 from kipcheck.conformance.models.group.messages import Blob, Heartbeat, Join, Joined, Reply, Request, Sync
 from kipcheck.conformance.models.group.state import State as Group
 from kipcheck.conformance.models.member.state import Identity, State
 from kipcheck.conformance.models.membership import Subscription
-from kipcheck.conformance.models.operations import EVERYBODYS
+from kipcheck.conformance.models.operations import DEFAULT_TOPICS
 
 CRASHES, LOSSES, LATE, REPEATS = "crashes", "losses", "late", "repeats"
 """Budgets: processes that end, connections that break, timers that expire for live members, requests that arrive
@@ -26,7 +26,7 @@ ROUNDS: Final = 4
 class Centre(NamedTuple):
     """The coordinator, with facts about the processes behind its members that it does not know itself."""
 
-    hub: Hub
+    hub: CoordinatorNode
     held: tuple[frozenset[str], ...]
     """For each member, the ids that its process knows, or will know from the response in flight."""
     kinds: tuple[tuple[str, str], ...] = ()
@@ -40,14 +40,14 @@ class Centre(NamedTuple):
     def group(self) -> Group:
         return self.hub.group
 
-    def holds(self, id: str) -> bool:
+    def has_process(self, id: str) -> bool:
         return any(id in each for each in self.held)
 
 
 class Node(NamedTuple):
     kind: str = ""
     """Empty: it has never been started."""
-    topics: tuple[str, ...] = EVERYBODYS
+    topics: tuple[str, ...] = DEFAULT_TOPICS
     state: State | None = None
     """None: no process is running."""
     out: tuple[Request, ...] = ()
@@ -103,7 +103,7 @@ class Told(NamedTuple):
     """The operator's order to stop and to start as another kind; an empty kind means not to start."""
 
     kind: str
-    topics: tuple[str, ...] = EVERYBODYS
+    topics: tuple[str, ...] = DEFAULT_TOPICS
 
 
 Part: TypeAlias = Centre | Node

@@ -15,7 +15,7 @@ from kipcheck.conformance.models.group.state import State
 from kipcheck.conformance.models.member.state import Phase
 from kipcheck.conformance.models.membership import V0, Partitions, Subscription
 
-Found: TypeAlias = str | None
+Contradiction: TypeAlias = str | None
 
 
 def _owned(index: int, part: Part) -> Any:
@@ -25,7 +25,7 @@ def _owned(index: int, part: Part) -> Any:
     return (part.id, part.state.owned) if part.state is not None and part.state.owned else None
 
 
-def _one_owner(views: tuple[Any, ...]) -> Found:
+def _one_owner(views: tuple[Any, ...]) -> Contradiction:
     """Ignores members that the coordinator removed: they are fenced."""
     members, *nodes = views
     owned: list[tuple[str, Partitions]] = [each for each in nodes if each is not None and each[0] in members]
@@ -58,7 +58,7 @@ def all_owned(partitions: Partitions) -> Law[Part]:
         in_place = state.phase is Phase.STABLE and not state.rejoin
         return (part.id, state.identity.generation, state.owned) if in_place else None
 
-    def breach(views: tuple[Any, ...]) -> Found:
+    def breach(views: tuple[Any, ...]) -> Contradiction:
         if None in views:
             return None
         (generation, members), *nodes = views
@@ -76,8 +76,8 @@ def all_owned(partitions: Partitions) -> Law[Part]:
 
 def is_mixed(group: State) -> bool:
     """Whether subscriptions of version 0, whose members revoke before joining, meet later versions."""
-    told = [each.metadata(group.protocol) for each in group.members]
-    return len({each.version == V0 for each in told if isinstance(each, Subscription)}) > 1
+    metadata = [each.metadata(group.protocol) for each in group.members]
+    return len({each.version == V0 for each in metadata if isinstance(each, Subscription)}) > 1
 
 
 RESTS: Law[Part] = Law(
@@ -94,7 +94,7 @@ def _waiting(index: int, part: Part) -> Any:
     return number(index, part.serial) if part.waits else None
 
 
-def _not_forgotten(views: tuple[Any, ...]) -> Found:
+def _not_forgotten(views: tuple[Any, ...]) -> Contradiction:
     hub, *nodes = views
     lost = [place for place, each in enumerate(nodes, 1) if each is not None and each not in hub]
     return f"member {lost[0]} waits for a response, but the coordinator has no such request" if lost else None

@@ -129,7 +129,7 @@ class State(NamedTuple):
     def memory(self, client: str) -> Memory:
         return next((each for each in self.clients if each.client == client), Memory(client))
 
-    def aims(self, id: str) -> Partitions:
+    def target_of(self, id: str) -> Partitions:
         return next((given for member, given in self.target if member == id), ())
 
 
@@ -181,8 +181,8 @@ class ConsumerGroup:
         assert before is not None
         after = self.reconciled(state, before, owned)._replace(silent_ms=0)
         full = epoch == 0 or (beat.topics is not None and owned is not None)
-        told = after.assigned if full or after.assigned != before.assigned else None
-        answer = Answered(beat.client, after.epoch, told)
+        changed = after.assigned if full or after.assigned != before.assigned else None
+        answer = Answered(beat.client, after.epoch, changed)
         return Transition(remembered(replaced(state, after), memory.after(answer)), (answer,))
 
     def fault(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
@@ -262,12 +262,12 @@ class ConsumerGroup:
 
     def computed(self, state: State, member: Member, owned: Partitions | None, epoch: int) -> Member:
         """The member's next assignment: with ``epoch`` while it has partitions to revoke, else with the target's."""
-        aims = state.aims(member.id)
+        aims = state.target_of(member.id)
         keep = [each for each in member.assigned if each in aims]
         revoke = [each for each in member.assigned if each not in aims]
         if revoke and (owned is None or {*owned} & {*revoke}):
-            telling = self.advanced(member, epoch)
-            return telling._replace(assigned=tuple(sorted(keep)), pending=tuple(sorted(revoke)), waiting=False)
+            revoking_member = self.advanced(member, epoch)
+            return revoking_member._replace(assigned=tuple(sorted(keep)), pending=tuple(sorted(revoke)), waiting=False)
         new = [each for each in aims if each not in member.assigned]
         free = [each for each in new if self.is_free(state, member, each)]
         settled = self.advanced(member, state.target_epoch)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.core.machine import Driven
-from kipcheck.conformance.machines.product import HUB, Did, Sent
+from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Did, Sent
 from kipcheck.conformance.models.group.aging import aged, ids
 from kipcheck.conformance.models.group.messages import (
     Action,
@@ -38,7 +38,7 @@ from kipcheck.conformance.models.group.messages import (
 from kipcheck.conformance.models.group.state import Log, State, armed
 from kipcheck.conformance.models.membership import Assigned
 
-MOST_WRITES: Final = 2
+MAX_WRITES: Final = 2
 """Limit of pending appends. While it is reached, the hub refuses requests and timers."""
 NUMBERS: Final = 3
 """Number of serial numbers of requests for each component."""
@@ -77,12 +77,12 @@ class Aged(NamedTuple):
     by: int
 
 
-class Hub(NamedTuple):
+class CoordinatorNode(NamedTuple):
     group: State
     left: tuple[tuple[str, int], ...] = ()
     """Budget -> units left, sorted."""
 
-    def spent(self, cost: str) -> "Hub | None":
+    def spent(self, cost: str) -> "CoordinatorNode | None":
         """The hub with one unit less of the budget; None if the budget is used up."""
         if not cost:
             return self
@@ -107,12 +107,12 @@ Move: TypeAlias = Fire | Store
 Message: TypeAlias = Ask | Answer | Aged
 
 
-def same(blob: Blob, by: int) -> Blob:
+def unchanged_blob(blob: Blob, by: int) -> Blob:
     """Ages a blob that contains no generation."""
     return blob
 
 
-class Coordinating:
+class CoordinatorComponent:
     """The moves and transitions of the hub."""
 
     def __init__(
@@ -124,7 +124,7 @@ class Coordinating:
         costs: Mapping[str, str] | None = None,
         slow_log: bool = False,
         newest: int = 2,
-        blob: Callable[[Blob, int], Blob] = same,
+        blob: Callable[[Blob, int], Blob] = unchanged_blob,
     ) -> None:
         """``parts``: the number of other components.
 
@@ -142,19 +142,19 @@ class Coordinating:
         self.newest = newest
         self.blob = blob
 
-    def initial(self) -> Hub:
-        return Hub(self.coordinator.initial(), self.budgets)
+    def initial(self) -> CoordinatorNode:
+        return CoordinatorNode(self.coordinator.initial(), self.budgets)
 
-    def moves(self, hub: Hub) -> Iterator[Move]:
+    def moves(self, hub: CoordinatorNode) -> Iterator[Move]:
         for timer in dict.fromkeys(armed(hub.group, self.sync_deadline)):
-            if len(hub.group.writes) < MOST_WRITES and hub.spent(self.costs.get(timer.kind, "")) is not None:
+            if len(hub.group.writes) < MAX_WRITES and hub.spent(self.costs.get(timer.kind, "")) is not None:
                 yield Fire(timer)
         if hub.group.writes:
             yield Store()
             if hub.spent("failures") is not None:
                 yield Store(Error.COORDINATOR_NOT_AVAILABLE)
 
-    def act(self, hub: Hub, move: Move) -> Did[Hub, Message]:
+    def act(self, hub: CoordinatorNode, move: Move) -> Did[CoordinatorNode, Message]:
         match move:
             case Fire(timer):
                 event: Event = Fired(timer)
@@ -165,11 +165,11 @@ class Coordinating:
         assert spent is not None, "moves are enabled only within the budget"
         return self.done(spent, event)
 
-    def take(self, hub: Hub, ask: Ask) -> Did[Hub, Message] | None:
+    def take(self, hub: CoordinatorNode, ask: Ask) -> Did[CoordinatorNode, Message] | None:
         """None if the budget or the pool of ids is used up, or too many appends are pending."""
         spent = hub.spent(ask.cost)
         request = ask.request
-        if spent is None or len(hub.group.writes) >= MOST_WRITES:
+        if spent is None or len(hub.group.writes) >= MAX_WRITES:
             return None
         if request is None:
             return Did(spent)
@@ -181,7 +181,7 @@ class Coordinating:
             request = replace(request, fresh=fresh)
         return self.done(spent, request)
 
-    def done(self, hub: Hub, event: Event) -> Did[Hub, Message]:
+    def done(self, hub: CoordinatorNode, event: Event) -> Did[CoordinatorNode, Message]:
         group, actions = self.coordinator.step(hub.group, event)
         found = [*actions]
         while group.writes and not self.slow_log:
@@ -194,46 +194,46 @@ class Coordinating:
         by = group.generation - self.newest
         if by > 0:
             group = aged(group, by, self.blob)
-            sends += [Sent(part, Aged(by)) for part in range(HUB + 1, HUB + 1 + self.parts)]
-        return Did(hub._replace(group=forgetful(group)), tuple(sends))
+            sends += [Sent(part, Aged(by)) for part in range(COORDINATOR_INDEX + 1, COORDINATOR_INDEX + 1 + self.parts)]
+        return Did(hub._replace(group=without_stale_log(group)), tuple(sends))
 
 
-def forgetful(group: State) -> State:
+def without_stale_log(group: State) -> State:
     """The group without a log that differs from it: the log will be rewritten before it is read."""
     return group if group.phase is Phase.STABLE or group.writes else group._replace(log=Log(None, group.offsets))
 
 
-def spoken(said: Move | Message) -> str:
+def describe(value: Move | Message) -> str:
     """A short text of a move or a message; empty for ``Aged``."""
-    match said:
+    match value:
         case Fire(Timer(kind, member)):
             return f"the {kind} timer{f' of {member}' * bool(member)} runs out"
         case Store(error):
             return "a record is written" if error is None else f"a record is not written: {error.name}"
         case Ask(request=request):
-            return "" if request is None else _asked(request)
+            return "" if request is None else _describe_request(request)
         case Answer(reply=reply):
-            return _answered(reply)
+            return _describe_answer(reply)
         case Aged():
             return ""
 
 
-def _asked(request: Request) -> str:
+def _describe_request(request: Request) -> str:
     generation = getattr(request, "generation", None)
     of = "" if generation is None else f", generation {generation}"
     match request:
         case Join() | Sync() | Heartbeat():
             instance = f", instance {request.instance}" if request.instance is not None else ""
-            return f"{_called(request)} v{request.version}, member {request.member or 'none'}{instance}{of}"
-    return f"{_called(request)} v{request.version}"
+            return f"{_api_name(request)} v{request.version}, member {request.member or 'none'}{instance}{of}"
+    return f"{_api_name(request)} v{request.version}"
 
 
-def _called(request: Request) -> str:
+def _api_name(request: Request) -> str:
     name = type(request).__name__
     return f"{name}Group" if isinstance(request, Join | Sync | Leave) else name
 
 
-def _answered(reply: Reply) -> str:
+def _describe_answer(reply: Reply) -> str:
     if reply.error is not Error.NONE:
         return reply.error.name
     match reply:
@@ -241,11 +241,11 @@ def _answered(reply: Reply) -> str:
             leads = "leads" if reply.leader == reply.member else f"led by {reply.leader}"
             return f"member {reply.member}, generation {reply.generation}, {leads}"
         case Synced():
-            return f"assigned {_shown(reply.assignment)}"
+            return f"assigned {_describe_assignment(reply.assignment)}"
     return "done"
 
 
-def _shown(assignment: Blob) -> str:
+def _describe_assignment(assignment: Blob) -> str:
     if not isinstance(assignment, Assigned):
         return str(assignment) or "nothing"
     partitions = ", ".join(f"{topic}-{number}" for topic, number in assignment.partitions) or "nothing"

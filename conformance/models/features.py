@@ -116,7 +116,7 @@ class State:
 LEVELS = range(5)
 BROKERS = range(3)
 RANGES = ((1, 2), (1, 3), (2, 3), (None, None))
-STIMULI: tuple[Event, ...] = (
+ENVIRONMENT_EVENTS: tuple[Event, ...] = (
     *(Update(level, allow) for level in LEVELS for allow in (False, True)),
     *(BrokerUp(broker, *span) for broker in BROKERS for span in RANGES),
     *(BrokerDown(broker) for broker in BROKERS),
@@ -143,7 +143,7 @@ class FeatureController:
             case Restart():
                 return Transition(self.restarted(state))
             case Describe():
-                return Transition(state, (self.told(state),))
+                return Transition(state, (self.described(state),))
             case _:
                 assert_never(event)
 
@@ -160,11 +160,11 @@ class FeatureController:
     def restarted(self, state: State) -> State:
         return state
 
-    def told(self, state: State) -> Told:
+    def described(self, state: State) -> Told:
         return Told(state.level, state.epoch)
 
     def enabled(self, state: State, /) -> Iterable[Event]:
-        return (event for event in STIMULI if self.accepts(state, event))
+        return (event for event in ENVIRONMENT_EVENTS if self.accepts(state, event))
 
     def accepts(self, state: State, event: Event) -> bool:
         """The guard of ``step``, as a separate method: generation evaluates it far more often than ``step``."""

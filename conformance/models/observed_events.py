@@ -138,6 +138,6 @@ class Restless:
     turns: int
 
 
-Happening: TypeAlias = (
+ObservedEvent: TypeAlias = (
     Took | Gave | Ended | PutOut | Formed | Assigned | Counted | StreamsLed | SteppedDown | Failed | Rests | Restless
 )

@@ -48,7 +48,7 @@ METADATA: Final = range(1, 12)
 """Versions of the metadata of Streams instances."""
 TOPICS: Final = (("t", 3), ("u", 1))
 """Existing topics, with their numbers of partitions."""
-EVERYBODYS: Final = ("t",)
+DEFAULT_TOPICS: Final = ("t",)
 """Topics that a member subscribes to by default."""
 
 
@@ -65,7 +65,7 @@ class Roll:
 
     member: str
     kind: str
-    topics: tuple[str, ...] = EVERYBODYS
+    topics: tuple[str, ...] = DEFAULT_TOPICS
 
 
 @final

@@ -34,13 +34,13 @@ class Probing:
         others = tuple(each for each in group.instances if each.name != name)
         leader = "" if group.leader == name else group.leader
         group = Streams((*others, Instance(name, version, version)), group.generation, leader)
-        seen: list[StreamsLed | SteppedDown] = []
+        events: list[StreamsLed | SteppedDown] = []
         for _ in range(ROUNDS):
             leads = self.leads(group, by_version)
             group = group._replace(generation=group.generation + 1, leader=leads.name)
-            seen.append(StreamsLed(group.generation, leads.name, leads.latest))
-            after = self.told(group, leads)
-            seen += [
+            events.append(StreamsLed(group.generation, leads.name, leads.latest))
+            after = self.versions_after(group, leads)
+            events += [
                 SteppedDown(each.name, each.used)
                 for each, before in zip(after, group.instances, strict=True)
                 if each.used < before.used
@@ -48,7 +48,7 @@ class Probing:
             if after == group.instances:
                 break
             group = group._replace(instances=after)
-        return group, seen
+        return group, events
 
     def leads(self, group: Streams, by_version: bool) -> Instance:
         """The next leader: the former one if it is a candidate, else the first; by version, only the newest are."""
@@ -58,7 +58,7 @@ class Probing:
             candidates = tuple(each for each in candidates if each.latest == newest)
         return next((each for each in candidates if each.name == group.leader), candidates[0])
 
-    def told(self, group: Streams, leads: Instance) -> tuple[Instance, ...]:
+    def versions_after(self, group: Streams, leads: Instance) -> tuple[Instance, ...]:
         """Instances with their next versions: at most the leader's, and higher again as soon as all support it."""
         common = min(each.latest for each in group.instances)
         if any(each.used > leads.latest for each in group.instances):

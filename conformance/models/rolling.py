@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Generic, Protocol, TypeVar, assert_never
 
-from kipcheck.conformance.machines.product import HUB, Event as Moved, Step, Whole
+from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Event as Moved, SimpleProduct, Step
 from kipcheck.conformance.models.cluster import Cluster
 from kipcheck.conformance.models.cluster_components import Centre, Does, From, Message, Move as Moves, Node, Part, Told
 from kipcheck.conformance.models.coordinator_node import Fire
@@ -12,19 +12,19 @@ from kipcheck.conformance.models.group.state import session
 from kipcheck.conformance.models.member.state import Pause, Phase
 from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
 
-MOST: Final = 80
+MAX_TURNS: Final = 80
 """Limit of turns of all members until the group must be at rest."""
-GENERATIONS: Final = 12
+MAX_GENERATIONS: Final = 12
 """Limit of generations until the group must be at rest."""
 W = TypeVar("W")
 W_co = TypeVar("W_co", covariant=True)
 """An observed event."""
 
 
-class Watching(Protocol[W_co]):
+class Observer(Protocol[W_co]):
     """Converts steps of the cluster to observed events."""
 
-    def happened(self, cluster: Cluster, step: Step[Part, Moves, Message], /) -> Iterable[W_co]: ...
+    def observe_step(self, cluster: Cluster, step: Step[Part, Moves, Message], /) -> Iterable[W_co]: ...
     def rests(self, centre: Centre, nodes: Sequence[Node], /) -> W_co:
         """The group is at rest: no member moves, and the group is stable, empty or gone."""
         ...
@@ -34,19 +34,19 @@ class Watching(Protocol[W_co]):
         ...
 
 
-def put_out(before: Centre, after: Centre, cause: object) -> Iterator[str]:
+def evicted(before: Centre, after: Centre, cause: object) -> Iterator[str]:
     """Members that the coordinator removed from the group although they had not left."""
     left: tuple[str, ...] = ()
     if isinstance(cause, From) and isinstance(cause.ask.request, Leave):
         left = tuple(id for id, _ in cause.ask.request.members)
     for each in before.group.members:
-        if after.group.member(each.id) is None and each.id not in left and before.holds(each.id):
+        if after.group.member(each.id) is None and each.id not in left and before.has_process(each.id):
             yield owner(each.id)
 
 
-def called_by(centre: Centre, id: str) -> str:
+def member_name(centre: Centre, id: str) -> str:
     """The name of the member with this id; with the prefix ``former`` if its process is gone."""
-    return owner(id) if centre.holds(id) else f"former {owner(id)}"
+    return owner(id) if centre.has_process(id) else f"former {owner(id)}"
 
 
 def owner(id: str) -> str:
@@ -57,13 +57,13 @@ def owner(id: str) -> str:
 class Run(Generic[W]):
     """One step of the operator; ``seen`` has the events observed in it."""
 
-    def __init__(self, cluster: Cluster, watching: Watching[W], parts: Iterable[Part]) -> None:
+    def __init__(self, cluster: Cluster, watching: Observer[W], parts: Iterable[Part]) -> None:
         self.cluster = cluster
-        self.whole = Whole(cluster)
-        self.watching = watching
+        self.product = SimpleProduct(cluster)
+        self.observer = watching
         self.members = tuple(cluster.names[1:])
         self.parts: list[Part] = list(parts)
-        self.seen: list[W] = []
+        self.observed: list[W] = []
 
     def index(self, member: str) -> int:
         return self.cluster.names.index(member)
@@ -74,8 +74,8 @@ class Run(Generic[W]):
         return node
 
     @property
-    def centre(self) -> Centre:
-        centre = self.parts[HUB]
+    def coordinator_part(self) -> Centre:
+        centre = self.parts[COORDINATOR_INDEX]
         assert isinstance(centre, Centre)
         return centre
 
@@ -88,31 +88,31 @@ class Run(Generic[W]):
         elif node.then is not None and not node.then[0]:  # The old process has not left yet.
             self.parts[self.index(member)] = node._replace(then=(node.kind, node.topics))
 
-    def tell(self, member: str, told: Told) -> None:
+    def send_order(self, member: str, order: Told) -> None:
         index, before = self.index(member), self.parts[self.index(member)]
-        did = self.cluster.take(index, before, told)
+        did = self.cluster.take(index, before, order)
         assert did is not None
         self.parts[index] = did.part
-        self.parts[HUB] = self.cluster.forsaken(self.centre, index)
-        self.seen += self.watching.happened(self.cluster, Step(index, before, told, did))
+        self.parts[COORDINATOR_INDEX] = self.cluster.after_stop(self.coordinator_part, index)
+        self.observed += self.observer.observe_step(self.cluster, Step(index, before, order, did))
 
     def move(self, member: str, verb: str) -> bool:
         """Makes the member's move, if it is enabled. Returns whether it was."""
         index = self.index(member)
         here = self.parts[index]
-        return Does(verb) in self.cluster.moves(index, here) and self.follow(Moved(index, Does(verb)))
+        return Does(verb) in self.cluster.moves(index, here) and self.apply_move(Moved(index, Does(verb)))
 
-    def follow(self, event: Moved[Moves]) -> bool:
-        steps = self.whole.followed(tuple(self.parts), event)
+    def apply_move(self, event: Moved[Moves]) -> bool:
+        steps = self.product.run_move(tuple(self.parts), event)
         for each in steps or ():
             self.parts[each.index] = each.did.part
-            self.seen += self.watching.happened(self.cluster, each)
+            self.observed += self.observer.observe_step(self.cluster, each)
         return steps is not None
 
     def move_on(self, member: str, moves: int) -> None:
         """Makes up to ``moves`` ordinary moves of the member."""
         for _ in range(moves):
-            if not any(self.move(member, verb) for verb in (*self.cluster.natural(self.node(member)),)):
+            if not any(self.move(member, verb) for verb in (*self.cluster.ordinary_moves(self.node(member)),)):
                 break
 
     def crash(self, member: str) -> None:
@@ -120,7 +120,7 @@ class Run(Generic[W]):
         self.move(member, "crashes")
         self.starts(member, False)
 
-    def befall(self, event: Lose | Expire | Move | Settle) -> None:
+    def apply_fault(self, event: Lose | Expire | Move | Settle) -> None:
         """Applies an event that all kinds of groups have in common."""
         match event:
             case Lose(member):
@@ -137,16 +137,16 @@ class Run(Generic[W]):
     def expire(self, id: str) -> None:
         """Fires the session timer of a member. No effect if the timer is not armed, as while a request is parked."""
         timer = Fire(session(id))
-        if timer in (*self.cluster.hub.moves(self.centre.hub),):
-            self.follow(Moved(HUB, timer))
+        if timer in (*self.cluster.hub.moves(self.coordinator_part.hub),):
+            self.apply_move(Moved(COORDINATOR_INDEX, timer))
 
     # Turns of all members
 
     def settle(self) -> None:
         """Runs all members until the group is at rest. Rejected members retry once, and again if the others wait."""
-        tries, begun = self.refused(), self.centre.group.generation
-        for turns in range(MOST):
-            if self.centre.group.generation > begun + GENERATIONS:
+        tries, begun = self.refused(), self.coordinator_part.group.generation
+        for turns in range(MAX_TURNS):
+            if self.coordinator_part.group.generation > begun + MAX_GENERATIONS:
                 break
             if self.turn(tries):
                 continue
@@ -154,9 +154,11 @@ class Run(Generic[W]):
             tries = set() if rests else self.refused()
             if not tries:
                 nodes = [self.node(each) for each in self.members]
-                self.seen.append(self.watching.rests(self.centre, nodes) if rests else self.watching.restless(turns))
+                self.observed.append(
+                    self.observer.rests(self.coordinator_part, nodes) if rests else self.observer.restless(turns)
+                )
                 return
-        self.seen.append(self.watching.restless(turns))
+        self.observed.append(self.observer.restless(turns))
 
     def refused(self) -> set[str]:
         return {each for each in self.members if self.is_refused(each)}
@@ -169,7 +171,7 @@ class Run(Generic[W]):
         """Each member makes a move; if none can, a timer of the coordinator expires. Returns whether anything moved."""
         moved = False
         for member in self.members:
-            for verb in (*self.cluster.natural(self.node(member)),):
+            for verb in (*self.cluster.ordinary_moves(self.node(member)),):
                 if verb == "retries" and self.is_refused(member):
                     if member not in tries:
                         continue
@@ -180,14 +182,14 @@ class Run(Generic[W]):
         return moved or self.time_passes()
 
     def time_passes(self) -> bool:
-        centre = self.centre
+        centre = self.coordinator_part
         for each in self.cluster.hub.moves(centre.hub):
             if isinstance(each, Fire) and not self.cluster.cost(centre, each):
-                return self.follow(Moved(HUB, each))
+                return self.apply_move(Moved(COORDINATOR_INDEX, each))
         return False
 
     def is_at_rest(self) -> bool:
-        group = self.centre.group
+        group = self.coordinator_part.group
         still = group.phase in (GroupPhase.STABLE, GroupPhase.EMPTY, GroupPhase.DEAD)
         nodes = [self.node(each) for each in self.members]
         states = [each.state for each in nodes if each.state is not None]

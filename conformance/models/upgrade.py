@@ -24,7 +24,7 @@ from kipcheck.conformance.models.group.messages import Error, Join, Request, Syn
 from kipcheck.conformance.models.group.rules import Rules as BrokerRules
 from kipcheck.conformance.models.group.state import Member
 from kipcheck.conformance.models.member.consumer import Consumer
-from kipcheck.conformance.models.member.messages import Given, Lost, Metric, Raised, Revoked, Seen
+from kipcheck.conformance.models.member.messages import Given, Lost, Metric, Raised, Revoked, UserEvent
 from kipcheck.conformance.models.member.rules import ASSIGNORS, Config, Rules
 from kipcheck.conformance.models.member.state import Phase
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, V0, Assigned, Subscription
@@ -35,8 +35,8 @@ from kipcheck.conformance.models.observed_events import (
     Failed,
     Formed,
     Gave,
-    Happening,
     Joining,
+    ObservedEvent,
     PutOut,
     Restless,
     Rests,
@@ -62,17 +62,17 @@ from kipcheck.conformance.models.operations import (
     Stop,
 )
 from kipcheck.conformance.models.probing import Probing, Streams
-from kipcheck.conformance.models.rolling import Run, called_by, put_out
+from kipcheck.conformance.models.rolling import Run, evicted, member_name
 
 KNOWN: Final = tuple(Topic(name, size) for name, size in TOPICS)
 COOPERATES_SINCE: Final = Release.parse(since("cooperative-rebalancing"))
-ROOMY: Final = BrokerConfig(max_size=100, initial_delay_ms=6000)
+LARGE_GROUP: Final = BrokerConfig(max_size=100, initial_delay_ms=6000)
 """Large enough for the remains of crashed members. The initial rebalance delay takes one round."""
 OLD_JOIN: Final = 4
 """The newest JoinGroup version of brokers before the draft."""
 
 
-def bounces_in(edition: Edition) -> bool:
+def has_upgrade(edition: Edition) -> bool:
     """Whether the edition has cooperative members to upgrade to."""
     released = edition.standing is Standing.RELEASED and Release.parse(edition.release) >= COOPERATES_SINCE
     return edition == KIP_429 or released
@@ -108,11 +108,11 @@ def config(edition: Edition, kind: Kind, topics: tuple[Topic, ...] = KNOWN) -> C
 
 def coordinator(edition: Edition, by_version: bool = True) -> Coordinator:
     if edition == KIP_429:
-        return DraftCoordinator(ROOMY) if by_version else Coordinator(BrokerRules.of(OVER), ROOMY)
-    return Coordinator(BrokerRules.of(edition.release), ROOMY)
+        return DraftCoordinator(LARGE_GROUP) if by_version else Coordinator(BrokerRules.of(OVER), LARGE_GROUP)
+    return Coordinator(BrokerRules.of(edition.release), LARGE_GROUP)
 
 
-def as_before(request: Request) -> Request:
+def for_old_brokers(request: Request) -> Request:
     """The request for brokers before the draft: without a protocol version."""
     if isinstance(request, Join) and request.protocol_version is not None:
         return replace(request, version=OLD_JOIN, protocol_version=None)
@@ -131,7 +131,7 @@ class State(NamedTuple):
     """The group did not come to rest once: further ``Settle`` events do not wait again."""
 
 
-class Bounce:
+class UpgradeModel:
     """Errors: ValueError for an edition without cooperative members (``bounces_in``)."""
 
     def __init__(
@@ -141,34 +141,34 @@ class Bounce:
         brokers: Coordinator | None = None,
         probing: Probing | None = None,
     ) -> None:
-        if not bounces_in(edition):
+        if not has_upgrade(edition):
             raise ValueError(f"edition {edition} has no cooperative members to upgrade to")
         self.draft = edition == KIP_429
         self.probing = probing or Probing()
         kinds = members or consumers(edition)
         self.clusters = {
             True: Cluster(brokers or coordinator(edition), kinds, MEMBERS),
-            False: Cluster(coordinator(edition, by_version=False), kinds, MEMBERS, adapted=as_before),
+            False: Cluster(coordinator(edition, by_version=False), kinds, MEMBERS, adapted=for_old_brokers),
         }
 
     def initial(self) -> State:
         return State(self.clusters[True].initial())
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Happening]:
+    def step(self, state: State, event: Event, /) -> Transition[State, ObservedEvent]:
         match event:
             case OldBrokers():
                 fresh = state.parts == self.clusters[True].initial()
                 return Transition(state._replace(by_version=not (self.draft and fresh) and state.by_version))
             case RollStreams(member, version):
                 by_version = self.draft and state.by_version
-                streams, told = self.probing.rolled(state.streams, member, version, by_version)
-                return Transition(state._replace(streams=streams), tuple(told))
+                streams, events = self.probing.rolled(state.streams, member, version, by_version)
+                return Transition(state._replace(streams=streams), tuple(events))
         if state.restless and isinstance(event, Settle):
             return Transition(state, (Restless(0),))
         run = Run(self.clusters[state.by_version], self, state.parts)
-        go(run, event)
-        restless = state.restless or any(isinstance(each, Restless) for each in run.seen)
-        return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.seen))
+        apply_event(run, event)
+        restless = state.restless or any(isinstance(each, Restless) for each in run.observed)
+        return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.observed))
 
     def enabled(self, state: State, /) -> Iterator[Event]:
         """Events that have an effect."""
@@ -195,34 +195,34 @@ class Bounce:
 
     # Observed events
 
-    def happened(self, cluster: Cluster, step: Step[Part, Moves, Message]) -> Iterator[Happening]:
+    def observe_step(self, cluster: Cluster, step: Step[Part, Moves, Message]) -> Iterator[ObservedEvent]:
         before, after = step.before, step.did.part
         if isinstance(before, Centre):
             assert isinstance(after, Centre)
-            yield from self.centre_happened(before, after, step.cause)
+            yield from self.coordinator_events(before, after, step.cause)
             return
         assert isinstance(before, Node) and isinstance(after, Node)
         name = cluster.names[step.index]
-        seen: list[Seen] = []
+        seen: list[UserEvent] = []
         match step.cause:
             case Does():
-                _, _, seen = cluster.lived(step.index, before, step.cause)
+                _, _, seen = cluster.member_outcome(step.index, before, step.cause)
             case Told(kind, topics):
-                _, seen = cluster.told(before, kind, topics)
-        yield from self.heard(name, before, step.cause)
+                _, seen = cluster.restarted_as(before, kind, topics)
+        yield from self.assignment_events(name, before, step.cause)
         generation = after.state.identity.generation if after.state is not None else -1
-        yield from (found for each in seen for found in self.called(name, generation, each))
+        yield from (found for each in seen for found in self.callback_events(name, generation, each))
         if before.state is not None and after.state is None:
             yield Ended(name)
 
-    def heard(self, name: str, before: Node, cause: object) -> Iterator[Happening]:
+    def assignment_events(self, name: str, before: Node, cause: object) -> Iterator[ObservedEvent]:
         if cause == Does("hears") and isinstance(before.inbox, Synced) and before.state is not None:
             reply, (_, generation, _), phase = before.inbox, before.state.identity, before.state.phase
             awaited = phase is Phase.COMPLETING and generation > 0 and reply.error is Error.NONE
             if awaited and isinstance(reply.assignment, Assigned):
                 yield WasAssigned(name, generation, reply.assignment.partitions, reply.assignment.error)
 
-    def called(self, name: str, generation: int, seen: Seen) -> Iterator[Happening]:
+    def callback_events(self, name: str, generation: int, seen: UserEvent) -> Iterator[ObservedEvent]:
         match seen:
             case Revoked(partitions) if partitions:
                 yield Gave(name, partitions)
@@ -235,28 +235,28 @@ class Bounce:
             case Raised(error):
                 yield Failed(name, error)
 
-    def rests(self, centre: Centre, nodes: Sequence[Node]) -> Happening:
+    def rests(self, centre: Centre, nodes: Sequence[Node]) -> ObservedEvent:
         return Rests(centre.group.generation, self.joining(centre))
 
-    def restless(self, turns: int) -> Happening:
+    def restless(self, turns: int) -> ObservedEvent:
         return Restless(turns)
 
-    def centre_happened(self, before: Centre, after: Centre, cause: object) -> Iterator[Happening]:
-        yield from map(PutOut, put_out(before, after, cause))
+    def coordinator_events(self, before: Centre, after: Centre, cause: object) -> Iterator[ObservedEvent]:
+        yield from map(PutOut, evicted(before, after, cause))
         group = after.group
         if group.generation > before.group.generation and group.members:
-            leader = called_by(after, group.leader or "")
+            leader = member_name(after, group.leader or "")
             yield Formed(group.generation, leader, group.protocol or "", self.joining(after))
 
     def joining(self, centre: Centre) -> tuple[Joining, ...]:
         found = []
         kinds = dict(centre.kinds)
         for each in centre.group.members:
-            told = each.metadata(centre.group.protocol)
-            assert isinstance(told, Subscription)
-            version = told.version if self.draft else cooperates(each)
+            events = each.metadata(centre.group.protocol)
+            assert isinstance(events, Subscription)
+            version = events.version if self.draft else cooperates(each)
             knows = KINDS[kinds[each.id]].knows
-            found.append(Joining(called_by(centre, each.id), version, knows, told.topics))
+            found.append(Joining(member_name(centre, each.id), version, knows, events.topics))
         return tuple(found)
 
 
@@ -265,18 +265,18 @@ def cooperates(member: Member) -> int:
     return int(all(COOPERATIVE in ASSIGNORS[name].supports for name, _ in member.protocols))
 
 
-def go(run: Run[Happening], event: Event) -> None:
+def apply_event(run: Run[ObservedEvent], event: Event) -> None:
     match event:
         case Roll(member, kind, topics):
-            run.tell(member, Told(kind, topics))
+            run.send_order(member, Told(kind, topics))
         case Stop(member):
-            run.tell(member, Told("", run.node(member).topics))
+            run.send_order(member, Told("", run.node(member).topics))
         case Crash(member):
             run.crash(member)
         case Revive(member):
             run.revive(member, run.node(member))
         case Lose() | Expire() | Move() | Settle():
-            run.befall(event)
+            run.apply_fault(event)
         case OldBrokers() | RollStreams():
             pass
         case _:

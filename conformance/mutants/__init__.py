@@ -7,9 +7,9 @@ no bytes; a conversation in the shorthand of its machine; an ellipsis if the lea
 
 from importlib import import_module
 
-from kipcheck.conformance.mutants.declare import VICES, Vice
+from kipcheck.conformance.mutants.declare import MUTANTS, Mutant
 
-__all__ = ["VICES", "Vice"]
+__all__ = ["MUTANTS", "Mutant"]
 
 for _family in (
     "codec",

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.invariants.two_decoders import without_foreign_fields
-from kipcheck.conformance.mutants.declare import vice
+from kipcheck.conformance.mutants.declare import mutant
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.primitives import uvarint
@@ -31,16 +31,16 @@ def bare(value: Any) -> Any:
     return [bare(each) for each in value] if isinstance(value, list) else value
 
 
-def holds_tags(value: Any) -> bool:
+def has_tags(value: Any) -> bool:
     if isinstance(value, dict):
-        return TAGS in value or any(map(holds_tags, value.values()))
-    return isinstance(value, list) and any(map(holds_tags, value))
+        return TAGS in value or any(map(has_tags, value.values()))
+    return isinstance(value, list) and any(map(has_tags, value))
 
 
 # Values and bytes
 
 
-@vice("wire/two-readings", "wire/decodes", "JoinGroupRequest", 1, "000000000000000000010000000000000000")
+@mutant("wire/two-readings", "wire/decodes", "JoinGroupRequest", 1, "000000000000000000010000000000000000")
 class SwapsFields(Reference):
     """Two timeouts are swapped when they are read."""
 
@@ -52,19 +52,19 @@ class SwapsFields(Reference):
         return value
 
 
-@vice("wire/vectors", "wire/decodes", "JoinGroupRequest", 0, ...)
+@mutant("wire/vectors", "wire/decodes", "JoinGroupRequest", 0, ...)
 class TurnsNamesAround(Reference):
     """Strings are read in reverse."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
-        def around(leaf: Any) -> Any:
+        def reverse(leaf: Any) -> Any:
             return leaf[::-1] if isinstance(leaf, str) else leaf
 
-        value: Value = everywhere(super().read(layout, data), around)
+        value: Value = everywhere(super().read(layout, data), reverse)
         return value
 
 
-@vice("wire/round-trip", "wire/encodes", "HeartbeatRequest", 0, {"groupId": "", "generationId": 1, "memberId": ""})
+@mutant("wire/round-trip", "wire/encodes", "HeartbeatRequest", 0, {"groupId": "", "generationId": 1, "memberId": ""})
 class WritesLittleEndian(Reference):
     """A generation is written in little-endian order."""
 
@@ -75,7 +75,7 @@ class WritesLittleEndian(Reference):
         return super().write(layout, value)
 
 
-@vice("wire/two-readings", "wire/decodes", "HeartbeatResponse", 0, "ffff")
+@mutant("wire/two-readings", "wire/decodes", "HeartbeatResponse", 0, "ffff")
 class ForgetsTheSign(Reference):
     """Error codes are read as unsigned numbers."""
 
@@ -86,7 +86,7 @@ class ForgetsTheSign(Reference):
         return value
 
 
-@vice("wire/two-readings", "wire/decodes", "HeartbeatRequest", 3, "0000000000000000ffff")
+@mutant("wire/two-readings", "wire/decodes", "HeartbeatRequest", 3, "0000000000000000ffff")
 class IgnoresNullability(Reference):
     """Null is read as an empty string."""
 
@@ -95,7 +95,7 @@ class IgnoresNullability(Reference):
         return value
 
 
-@vice("wire/round-trip", "wire/encodes", "ConsumerProtocolSubscription", 0, {"topics": [], "userData": ""})
+@mutant("wire/round-trip", "wire/encodes", "ConsumerProtocolSubscription", 0, {"topics": [], "userData": ""})
 class WritesEmptyAsNull(Reference):
     """Empty bytes are written as null."""
 
@@ -103,7 +103,7 @@ class WritesEmptyAsNull(Reference):
         return super().write(layout, everywhere(value, lambda leaf: None if leaf == b"" else leaf))
 
 
-@vice("wire/two-readings", "wire/decodes", "DescribeGroupsRequest", 0, "000000010000")
+@mutant("wire/two-readings", "wire/decodes", "DescribeGroupsRequest", 0, "000000010000")
 class LosesTheLast(Reference):
     """Lists are read without their last element."""
 
@@ -112,7 +112,7 @@ class LosesTheLast(Reference):
         return {key: each[:-1] if isinstance(each, list) else each for key, each in value.items()}
 
 
-@vice("wire/round-trip", "wire/encodes", "LeaveGroupRequest", 0, {"groupId": "", "memberId": "0" * 128})
+@mutant("wire/round-trip", "wire/encodes", "LeaveGroupRequest", 0, {"groupId": "", "memberId": "0" * 128})
 class CutsLongTexts(Reference):
     """Strings are cut after 127 characters when they are written."""
 
@@ -120,7 +120,7 @@ class CutsLongTexts(Reference):
         return super().write(layout, everywhere(value, lambda leaf: leaf[:127] if isinstance(leaf, str) else leaf))
 
 
-@vice("wire/round-trip", "wire/encodes", "ApiVersionsResponse", 3, {
+@mutant("wire/round-trip", "wire/encodes", "ApiVersionsResponse", 3, {
     "errorCode": 0, "apiKeys": [], "throttleTimeMs": 0,
     "supportedFeatures": [], "finalizedFeaturesEpoch": 0, "finalizedFeatures": [], "zkMigrationReady": False,
 })  # fmt: skip
@@ -136,7 +136,7 @@ EPOCH = bytes.fromhex("010108ffffffffffffffff")
 """One tagged field: tag 1, eight bytes, -1."""
 
 
-@vice("wire/round-trip", "wire/recodes", "LeaveGroupRequest", 4, "010201000000")
+@mutant("wire/round-trip", "wire/recodes", "LeaveGroupRequest", 4, "010201000000")
 class ForgetsOnTheWay(Reference):
     """A message that is decoded and encoded again has other instance ids."""
 
@@ -153,7 +153,7 @@ class ForgetsOnTheWay(Reference):
 # Damage
 
 
-@vice("wire/prefixes", "wire/refuses", "HeartbeatResponse", 0, "")
+@mutant("wire/prefixes", "wire/refuses", "HeartbeatResponse", 0, "")
 class AcceptsTruncation(Reference):
     """Missing bytes at the end are read as zeros."""
 
@@ -166,7 +166,7 @@ class AcceptsTruncation(Reference):
         return layout.decode(data + bytes(4096), lenient=True)
 
 
-@vice("wire/damage", "wire/refuses", "SyncGroupResponse", 0, "000000000001")
+@mutant("wire/damage", "wire/refuses", "SyncGroupResponse", 0, "000000000001")
 class BelievesLengths(Reference):
     """A length past the end of the message is accepted."""
 
@@ -179,7 +179,7 @@ class BelievesLengths(Reference):
         return layout.defaults()
 
 
-@vice("wire/damage", "wire/refuses", "ListGroupsRequest", 3, "808080808000")
+@mutant("wire/damage", "wire/refuses", "ListGroupsRequest", 3, "808080808000")
 class ReadsLongVarints(Reference):
     """A varint of any length is accepted."""
 
@@ -192,7 +192,7 @@ class ReadsLongVarints(Reference):
         return layout.defaults()
 
 
-@vice("wire/damage", "wire/reads-alike", "MetadataRequest", 4, "ffffffff02")
+@mutant("wire/damage", "wire/reads-alike", "MetadataRequest", 4, "ffffffff02")
 class ReadsTwoAsFalse(Reference):
     """A boolean is read as true only if its byte is 1."""
 
@@ -209,7 +209,7 @@ class ReadsTwoAsFalse(Reference):
 # Tags and versions
 
 
-@vice("wire/unknown-tags", "wire/keeps-unknown-tags", "HeartbeatResponse", 4, ...)
+@mutant("wire/unknown-tags", "wire/keeps-unknown-tags", "HeartbeatResponse", 4, ...)
 class DropsUnknownTags(Reference):
     """Unknown tagged fields are skipped and lost."""
 
@@ -218,7 +218,7 @@ class DropsUnknownTags(Reference):
         return value
 
 
-@vice("wire/unknown-tags", "wire/writes-readable-tags", "HeartbeatResponse", 4, ...)
+@mutant("wire/unknown-tags", "wire/writes-readable-tags", "HeartbeatResponse", 4, ...)
 class ForgetsTheSizeOfTags(Reference):
     """Unknown tagged fields are written again without their sizes."""
 
@@ -230,30 +230,30 @@ class ForgetsTheSizeOfTags(Reference):
         return data[:-1] + uvarint(len(tags)) + b"".join(uvarint(tag["tag"]) + tag["data"] for tag in tags)
 
 
-@vice("wire/unknown-tags", "wire/skips-unknown-tags", "HeartbeatResponse", 4, ...)
+@mutant("wire/unknown-tags", "wire/skips-unknown-tags", "HeartbeatResponse", 4, ...)
 class RefusesUnknownTags(Reference):
     """A message with an unknown tagged field is refused."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         value = super().read(layout, data)
-        if holds_tags(value):
+        if has_tags(value):
             raise Refused("tag", "an unknown tag", message=layout.message, version=layout.version)
         return value
 
 
-@vice("wire/unknown-tags", "wire/skips-unknown-tags", "LeaveGroupRequest", 4, ...)
+@mutant("wire/unknown-tags", "wire/skips-unknown-tags", "LeaveGroupRequest", 4, ...)
 class StumblesOverTags(Reference):
     """After a struct with an unknown tagged field the rest of its list is lost."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         value = super().read(layout, data)
         for key, each in value.items():
-            if isinstance(each, list) and each and any(map(holds_tags, each)) and isinstance(each[0], dict):
+            if isinstance(each, list) and each and any(map(has_tags, each)) and isinstance(each[0], dict):
                 value[key] = []
         return value
 
 
-@vice("wire/later-versions", "wire/reads-later-versions", "ConsumerProtocolAssignment", 3, ...)
+@mutant("wire/later-versions", "wire/reads-later-versions", "ConsumerProtocolAssignment", 3, ...)
 class RefusesLaterVersions(Reference):
     """Consumer protocol data of a later version is refused."""
 
@@ -264,7 +264,7 @@ class RefusesLaterVersions(Reference):
 # State
 
 
-@vice("wire/repeat", "wire/same-answer", "DescribeGroupsRequest", 0, "00000000")
+@mutant("wire/repeat", "wire/same-answer", "DescribeGroupsRequest", 0, "00000000")
 class LeaksDefaults(Reference):
     """All decoded messages share one list."""
 
@@ -280,7 +280,7 @@ class LeaksDefaults(Reference):
         return value
 
 
-@vice("wire/repeat", "wire/same-answer", "HeartbeatRequest", 0, ...)
+@mutant("wire/repeat", "wire/same-answer", "HeartbeatRequest", 0, ...)
 class KeepsState(Reference):
     """An empty member id is replaced by that of the previous message."""
 
@@ -299,18 +299,18 @@ class KeepsState(Reference):
 # Defects that end the process
 
 
-@vice("wire/unknown-tags", "survives", "HeartbeatResponse", 4, ..., deadly=True)
+@mutant("wire/unknown-tags", "survives", "HeartbeatResponse", 4, ..., deadly=True)
 class CrashesOnTags(Reference):
     """An unknown tagged field crashes the process."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         value = super().read(layout, data)
-        if holds_tags(value):
+        if has_tags(value):
             os.kill(os.getpid(), signal.SIGSEGV)
         return value
 
 
-@vice("wire/prefixes", "survives", "HeartbeatResponse", 0, "", deadly=True)
+@mutant("wire/prefixes", "survives", "HeartbeatResponse", 0, "", deadly=True)
 class HangsOnTruncation(Reference):
     """Truncated input makes it loop for ever."""
 
@@ -323,7 +323,7 @@ class HangsOnTruncation(Reference):
             raise
 
 
-@vice("wire/damage", "survives", "DescribeGroupsRequest", 0, "7fffffff", deadly=True)
+@mutant("wire/damage", "survives", "DescribeGroupsRequest", 0, "7fffffff", deadly=True)
 class AllocatesByLength(Reference):
     """Memory for a list is allocated by its length, before its elements are read."""
 
@@ -336,7 +336,7 @@ class AllocatesByLength(Reference):
             raise
 
 
-@vice("wire/proportion", "survives", "HeartbeatResponse", 4, ..., deadly=True)
+@mutant("wire/proportion", "survives", "HeartbeatResponse", 4, ..., deadly=True)
 class GrowsQuadratically(Reference):
     """A long input is copied at every byte."""
 
@@ -346,7 +346,7 @@ class GrowsQuadratically(Reference):
         return super().read(layout, data)
 
 
-@vice("wire/damage", "survives", "HeartbeatRequest", 0, "0000000000000001ff", deadly=True)
+@mutant("wire/damage", "survives", "HeartbeatRequest", 0, "0000000000000001ff", deadly=True)
 class LeavesQuietly(Reference):
     """Invalid UTF-8 ends the process with exit code 0."""
 
@@ -362,7 +362,7 @@ class LeavesQuietly(Reference):
 # Other versions
 
 
-@vice("wire/absent-fields", "wire/refuses-absent-fields", "JoinGroupRequest", 4, ...)
+@mutant("wire/absent-fields", "wire/refuses-absent-fields", "JoinGroupRequest", 4, ...)
 class DropsWhatHasNoPlace(Reference):
     """A field that the version lacks is silently omitted."""
 
@@ -370,7 +370,7 @@ class DropsWhatHasNoPlace(Reference):
         return super().write(layout, without_foreign_fields(layout, value))
 
 
-@vice("wire/absent-fields", "wire/leaves-out-ignorable-fields", "JoinGroupRequest", 7, ...)
+@mutant("wire/absent-fields", "wire/leaves-out-ignorable-fields", "JoinGroupRequest", 7, ...)
 class RefusesTheIgnorable(Reference):
     """A field that the version lacks is refused although it may be ignored."""
 
@@ -380,7 +380,7 @@ class RefusesTheIgnorable(Reference):
         return super().write(layout, value)
 
 
-@vice("wire/future-versions", "wire/reads-future-versions", "SubscriptionInfo", 11, ...)
+@mutant("wire/future-versions", "wire/reads-future-versions", "SubscriptionInfo", 11, ...)
 class RefusesTheFuture(Reference):
     """Streams metadata of a later version is refused."""
 
@@ -390,7 +390,7 @@ class RefusesTheFuture(Reference):
         return super().read(layout, data)
 
 
-@vice("wire/damage", "wire/refuses-unknown-versions", "SubscriptionInfo", 3, ...)
+@mutant("wire/damage", "wire/refuses-unknown-versions", "SubscriptionInfo", 3, ...)
 class IgnoresTheLeadingVersion(Reference):
     """Metadata is read in the requested version, whatever version it starts with."""
 
@@ -400,7 +400,7 @@ class IgnoresTheLeadingVersion(Reference):
         return super().read(layout, data)
 
 
-@vice("wire/answer-in-v0", "wire/reads-answer-in-v0", "ApiVersionsResponse", 3, ...)
+@mutant("wire/answer-in-v0", "wire/reads-answer-in-v0", "ApiVersionsResponse", 3, ...)
 class ForgetsTheError(Reference):
     """An answer in v0 is read without its error."""
 
@@ -409,7 +409,7 @@ class ForgetsTheError(Reference):
         return {**value, "errorCode": 0} if value.get("errorCode") == 35 else value
 
 
-@vice("wire/answer-in-v0", "wire/falls-back-to-v0", "ApiVersionsResponse", 4, ...)
+@mutant("wire/answer-in-v0", "wire/falls-back-to-v0", "ApiVersionsResponse", 4, ...)
 class KnowsNoFallback(Reference):
     """An answer in v0 is read in the requested version, or refused."""
 
@@ -420,7 +420,7 @@ class KnowsNoFallback(Reference):
 # Claims
 
 
-@vice("wire/claims", "survives", "JoinGroupRequest", 6, ..., deadly=True)
+@mutant("wire/claims", "survives", "JoinGroupRequest", 6, ..., deadly=True)
 class BelievesClaims(Reference):
     """Memory is allocated for as many elements as a short list claims to have."""
 
@@ -436,7 +436,7 @@ class BelievesClaims(Reference):
 # Shared objects
 
 
-@vice("wire/repeat", "wire/own-defaults", "ApiVersionsResponse", 3, ...)
+@mutant("wire/repeat", "wire/own-defaults", "ApiVersionsResponse", 3, ...)
 class SharesDefaults(Reference):
     """The first value that is set becomes the default of a tagged field."""
 
@@ -452,7 +452,7 @@ class SharesDefaults(Reference):
         return super().write(layout, {name: whole[name] for name in whole if name in layout.names or name in value})
 
 
-@vice("wire/repeat", "wire/same-answer", "HeartbeatRequest", 0, ..., remembers=True)
+@mutant("wire/repeat", "wire/same-answer", "HeartbeatRequest", 0, ..., remembers=True)
 class SpoilsWhatItWrites(Reference):
     """Writing an object changes it, and equal bytes are read as the same object."""
 
@@ -473,7 +473,7 @@ class SpoilsWhatItWrites(Reference):
 # Claims
 
 
-@vice("wire/two-readings", "keeps-its-claims", "SyncGroupRequest", 5, ...)
+@mutant("wire/two-readings", "keeps-its-claims", "SyncGroupRequest", 5, ...)
 class ClaimsTooMuch(Reference):
     """It claims the newest version of a message, and does not support it."""
 

@@ -15,8 +15,8 @@ from kipcheck.conformance.models.consumer_group import (
     Partitions,
     State,
 )
-from kipcheck.conformance.mutants.declare import vice
-from kipcheck.conformance.targets.machine_target import Player
+from kipcheck.conformance.mutants.declare import mutant
+from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import CONSUMER_GROUP, Claims
 
 
@@ -28,7 +28,7 @@ class Playing(ConsumerGroup):
     issues = ""
 
     def __init__(self) -> None:
-        self._player = Player(self, VERBS, event_of, answer_of)
+        self._player = MachineAdapter(self, VERBS, event_of, answer_of)
 
     def claims(self) -> Claims:
         return Claims(machines=(CONSUMER_GROUP,))
@@ -44,11 +44,11 @@ Made = TypeVar("Made", bound=type[Playing])
 
 
 def ownership(invariant: str, least: str) -> Callable[[Made], Made]:
-    return vice("consumer-group/ownership", f"consumer-group/{invariant}", CONSUMER_GROUP, None, least)
+    return mutant("consumer-group/ownership", f"consumer-group/{invariant}", CONSUMER_GROUP, None, least)
 
 
 def epochs(invariant: str, least: str) -> Callable[[Made], Made]:
-    return vice("consumer-group/epochs", f"consumer-group/{invariant}", CONSUMER_GROUP, None, least)
+    return mutant("consumer-group/epochs", f"consumer-group/{invariant}", CONSUMER_GROUP, None, least)
 
 
 AFTER_ROUNDS = f"join a on t none; join b on t none; {4 * 'beat a told; beat b told; '}beat a told"
@@ -134,11 +134,11 @@ class BeginsAgain(Playing):
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
         after, actions = super().beat(state, beat)
         known = state.member(beat.client) is not None
-        told = tuple(
+        changed = tuple(
             Answered(each.client, 1, each.assignment) if isinstance(each, Answered) and not known else each
             for each in actions
         )
-        return Transition(after, told)
+        return Transition(after, changed)
 
 
 @epochs("answers-leaving", "beat a on t told; beat a-2 told")
@@ -147,11 +147,11 @@ class AnswersTheGroupsEpoch(Playing):
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
         after, actions = super().beat(state, beat)
-        told = tuple(
+        changed = tuple(
             Answered(each.client, after.group_epoch, None) if isinstance(each, Answered) and each.epoch < 0 else each
             for each in actions
         )
-        return Transition(after, told)
+        return Transition(after, changed)
 
 
 @epochs("stale-epoch-fenced", "beat a on t told; beat a+1 told")

@@ -19,8 +19,8 @@ from kipcheck.conformance.models.features import (
     Told,
     Update,
 )
-from kipcheck.conformance.mutants.declare import vice
-from kipcheck.conformance.targets.machine_target import Player
+from kipcheck.conformance.mutants.declare import mutant
+from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import FEATURES, Claims
 
 
@@ -32,7 +32,7 @@ class Playing(FeatureController):
     issues = ""
 
     def __init__(self) -> None:
-        self._player = Player(self, EVENTS, event_of, answer_of)
+        self._player = MachineAdapter(self, EVENTS, event_of, answer_of)
 
     def claims(self) -> Claims:
         return Claims(machines=(FEATURES,))
@@ -48,15 +48,15 @@ Made = TypeVar("Made", bound=type[Playing])
 
 
 def epochs(invariant: str, least: str) -> Callable[[Made], Made]:
-    return vice("features/epochs", f"features/{invariant}", FEATURES, None, least)
+    return mutant("features/epochs", f"features/{invariant}", FEATURES, None, least)
 
 
 def gating(invariant: str, least: str) -> Callable[[Made], Made]:
-    return vice("features/gating", f"features/{invariant}", FEATURES, None, least)
+    return mutant("features/gating", f"features/{invariant}", FEATURES, None, least)
 
 
 def brokers(invariant: str, least: str) -> Callable[[Made], Made]:
-    return vice("features/brokers", f"features/{invariant}", FEATURES, None, least)
+    return mutant("features/brokers", f"features/{invariant}", FEATURES, None, least)
 
 
 # The epoch
@@ -137,7 +137,7 @@ class TellsTheLevelBefore(Playing):
         self._before[state.epoch + 1] = state.level
         return super().applied(state, update)
 
-    def told(self, state: State) -> Told:
+    def described(self, state: State) -> Told:
         return Told(self._before.get(state.epoch, 0), state.epoch)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from kipcheck.conformance.apis.coordinator_target import Coordinating, DraftCoordinating
+from kipcheck.conformance.apis.coordinator_target import CoordinatorAdapter, DraftCoordinatorAdapter
 from kipcheck.conformance.models.group.messages import (
     EMPTY,
     Blob,
@@ -21,14 +21,14 @@ from kipcheck.conformance.models.group.messages import (
 )
 from kipcheck.conformance.models.group.rounds import Out
 from kipcheck.conformance.models.group.state import Log, Member, Parked, State
-from kipcheck.conformance.mutants.declare import vice
+from kipcheck.conformance.mutants.declare import mutant
 from kipcheck.conformance.targets.protocol import GROUP
 
-Made = TypeVar("Made", bound=type[Coordinating] | type[DraftCoordinating])
+Made = TypeVar("Made", bound=type[CoordinatorAdapter] | type[DraftCoordinatorAdapter])
 
 
 def _check(name: str) -> Callable[[str, str], Callable[[Made], Made]]:
-    return lambda invariant, least: vice(f"group/{name}", f"group/{invariant}", GROUP, None, least)
+    return lambda invariant, least: mutant(f"group/{name}", f"group/{invariant}", GROUP, None, least)
 
 
 generations, parked, static, errors, records = map(_check, ("generations", "parked", "static", "errors", "records"))
@@ -39,7 +39,7 @@ newest = _check("newest-leads")
 
 
 @generations("generation-grows", "join a; elapse 3000; rejoin a lists=p:y; rejoin a")
-class LeapsOver(Coordinating):
+class LeapsOver(CoordinatorAdapter):
     """Each join phase raises the generation by two."""
 
     def bumped(self, generation: int) -> int:
@@ -47,7 +47,7 @@ class LeapsOver(Coordinating):
 
 
 @generations("generation-grows", "join a; elapse 3000; rejoin a lists=p:y; sync a; rejoin a")
-class CountsToTwo(Coordinating):
+class CountsToTwo(CoordinatorAdapter):
     """The generation never rises above 2."""
 
     def bumped(self, generation: int) -> int:
@@ -55,7 +55,7 @@ class CountsToTwo(Coordinating):
 
 
 @generations("one-leader", "join a; join b; elapse 6000")
-class LeadsInSecret(Coordinating):
+class LeadsInSecret(CoordinatorAdapter):
     """Only the leader gets the leader's id."""
 
     def joined(
@@ -65,7 +65,7 @@ class LeadsInSecret(Coordinating):
 
 
 @generations("list-only-to-leader", "join a; join b; elapse 6000")
-class ListsToAll(Coordinating):
+class ListsToAll(CoordinatorAdapter):
     """Every member gets the list of members."""
 
     def joined(
@@ -75,7 +75,7 @@ class ListsToAll(Coordinating):
 
 
 @generations("leader-hears-all", "join a; join b; elapse 6000")
-class ListsOneTooFew(Coordinating):
+class ListsOneTooFew(CoordinatorAdapter):
     """The leader's list lacks the last member, if there are several."""
 
     def member_list(self, state: State, version: int) -> tuple[tuple[str, str | None, Blob], ...]:
@@ -83,7 +83,7 @@ class ListsOneTooFew(Coordinating):
 
 
 @generations("leader-hears-all", "join a; elapse 3000; rejoin a lists=p:y")
-class KeepsOldMetadata(Coordinating):
+class KeepsOldMetadata(CoordinatorAdapter):
     """The metadata of a member that joins again is not updated."""
 
     def updated(self, member: Member, join: Join) -> Member:
@@ -91,7 +91,7 @@ class KeepsOldMetadata(Coordinating):
 
 
 @generations("common-protocol", "join a lists=q:x,p:x; join b; elapse 6000")
-class PleasesTheFirst(Coordinating):
+class PleasesTheFirst(CoordinatorAdapter):
     """The protocol is the first member's preferred one."""
 
     def elected_protocol(self, state: State) -> str:
@@ -99,7 +99,7 @@ class PleasesTheFirst(Coordinating):
 
 
 @generations("assignment-from-leader", "join a; join b; elapse 6000; sync b")
-class AnyoneAssigns(Coordinating):
+class AnyoneAssigns(CoordinatorAdapter):
     """The first SyncGroup sets the assignment, whichever member sends it."""
 
     def assigns(self, state: State, member: Member) -> bool:
@@ -107,7 +107,7 @@ class AnyoneAssigns(Coordinating):
 
 
 @generations("assignment-from-leader", "join a; elapse 3000; sync a a=x")
-class HandsOutNothing(Coordinating):
+class HandsOutNothing(CoordinatorAdapter):
     """In a stable group SyncGroup is answered with an empty assignment."""
 
     def synced(self, state: State, member: Member, asked: Parked, error: Error) -> Synced:
@@ -116,7 +116,7 @@ class HandsOutNothing(Coordinating):
 
 
 @generations("initial-delay", "join a")
-class WaitsForNobody(Coordinating):
+class WaitsForNobody(CoordinatorAdapter):
     """The first join phase ends with the first member."""
 
     def prepare_first(self, state: State, out: Out) -> State:
@@ -124,7 +124,7 @@ class WaitsForNobody(Coordinating):
 
 
 @generations("join-phase-ends", "join a; join b; elapse 6000; rejoin a lists=p:y")
-class WaitsForTheLeaderAlone(Coordinating):
+class WaitsForTheLeaderAlone(CoordinatorAdapter):
     """The join phase ends when the leader has joined again; the others are in the next generation without joining."""
 
     def prepare(self, state: State, out: Out) -> State:
@@ -138,7 +138,7 @@ class WaitsForTheLeaderAlone(Coordinating):
 
 
 @parked("answered-once", "join a as i; elapse 3000; sync a; join a as i")
-class AnswersAgain(Coordinating):
+class AnswersAgain(CoordinatorAdapter):
     """An answered SyncGroup still counts as parked."""
 
     def answer_parked_syncs(self, state: State, error: Error, out: Out) -> State:
@@ -147,15 +147,15 @@ class AnswersAgain(Coordinating):
 
 
 @parked("answers-at-once", "join a v4; rejoin a; beat a")
-class ParksHeartbeats(Coordinating):
+class ParksHeartbeats(CoordinatorAdapter):
     """During a join phase heartbeats get no answer."""
 
     def heartbeat(self, state: State, beat: Heartbeat, out: Out) -> State:
-        return state if self.told_to_rejoin(state) else super().heartbeat(state, beat, out)
+        return state if self.must_rejoin(state) else super().heartbeat(state, beat, out)
 
 
 @parked("parked-answered", "join a session=30000 rebalance=10000; elapse 3000; join b rebalance=10000; elapse 10000")
-class SleepsThroughTheDeadline(Coordinating):
+class SleepsThroughTheDeadline(CoordinatorAdapter):
     """The join phase does not end at its deadline while a member has not joined."""
 
     def on_rebalance_timeout(self, state: State, out: Out) -> State:
@@ -163,7 +163,7 @@ class SleepsThroughTheDeadline(Coordinating):
 
 
 @parked("superseded-let-go", "join a v4; rejoin a; rejoin a")
-class AnswersTheFormer(Coordinating):
+class AnswersTheFormer(CoordinatorAdapter):
     """A JoinGroup that a newer one replaces is answered REBALANCE_IN_PROGRESS."""
 
     def supersede_join(self, member: Member, former: Parked, out: Out) -> None:
@@ -171,7 +171,7 @@ class AnswersTheFormer(Coordinating):
 
 
 @parked("unload-answers-all", "join a; join b; elapse 6000; sync b; unload")
-class MovesInSilence(Coordinating):
+class MovesInSilence(CoordinatorAdapter):
     """When the group moves away, parked SyncGroups are never answered."""
 
     def unload(self, state: State, out: Out) -> State:
@@ -179,7 +179,7 @@ class MovesInSilence(Coordinating):
 
 
 @parked("sessions-end", "join a; elapse 3000; elapse 10000; beat a")
-class NeverLetsGo(Coordinating):
+class NeverLetsGo(CoordinatorAdapter):
     """A silent member is never removed."""
 
     def on_session_expired(self, state: State, id: str, out: Out) -> State:
@@ -187,7 +187,7 @@ class NeverLetsGo(Coordinating):
 
 
 @parked("sessions-kept", "join a; elapse 3000; sync a; elapse 5000; beat a; elapse 5000; beat a")
-class DeafToHeartbeats(Coordinating):
+class DeafToHeartbeats(CoordinatorAdapter):
     """A heartbeat is answered, but does not extend the session of its member."""
 
     def refreshed_by_heartbeat(self, state: State, member: Member) -> bool:
@@ -198,7 +198,7 @@ class DeafToHeartbeats(Coordinating):
 
 
 @static("one-id-per-instance", "join a as i; join b as i; elapse 6000")
-class TakesTwins(Coordinating):
+class TakesTwins(CoordinatorAdapter):
     """A join with a known instance id adds another member."""
 
     def replace_static(self, state: State, holder: Member, join: Join, out: Out) -> State:
@@ -206,7 +206,7 @@ class TakesTwins(Coordinating):
 
 
 @static("fenced-never-wins", "join a as i; elapse 3000; sync a; join b as i; commit a as i 3")
-class CommitsForTheInstance(Coordinating):
+class CommitsForTheInstance(CoordinatorAdapter):
     """The member id of a commit with an instance id is not checked."""
 
     def commit_fault(self, state: State, commit: Commit) -> Error | None:
@@ -215,7 +215,7 @@ class CommitsForTheInstance(Coordinating):
 
 
 @static("fenced-let-go", "join a as i; join b as i")
-class LeavesTheFormerWaiting(Coordinating):
+class LeavesTheFormerWaiting(CoordinatorAdapter):
     """Parked requests of the previous process of an instance are never answered."""
 
     def fence_off(self, state: State, holder: Member, fresh: str, out: Out) -> State:
@@ -223,7 +223,7 @@ class LeavesTheFormerWaiting(Coordinating):
 
 
 @static("fresh-ids", "join a v4; join b v4")
-class GivesIdsTwice(Coordinating):
+class GivesIdsTwice(CoordinatorAdapter):
     """While a new member id is unused, every member without an id gets it."""
 
     def give_id(self, state: State, join: Join, out: Out) -> State:
@@ -231,7 +231,7 @@ class GivesIdsTwice(Coordinating):
 
 
 @static("ids-before-members", "join a v4")
-class AsksForIdsTooLate(Coordinating):
+class AsksForIdsTooLate(CoordinatorAdapter):
     """Members have to join with an id from JoinGroup version 5 on instead of 4."""
 
     def needs_id_first(self, join: Join) -> bool:
@@ -242,7 +242,7 @@ class AsksForIdsTooLate(Coordinating):
 
 
 @errors("answers-join", "join a session=6000 v4")
-class WantsLongerSessions(Coordinating):
+class WantsLongerSessions(CoordinatorAdapter):
     """The shortest allowed session timeout is refused."""
 
     def session_allowed(self, ms: int) -> bool:
@@ -250,7 +250,7 @@ class WantsLongerSessions(Coordinating):
 
 
 @errors("answers-sync", "join a; elapse 3000; join b; sync a")
-class HandsOutTheOld(Coordinating):
+class HandsOutTheOld(CoordinatorAdapter):
     """During a join phase SyncGroup is answered with the previous assignment."""
 
     def sync_fault(self, state: State, sync: Sync) -> Error | None:
@@ -259,15 +259,15 @@ class HandsOutTheOld(Coordinating):
 
 
 @errors("answers-heartbeat", "join a; elapse 3000; beat a")
-class BusyUntilStable(Coordinating):
+class BusyUntilStable(CoordinatorAdapter):
     """While the assignment is pending, a heartbeat is answered REBALANCE_IN_PROGRESS."""
 
-    def told_to_rejoin(self, state: State) -> bool:
+    def must_rejoin(self, state: State) -> bool:
         return state.phase is not Phase.STABLE
 
 
 @errors("answers-leave", "join a as i; leave a /i")
-class WantsMemberIds(Coordinating):
+class WantsMemberIds(CoordinatorAdapter):
     """A member cannot leave by its instance id alone."""
 
     def leave_fault(self, state: State, id: str, instance: str | None) -> Error | None:
@@ -275,7 +275,7 @@ class WantsMemberIds(Coordinating):
 
 
 @errors("answers-offsets", "join a; elapse 3000; commit a 0")
-class CommitsTooEarly(Coordinating):
+class CommitsTooEarly(CoordinatorAdapter):
     """A commit is accepted before the group has an assignment."""
 
     def commit_fault(self, state: State, commit: Commit) -> Error | None:
@@ -284,7 +284,7 @@ class CommitsTooEarly(Coordinating):
 
 
 @errors("answers-groups", "join a; elapse 3000; sync a; delete")
-class DeletesTheLiving(Coordinating):
+class DeletesTheLiving(CoordinatorAdapter):
     """A group is deleted although it has members."""
 
     def delete_fault(self, state: State) -> Error | None:
@@ -292,7 +292,7 @@ class DeletesTheLiving(Coordinating):
 
 
 @errors("stale-never-wins", "join a; elapse 3000; beat a behind=1")
-class TakesOlderGenerations(Coordinating):
+class TakesOlderGenerations(CoordinatorAdapter):
     """Only future generations are refused, not older ones."""
 
     def stale(self, state: State, generation: int) -> Error | None:
@@ -300,7 +300,7 @@ class TakesOlderGenerations(Coordinating):
 
 
 @errors("refused-changes-nothing", "join a; elapse 3000; sync a; describe; rejoin a as i; describe")
-class DisturbedByStrangers(Coordinating):
+class DisturbedByStrangers(CoordinatorAdapter):
     """A refused JoinGroup makes all members join again."""
 
     def after_refused_join(self, state: State, join: Join, error: Error, out: Out) -> State:
@@ -308,7 +308,7 @@ class DisturbedByStrangers(Coordinating):
 
 
 @errors("refused-disturbs-nobody", "join a; elapse 3000; sync a; commit a behind=1; beat a")
-class TakesWhatItRefuses(Coordinating):
+class TakesWhatItRefuses(CoordinatorAdapter):
     """A member is removed when one of its requests is refused."""
 
     def refuse(self, state: State, request: Request, error: Error, out: Out) -> State:
@@ -318,7 +318,7 @@ class TakesWhatItRefuses(Coordinating):
 
 
 @errors("size-limit", "join a; join b; join c; join d; join e; elapse 15000")
-class AdmitsOneMore(Coordinating):
+class AdmitsOneMore(CoordinatorAdapter):
     """One member more than group.max.size is admitted."""
 
     def admits(self, state: State, id: str) -> bool:
@@ -329,7 +329,7 @@ class AdmitsOneMore(Coordinating):
 
 
 @records("commits-kept", "commit a id= 5 behind=none; move; fetch")
-class LosesOffsets(Coordinating):
+class LosesOffsets(CoordinatorAdapter):
     """A loaded group lacks its offsets."""
 
     def recalled(self, log: Log) -> State:
@@ -337,7 +337,7 @@ class LosesOffsets(Coordinating):
 
 
 @records("outlives-moves", "join a; elapse 3000; sync a a=x; describe; move; describe")
-class LosesAssignments(Coordinating):
+class LosesAssignments(CoordinatorAdapter):
     """A loaded group lacks the assignments of its members."""
 
     def recalled_member(self, record: GroupRecord, member: tuple[str, str | None, int, int, Blob, Blob]) -> Member:
@@ -345,7 +345,7 @@ class LosesAssignments(Coordinating):
 
 
 @records("goes-on-after-moves", "join a; elapse 3000; sync a; move; beat a")
-class BeginsAnew(Coordinating):
+class BeginsAnew(CoordinatorAdapter):
     """Loading the group makes its members join again."""
 
     def loaded(self, state: State, out: Out) -> State:
@@ -354,7 +354,7 @@ class BeginsAnew(Coordinating):
 
 
 @records("failed-writes-count-nothing", "join a; elapse 3000; fail NOT_ENOUGH_REPLICAS; sync a")
-class HandsOutUnwritten(Coordinating):
+class HandsOutUnwritten(CoordinatorAdapter):
     """An assignment that could not be written is handed out nevertheless."""
 
     def assignment_failed(self, state: State, error: Error, out: Out) -> State:
@@ -365,7 +365,7 @@ class HandsOutUnwritten(Coordinating):
 
 
 @newest("newest-leads", "join a v4; rejoin a pv=0; join b v4; rejoin b pv=1; elapse 6000")
-class FirstComeFirstServed(DraftCoordinating):
+class FirstComeFirstServed(DraftCoordinatorAdapter):
     """The leader is chosen without regard to protocol versions."""
 
     def choose_leader(self, state: State, candidates: tuple[Member, ...]) -> Member:
@@ -373,7 +373,7 @@ class FirstComeFirstServed(DraftCoordinating):
 
 
 @newest("newest-leads", "join a v4; rejoin a pv=0; join b v4; rejoin b pv=1; elapse 6000")
-class LeadsForLife(DraftCoordinating):
+class LeadsForLife(DraftCoordinatorAdapter):
     """A leader that joins again stays leader, even if a member has a higher version."""
 
     def keeps_leader(self, state: State, leader: Member) -> bool:
@@ -381,7 +381,7 @@ class LeadsForLife(DraftCoordinating):
 
 
 @newest("first-of-newest-leads", "join a; elapse 3000; join b; join c; leave a v2")
-class LastComeFirstServed(DraftCoordinating):
+class LastComeFirstServed(DraftCoordinatorAdapter):
     """Of several members with the highest version the last one leads."""
 
     def choose_leader(self, state: State, candidates: tuple[Member, ...]) -> Member:

@@ -7,7 +7,7 @@ invariants also find defects they were not written for. Least cases are in short
 from collections.abc import Callable
 from typing import TypeVar
 
-from kipcheck.conformance.apis.coordinator_target import Coordinating
+from kipcheck.conformance.apis.coordinator_target import CoordinatorAdapter
 from kipcheck.conformance.models.group.messages import (
     EMPTY,
     Blob,
@@ -22,75 +22,75 @@ from kipcheck.conformance.models.group.messages import (
 )
 from kipcheck.conformance.models.group.rounds import Out
 from kipcheck.conformance.models.group.state import Log, Member, Offsets, State
-from kipcheck.conformance.mutants.declare import Least, vice
+from kipcheck.conformance.mutants.declare import Least, mutant
 from kipcheck.conformance.targets.protocol import GROUP
 
-Made = TypeVar("Made", bound=type[Coordinating])
+Made = TypeVar("Made", bound=type[CoordinatorAdapter])
 
 
-def planted(check: str, invariant: str, least: Least) -> Callable[[Made], Made]:
-    return vice(f"group/{check}", f"group/{invariant}", GROUP, None, least)
+def group_mutant(check: str, invariant: str, least: Least) -> Callable[[Made], Made]:
+    return mutant(f"group/{check}", f"group/{invariant}", GROUP, None, least)
 
 
 # Join phases and their ends
 
 
-@planted("parked", "answers-join", "join a as i session=30000 rebalance=10000; elapse 13000; join a as i")
-class WaitsForEverySync(Coordinating):
+@group_mutant("parked", "answers-join", "join a as i session=30000 rebalance=10000; elapse 13000; join a as i")
+class WaitsForEverySync(CoordinatorAdapter):
     """A member that never sends SyncGroup is not removed at the deadline (KAFKA-12890)."""
 
     def on_sync_deadline(self, state: State, out: Out) -> State:
         return state._replace(owing=())
 
 
-@planted("parked", "answers-join", "join a; join a v4; elapse 3000; join a; rejoin a; elapse 7000")
-class WaitsForVoidIds(Coordinating):
+@group_mutant("parked", "answers-join", "join a; join a v4; elapse 3000; join a; rejoin a; elapse 7000")
+class WaitsForVoidIds(CoordinatorAdapter):
     """When an unused member id expires, the end of the join phase is not checked (KAFKA-9752)."""
 
     def on_pending_expired(self, state: State, id: str, out: Out) -> State:
         return state._replace(pending=tuple(each for each in state.pending if each != id))
 
 
-@planted(
+@group_mutant(
     "parked",
     "answers-join",
     "join a rebalance=10000; join a; elapse 3000; "
     "join a rebalance=10000; elapse 3000; join d session=30000 rebalance=10000 v0; elapse 4000",
 )
-class NeverRunsOut(Coordinating):
+class NeverRunsOut(CoordinatorAdapter):
     """Every join extends the initial rebalance, without a limit."""
 
     def another_round(self, state: State, out: Out) -> State:
         return super().another_round(state, out)._replace(remaining_ms=state.remaining_ms)
 
 
-@planted("errors", "answers-join", "join a lists=p:x,q:x; elapse 3000")
-class CountsTheLastVote(Coordinating):
+@group_mutant("errors", "answers-join", "join a lists=p:x,q:x; elapse 3000")
+class CountsTheLastVote(CoordinatorAdapter):
     """Each member votes for the last protocol in its list."""
 
     def vote(self, member: Member, candidates: frozenset[str]) -> str:
         return [name for name, _ in member.protocols if name in candidates][-1]
 
 
-@planted("errors", "answers-join", "join a; join b; elapse 6000; sync a; join a id=b")
-class DisturbedByRetries(Coordinating):
+@group_mutant("errors", "answers-join", "join a; join b; elapse 6000; sync a; join a id=b")
+class DisturbedByRetries(CoordinatorAdapter):
     """A follower of a stable group that joins again without a change starts a rebalance."""
 
     def answered_at_once(self, state: State, member: Member, join: Join) -> bool:
         return state.phase is not Phase.STABLE and super().answered_at_once(state, member, join)
 
 
-@planted("errors", "answers-join", "join c; elapse 3000; sync c; join a id=c")
-class DeafToItsLeader(Coordinating):
+@group_mutant("errors", "answers-join", "join c; elapse 3000; sync c; join a id=c")
+class DeafToItsLeader(CoordinatorAdapter):
     """The leader of a stable group that joins again gets the current generation."""
 
     def answered_at_once(self, state: State, member: Member, join: Join) -> bool:
-        settled = state.phase in (Phase.STABLE, Phase.COMPLETING)
-        return settled and self.unchanged(member, join)
+        stable = state.phase in (Phase.STABLE, Phase.COMPLETING)
+        return stable and self.unchanged(member, join)
 
 
-@planted("errors", "answers-join", "join b lists=p:x,q:x; elapse 3000; rejoin b lists=q:x,p:x")
-class ComparesSets(Coordinating):
+@group_mutant("errors", "answers-join", "join b lists=p:x,q:x; elapse 3000; rejoin b lists=q:x,p:x")
+class ComparesSets(CoordinatorAdapter):
     """Protocols in another order count as unchanged."""
 
     def unchanged(self, member: Member, join: Join) -> bool:
@@ -100,32 +100,34 @@ class ComparesSets(Coordinating):
 # Static members
 
 
-@planted("static", "answers-join", "join a as j rebalance=4000; elapse 3000; join a as i rebalance=4000; elapse 4000")
-class DropsAbsentInstances(Coordinating):
+@group_mutant(
+    "static", "answers-join", "join a as j rebalance=4000; elapse 3000; join a as i rebalance=4000; elapse 4000"
+)
+class DropsAbsentInstances(CoordinatorAdapter):
     """Static members that have not joined again at the deadline are removed like dynamic ones."""
 
     def is_absent(self, member: Member) -> bool:
         return member.join is None
 
 
-@planted("static", "fenced-let-go", "join a as i; join a as i")
-class LeavesTheGhostWaiting(Coordinating):
+@group_mutant("static", "fenced-let-go", "join a as i; join a as i")
+class LeavesTheGhostWaiting(CoordinatorAdapter):
     """The parked JoinGroup of the previous process of an instance is never answered."""
 
     def fence_off(self, state: State, holder: Member, fresh: str, out: Out) -> State:
         return super().fence_off(state, holder._replace(join=None), fresh, out)
 
 
-@planted("errors", "answers-join", "join a as i; elapse 3000; join a as i")
-class ReplacesAmidTheRound(Coordinating):
+@group_mutant("errors", "answers-join", "join a as i; elapse 3000; join a as i")
+class ReplacesAmidTheRound(CoordinatorAdapter):
     """A static member that rejoins while the assignment is pending starts no rebalance (KAFKA-9801)."""
 
     def replacement_starts_round(self, state: State) -> bool:
         return state.phase is not Phase.COMPLETING and super().replacement_starts_round(state)
 
 
-@planted("static", "answers-join", "join a as i; leave a a/i")
-class LeavesForAnother(Coordinating):
+@group_mutant("static", "answers-join", "join a as i; leave a a/i")
+class LeavesForAnother(CoordinatorAdapter):
     """An instance can leave with any member id."""
 
     def leave_fault(self, state: State, id: str, instance: str | None) -> Error | None:
@@ -135,8 +137,8 @@ class LeavesForAnother(Coordinating):
 # Sync and heartbeat
 
 
-@planted("errors", "answers-sync", "join d v4; join a id=d; sync a id=d")
-class AnswersWhileJoining(Coordinating):
+@group_mutant("errors", "answers-sync", "join d v4; join a id=d; sync a id=d")
+class AnswersWhileJoining(CoordinatorAdapter):
     """During a join phase SyncGroup is answered with the previous assignment."""
 
     def sync_fault(self, state: State, sync: Sync) -> Error | None:
@@ -144,36 +146,36 @@ class AnswersWhileJoining(Coordinating):
         return None if fault is Error.REBALANCE_IN_PROGRESS else fault
 
 
-@planted("static", "answers-sync", "join a; elapse 3000; sync a type=connect protocol=p v5")
-class TrustsTheProtocol(Coordinating):
+@group_mutant("static", "answers-sync", "join a; elapse 3000; sync a type=connect protocol=p v5")
+class TrustsTheProtocol(CoordinatorAdapter):
     """The protocol in SyncGroup is not compared with the chosen one."""
 
     def names_the_protocol(self, state: State, sync: Sync) -> bool:
         return True
 
 
-@planted(
+@group_mutant(
     "parked",
     "sessions-kept",
     "join a session=30000; elapse 3000; sync a; elapse 10000; beat a; elapse 20000; beat a",
 )
-class AnswersAndForgets(Coordinating):
+class AnswersAndForgets(CoordinatorAdapter):
     """A heartbeat is answered, but does not extend the session."""
 
     def refreshed_by_heartbeat(self, state: State, member: Member) -> bool:
         return False
 
 
-@planted("errors", "answers-heartbeat", "join a v4; rejoin a; beat a")
-class KeepsTheRoundSecret(Coordinating):
+@group_mutant("errors", "answers-heartbeat", "join a v4; rejoin a; beat a")
+class KeepsTheRoundSecret(CoordinatorAdapter):
     """During a join phase heartbeats are answered without an error."""
 
-    def told_to_rejoin(self, state: State) -> bool:
+    def must_rejoin(self, state: State) -> bool:
         return False
 
 
-@planted("errors", "answers-heartbeat", "join a; elapse 3000; beat a behind=1")
-class BeatsInAnyGeneration(Coordinating):
+@group_mutant("errors", "answers-heartbeat", "join a; elapse 3000; beat a behind=1")
+class BeatsInAnyGeneration(CoordinatorAdapter):
     """The generation of a heartbeat is not checked."""
 
     def heartbeat_fault(self, state: State, beat: Heartbeat) -> Error | None:
@@ -183,8 +185,8 @@ class BeatsInAnyGeneration(Coordinating):
 # Offsets, deletion, limits
 
 
-@planted("errors", "answers-offsets", "join a; elapse 3000; commit a 0")
-class CommitsBetweenGenerations(Coordinating):
+@group_mutant("errors", "answers-offsets", "join a; elapse 3000; commit a 0")
+class CommitsBetweenGenerations(CoordinatorAdapter):
     """A commit is accepted while the assignment is pending."""
 
     def commit_fault(self, state: State, commit: Commit) -> Error | None:
@@ -192,24 +194,24 @@ class CommitsBetweenGenerations(Coordinating):
         return None if fault is Error.REBALANCE_IN_PROGRESS else fault
 
 
-@planted("errors", "answers-offsets", "join a; commit a id= 0 behind=1")
-class TakesAnybodysCommit(Coordinating):
+@group_mutant("errors", "answers-offsets", "join a; commit a id= 0 behind=1")
+class TakesAnybodysCommit(CoordinatorAdapter):
     """A commit without member and generation is accepted although the group has members."""
 
     def commit_fault(self, state: State, commit: Commit) -> Error | None:
         return None if commit.generation < 0 and not commit.member else super().commit_fault(state, commit)
 
 
-@planted("records", "commits-kept", "commit a 0 t:1:0 behind=1; fetch")
-class FetchesOne(Coordinating):
+@group_mutant("records", "commits-kept", "commit a 0 t:1:0 behind=1; fetch")
+class FetchesOne(CoordinatorAdapter):
     """OffsetFetch returns only the first of the committed offsets."""
 
     def fetched(self, state: State) -> Offsets:
         return super().fetched(state)[:1]
 
 
-@planted("errors", "answers-groups", "join a; delete")
-class DeletesUnderMembers(Coordinating):
+@group_mutant("errors", "answers-groups", "join a; delete")
+class DeletesUnderMembers(CoordinatorAdapter):
     """A group with members is deleted."""
 
     def delete_fault(self, state: State) -> Error | None:
@@ -217,8 +219,8 @@ class DeletesUnderMembers(Coordinating):
         return None if fault is Error.NON_EMPTY_GROUP else fault
 
 
-@planted("errors", "answers-join", "join a; join a; join a; join a; join a v4")
-class OneTooMany(Coordinating):
+@group_mutant("errors", "answers-join", "join a; join a; join a; join a; join a v4")
+class OneTooMany(CoordinatorAdapter):
     """One member more than group.max.size is admitted."""
 
     def admits(self, state: State, id: str) -> bool:
@@ -229,16 +231,16 @@ class OneTooMany(Coordinating):
 # Records
 
 
-@planted("records", "outlives-moves", "join a; elapse 3000; sync a a=x; describe; move; describe d v0")
-class RecallsNoAssignments(Coordinating):
+@group_mutant("records", "outlives-moves", "join a; elapse 3000; sync a a=x; describe; move; describe d v0")
+class RecallsNoAssignments(CoordinatorAdapter):
     """Assignments are not restored from the log."""
 
     def recalled_member(self, record: GroupRecord, member: tuple[str, str | None, int, int, Blob, Blob]) -> Member:
         return super().recalled_member(record, (*member[:5], EMPTY))
 
 
-@planted("records", "answers-heartbeat", "join a; elapse 3000; sync a; move; beat a")
-class RecallsTheGenerationBefore(Coordinating):
+@group_mutant("records", "answers-heartbeat", "join a; elapse 3000; sync a; move; beat a")
+class RecallsTheGenerationBefore(CoordinatorAdapter):
     """A loaded group continues with the previous generation."""
 
     def recalled(self, log: Log) -> State:
@@ -246,16 +248,16 @@ class RecallsTheGenerationBefore(Coordinating):
         return after._replace(generation=max(after.generation - 1, 0))
 
 
-@planted("records", "failed-writes-count-nothing", "join a; elapse 3000; fail NOT_ENOUGH_REPLICAS; sync a")
-class AssignsUnwritten(Coordinating):
+@group_mutant("records", "failed-writes-count-nothing", "join a; elapse 3000; fail NOT_ENOUGH_REPLICAS; sync a")
+class AssignsUnwritten(CoordinatorAdapter):
     """A failed write of the assignment is ignored."""
 
     def assignment_failed(self, state: State, error: Error, out: Out) -> State:
         return self.answer_parked_syncs(state._replace(phase=Phase.STABLE), Error.NONE, out)
 
 
-@planted("records", "commits-kept", "join a; elapse 3000; sync a; commit a 0; leave a; delete; fetch")
-class DeletesTheGroupAlone(Coordinating):
+@group_mutant("records", "commits-kept", "join a; elapse 3000; sync a; commit a 0; leave a; delete; fetch")
+class DeletesTheGroupAlone(CoordinatorAdapter):
     """The offsets of a deleted group are kept."""
 
     def delete(self, state: State, delete: Delete, out: Out) -> State:

@@ -11,7 +11,7 @@ Least: TypeAlias = "str | dict[str, Any] | EllipsisType"
 
 
 @dataclass(frozen=True, slots=True)
-class Vice:
+class Mutant:
     """A mutant, and how it has to be found."""
 
     made: Callable[[], Adapter]
@@ -31,12 +31,12 @@ class Vice:
     """The edition that shows the defect; empty: the first one that has the subject."""
 
 
-VICES: Final[dict[str, Vice]] = {}
+MUTANTS: Final[dict[str, Mutant]] = {}
 """All mutants by name; complete once ``kipcheck.conformance.mutants`` is imported."""
 Made = TypeVar("Made", bound=type[Adapter])
 
 
-def vice(
+def mutant(
     check: str,
     invariant: str,
     subject: str,
@@ -48,13 +48,13 @@ def vice(
 ) -> Callable[[Made], Made]:
     """Registers a class of adapters as a mutant: its id is the class name in kebab case, its sentence the docstring."""
 
-    def plant(made: Made) -> Made:
+    def declare(made: Made) -> Made:
         name = "".join(f"-{each.lower()}" if each.isupper() else each for each in made.__name__).lstrip("-")
-        if name in VICES:
+        if name in MUTANTS:
             raise ValueError(f"the mutant id {name!r} is used twice")
         made.name = f"miniature/{name}"
         sentence = (made.__doc__ or "").strip()
-        VICES[name] = Vice(made, sentence, check, invariant, subject, version, least, deadly, remembers, edition)
+        MUTANTS[name] = Mutant(made, sentence, check, invariant, subject, version, least, deadly, remembers, edition)
         return made
 
-    return plant
+    return declare

@@ -24,7 +24,7 @@ from kipcheck.conformance.models.assignment import (
     roundrobin,
 )
 from kipcheck.conformance.models.sticky import owners
-from kipcheck.conformance.mutants.declare import vice
+from kipcheck.conformance.mutants.declare import mutant
 from kipcheck.conformance.targets.protocol import Claims
 
 
@@ -49,7 +49,7 @@ STICKIES = (STICKY, COOPERATIVE)
 def leads(
     check: str, invariant: str, assignor: str, least: "str | EllipsisType", deadly: bool = False
 ) -> Callable[[Made], Made]:  # fmt: skip
-    return vice(f"assign/{check}", invariant, assignor, None, least, deadly=deadly)
+    return mutant(f"assign/{check}", invariant, assignor, None, least, deadly=deadly)
 
 
 def rejected(why: str) -> dict[str, Any]:
@@ -89,48 +89,48 @@ class WalksForEver(Leading):
         return super().assign(assignor, group)
 
 
-class Amending(Leading):
+class Altering(Leading):
     """Alters the answer after the assignment."""
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         result = super().answer(op)
         if "assignment" in result:
-            result["assignment"] = self.amended(result["assignment"])
+            result["assignment"] = self.altered(result["assignment"])
         return result
 
-    def amended(self, shares: list[dict[str, Any]]) -> Any:
+    def altered(self, shares: list[dict[str, Any]]) -> Any:
         return shares
 
 
 @leads("one-round", "assign/everybody", RANGE, "range ; a[]")
-class ForgetsTheIdle(Amending):
+class ForgetsTheIdle(Altering):
     """Members without partitions are omitted from the answer."""
 
-    def amended(self, shares: list[dict[str, Any]]) -> Any:
+    def altered(self, shares: list[dict[str, Any]]) -> Any:
         return [each for each in shares if each["partitions"]]
 
 
 @leads("one-round", "assign/everybody", RANGE, "range ; a[]")
-class AnswersStrangers(Amending):
+class AnswersStrangers(Altering):
     """The answer has a member that is not in the group."""
 
-    def amended(self, shares: list[dict[str, Any]]) -> Any:
+    def altered(self, shares: list[dict[str, Any]]) -> Any:
         return [*shares, {"id": "leader", "partitions": [], "userData": None}]
 
 
 @leads("one-round", "assign/everybody", RANGE, "range ; a[]; b[]")
-class AnswersTwice(Amending):
+class AnswersTwice(Altering):
     """The last member is in the answer twice."""
 
-    def amended(self, shares: list[dict[str, Any]]) -> Any:
+    def altered(self, shares: list[dict[str, Any]]) -> Any:
         return [*shares, *shares[-1:]] if len(shares) > 1 else shares
 
 
 @leads("one-round", "assign/everybody", RANGE, "range ; a[]")
-class AnswersInAMap(Amending):
+class AnswersInAMap(Altering):
     """The answer is a map instead of a list."""
 
-    def amended(self, shares: list[dict[str, Any]]) -> Any:
+    def altered(self, shares: list[dict[str, Any]]) -> Any:
         return {each["id"]: each["partitions"] for each in shares}
 
 
@@ -149,10 +149,10 @@ class IgnoresSubscriptions(Leading):
 
 
 @leads("one-round", "assign/nothing-else", RANGE, "range t0:1; a[t0]")
-class CountsFromOne(Amending):
+class CountsFromOne(Altering):
     """Partitions are numbered from 1."""
 
-    def amended(self, shares: list[dict[str, Any]]) -> Any:
+    def altered(self, shares: list[dict[str, Any]]) -> Any:
         return [{**each, "partitions": [[t, n + 1] for t, n in each["partitions"]]} for each in shares]
 
 

@@ -4,30 +4,30 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from kipcheck.conformance.apis.consumer_target import Belonging
+from kipcheck.conformance.apis.consumer_target import ConsumerAdapter
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.models.group.messages import EMPTY, Blob, Error, Joined, Timer
-from kipcheck.conformance.models.member.consumer import ELSEWHERE, Consumer, Reaction
+from kipcheck.conformance.models.member.consumer import COORDINATOR_ERRORS, Consumer, Reaction
 from kipcheck.conformance.models.member.messages import POLLED, CommitEnded, Disconnected, Event, Lost, Revoked
 from kipcheck.conformance.models.member.state import Identity, Phase, State, Step
 from kipcheck.conformance.models.membership import EAGER, Assigned, Partitions, Subscription
-from kipcheck.conformance.mutants.declare import vice
+from kipcheck.conformance.mutants.declare import mutant
 from kipcheck.conformance.targets.protocol import MEMBER
 
-PASSING = (Error.COORDINATOR_LOAD_IN_PROGRESS, *ELSEWHERE)
+PASSING = (Error.COORDINATOR_LOAD_IN_PROGRESS, *COORDINATOR_ERRORS)
 Made = TypeVar("Made", bound=type[Consumer])
 
 
 def _check(name: str) -> Callable[[str, str], Callable[[Made], Made]]:
-    def planted(invariant: str, least: str) -> Callable[[Made], Made]:
-        def plant(made: Made) -> Made:
-            adapter = type(made.__name__, (Belonging,), {"consumer": made, "__doc__": made.__doc__})
-            vice(f"member/{name}", f"member/{invariant}", MEMBER, None, least)(adapter)
+    def declared(invariant: str, least: str) -> Callable[[Made], Made]:
+        def declare(made: Made) -> Made:
+            adapter = type(made.__name__, (ConsumerAdapter,), {"consumer": made, "__doc__": made.__doc__})
+            mutant(f"member/{name}", f"member/{invariant}", MEMBER, None, least)(adapter)
             return made
 
-        return plant
+        return declare
 
-    return planted
+    return declared
 
 
 callbacks, ownership, errors, duties, draft = map(_check, ("callbacks", "ownership", "errors", "duties", "draft"))
@@ -243,8 +243,8 @@ class TellsWhatItHad(Consumer):
     """The subscription names the last assignment, without its later revocations."""
 
     def subscription(self, state: State, assignor: str) -> Subscription:
-        told = super().subscription(state, assignor)
-        return replace(told, owned=state.given) if told.version else told
+        found = super().subscription(state, assignor)
+        return replace(found, owned=state.given) if found.version else found
 
 
 @ownership("tells-what-it-holds", "open range; subscribe t; poll; joined 1; synced REBALANCE_IN_PROGRESS; poll")
@@ -252,8 +252,8 @@ class NeverGrowsOld(Consumer):
     """The subscription names the generation of the last assignment, even after a newer one."""
 
     def subscription(self, state: State, assignor: str) -> Subscription:
-        told = super().subscription(state, assignor)
-        return replace(told, generation=state.given_in) if told.version >= 2 else told
+        found = super().subscription(state, assignor)
+        return replace(found, generation=state.given_in) if found.version >= 2 else found
 
 
 @ownership("tells-what-it-holds", "open range; subscribe t; poll; joined UNKNOWN_MEMBER_ID; subscribe u; poll")
@@ -369,8 +369,8 @@ class ReadsNothingAsNone(Consumer):
 class SleepsThroughRebalances(Consumer):
     """REBALANCE_IN_PROGRESS in response to a heartbeat is ignored."""
 
-    def beaten(self, state: State, then: Identity, error: Error) -> State:
-        return super().beaten(state, then, Error.NONE if error is Error.REBALANCE_IN_PROGRESS else error)
+    def heartbeat_answered(self, state: State, then: Identity, error: Error) -> State:
+        return super().heartbeat_answered(state, then, Error.NONE if error is Error.REBALANCE_IN_PROGRESS else error)
 
 
 @errors("joins-when-due", "open range; subscribe t; poll; joined 1; subscribe t,u; synced; poll")
@@ -474,7 +474,7 @@ class BeatsOnce(Consumer):
 class GoesWithoutAWord(Consumer):
     """No LeaveGroup is ever sent."""
 
-    def tells_leave(self, state: State) -> bool:
+    def sends_leave(self, state: State) -> bool:
         return False
 
 
@@ -482,7 +482,7 @@ class GoesWithoutAWord(Consumer):
 class StaticMembersLeave(Consumer):
     """A static member sends LeaveGroup."""
 
-    def tells_leave(self, state: State) -> bool:
+    def sends_leave(self, state: State) -> bool:
         return state.phase is not Phase.UNJOINED and bool(state.identity.member)
 
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from kipcheck.conformance.apis.reference import Reference
-from kipcheck.conformance.mutants.declare import vice
+from kipcheck.conformance.mutants.declare import mutant
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.znodes import ZNode
@@ -23,7 +23,7 @@ def taken(layout: Layout, data: bytes, kind: str, word: str) -> Value:
     return {name: found[name] for name in layout.names}
 
 
-@vice("nodes/flaws", "nodes/refuses", "FeatureZNode", 0, ...)
+@mutant("nodes/flaws", "nodes/refuses", "FeatureZNode", 0, ...)
 class TakesLevelsAsText(Reference):
     """A level may be a number in a string."""
 
@@ -31,7 +31,7 @@ class TakesLevelsAsText(Reference):
         return taken(layout, data, "type", "level")
 
 
-@vice("nodes/flaws", "nodes/refuses", "FeatureZNode", 0, ...)
+@mutant("nodes/flaws", "nodes/refuses", "FeatureZNode", 0, ...)
 class TakesLevelZero(Reference):
     """A level may be 0."""
 
@@ -39,7 +39,7 @@ class TakesLevelZero(Reference):
         return taken(layout, data, "range", "0 where")
 
 
-@vice("nodes/flaws", "nodes/refuses", "FeatureZNode", 0, ...)
+@mutant("nodes/flaws", "nodes/refuses", "FeatureZNode", 0, ...)
 class TakesLargeLevels(Reference):
     """A level may have more than 16 bits."""
 
@@ -47,7 +47,7 @@ class TakesLargeLevels(Reference):
         return taken(layout, data, "range", "32768")
 
 
-@vice("nodes/flaws", "nodes/refuses", "FeatureZNode", 1, ...)
+@mutant("nodes/flaws", "nodes/refuses", "FeatureZNode", 1, ...)
 class TakesAnyStatus(Reference):
     """The status of a node is not checked."""
 
@@ -55,7 +55,7 @@ class TakesAnyStatus(Reference):
         return taken(layout, data, "range", "status")
 
 
-@vice("nodes/flaws", "nodes/refuses", "FeatureZNode", 2, ...)
+@mutant("nodes/flaws", "nodes/refuses", "FeatureZNode", 2, ...)
 class NeedsNoFeatures(Reference):
     """A node without features is accepted as one with no features."""
 
@@ -63,7 +63,7 @@ class NeedsNoFeatures(Reference):
         return taken(layout, data, "missing", "features")
 
 
-@vice("nodes/round-trip", "nodes/reads", "BrokerIdZNode", 5, ...)
+@mutant("nodes/round-trip", "nodes/reads", "BrokerIdZNode", 5, ...)
 class WantsKnownKeysOnly(Reference):
     """A node with an unknown key is refused."""
 
@@ -74,7 +74,7 @@ class WantsKnownKeysOnly(Reference):
         return value
 
 
-@vice("nodes/round-trip", "nodes/reads", "BrokerIdZNode", 5, ...)
+@mutant("nodes/round-trip", "nodes/reads", "BrokerIdZNode", 5, ...)
 class TurnsRangesAround(Reference):
     """The lowest and the highest level are swapped when they are read."""
 
@@ -86,7 +86,7 @@ class TurnsRangesAround(Reference):
         return value
 
 
-@vice("nodes/round-trip", "nodes/writes", "BrokerIdZNode", 3, ...)
+@mutant("nodes/round-trip", "nodes/writes", "BrokerIdZNode", 3, ...)
 class ForgetsTheRack(Reference):
     """A broker registers without its rack."""
 
@@ -95,7 +95,7 @@ class ForgetsTheRack(Reference):
         return super().write(layout, known)
 
 
-@vice("nodes/round-trip", "nodes/writes", "BrokerIdZNode", 4, ...)
+@mutant("nodes/round-trip", "nodes/writes", "BrokerIdZNode", 4, ...)
 class WritesPortsAsText(Reference):
     """A port is written as a string."""
 

@@ -182,7 +182,7 @@ class WritesTheOther(Leading):
         return super().user_data(STICKY, owned, generation)
 
 
-class Reading(Leading):
+class UserDataReader(Leading):
     """Ignores user data that ``knows`` rejects."""
 
     def knows(self, data: bytes) -> bool:
@@ -203,7 +203,7 @@ class Reading(Leading):
     "sticky t0:3; a[t0]=00000001000274300000000200000000000000010000000a; "
     "b[t0]=000000010002743000000001000000020000000a",
 )
-class ReadsAPrefix(Reading):
+class ReadsAPrefix(UserDataReader):
     """User data without a version prefix is ignored."""
 
     def knows(self, data: bytes) -> bool:
@@ -216,7 +216,7 @@ class ReadsAPrefix(Reading):
     STICKY,
     "sticky t0:3; a[t0]=0000000100027430000000020000000000000001; b[t0]=00000001000274300000000100000002",
 )
-class WantsAGeneration(Reading):
+class WantsAGeneration(UserDataReader):
     """User data without a generation is ignored."""
 
     def knows(self, data: bytes) -> bool:

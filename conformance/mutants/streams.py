@@ -7,29 +7,29 @@ from collections.abc import Callable, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, TypeVar
 
-from kipcheck.conformance.apis.streams_blobs import InBytes, future_of
-from kipcheck.conformance.apis.upgrade_target import playing
+from kipcheck.conformance.apis.streams_blobs import EncodedBinary, future_of
+from kipcheck.conformance.apis.upgrade_target import machine_adapter
 from kipcheck.conformance.core.edition import APACHE, KIP_268, Edition, edition
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.streams.binaries import binary
-from kipcheck.conformance.models.streams.group_model import Fleet
+from kipcheck.conformance.models.streams.group_model import StreamsGroupModel
 from kipcheck.conformance.models.streams.members import (
     AssignmentInfo,
+    AssignmentResult,
     Binary,
     Blob,
-    Heard,
     Joining,
     Memory,
     Settings,
     Share,
     SubscriptionInfo,
 )
-from kipcheck.conformance.mutants.declare import vice
-from kipcheck.conformance.targets.machine_target import Player
+from kipcheck.conformance.mutants.declare import mutant
+from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import STREAMS, STREAMS_MIXED, Claims
 
 
-class Spoiled:
+class AlteredMember:
     """A member of the reference machine, with overridable results."""
 
     def __init__(self, sound: Binary) -> None:
@@ -51,29 +51,29 @@ class Spoiled:
         return self.sound.initial()
 
     def subscribe(self, memory: Memory, topics: tuple[str, ...], /) -> tuple[Memory, Blob]:
-        after, said = self.sound.subscribe(memory, topics)
-        assert isinstance(said, SubscriptionInfo)
-        return after, self.said(memory, said)
+        after, subscription = self.sound.subscribe(memory, topics)
+        assert isinstance(subscription, SubscriptionInfo)
+        return after, self.altered_subscription(memory, subscription)
 
     def lead(
         self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
     ) -> tuple[Memory, Mapping[str, Share]]:
         after, shares = self.sound.lead(memory, topics, members)
-        return after, self.led(members, shares)
+        return after, self.altered_shares(members, shares)
 
-    def assigned(self, memory: Memory, share: Share, /) -> Heard:
-        return self.heard(memory, info_of(share), self.sound.assigned(memory, share))
+    def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
+        return self.processed(memory, info_of(share), self.sound.assigned(memory, share))
 
     # Results to override
 
-    def said(self, memory: Memory, info: SubscriptionInfo) -> SubscriptionInfo:
+    def altered_subscription(self, memory: Memory, info: SubscriptionInfo) -> SubscriptionInfo:
         return info
 
-    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+    def altered_shares(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
         return shares
 
-    def heard(self, memory: Memory, info: AssignmentInfo, heard: Heard) -> Heard:
-        return heard
+    def processed(self, memory: Memory, info: AssignmentInfo, processed: AssignmentResult) -> AssignmentResult:
+        return processed
 
 
 def info_of(share: Share) -> AssignmentInfo:
@@ -92,7 +92,7 @@ class Streaming:
     name = "streams"
     version = "0"
     issues = ""
-    member: Callable[[Binary], Binary] = Spoiled
+    member: Callable[[Binary], Binary] = AlteredMember
     """Wraps each member."""
 
     def __init__(self) -> None:
@@ -104,8 +104,8 @@ class Streaming:
     def configure(self, edition_name: str, /) -> str | None:
         here = edition(edition_name)
         own = here.name if here == KIP_268 else here.release
-        fleet = self.fleet(lambda settings: self.in_bytes(self.made(settings, here)), own, future_of(here.name))
-        self._player: Player[Any, Any, Any] = playing(fleet)
+        group = self.group(lambda settings: self.in_bytes(self.made(settings, here)), own, future_of(here.name))
+        self._player: MachineAdapter[Any, Any, Any] = machine_adapter(group)
         return None
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
@@ -116,16 +116,16 @@ class Streaming:
         return spoiled
 
     def in_bytes(self, made: Binary) -> Binary:
-        return InBytes(made)
+        return EncodedBinary(made)
 
-    def fleet(self, made: Callable[[Settings], Binary], own: str, future: str) -> Fleet:
-        return Fleet(made, own, future)
+    def group(self, made: Callable[[Settings], Binary], own: str, future: str) -> StreamsGroupModel:
+        return StreamsGroupModel(made, own, future)
 
 
 Made = TypeVar("Made", bound=type[Streaming])
 
 
-def planted(check: str, invariant: str, least: str | EllipsisType, where: str = "") -> Callable[[Made], Made]:
+def streams_mutant(check: str, invariant: str, least: str | EllipsisType, where: str = "") -> Callable[[Made], Made]:
     """``where``: the edition that shows the defect, if ``apache`` does not."""
     subject = STREAMS_MIXED if check == "mixed" else STREAMS
-    return vice(f"streams/{check}", f"streams/{invariant}", subject, None, least, edition=where)
+    return mutant(f"streams/{check}", f"streams/{invariant}", subject, None, least, edition=where)

@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from kipcheck.conformance.apis.streams_blobs import InBytes
+from kipcheck.conformance.apis.streams_blobs import EncodedBinary
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.streams.binaries import binary
-from kipcheck.conformance.models.streams.deviations import DEAF, ECHO, IMPROBABLE, Departure
+from kipcheck.conformance.models.streams.deviations import DEAF, ECHO, IMPROBABLE, Deviation
 from kipcheck.conformance.models.streams.members import (
     AssignmentInfo,
+    AssignmentResult,
     Binary,
     Endless,
     Fatal,
-    Heard,
     Joining,
     Memory,
     Settings,
@@ -24,7 +24,7 @@ from kipcheck.conformance.models.streams.members import (
 )
 from kipcheck.conformance.models.streams.released import Released
 from kipcheck.conformance.models.streams.rules import Rules
-from kipcheck.conformance.mutants.streams import Spoiled, Streaming, info_of, planted, used_by
+from kipcheck.conformance.mutants.streams import AlteredMember, Streaming, info_of, streams_mutant, used_by
 
 # Assignments
 
@@ -42,8 +42,8 @@ def first_of(shares: Mapping[str, Share]) -> set[TaskId]:
     return {*sorted({task for share in shares.values() for task in info_of(share).active}, key=str)[:1]}
 
 
-class _GivesTwice(Spoiled):
-    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+class _GivesTwice(AlteredMember):
+    def altered_shares(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
         first = min((pair for share in shares.values() for pair in _pairs(share)), key=str, default=None)
         if first is None:
             return shares
@@ -60,60 +60,60 @@ def _with(share: Share, partition: tuple[str, int], task: TaskId) -> Share:
     return Share(partitions, replace(info_of(share), active=tuple(pairs[each] for each in partitions)))
 
 
-@planted("ownership", "one-owner", "start a own; start b own; settle")
+@streams_mutant("ownership", "one-owner", "start a own; start b own; settle")
 class AssignsATaskTwice(Streaming):
     """The first task is assigned to every member."""
 
     member = _GivesTwice
 
 
-class _Forgetful(Spoiled):
-    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+class _Forgetful(AlteredMember):
+    def altered_shares(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
         return {id: without(share, first_of(shares)) for id, share in shares.items()}
 
 
-@planted("ownership", "all-owned", "start a own; settle")
+@streams_mutant("ownership", "all-owned", "start a own; settle")
 class AssignsATaskToNobody(Streaming):
     """The first task is not assigned."""
 
     member = _Forgetful
 
 
-class _Shallow(Spoiled):
-    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+class _Shallow(AlteredMember):
+    def altered_shares(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
         behind = {task for share in shares.values() for task in info_of(share).active if task.subtopology}
         return {id: without(share, behind) for id, share in shares.items()}
 
 
-@planted("topologies", "all-owned", ...)
+@streams_mutant("topologies", "all-owned", ...)
 class ForgetsRepartitionTasks(Streaming):
     """Tasks that read a repartition topic are not assigned."""
 
     member = _Shallow
 
 
-class _Busy(Spoiled):
-    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+class _Busy(AlteredMember):
+    def altered_shares(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
         fullest = max(shares.values(), key=lambda share: len(share.partitions))
         return {id: share if share.partitions else fullest for id, share in shares.items()}
 
 
-@planted("ownership", "one-owner", "start a own; start b own; start c own; start d own; settle")
+@streams_mutant("ownership", "one-owner", "start a own; start b own; start c own; start d own; settle")
 class KeepsNobodyIdle(Streaming):
     """A member without a task gets the tasks of another."""
 
     member = _Busy
 
 
-class _Backwards(Spoiled):
-    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+class _Backwards(AlteredMember):
+    def altered_shares(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
         return {
             id: replace(share, data=replace(info_of(share), active=info_of(share).active[::-1]))
             for id, share in shares.items()
         }
 
 
-@planted("ownership", "pairs", "start a own; settle")
+@streams_mutant("ownership", "pairs", "start a own; settle")
 class ListsTasksBackwards(Streaming):
     """Tasks are listed in reverse, their partitions are not."""
 
@@ -131,11 +131,11 @@ class _WithRules(Streaming):
         return Released(settings, self.changed(made.rules)) if isinstance(made, Released) else made
 
 
-def _not(rules: Rules, departure: Departure) -> Rules:
-    return replace(rules, departures=rules.departures - {departure})
+def _not(rules: Rules, deviation: Deviation) -> Rules:
+    return replace(rules, departures=rules.departures - {deviation})
 
 
-@planted("ownership", "handed-over", "start b own; settle; start a own; settle", "apache@3.9.2")
+@streams_mutant("ownership", "handed-over", "start b own; settle; start a own; settle", "apache@3.9.2")
 class GivesAwayWhatIsOwned(_WithRules):
     """A partition that a cooperative member reads is assigned to another one in the same rebalance."""
 
@@ -143,7 +143,7 @@ class GivesAwayWhatIsOwned(_WithRules):
         return replace(rules, owns=False)
 
 
-@planted("probing", "others-get", "start a own; start b own; settle; start a future; settle", "apache@2.3.1")
+@streams_mutant("probing", "others-get", "start a own; start b own; settle; start a future; settle", "apache@2.3.1")
 class AssignsAfreshWhileProbing(_WithRules):
     """During version probing the leader of 2.3 makes a new assignment, although members should keep their claims."""
 
@@ -151,7 +151,7 @@ class AssignsAfreshWhileProbing(_WithRules):
         return _not(rules, ECHO)
 
 
-@planted("upgrade", "hard-mix", "start a own<1.1; start b future; settle", "apache@3.9.2")
+@streams_mutant("upgrade", "hard-mix", "start a own<1.1; start b future; settle", "apache@3.9.2")
 class ShrugsOffAHardMix(_WithRules):
     """A member of an unknown version beside one of version 2 gets its share like any other."""
 
@@ -159,7 +159,7 @@ class ShrugsOffAHardMix(_WithRules):
         return _not(rules, IMPROBABLE)
 
 
-@planted("probing", "old-leader-fails", "start a own; start b future; settle", "apache@1.1.1")
+@streams_mutant("probing", "old-leader-fails", "start a own; start b future; settle", "apache@1.1.1")
 class SurvivesTheFuture(_WithRules):
     """A leader without version probing accepts subscriptions of unknown versions."""
 
@@ -168,10 +168,10 @@ class SurvivesTheFuture(_WithRules):
 
     def in_bytes(self, made: Binary) -> Binary:
         """Lets a leader of 1.1.1 decode at least the first two numbers of an unknown version."""
-        return InBytes(made, "2.0.1" if made.settings.release == "1.1.1" else None)
+        return EncodedBinary(made, "2.0.1" if made.settings.release == "1.1.1" else None)
 
 
-class _Unsteady(Spoiled):
+class _Unsteady(AlteredMember):
     def lead(
         self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
     ) -> tuple[Memory, Mapping[str, Share]]:
@@ -180,29 +180,29 @@ class _Unsteady(Spoiled):
         return super().lead(memory, topics, members)
 
 
-@planted("probing", "leads-the-future", "start a own; start b future; settle")
+@streams_mutant("probing", "leads-the-future", "start a own; start b future; settle")
 class FailsOnTheFuture(Streaming):
     """The leader fails on a version above its own."""
 
     member = _Unsteady
 
 
-class _Lost(Spoiled):
+class _Endless(AlteredMember):
     def lead(
         self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
     ) -> tuple[Memory, Mapping[str, Share]]:
         raise Endless("java.lang.Thread", "it is given up after its time")
 
 
-@planted("probing", "assigns", "start a own; settle")
+@streams_mutant("probing", "assigns", "start a own; settle")
 class AssignsForEver(Streaming):
     """An assignment never returns."""
 
-    member = _Lost
+    member = _Endless
 
 
-class _Exclusive(Spoiled):
-    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+class _Exclusive(AlteredMember):
+    def altered_shares(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
         strangers = {each.id for each in members if used_by(each) > self.latest}
         return {
             id: replace(share, data=replace(info_of(share), used=3)) if id in strangers else share
@@ -210,20 +210,20 @@ class _Exclusive(Spoiled):
         }
 
 
-@planted("probing", "future-gets", "start a own; start b future; settle")
+@streams_mutant("probing", "future-gets", "start a own; start b future; settle")
 class AnswersTheFutureInTheOldest(Streaming):
     """A member of an unknown version gets its share in version 3 instead of the common version."""
 
     member = _Exclusive
 
 
-@planted("ownership", "shared-while-probing", "start a own; start b own of a; settle; start c future; settle",
+@streams_mutant("ownership", "shared-while-probing", "start a own; start b own of a; settle; start c future; settle",
          "apache@2.0.1")  # fmt: skip
 class EchoesByInstance(Streaming):
     """As released up to 2.2.1: during version probing each thread gets the claims of all threads of its instance."""
 
 
-@planted("topologies", "even-topics", ...)
+@streams_mutant("topologies", "even-topics", ...)
 class JoinsUnevenTopics(Streaming):
     """As released from 3.2 on: co-partitioned topics of different sizes are assigned."""
 
@@ -231,11 +231,11 @@ class JoinsUnevenTopics(Streaming):
 # Used and supported version
 
 
-class _Numbers(Spoiled):
+class _Numbers(AlteredMember):
     def number(self, members: tuple[Joining, ...], info: AssignmentInfo) -> AssignmentInfo:
         raise NotImplementedError
 
-    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+    def altered_shares(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
         return {id: replace(share, data=self.number(members, info_of(share))) for id, share in shares.items()}
 
 
@@ -244,7 +244,7 @@ class _Proud(_Numbers):
         return info if info.error else replace(info, used=self.latest)
 
 
-@planted("probing", "decodable", "start a future; start b own; settle")
+@streams_mutant("probing", "decodable", "start a future; start b own; settle")
 class LeadsInItsOwnVersion(Streaming):
     """The leader writes assignments in its own version, not the lowest."""
 
@@ -256,7 +256,7 @@ class _Humble(_Numbers):
         return replace(info, used=max(info.used - 1, 1))
 
 
-@planted("probing", "lowest-version", "start a own; settle")
+@streams_mutant("probing", "lowest-version", "start a own; settle")
 class LeadsBelowTheLowest(Streaming):
     """The leader writes assignments one version below the lowest."""
 
@@ -268,7 +268,7 @@ class _Boastful(_Numbers):
         return replace(info, supported=self.latest)
 
 
-@planted("probing", "second-int", "start a future; start b own; settle")
+@streams_mutant("probing", "second-int", "start a future; start b own; settle")
 class TellsItsOwnVersion(Streaming):
     """The supported version is the leader's own, although others know less."""
 
@@ -280,14 +280,14 @@ class _Visionary(_Numbers):
         return replace(info, supported=self.latest + 1)
 
 
-@planted("probing", "adopts-blindly", "start a own; settle", "apache@2.0.1")
+@streams_mutant("probing", "adopts-blindly", "start a own; settle", "apache@2.0.1")
 class TellsOldMembersOfTheFuture(Streaming):
     """The supported version is above the leader's latest, and members of 2.0 adopt it without a check."""
 
     member = _Visionary
 
 
-@planted("topologies", "errors-decodable", "start a future; start b own; settle; shut-down b; settle")
+@streams_mutant("topologies", "errors-decodable", "start a future; start b own; settle; shut-down b; settle")
 class TellsErrorsInItsOwnVersion(Streaming):
     """As released since 2.1: an error is written in the leader's latest version, whatever the others can decode."""
 
@@ -296,12 +296,12 @@ class _Tolerant(_Numbers):
     def number(self, members: tuple[Joining, ...], info: AssignmentInfo) -> AssignmentInfo:
         return replace(info, supported=self.latest + 1)
 
-    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+    def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
         info = info_of(share)
         return super().assigned(memory, replace(share, data=replace(info, supported=min(info.supported, self.latest))))
 
 
-@planted("probing", "refuses-newer", "start a own; settle")
+@streams_mutant("probing", "refuses-newer", "start a own; settle")
 class PromisesTooMuch(Streaming):
     """The supported version is above the leader's latest, and members accept it."""
 
@@ -311,13 +311,13 @@ class PromisesTooMuch(Streaming):
 # Standbys and hosts
 
 
-class _Mixed(Spoiled):
+class _Mixed(AlteredMember):
     """Alters assignments if latest versions differ."""
 
     def left(self, info: AssignmentInfo) -> AssignmentInfo:
         raise NotImplementedError
 
-    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+    def altered_shares(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
         if len({each.data.latest for each in members if isinstance(each.data, SubscriptionInfo)}) == 1:
             return shares
         return {id: replace(share, data=self.left(info_of(share))) for id, share in shares.items()}
@@ -328,7 +328,7 @@ class _Hostless(_Mixed):
         return replace(info, hosts=(), standby_hosts=())
 
 
-@planted("ownership", "hosts", ...)
+@streams_mutant("ownership", "hosts", ...)
 class LosesHostsInTheMix(Streaming):
     """The host map is empty if latest versions differ."""
 
@@ -340,15 +340,15 @@ class _Careless(_Mixed):
         return replace(info, standby=())
 
 
-@planted("ownership", "standbys", ...)
+@streams_mutant("ownership", "standbys", ...)
 class LosesStandbysInTheMix(Streaming):
     """No standbys are assigned if latest versions differ."""
 
     member = _Careless
 
 
-class _Doubling(Spoiled):
-    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+class _Doubling(AlteredMember):
+    def altered_shares(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
         return {id: replace(share, data=_beside(share)) for id, share in shares.items()}
 
 
@@ -358,7 +358,7 @@ def _beside(share: Share) -> AssignmentInfo:
     return replace(info, standby=tuple(sorted(own.items())) if info.standby else ())
 
 
-@planted("ownership", "standbys", ...)
+@streams_mutant("ownership", "standbys", ...)
 class StandsByWhereItRuns(Streaming):
     """A standby is assigned to the member that runs the task."""
 

@@ -22,9 +22,9 @@ from kipcheck.conformance.models.mixed_group import draft_leader
 from kipcheck.conformance.models.operations import COOPERATES, KINDS, READY, Kind
 from kipcheck.conformance.models.probing import Instance, Probing, Streams
 from kipcheck.conformance.models.sticky import sticky
-from kipcheck.conformance.models.upgrade import ROOMY, Bounce, binary, config, coordinator
-from kipcheck.conformance.mutants.declare import vice
-from kipcheck.conformance.targets.machine_target import Player
+from kipcheck.conformance.models.upgrade import LARGE_GROUP, UpgradeModel, binary, config, coordinator
+from kipcheck.conformance.mutants.declare import mutant
+from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import BOUNCE, Claims
 
 
@@ -49,8 +49,8 @@ class Upgrading:
             name: (self.member or binary(here, kind))(self.configured(config(here, self.started(kind))))
             for name, kind in KINDS.items()
         }
-        bounce = Bounce(here, members, self.brokers(here), self.probing())
-        self._player: Player[Any, Any, Any] = Player(bounce, EVENTS, event_of, answer_of)
+        bounce = UpgradeModel(here, members, self.brokers(here), self.probing())
+        self._player: MachineAdapter[Any, Any, Any] = MachineAdapter(bounce, EVENTS, event_of, answer_of)
         return None
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
@@ -72,8 +72,8 @@ class Upgrading:
 Made = TypeVar("Made", bound=type[Upgrading])
 
 
-def planted(check: str, invariant: str, least: str) -> Callable[[Made], Made]:
-    return vice(f"bounce/{check}", f"bounce/{invariant}", BOUNCE, None, least)
+def upgrade_mutant(check: str, invariant: str, least: str) -> Callable[[Made], Made]:
+    return mutant(f"bounce/{check}", f"bounce/{invariant}", BOUNCE, None, least)
 
 
 # Leaders
@@ -92,7 +92,7 @@ class _Assigns(Upgrading):
         return replace(assignor, assign=lambda group: self.spoiled(group, assignor.assign(group)))
 
 
-@planted("ownership", "one-owner", "roll a old; roll b old; settle")
+@upgrade_mutant("ownership", "one-owner", "roll a old; roll b old; settle")
 class GivesTwice(_Assigns):
     """The first partition is assigned to every member."""
 
@@ -101,7 +101,7 @@ class GivesTwice(_Assigns):
         return frozen({member: {*partitions, *first} for member, partitions in given.items()})
 
 
-@planted("ownership", "revoked-first", "roll b cooperative; settle; roll a cooperative; settle")
+@upgrade_mutant("ownership", "revoked-first", "roll b cooperative; settle; roll a cooperative; settle")
 class GivesWhatIsStillRead(_Assigns):
     """A partition that its owner still has to revoke is assigned to another member in the same round."""
 
@@ -109,13 +109,15 @@ class GivesWhatIsStillRead(_Assigns):
         return sticky(group)
 
 
-@planted("ownership", "all-owned", "roll a old; settle")
+@upgrade_mutant("ownership", "all-owned", "roll a old; settle")
 class ForgetsTheLast(_Assigns):
     """The last partition is not assigned."""
 
     def spoiled(self, group: Group, given: Assignment) -> Assignment:
         last = group.wanted[-1:]
-        return frozen({member: [each for each in held if each not in last] for member, held in given.items()})
+        return frozen(
+            {member: [each for each in partitions if each not in last] for member, partitions in given.items()}
+        )
 
 
 class _Uncritical(Consumer):
@@ -125,7 +127,7 @@ class _Uncritical(Consumer):
         return True
 
 
-@planted("ownership", "subscribed", "roll a old; settle")
+@upgrade_mutant("ownership", "subscribed", "roll a old; settle")
 class GivesOtherTopics(_Assigns):
     """The first member gets topics that it does not subscribe to, and accepts them."""
 
@@ -144,7 +146,7 @@ class _Possessive(Consumer):
         return super().prepare(state) if self.is_out(state) else Transition(state)
 
 
-@planted("upgrade", "eager-gives-up", "roll a old; settle; roll b old; settle")
+@upgrade_mutant("upgrade", "eager-gives-up", "roll a old; settle; roll b old; settle")
 class JoinsBeforeItRevokes(Upgrading):
     """An eager member joins while it still reads, and revokes only after its new assignment."""
 
@@ -156,24 +158,24 @@ class _Generous(Consumer):
         return Transition(replace(state, owned=()), (Revoked(state.owned),)) if state.owned else super().prepare(state)
 
 
-@planted("upgrade", "incremental", "roll a cooperative; settle; roll b cooperative; settle")
+@upgrade_mutant("upgrade", "incremental", "roll a cooperative; settle; roll b cooperative; settle")
 class RevokesEverything(Upgrading):
     """A cooperative member revokes all partitions before it joins."""
 
     member = _Generous
 
 
-class _Deaf(Consumer):
+class _NeverRevokes(Consumer):
     def complete(self, state: State, blob: Blob) -> Step:
         after, actions = super().complete(state, blob)
         return Transition(after, tuple(each for each in actions if not isinstance(each, Revoked)))
 
 
-@planted("ownership", "revoked-first", "roll a cooperative; settle; roll b cooperative; settle")
+@upgrade_mutant("ownership", "revoked-first", "roll a cooperative; settle; roll b cooperative; settle")
 class SaysItHasRevoked(Upgrading):
     """A cooperative member joins without its lost partitions, but the revoked callback is never called."""
 
-    member = _Deaf
+    member = _NeverRevokes
 
 
 class _Anxious(Consumer):
@@ -184,7 +186,7 @@ class _Anxious(Consumer):
         return Transition(after, actions)
 
 
-@planted("ownership", "lost-is-neither", "roll a old; settle; roll b old; move b 4; move a; lose a")
+@upgrade_mutant("ownership", "lost-is-neither", "roll a old; settle; roll b old; move b 4; move a; lose a")
 class TakesLostForFailed(Upgrading):
     """A member whose connection breaks treats all its partitions as lost."""
 
@@ -197,14 +199,14 @@ class _Restless(Consumer):
         return Transition(replace(after, rejoin=True), actions)
 
 
-@planted("upgrade", "rests", "roll a old; settle")
+@upgrade_mutant("upgrade", "rests", "roll a old; settle")
 class RejoinsForEver(Upgrading):
     """A member joins again after every assignment."""
 
     member = _Restless
 
 
-@planted("upgrade", "upgraded", "roll a cooperative; settle")
+@upgrade_mutant("upgrade", "upgraded", "roll a cooperative; settle")
 class StaysEager(Upgrading):
     """The second rolling bounce has no effect: the old assignor is still listed."""
 
@@ -221,12 +223,12 @@ class _Narrow(Coordinator):
         return super().compatible(state, join) and all([*dict(each.protocols)] == names for each in state.members)
 
 
-@planted("upgrade", "upgraded", "roll a old; roll b ready; settle")
+@upgrade_mutant("upgrade", "upgraded", "roll a old; roll b ready; settle")
 class WantsTheSameAssignors(Upgrading):
     """Members that list more assignors than the others are refused."""
 
     def brokers(self, edition: Edition) -> Coordinator:
-        return _Narrow(BrokerRules.of(edition.release), ROOMY)
+        return _Narrow(BrokerRules.of(edition.release), LARGE_GROUP)
 
 
 # KIP-429's draft
@@ -238,7 +240,7 @@ class _Uncounting(Consumer):
         return Transition(replace(after, incompatible=state.incompatible))
 
 
-@planted("mixed", "metric", "roll a cooperative; roll b ready; settle")
+@upgrade_mutant("mixed", "metric", "roll a cooperative; roll b ready; settle")
 class TellsNobody(Upgrading):
     """num.incompatible.rebalance is never raised."""
 
@@ -252,14 +254,18 @@ class _Leads(Upgrading):
         raise NotImplementedError
 
     def configured(self, config: Config) -> Config:
-        def lead(topics: tuple[Topic, ...], told: Mapping[str, Subscription]) -> Mapping[str, Assigned]:
-            given = draft_leader(topics, told)
-            return self.spoiled(told, given) if len({each.version == V0 for each in told.values()}) > 1 else given
+        def lead(topics: tuple[Topic, ...], subscriptions: Mapping[str, Subscription]) -> Mapping[str, Assigned]:
+            given = draft_leader(topics, subscriptions)
+            return (
+                self.spoiled(subscriptions, given)
+                if len({each.version == V0 for each in subscriptions.values()}) > 1
+                else given
+            )
 
         return replace(config, lead=lead)
 
 
-@planted("mixed", "mixed", "roll a cooperative; roll b ready; settle")
+@upgrade_mutant("mixed", "mixed", "roll a cooperative; roll b ready; settle")
 class LeadsAsIfEager(_Leads):
     """All partitions of a mixed group are assigned."""
 
@@ -268,7 +274,7 @@ class LeadsAsIfEager(_Leads):
         return {id: Assigned(tuple(sorted(partitions))) for id, partitions in range_(whole).items()}
 
 
-@planted("mixed", "mixed", "roll a cooperative; settle; roll b ready; settle")
+@upgrade_mutant("mixed", "mixed", "roll a cooperative; settle; roll b ready; settle")
 class TakesFromAll(_Leads):
     """In a mixed group no member keeps a partition."""
 
@@ -276,7 +282,7 @@ class TakesFromAll(_Leads):
         return {id: replace(each, partitions=()) for id, each in given.items()}
 
 
-@planted("mixed", "mixed", "roll a cooperative; roll b ready; settle")
+@upgrade_mutant("mixed", "mixed", "roll a cooperative; roll b ready; settle")
 class KeepsQuiet(_Leads):
     """Members of version 0 get neither a partition nor an error."""
 
@@ -284,7 +290,7 @@ class KeepsQuiet(_Leads):
         return {id: replace(each, error=0) for id, each in given.items()}
 
 
-@planted("mixed", "mixed", "roll a cooperative; roll b ready; settle")
+@upgrade_mutant("mixed", "mixed", "roll a cooperative; roll b ready; settle")
 class GivesOutTheRest(_Leads):
     """In a mixed group the members that have not revoked share the free partitions."""
 
@@ -301,15 +307,15 @@ class _FirstCome(DraftCoordinator):
         return Coordinator.choose_leader(self, state, candidates)
 
 
-@planted("leaders", "newest-leads", "roll a ready; roll b cooperative; settle")
+@upgrade_mutant("leaders", "newest-leads", "roll a ready; roll b cooperative; settle")
 class LeadsFirstCome(Upgrading):
     """Brokers choose the leader without regard to versions."""
 
     def brokers(self, edition: Edition) -> Coordinator:
-        return _FirstCome(ROOMY)
+        return _FirstCome(LARGE_GROUP)
 
 
-@planted("leaders", "skipped-path", "roll a old; roll b cooperative; settle; roll c old; settle")
+@upgrade_mutant("leaders", "skipped-path", "roll a old; roll b cooperative; settle; roll c old; settle")
 class LetsOldOnesLead(LeadsFirstCome):
     """Brokers choose the leader as before the draft, so a member that skips the first bounce gets an old leader."""
 
@@ -319,7 +325,7 @@ class _Oldest(Probing):
         return super().leads(group, by_version=False)
 
 
-@planted("streams", "no-probing", "streams a 1; streams b 2")
+@upgrade_mutant("streams", "no-probing", "streams a 1; streams b 2")
 class ProbesVersions(Upgrading):
     """The first instance of a Streams group leads, as before the draft."""
 

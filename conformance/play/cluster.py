@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kipcheck.conformance.apis.upgrade_script import event_of, spoken
+from kipcheck.conformance.apis.upgrade_script import event_of, parse_shorthand
 from kipcheck.conformance.core.edition import KIP_429, Edition
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.cluster import Cluster
 from kipcheck.conformance.models.cluster_components import Scope as ClusterScope
 from kipcheck.conformance.models.cluster_laws import laws
-from kipcheck.conformance.models.operations import COOPERATES, EVERYBODYS, KINDS as MEMBER_KINDS, OLD, READY, TOPICS
-from kipcheck.conformance.models.upgrade import Bounce, as_before, bounces_in, consumers, coordinator
-from kipcheck.conformance.play.declare import INTEGER, Conversation, Dial, Field, Kind, Playable, Scope, Verb, World
+from kipcheck.conformance.models.operations import COOPERATES, DEFAULT_TOPICS, KINDS as MEMBER_KINDS, OLD, READY, TOPICS
+from kipcheck.conformance.models.upgrade import UpgradeModel, consumers, coordinator, for_old_brokers, has_upgrade
+from kipcheck.conformance.play.declare import INTEGER, Bound, Conversation, Field, Kind, Playable, Product, Scope, Verb
 from kipcheck.conformance.play.group import FIRE, STORE
 
 MEMBERS: Final = ("a", "b", "c")
-WHERE: Final = "apache, apache@RELEASE from 2.4.0 on, and kip-429"
+SUPPORTED_EDITIONS: Final = "apache, apache@RELEASE from 2.4.0 on, and kip-429"
 VERBS: Final[Mapping[str, str]] = {
     "starts": "its process starts, subscribes and sends a JoinGroup",
     "arrives": "its oldest request reaches the coordinator",
@@ -32,15 +32,15 @@ DOES: Final = Verb(
            "; ".join(f"{verb}: {meaning}" for verb, meaning in VERBS.items())),),
 )  # fmt: skip
 ROLLS: Final = Verb("rolls", ("coordinator",), "the group is stable, and the operator continues with the next member")
-MISHAPS: Final[Mapping[str, Dial]] = {
-    "crashes": Dial(1, "number of processes that end and restart", (0, 1, 2)),
-    "losses": Dial(0, "number of connections that break with a request in flight", (0, 1, 2)),
-    "late": Dial(0, "number of timers that expire although their member is alive", (0, 1, 2)),
-    "repeats": Dial(0, "number of requests that arrive twice", (0, 1, 2)),
+MISHAPS: Final[Mapping[str, Bound]] = {
+    "crashes": Bound(1, "number of processes that end and restart", (0, 1, 2)),
+    "losses": Bound(0, "number of connections that break with a request in flight", (0, 1, 2)),
+    "late": Bound(0, "number of timers that expire although their member is alive", (0, 1, 2)),
+    "repeats": Bound(0, "number of requests that arrive twice", (0, 1, 2)),
 }
-SIZES: Final[Mapping[str, Dial]] = {
-    "members": Dial(3, "number of consumers", (1, 2, 3)),
-    "partitions": Dial(3, "number of partitions of the only topic", (1, 2, 3, 4)),
+SIZES: Final[Mapping[str, Bound]] = {
+    "members": Bound(3, "number of consumers", (1, 2, 3)),
+    "partitions": Bound(3, "number of partitions of the only topic", (1, 2, 3, 4)),
 }
 KINDS: Final[Mapping[str, str]] = {"eager": OLD, "both": READY, "cooperative": COOPERATES}
 """Rebalance protocol of the members -> the kind of member that supports it."""
@@ -54,35 +54,35 @@ PATHS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
 """Upgrade path -> the kinds that all members are rolled to, in order, and the kind they start as."""
 
 
-def _made(
+def _cluster_product(
     edition: Edition, scope: Scope, kind: str, script: tuple[tuple[int, str], ...] = (), by_version: bool = True
-) -> World:
-    topic, members = Topic(EVERYBODYS[0], scope["partitions"]), MEMBERS[: scope["members"]]
+) -> Product:
+    topic, members = Topic(DEFAULT_TOPICS[0], scope["partitions"]), MEMBERS[: scope["members"]]
     # On the path "skipped" the operator does not wait for members whose join is refused.
     patient = scope.get("path") != "skipped"
     bounds = ClusterScope(**{name: scope[name] for name in MISHAPS}, script=script, patient=patient)
     partitions = tuple((topic.name, number) for number in range(topic.partitions))
-    spoken = (lambda request: request) if by_version else as_before
+    spoken = (lambda request: request) if by_version else for_old_brokers
     kinds = (kind,) * len(members)
     return Cluster(
         coordinator(edition, by_version), consumers(edition, (topic,)), members, bounds, kinds, laws(partitions), spoken
     )
 
 
-def _cluster(edition: Edition, scope: Scope) -> World:
-    return _made(edition, scope, KINDS[scope["protocol"]])
+def _plain_product(edition: Edition, scope: Scope) -> Product:
+    return _cluster_product(edition, scope, KINDS[scope["protocol"]])
 
 
-def _bounce(edition: Edition, scope: Scope) -> World:
+def _upgrade_product(edition: Edition, scope: Scope) -> Product:
     if scope["brokers"] == "before" and edition != KIP_429:
         raise LookupError(f"brokers=before requires edition {KIP_429}: released brokers choose no leader by version")
     bounces, first = PATHS[scope["path"]]
     script = tuple((member, kind) for kind in bounces for member in range(1, scope["members"] + 1))
-    return _made(edition, scope, first, script, by_version=scope["brokers"] == "newest")
+    return _cluster_product(edition, scope, first, script, by_version=scope["brokers"] == "newest")
 
 
 def _editions(edition: Edition) -> str | None:
-    return None if bounces_in(edition) else WHERE
+    return None if has_upgrade(edition) else SUPPORTED_EDITIONS
 
 
 def _one_of(names: Iterable[str]) -> Kind:
@@ -121,24 +121,24 @@ CLUSTER = Playable(
     name="cluster",
     about="consumers, their coordinator, and the network between them",
     editions=_editions,
-    world=_cluster,
+    world=_plain_product,
     moves=(DOES, FIRE, STORE),
-    dials={**SIZES, **MISHAPS, "protocol": Dial("cooperative", "rebalance protocol of all members", tuple(KINDS))},
+    dials={**SIZES, **MISHAPS, "protocol": Bound("cooperative", "rebalance protocol of all members", tuple(KINDS))},
 )
 
 BOUNCE = Playable(
     name="bounce",
     about="a group that an operator upgrades or downgrades member by member, whenever the group is stable",
     editions=_editions,
-    world=_bounce,
+    world=_upgrade_product,
     verbs=OPERATIONS,
     moves=(DOES, ROLLS, FIRE, STORE),
-    conversation=lambda edition: Conversation("group", Bounce(edition), event_of, spoken),
+    conversation=lambda edition: Conversation("group", UpgradeModel(edition), event_of, parse_shorthand),
     dials={
         **SIZES,
         **MISHAPS,
-        "path": Dial("two-bounces", "upgrade path", tuple(PATHS)),
-        "brokers": Dial(
+        "path": Bound("two-bounces", "upgrade path", tuple(PATHS)),
+        "brokers": Bound(
             "newest", "before: brokers as before the draft, where the first member leads", ("newest", "before")
         ),
     },

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.core.machine import Driven
-from kipcheck.conformance.machines.product import Composed
+from kipcheck.conformance.machines.product import ProductMachine
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Kind:
         return Kind(f"list of {self.words}", lambda value: isinstance(value, list) and all(map(self.fits, value)))
 
 
-def together(*kinds: Kind) -> Kind:
+def tuple_of(*kinds: Kind) -> Kind:
     """The kind of lists with exactly one value of each of these kinds, in order."""
     words = f"[{', '.join(kind.words for kind in kinds)}]"
 
@@ -82,7 +82,7 @@ Value: TypeAlias = int | str
 
 
 @dataclass(frozen=True, slots=True)
-class Dial:
+class Bound:
     """A bound of exploration."""
 
     default: Value
@@ -93,7 +93,7 @@ class Dial:
 
 Scope: TypeAlias = Mapping[str, Any]
 """Name of a bound -> its value, for every bound of the model."""
-World: TypeAlias = Composed[Any, Any, Any]
+Product: TypeAlias = ProductMachine[Any, Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Playable:
     about: str
     editions: Callable[[Edition], str | None]
     """None if the model supports this edition; otherwise the supported editions, as text: ``kip-584``."""
-    world: Callable[[Edition, Scope], World]
+    world: Callable[[Edition, Scope], Product]
     """Builds the product machine that ``explore`` searches, and that ``play --scope`` plays: components and laws.
 
     Errors: LookupError if the edition does not support this scope, naming a value that it supports."""
@@ -112,11 +112,11 @@ class Playable:
     """Moves of the components of the product machine."""
     conversation: Callable[[Edition], Conversation] | None = None
     """None: ``play`` plays the product machine."""
-    dials: Mapping[str, Dial] = field(default_factory=dict)
+    dials: Mapping[str, Bound] = field(default_factory=dict)
     unlike: Callable[[Edition], Scope] = lambda edition: {}
     """Bounds whose default differs in this edition."""
 
-    def played_in(self, edition: Edition) -> None:
+    def require_edition(self, edition: Edition) -> None:
         """Errors: LookupError if the model does not support this edition, naming the supported ones."""
         instead = self.editions(edition)
         if instead is not None:

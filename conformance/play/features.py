@@ -1,11 +1,11 @@
 """Declares the model ``features``: the feature controller of KIP-584's draft."""
 
-from kipcheck.conformance.apis.features import event_of, shorthand, spoken, step_of
+from kipcheck.conformance.apis.features import event_of, parse_shorthand, shorthand, step_of
 from kipcheck.conformance.core.edition import KIP_584, Edition
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
-from kipcheck.conformance.models.features import STIMULI, Event, FeatureController, State, Update
-from kipcheck.conformance.play.declare import FLAG, INTEGER, Conversation, Dial, Field, Playable, Scope, Verb, World
-from kipcheck.conformance.play.single_machine import Alone
+from kipcheck.conformance.models.features import ENVIRONMENT_EVENTS, Event, FeatureController, State, Update
+from kipcheck.conformance.play.declare import FLAG, INTEGER, Bound, Conversation, Field, Playable, Product, Scope, Verb
+from kipcheck.conformance.play.single_machine import SingleMachine
 
 BROKER = Field("broker", INTEGER, "its number")
 LEVEL = INTEGER.or_null()
@@ -42,10 +42,10 @@ COUNTS: StepLaw[State, Event, Event] = StepLaw(
 )
 
 
-def _world(edition: Edition, scope: Scope) -> World:
+def _product(edition: Edition, scope: Scope) -> Product:
     brokers, updates = scope["brokers"], scope["updates"]
-    events = [each for each in STIMULI if getattr(each, "broker", 0) < brokers]
-    return Alone(
+    events = [each for each in ENVIRONMENT_EVENTS if getattr(each, "broker", 0) < brokers]
+    return SingleMachine(
         "controller",
         FeatureController(),
         within=lambda state: state.epoch < updates,
@@ -60,7 +60,7 @@ FEATURES = Playable(
     name="features",
     about="the controller of KIP-584's draft: brokers support levels of a feature, the operator finalizes one",
     editions=lambda edition: None if edition == KIP_584 else str(KIP_584),
-    world=_world,
+    world=_product,
     verbs=(
         Verb("update", ("operator",), "the operator requests that a level be finalized", (
             Field("level", INTEGER, "the level; below 1 deletes the feature"),
@@ -75,9 +75,9 @@ FEATURES = Playable(
         Verb("restart", ("controller",), "all controllers restart", shorthand="restart"),
         Verb("describe", ("operator",), "the operator requests the finalized level", shorthand="describe"),
     ),
-    conversation=lambda edition: Conversation("controller", FeatureController(), event_of, spoken),
+    conversation=lambda edition: Conversation("controller", FeatureController(), event_of, parse_shorthand),
     dials={
-        "brokers": Dial(3, "number of brokers", (1, 2, 3)),
-        "updates": Dial(2, "number of accepted updates", (1, 2, 3, 4, 5)),
+        "brokers": Bound(3, "number of brokers", (1, 2, 3)),
+        "updates": Bound(2, "number of accepted updates", (1, 2, 3, 4, 5)),
     },
 )  # fmt: skip

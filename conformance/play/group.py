@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from kipcheck.conformance.apis.group import BROKER, REQUESTS, TIME, event_of
-from kipcheck.conformance.apis.group_shorthand import spoken
+from kipcheck.conformance.apis.group_shorthand import parse_shorthand
 from kipcheck.conformance.core.edition import KIP_429, Edition
 from kipcheck.conformance.models.client_laws import laws
 from kipcheck.conformance.models.clients import CONFIG, VERBS, Clients, Scope as ClientScope, has_static
@@ -21,15 +21,15 @@ from kipcheck.conformance.play.declare import (
     FLAG,
     INTEGER,
     TEXT,
+    Bound,
     Conversation,
-    Dial,
     Field,
     Kind,
     Playable,
+    Product,
     Scope,
     Verb,
-    World,
-    together,
+    tuple_of,
 )
 
 CLIENTS: Final = ("a", "b", "c", "d", "e")
@@ -48,42 +48,42 @@ BEHIND = Field(
 ERROR = Kind("name of an error", lambda value: value in Error.__members__)
 
 
-def _asks(name: str, meaning: str, example: str, *fields: Field) -> Verb:
+def _request_verb(name: str, meaning: str, example: str, *fields: Field) -> Verb:
     return Verb(name, CLIENTS, meaning, (VERSION, *fields, NAMELESS), example)
 
 
-def _left_out(name: str, kind: Kind, meaning: str) -> Field:
+def _optional(name: str, kind: Kind, meaning: str) -> Field:
     return Field(name, kind, meaning, needed=False)
 
 
 EVENTS = (
-    _asks(
+    _request_verb(
         "join", "JoinGroup", "join a; rejoin a; join b as i lists=p:x,q:y", MEMBER, INSTANCE,
         Field("protocol_type", TEXT, "for example consumer"),
-        Field("protocols", together(TEXT, TEXT).listed(), "name and metadata, preferred first"),
-        _left_out("session_ms", INTEGER, "session timeout, ms; default 10000"),
-        _left_out("rebalance_ms", INTEGER, "rebalance timeout, ms; default 30000"),
-        _left_out("protocol_version", INTEGER.or_null(), "only in KIP-429's draft"),
+        Field("protocols", tuple_of(TEXT, TEXT).listed(), "name and metadata, preferred first"),
+        _optional("session_ms", INTEGER, "session timeout, ms; default 10000"),
+        _optional("rebalance_ms", INTEGER, "rebalance timeout, ms; default 30000"),
+        _optional("protocol_version", INTEGER.or_null(), "only in KIP-429's draft"),
     ),
-    _asks(
+    _request_verb(
         "sync", "SyncGroup", "sync a a=x b=y; sync b", MEMBER, INSTANCE, BEHIND,
-        _left_out("assignments", together(TEXT, TEXT).listed(), "from the leader: member reference and assignment"),
-        _left_out("protocol_type", TEXT.or_null(), "since version 5"),
-        _left_out("protocol", TEXT.or_null(), "since version 5"),
+        _optional("assignments", tuple_of(TEXT, TEXT).listed(), "from the leader: member reference and assignment"),
+        _optional("protocol_type", TEXT.or_null(), "since version 5"),
+        _optional("protocol", TEXT.or_null(), "since version 5"),
     ),
-    _asks("heartbeat", "Heartbeat", "beat a; beat a behind=1", MEMBER, INSTANCE, BEHIND),
-    _asks(
+    _request_verb("heartbeat", "Heartbeat", "beat a; beat a behind=1", MEMBER, INSTANCE, BEHIND),
+    _request_verb(
         "leave", "LeaveGroup", "leave a; leave a b/i",
-        Field("members", together(TEXT, TEXT.or_null()).listed(), "member references and group instance ids"),
+        Field("members", tuple_of(TEXT, TEXT.or_null()).listed(), "member references and group instance ids"),
     ),
-    _asks(
+    _request_verb(
         "commit", "OffsetCommit", "commit a 5", MEMBER, INSTANCE, BEHIND,
-        Field("offsets", together(TEXT, INTEGER, INTEGER).listed(), "topic, partition, offset"),
+        Field("offsets", tuple_of(TEXT, INTEGER, INTEGER).listed(), "topic, partition, offset"),
     ),
-    _asks("fetch", "OffsetFetch, of all offsets", "fetch"),
-    _asks("describe-group", "DescribeGroups", "describe"),
-    _asks("list-groups", "ListGroups", "list"),
-    _asks("delete-group", "DeleteGroups", "delete"),
+    _request_verb("fetch", "OffsetFetch, of all offsets", "fetch"),
+    _request_verb("describe-group", "DescribeGroups", "describe"),
+    _request_verb("list-groups", "ListGroups", "list"),
+    _request_verb("delete-group", "DeleteGroups", "delete"),
     Verb("elapse", (TIME,), "time passes", (Field("ms", INTEGER, "milliseconds"),), "elapse 3000"),
     Verb("fail-write", (BROKER,), "the next append to the log fails", (Field("error", ERROR, "error of the log"),),
          "fail NOT_ENOUGH_REPLICAS"),
@@ -108,15 +108,15 @@ def _conversation(edition: Edition) -> Conversation:
     found = coordinator(edition)
     assert found is not None, "callers check the edition first"
     newest = {verb: max(found.rules.versions[asked], default=0) for verb, (asked, _) in REQUESTS.items()}
-    return Conversation("coordinator", Service(found), event_of, partial(spoken, newest=newest))
+    return Conversation("coordinator", Service(found), event_of, partial(parse_shorthand, newest=newest))
 
 
-def _world(edition: Edition, scope: Scope) -> World:
+def _product(edition: Edition, scope: Scope) -> Product:
     made = DraftCoordinator(CONFIG) if edition == KIP_429 else Coordinator(Rules.of(edition.release), CONFIG)
     return Clients(made, ClientScope(**scope), laws(made))
 
 
-def _unlike(edition: Edition) -> Scope:
+def _edition_bounds(edition: Edition) -> Scope:
     """Defaults for editions without static members."""
     found = coordinator(edition)
     return {} if found is None or has_static(found) else {"static": 0, "dynamic": 2}
@@ -126,17 +126,17 @@ GROUP = Playable(
     name="group",
     about="the coordinator of a classic group",
     editions=lambda edition: None if coordinator(edition) else "apache, apache@RELEASE and kip-429",
-    world=_world,
+    world=_product,
     verbs=EVENTS,
     moves=(DOES, FIRE, STORE),
     conversation=_conversation,
     dials={
-        "static": Dial(2, "number of clients with a group instance id", (0, 1, 2, 3)),
-        "dynamic": Dial(1, "number of clients without a group instance id", (0, 1, 2, 3)),
-        "crashes": Dial(1, "number of client restarts; a restarted client has lost its member id", (0, 1, 2)),
-        "losses": Dial(0, "number of responses that are lost", (0, 1, 2)),
-        "failures": Dial(0, "number of appends that fail; above 0, appends are asynchronous", (0, 1, 2)),
-        "twins": Dial(0, "1: the first two static clients have the same group instance id", (0, 1)),
+        "static": Bound(2, "number of clients with a group instance id", (0, 1, 2, 3)),
+        "dynamic": Bound(1, "number of clients without a group instance id", (0, 1, 2, 3)),
+        "crashes": Bound(1, "number of client restarts; a restarted client has lost its member id", (0, 1, 2)),
+        "losses": Bound(0, "number of responses that are lost", (0, 1, 2)),
+        "failures": Bound(0, "number of appends that fail; above 0, appends are asynchronous", (0, 1, 2)),
+        "twins": Bound(0, "1: the first two static clients have the same group instance id", (0, 1)),
     },
-    unlike=_unlike,
+    unlike=_edition_bounds,
 )

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from kipcheck.conformance.apis.member import COORDINATOR, TIME, TOLD, USER, event_of, rules_of, step_of
-from kipcheck.conformance.apis.member_shorthand import shorthand, spoken
+from kipcheck.conformance.apis.member import ANSWER_VERB, COORDINATOR, TIME, USER, event_of, rules_of, step_of
+from kipcheck.conformance.apis.member_shorthand import parse_shorthand, shorthand
 from kipcheck.conformance.core.case import Step, step
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
 from kipcheck.conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, RANGE, Topic
 from kipcheck.conformance.models.group.messages import Beat, Committed, Error, Fired, Joined, Left, Synced
-from kipcheck.conformance.models.member.client import Client, Told
+from kipcheck.conformance.models.member.client import AnswerReceived, Client
 from kipcheck.conformance.models.member.consumer import CONSUMER, Consumer
 from kipcheck.conformance.models.member.messages import CommitOffsets, Event, Poll, Subscribe
 from kipcheck.conformance.models.member.rules import ASSIGNORS, Config, Rules
@@ -25,17 +25,17 @@ from kipcheck.conformance.models.mixed_group import INCOMPATIBLE
 from kipcheck.conformance.play.declare import (
     INTEGER,
     TEXT,
+    Bound,
     Conversation,
-    Dial,
     Field,
     Kind,
     Playable,
+    Product,
     Scope,
     Verb,
-    World,
-    together,
+    tuple_of,
 )
-from kipcheck.conformance.play.single_machine import Alone
+from kipcheck.conformance.play.single_machine import SingleMachine
 
 ME, OTHER = "m1", "n1"
 TOPICS: Final = (("t",), ("t", "u"))
@@ -53,7 +53,7 @@ BLOB: Final = Kind("object, or the empty string", lambda value: isinstance(value
 
 
 @dataclass(frozen=True)
-class Around:
+class Environment:
     """Generates the events of a consumer in a small group; other members own the partitions that it does not."""
 
     consumer: Consumer
@@ -152,11 +152,11 @@ def _step(event: Event) -> Step:
         case Fired(timer):
             return step(TIME, "fired", timer=timer.kind)
         case Joined() | Synced() | Beat() | Left() | Committed():
-            return step_of(Told(event))
+            return step_of(AnswerReceived(event))
     return step_of(event)  # type: ignore[arg-type]
 
 
-def _says(steps: Iterable[Step]) -> str:
+def _steps_text(steps: Iterable[Step]) -> str:
     return "; ".join(f"{each['timer']} runs out" if each.verb == "fired" else shorthand([each]) for each in steps)
 
 
@@ -166,7 +166,7 @@ def _rules(edition: Edition) -> Rules:
     return found
 
 
-def _world(edition: Edition, scope: Scope) -> World:
+def _product(edition: Edition, scope: Scope) -> Product:
     rules, protocol = _rules(edition), scope["protocol"]
     if protocol == COOPERATIVE and not rules.incremental:
         raise LookupError(f"edition {edition} has no cooperative consumers: use protocol={EAGER}")
@@ -177,22 +177,24 @@ def _world(edition: Edition, scope: Scope) -> World:
         rebalance_protocol=protocol,
         topics=(Topic("t", 2), Topic("u", 1)),
     )
-    return alone(Consumer(config), scope["rounds"])
+    return single_consumer(Consumer(config), scope["rounds"])
 
 
-def alone(consumer: Consumer, rounds: int) -> Alone:
+def single_consumer(consumer: Consumer, rounds: int) -> SingleMachine:
     """A product machine with one consumer and its laws, bounded to ``rounds`` generations."""
-    around = Around(consumer, rounds)
-    return Alone("consumer", consumer, around.within, around.events, _step, _says, Laws(consumer).all)
+    environment = Environment(consumer, rounds)
+    return SingleMachine(
+        "consumer", consumer, environment.within, environment.events, _step, _steps_text, Laws(consumer).all
+    )
 
 
-PARTITIONS: Final = together(TEXT, INTEGER).listed()
+PARTITIONS: Final = tuple_of(TEXT, INTEGER).listed()
 TOPICS_KNOWN: Final = Field("topics", PARTITIONS, "name and number of partitions", needed=False)
 MEMBER = Playable(
     name="member",
     about="a consumer that is a member of a classic group",
     editions=lambda edition: None if rules_of(edition) else "apache, apache@RELEASE from 0.10.1.0 on and kip-429",
-    world=_world,
+    world=_product,
     verbs=(
         Verb("member-open", (USER,), "a process starts with a new consumer", (
             Field("assignors", TEXT.listed(), "preferred first; default range", needed=False),
@@ -205,10 +207,10 @@ MEMBER = Playable(
         Verb("member-unsubscribe", (USER,), "unsubscribes", shorthand="unsubscribe"),
         Verb("member-poll", (USER,), "polls with a timeout of zero", shorthand="poll"),
         Verb("member-commit", (USER,), "commits offsets", (
-            Field("offsets", together(TEXT, INTEGER, INTEGER).listed(), "topic, partition, offset"),
+            Field("offsets", tuple_of(TEXT, INTEGER, INTEGER).listed(), "topic, partition, offset"),
         ), "commit t:0=5"),
         Verb("member-close", (USER,), "closes the consumer", shorthand="close"),
-        Verb(TOLD, (COORDINATOR,), "answers the pending request of the matching kind", (
+        Verb(ANSWER_VERB, (COORDINATOR,), "answers the pending request of the matching kind", (
             Field("answer", TEXT, "joined, synced, beat, left or committed"),
             Field("error", TEXT, "name of the error; default NONE", needed=False),
             Field("generation", INTEGER, "only for joined", needed=False),
@@ -216,7 +218,7 @@ MEMBER = Playable(
             Field("protocol", TEXT.or_null(), "only for joined and synced", needed=False),
             Field("leader", TEXT, "only for joined", needed=False),
             Field("member", TEXT, "only for joined", needed=False),
-            Field("members", together(TEXT, TEXT.or_null(), OBJECT).listed(), "id, instance, metadata", needed=False),
+            Field("members", tuple_of(TEXT, TEXT.or_null(), OBJECT).listed(), "id, instance, metadata", needed=False),
             Field("skip_assignment", Kind("true or false", lambda value: isinstance(value, bool)), "only for joined",
                   needed=False),
             Field("assignment", BLOB, "only for synced", needed=False),
@@ -227,10 +229,10 @@ MEMBER = Playable(
              shorthand="disconnected"),
         Verb("member-elapse", (TIME,), "time passes", (Field("ms", INTEGER, "milliseconds"),), "elapse 3000"),
     ),
-    conversation=lambda edition: Conversation("consumer", Client(_rules(edition)), event_of, spoken),
+    conversation=lambda edition: Conversation("consumer", Client(_rules(edition)), event_of, parse_shorthand),
     dials={
-        "rounds": Dial(1, "number of generations", (1, 2, 3)),
-        "protocol": Dial(COOPERATIVE, "rebalance protocol", (COOPERATIVE, EAGER)),
+        "rounds": Bound(1, "number of generations", (1, 2, 3)),
+        "protocol": Bound(COOPERATIVE, "rebalance protocol", (COOPERATIVE, EAGER)),
     },
     unlike=lambda edition: {} if _rules(edition).incremental else {"protocol": EAGER},
 )  # fmt: skip

@@ -10,7 +10,7 @@ from kipcheck.conformance.machines.product import Did, Law, StepLaw
 
 
 @dataclass(frozen=True)
-class Alone:
+class SingleMachine:
     name: str
     machine: Machine[Any, Any, Any]
     within: Callable[[Any], bool]
@@ -38,5 +38,5 @@ class Alone:
     def take(self, index: int, part: Any, message: Any, /) -> Did[Any, Any] | None:
         raise AssertionError("a single machine receives no messages")
 
-    def says(self, said: Any, /) -> str:
-        return self.shorthand([self.step_of(said)])
+    def describe(self, value: Any, /) -> str:
+        return self.shorthand([self.step_of(value)])

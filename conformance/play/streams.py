@@ -3,35 +3,35 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kipcheck.conformance.apis.streams import event_of, spoken
+from kipcheck.conformance.apis.streams import event_of, parse_shorthand
 from kipcheck.conformance.apis.streams_blobs import future_of
 from kipcheck.conformance.core.edition import KIP_268, Edition, Standing
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import listed, patches
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.streams.binaries import binary
-from kipcheck.conformance.models.streams.group_model import Fleet
+from kipcheck.conformance.models.streams.group_model import StreamsGroupModel
 from kipcheck.conformance.models.streams.laws import laws
 from kipcheck.conformance.models.streams.members import FUTURE, Store, Subtopology, Topology
 from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, STATELESS, TOPICS, Deploy
-from kipcheck.conformance.models.streams.product import Stage, World as Upgrading
+from kipcheck.conformance.models.streams.product import Stage, UpgradeProduct as Upgrading
 from kipcheck.conformance.models.streams.tasks import work
 from kipcheck.conformance.play.declare import (
     FLAG,
     INTEGER,
     TEXT,
+    Bound,
     Conversation,
-    Dial,
     Field,
     Kind,
     Playable,
+    Product,
     Scope,
     Verb,
-    World,
 )
 from kipcheck.conformance.play.group import FIRE
 
-WHERE: Final = "apache, apache@RELEASE from 0.10.0.0 on, and kip-268"
+SUPPORTED_EDITIONS: Final = "apache, apache@RELEASE from 0.10.0.0 on, and kip-268"
 CLASSES: Final = listed("streams-behaviours")
 """One release for each distinct behaviour."""
 BINARIES: Final = (OWN, FUTURE, *CLASSES)
@@ -58,16 +58,16 @@ BOUNCES: Final = Verb(
 
 def _editions(edition: Edition) -> str | None:
     released = edition.standing is Standing.RELEASED and Release.parse(edition.release) >= Release.parse(patches()[0])
-    return None if edition == KIP_268 or released else WHERE
+    return None if edition == KIP_268 or released else SUPPORTED_EDITIONS
 
 
-def fleet(edition: Edition) -> Fleet:
+def streams_group_model(edition: Edition) -> StreamsGroupModel:
     """A Streams group in which every member is a model, and user data are values."""
     own = edition.name if edition == KIP_268 else edition.release
-    return Fleet(lambda settings: binary(settings, edition), own, future_of(edition.name))
+    return StreamsGroupModel(lambda settings: binary(settings, edition), own, future_of(edition.name))
 
 
-def upgrading(made: Fleet, scope: Scope) -> World:
+def upgrade_product(made: StreamsGroupModel, scope: Scope) -> Product:
     """The product machine of a rolling upgrade of this group's members."""
     topics = (Topic(TOPICS[0].name, scope["partitions"]),)
     topology = STATELESS
@@ -85,7 +85,7 @@ def upgrading(made: Fleet, scope: Scope) -> World:
         made.brokers, consumers, members, path, (TOPICS[0].name,), scope["crashes"], scope["restarts"] == "either"
     )
     kinds = [world.kind(member, stage) for member in members for stage in range(len(path))]
-    world.laws = laws(consumers, kinds, work(topology, topics).tasks, world.most_rounds)
+    world.laws = laws(consumers, kinds, work(topology, topics).tasks, world.max_rounds)
     return world
 
 
@@ -124,20 +124,20 @@ STREAMS: Final = Playable(
     name="streams",
     about="a Kafka Streams group that an operator upgrades or downgrades, with its members in any order",
     editions=_editions,
-    world=lambda edition, scope: upgrading(fleet(edition), scope),
+    world=lambda edition, scope: upgrade_product(streams_group_model(edition), scope),
     verbs=OPERATIONS,
     moves=(DOES, BOUNCES, FIRE),
-    conversation=lambda edition: Conversation("group", fleet(edition), event_of, spoken),
+    conversation=lambda edition: Conversation("group", streams_group_model(edition), event_of, parse_shorthand),
     dials={
-        "members": Dial(3, "number of instances, each with one thread", (1, 2, 3)),
-        "partitions": Dial(1, "number of partitions of the only topic", (1, 2, 3)),
-        "standbys": Dial(0, "number of standby replicas; above 0, tasks are stateful", (0, 1)),
-        "from": Dial(OWN, "release that the members run at the start", BINARIES),
-        "to": Dial(FUTURE, "release that the members are upgraded to, in any order", BINARIES),
-        "upgrade-from": Dial(
+        "members": Bound(3, "number of instances, each with one thread", (1, 2, 3)),
+        "partitions": Bound(1, "number of partitions of the only topic", (1, 2, 3)),
+        "standbys": Bound(0, "number of standby replicas; above 0, tasks are stateful", (0, 1)),
+        "from": Bound(OWN, "release that the members run at the start", BINARIES),
+        "to": Bound(FUTURE, "release that the members are upgraded to, in any order", BINARIES),
+        "upgrade-from": Bound(
             UNSET, "upgrade.from in the first of two bounces: the line of the old release", (UNSET, *LINES)
         ),
-        "crashes": Dial(1, "number of processes that end and restart", (0, 1, 2)),
-        "restarts": Dial("either", "binary after a crash: the same, or either of the two", RESTARTS),
+        "crashes": Bound(1, "number of processes that end and restart", (0, 1, 2)),
+        "restarts": Bound("either", "binary after a crash: the same, or either of the two", RESTARTS),
     },
 )

@@ -9,16 +9,16 @@ ITEMS = "items"
 """The folder below ``--kipcheck-out`` that contains a run for each item."""
 
 
-def out_of(config: pytest.Config) -> Path:
+def output_folder(config: pytest.Config) -> Path:
     out: Path = config.getoption("--kipcheck-out")
     return out if out.is_absolute() else config.invocation_params.dir / out
 
 
-def forget(config: pytest.Config) -> None:
+def remove_earlier(config: pytest.Config) -> None:
     """Removes the items of an earlier session. Errors: ``pytest.UsageError`` if kipcheck did not write a file there."""
     from kipcheck.conformance.core.output_folder import FLAKY, LINK, OF_A_RUN, UNLISTED, OutputFolder, Unusable
 
-    out = out_of(config)
+    out = output_folder(config)
     items = out / ITEMS
     try:
         OutputFolder(out).check(*OF_A_RUN, FLAKY)
@@ -33,12 +33,12 @@ def forget(config: pytest.Config) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SessionResult:
     exit_code: int
     line: str
 
 
-def gathered(config: pytest.Config) -> Told | None:
+def merged_result(config: pytest.Config) -> SessionResult | None:
     """One ledger and one report of all executed items; None if there are none."""
     from kipcheck import reports
     from kipcheck.conformance.core import exits
@@ -46,7 +46,7 @@ def gathered(config: pytest.Config) -> Told | None:
     from kipcheck.conformance.core.output_folder import Unusable
     from kipcheck.conformance.engine.merge import Unlike, merge
 
-    out = out_of(config)
+    out = output_folder(config)
     folders = sorted(path.parent for path in (out / ITEMS).glob(f"*/{NAME}"))
     if not folders:
         return None
@@ -54,5 +54,5 @@ def gathered(config: pytest.Config) -> Told | None:
         found = merge(folders, out)
         reports.write(found.ledger)
     except (Unlike, Unusable, OSError) as wrong:
-        return Told(exits.OURS, f"no report: {wrong}")
-    return Told(found.exit_code, f"{exits.MEANINGS[found.exit_code]}; reports in {out}")
+        return SessionResult(exits.OURS, f"no report: {wrong}")
+    return SessionResult(found.exit_code, f"{exits.MEANINGS[found.exit_code]}; reports in {out}")

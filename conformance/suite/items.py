@@ -13,9 +13,9 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.foreign import harmless_line
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.engine import run as engine_run
-from kipcheck.conformance.engine.selection import NOTHING, Misused, Options, Selection
+from kipcheck.conformance.engine.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
 from kipcheck.conformance.engine.worker import Worker
-from kipcheck.conformance.suite.combined import ITEMS, out_of
+from kipcheck.conformance.suite.combined import ITEMS, output_folder
 from kipcheck.conformance.targets.protocol import Broken, Session, Target, Unavailable
 from kipcheck.conformance.targets.registry import target as target_of
 
@@ -24,7 +24,7 @@ from kipcheck.conformance.targets.registry import target as target_of
 class Item:
     """A check on a subject with a target."""
 
-    kept: "Kept" = field(repr=False)
+    session: "SessionTargets" = field(repr=False)
     target: str
     check: str
     subject: str
@@ -39,22 +39,22 @@ class Item:
         """Fails with the report of its run; a violation of a SHOULD is a warning; skipped if nothing was judged."""
         __tracebackhide__ = True
         if self.missing:
-            (pytest.fail if self.kept.alone else pytest.skip)(self.missing)
-        outcome = self.kept.run(self)
+            (pytest.fail if self.session.is_only_target else pytest.skip)(self.missing)
+        outcome = self.session.run(self)
         if outcome.ledger is None:
             pytest.fail(harmless_line(outcome.why), pytrace=False)
         if outcome.exit_code:
             pytest.fail(f"{harmless_line(outcome.why)}\n{reports.render(outcome.ledger)}".strip(), pytrace=False)
         ledger = read(outcome.ledger)
         if outcome.warnings:
-            warnings.warn(self.kept.warning(reports.render(outcome.ledger)), stacklevel=2)
+            warnings.warn(self.session.warning(reports.render(outcome.ledger)), stacklevel=2)
         came = {result for counts in ledger.cases.values() for result in counts}
         if came <= {"SKIP"}:
             skips = [harmless_line(each.why) for each in ledger.skips]
             pytest.skip("; ".join(skips) or f"{self.target} does not support {self.check} on {self.subject}")
 
 
-class Kept:
+class SessionTargets:
     """The targets in the options, open during the session, and the other options.
 
     ``names`` are those of the options that may be repeated; a breach of a SHOULD is a ``warning``.
@@ -76,16 +76,16 @@ class Kept:
             seed=config.getoption("--kipcheck-seed"),
             cases=config.getoption("--kipcheck-cases"),
             workers=1,
-            out=out_of(config),
+            out=output_folder(config),
             known=lists["known"],
         )
         if self.options.cases is not None and self.options.cases < 1:
             raise pytest.UsageError(f"--kipcheck-cases must be a positive integer, got {self.options.cases}")
-        self._targets: dict[str, _Lasting] = {}
+        self._targets: dict[str, _SharedTarget] = {}
         self._items: list[Item] | None = None
 
     @property
-    def alone(self) -> bool:
+    def is_only_target(self) -> bool:
         return len(self.names()) == 1
 
     def names(self) -> list[str]:
@@ -94,7 +94,7 @@ class Kept:
     def find(self, name: str) -> Target:
         """Errors: LookupError, ``Unavailable``."""
         if name not in self._targets:
-            self._targets[name] = _Lasting(target_of(name))
+            self._targets[name] = _SharedTarget(target_of(name))
         return self._targets[name]
 
     def items(self) -> list[Item]:
@@ -103,10 +103,10 @@ class Kept:
             try:
                 selection = Selection.of(self.options)
                 self._items = [item for name in self.names() for item in self._of(name, selection)]
-            except Misused as why:
+            except InvalidOptions as why:
                 raise pytest.UsageError(str(why)) from None
             if not self._items:
-                raise pytest.UsageError(NOTHING)
+                raise pytest.UsageError(NOTHING_SELECTED)
         return self._items
 
     def _of(self, name: str, selection: Selection) -> Iterator[Item]:
@@ -123,13 +123,13 @@ class Kept:
                 yield from (Item(self, name, check.id, each) for each in dict.fromkeys(unit.subject for unit in units))
 
     def run(self, item: Item) -> engine_run.Outcome:
-        asked = replace(
+        options = replace(
             self.options, targets=(item.target,), checks=(item.check,), messages=(item.subject,),
             out=self.options.out / ITEMS / _file_name(item.id),
         )  # fmt: skip
         lasting = self._targets[item.target]
         lasting.begin()
-        outcome = engine_run.hold(asked, self.find)
+        outcome = engine_run.hold(options, self.find)
         if outcome.exit_code in (exits.BROKEN, exits.UNSTABLE, exits.OURS):
             lasting.close()  # the next item starts it again
         return outcome
@@ -139,24 +139,24 @@ class Kept:
             each.close()
 
 
-class _Lasting:
+class _SharedTarget:
     """A target whose sessions stay open between items; an item that opens one twice gets a new one."""
 
     def __init__(self, target: Target) -> None:
         self.name = target.name
         self._target = target
         self._open: dict[tuple[str, Role], tuple[AbstractContextManager[Session], Session]] = {}
-        self._seen: set[tuple[str, Role]] = set()
+        self._opened: set[tuple[str, Role]] = set()
 
     def begin(self) -> None:
-        self._seen.clear()
+        self._opened.clear()
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
         key = edition, role
-        if key in self._seen and key in self._open:
+        if key in self._opened and key in self._open:
             self._open.pop(key)[0].__exit__(None, None, None)
-        self._seen.add(key)
+        self._opened.add(key)
         if key not in self._open:
             manager = self._target.open(edition, role)
             self._open[key] = manager, manager.__enter__()

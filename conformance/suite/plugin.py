@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from kipcheck.conformance.suite.items import Item, Kept
+    from kipcheck.conformance.suite.items import Item, SessionTargets
     from kipcheck.conformance.targets.protocol import Target
 
 ITEM, TARGET = "kipcheck_item", "kipcheck_target"
@@ -16,8 +16,8 @@ LISTS = {
     "message": "messages, assignors, machines; default all; may be repeated",
     "known": "known deviations: a file, or default for the lists shipped with kipcheck; may be repeated",
 }
-KEPT = pytest.StashKey["Kept"]()
-TOLD = pytest.StashKey[str]()
+SESSION_TARGETS = pytest.StashKey["SessionTargets"]()
+SUMMARY = pytest.StashKey[str]()
 
 
 class KipcheckWarning(UserWarning):
@@ -43,10 +43,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if ITEM in metafunc.fixturenames:
-        items = _kept(metafunc.config).items()
+        items = _session_targets(metafunc.config).items()
         metafunc.parametrize(ITEM, items, ids=[item.id for item in items], indirect=True)
     elif TARGET in metafunc.fixturenames:
-        metafunc.parametrize(TARGET, _kept(metafunc.config).names(), indirect=True, scope="session")
+        metafunc.parametrize(TARGET, _session_targets(metafunc.config).names(), indirect=True, scope="session")
 
 
 @pytest.fixture
@@ -59,54 +59,54 @@ def kipcheck_item(request: pytest.FixtureRequest) -> "Item":
 @pytest.fixture(scope="session")
 def kipcheck_target(request: pytest.FixtureRequest) -> "Target":
     """A target of ``--kipcheck-target``: ``open`` gives a session, which runs cases. All tests share its process."""
-    found = _kept(request.config).find(request.param)
+    found = _session_targets(request.config).find(request.param)
     return found
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    if _tells(session.config):
-        from kipcheck.conformance.suite.combined import forget
+    if _reports_session(session.config):
+        from kipcheck.conformance.suite.combined import remove_earlier
 
-        forget(session.config)
+        remove_earlier(session.config)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if not _tells(session.config):
+    if not _reports_session(session.config):
         return
-    from kipcheck.conformance.suite.combined import gathered
+    from kipcheck.conformance.suite.combined import merged_result
 
-    told = gathered(session.config)
-    if told is not None:
-        session.config.stash[TOLD] = told.line
+    result = merged_result(session.config)
+    if result is not None:
+        session.config.stash[SUMMARY] = result.line
         # Failures of the whole session, such as a known deviation that matches nothing.
-        if told.exit_code and session.exitstatus == pytest.ExitCode.OK:
+        if result.exit_code and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def _tells(config: pytest.Config) -> bool:
+def _reports_session(config: pytest.Config) -> bool:
     """Whether this process reports the session: not in a worker of pytest-xdist, and not without a target."""
     named = config.getoption("--kipcheck-target") or config.getini("kipcheck_target")
     return bool(named) and not config.option.collectonly and not hasattr(config, "workerinput")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    line = config.stash.get(TOLD, "")
+    line = config.stash.get(SUMMARY, "")
     if line:
         terminalreporter.section("kipcheck")
         terminalreporter.line(line)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    kept = config.stash.get(KEPT, None)
-    if kept is not None:
-        kept.close()
+    targets = config.stash.get(SESSION_TARGETS, None)
+    if targets is not None:
+        targets.close()
 
 
-def _kept(config: pytest.Config) -> "Kept":
+def _session_targets(config: pytest.Config) -> "SessionTargets":
     """The open targets and the options."""
-    if KEPT not in config.stash:
-        from kipcheck.conformance.suite.items import Kept
+    if SESSION_TARGETS not in config.stash:
+        from kipcheck.conformance.suite.items import SessionTargets
 
-        config.stash[KEPT] = Kept(config, LISTS, KipcheckWarning)
-    return config.stash[KEPT]
+        config.stash[SESSION_TARGETS] = SessionTargets(config, LISTS, KipcheckWarning)
+    return config.stash[SESSION_TARGETS]

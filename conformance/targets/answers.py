@@ -23,7 +23,7 @@ Found: TypeAlias = Mapping[str, Any]
 
 
 @final
-class Wrong(ValueError):
+class ProtocolViolation(ValueError):
     """A message that violates the protocol: the place and what was expected, in one line."""
 
     def __init__(self, what: str) -> None:
@@ -55,17 +55,17 @@ def hello(found: Found) -> Hello:
         why = _text(found, "unavailable", "hello")
         why = one_line(why) or "it gives no reason"
         return Hello("", "", "", "", frozenset(), Claims(), Framing.LINES, None, why)
-    if (protocol := _of(found, "protocol", "hello")) != VERSION or isinstance(protocol, bool):
-        raise Wrong(f"hello.protocol: {_shown(protocol)}, expected {VERSION}")
+    if (protocol := _required(found, "protocol", "hello")) != VERSION or isinstance(protocol, bool):
+        raise ProtocolViolation(f"hello.protocol: {_shown(protocol)}, expected {VERSION}")
     name, version, language = (one_line(_text(found, key, "hello")) for key in ("name", "version", "language"))
     issues = one_line(_text(found, "issues", "hello")) if "issues" in found else ""
     claims, roles = _claims(found), _roles(found)
     for role, needed in NEEDS.items():
         if role in roles and role not in claims.roles:
-            raise Wrong(f"hello.{needed}: is empty, but the role {role.value} needs it")
+            raise ProtocolViolation(f"hello.{needed}: is empty, but the role {role.value} needs it")
     dump = found.get("dump_signal")
     if dump is not None and dump not in DUMPS:
-        raise Wrong(f"hello.dump_signal: {_shown(dump)} is not one of {', '.join(DUMPS)}")
+        raise ProtocolViolation(f"hello.dump_signal: {_shown(dump)} is not one of {', '.join(DUMPS)}")
     return Hello(name, version, language, issues, roles, claims, _framing(found), dump)
 
 
@@ -78,9 +78,9 @@ def _roles(found: Found) -> frozenset[Role]:
     known = [role.value for role in Role]
     for index, each in enumerate(roles):
         if each not in known:
-            raise Wrong(f"hello.roles[{index}]: {each!r} is not one of {', '.join(known)}")
+            raise ProtocolViolation(f"hello.roles[{index}]: {each!r} is not one of {', '.join(known)}")
     if not roles:
-        raise Wrong("hello.roles: must not be empty")
+        raise ProtocolViolation("hello.roles: must not be empty")
     return frozenset(map(Role, roles))
 
 
@@ -94,7 +94,7 @@ def _claims(found: Found) -> Claims:
     limits = _object(found, "limits", "hello")
     for name, sentence in limits.items():
         if not isinstance(sentence, str):
-            raise Wrong(f"hello.limits.{name}: {_shown(sentence)} must be text")
+            raise ProtocolViolation(f"hello.limits.{name}: {_shown(sentence)} must be text")
     limits = {name: one_line(sentence) for name, sentence in limits.items()}
     assignors, machines = (_texts(found, key, "hello") for key in ("assignors", "machines"))
     return Claims(messages, missing, assignors, machines, limits)
@@ -103,16 +103,16 @@ def _claims(found: Found) -> Claims:
 def _span(found: Any, at: str) -> tuple[int, int]:
     ends = _list(found, at)
     if len(ends) != 2:
-        raise Wrong(f"{at}: {_shown(found)} must be the lowest and the highest version")
+        raise ProtocolViolation(f"{at}: {_shown(found)} must be the lowest and the highest version")
     low, high = (_version(each, f"{at}[{index}]") for index, each in enumerate(ends))
     if low > high:
-        raise Wrong(f"{at}: {_shown(found)}: the lowest version is above the highest")
+        raise ProtocolViolation(f"{at}: {_shown(found)}: the lowest version is above the highest")
     return low, high
 
 
 def _version(found: Any, at: str) -> int:
-    if not _whole(found) or not 0 <= found < VERSIONS:
-        raise Wrong(f"{at}: {_shown(found)} must be a version, from 0 to 32767")
+    if not _is_integer(found) or not 0 <= found < VERSIONS:
+        raise ProtocolViolation(f"{at}: {_shown(found)} must be a version, from 0 to 32767")
     return int(found)
 
 
@@ -128,50 +128,52 @@ def configured(found: Found) -> str | None:
     if "unsupported" in found:
         return one_line(_text(found, "unsupported", "configure"))
     if found.get("ok") is not True:
-        raise Wrong(f"configure: must have ok: true, or unsupported with a reason, not {_shown(found)}")
+        raise ProtocolViolation(f"configure: must have ok: true, or unsupported with a reason, not {_shown(found)}")
     return None
 
 
 def results(found: Found, batch: int, asked: Mapping[int, str]) -> dict[int, Found]:
     """Results by number. ``asked``: the operation of each number of the batch. Errors: at the first violation."""
     _type(found, "results")
-    if not _whole(number := _of(found, "id", "results")) or number != batch:
-        raise Wrong(f"results.id: {_shown(number)}, expected batch {batch}")
+    if not _is_integer(number := _required(found, "id", "results")) or number != batch:
+        raise ProtocolViolation(f"results.id: {_shown(number)}, expected batch {batch}")
     by_number: dict[int, Found] = {}
-    for index, each in enumerate(_list(_of(found, "results", "results"), "results.results")):
+    for index, each in enumerate(_list(_required(found, "results", "results"), "results.results")):
         at = f"results[{index}]"
         if not isinstance(each, Mapping):
-            raise Wrong(f"{at}: {_shown(each)} must be an object")
-        n = _of(each, "n", at)
-        if not _whole(n) or n not in asked:
-            raise Wrong(f"{at}.n: {_shown(n)} is not a case of this batch")
+            raise ProtocolViolation(f"{at}: {_shown(each)} must be an object")
+        n = _required(each, "n", at)
+        if not _is_integer(n) or n not in asked:
+            raise ProtocolViolation(f"{at}.n: {_shown(n)} is not a case of this batch")
         if n in by_number:
-            raise Wrong(f"{at}.n: a second result of case {n}")
+            raise ProtocolViolation(f"{at}.n: a second result of case {n}")
         _result(each, asked[n], at)
         by_number[n] = each
     if left := asked.keys() - by_number.keys():
-        raise Wrong(f"results.results: {len(by_number)} of {len(asked)} results; case {min(left)} is missing")
+        raise ProtocolViolation(
+            f"results.results: {len(by_number)} of {len(asked)} results; case {min(left)} is missing"
+        )
     return by_number
 
 
 def _result(found: Found, op: str, at: str) -> None:
-    match _of(found, "status", at):
+    match _required(found, "status", at):
         case "accepted":
             _accepted(op, found, at)
         case "rejected":
             _text(found, "class", at)
-            if not _whole(offset := found.get("offset", 0)) or offset < 0:
-                raise Wrong(f"{at}.offset: {_shown(offset)} must be an offset, 0 or more")
+            if not _is_integer(offset := found.get("offset", 0)) or offset < 0:
+                raise ProtocolViolation(f"{at}.offset: {_shown(offset)} must be an offset, 0 or more")
         case "unsupported":
             if "capability" in found:
                 _text(found, "capability", at)
         case "internal":
             _text(found, "class", at)
         case "died":
-            if _of(found, "cause", at) not in CAUSES:
-                raise Wrong(f"{at}.cause: {_shown(found['cause'])} is not one of {', '.join(CAUSES)}")
+            if _required(found, "cause", at) not in CAUSES:
+                raise ProtocolViolation(f"{at}.cause: {_shown(found['cause'])} is not one of {', '.join(CAUSES)}")
         case other:
-            raise Wrong(f"{at}.status: {_shown(other)} is not one of {', '.join(STATUSES)}")
+            raise ProtocolViolation(f"{at}.status: {_shown(other)} is not one of {', '.join(STATUSES)}")
     for key in ("message", "evidence"):
         if key in found:
             _text(found, key, at)
@@ -183,52 +185,52 @@ CAUSES: Final = ("crashed", "timeout", "memory")
 
 
 def _bytes(found: Found, at: str) -> None:
-    _hex(_of(found, "hex", at), f"{at}.hex")
+    _hex(_required(found, "hex", at), f"{at}.hex")
 
 
 def _bytes_or_none(found: Found, at: str) -> None:
-    if _of(found, "hex", at) is not None:
+    if _required(found, "hex", at) is not None:
         _bytes(found, at)
 
 
 def _value(found: Found, at: str) -> None:
-    if not isinstance(value := _of(found, "value", at), Mapping):
-        raise Wrong(f"{at}.value: {_shown(value)} must be an object")
-    if not _whole(left := found.get("left", 0)) or left < 0:
-        raise Wrong(f"{at}.left: {_shown(left)} must be a number of bytes, 0 or more")
+    if not isinstance(value := _required(found, "value", at), Mapping):
+        raise ProtocolViolation(f"{at}.value: {_shown(value)} must be an object")
+    if not _is_integer(left := found.get("left", 0)) or left < 0:
+        raise ProtocolViolation(f"{at}.left: {_shown(left)} must be a number of bytes, 0 or more")
 
 
 def _assignment(found: Found, at: str) -> None:
     seen: set[str] = set()
-    for index, each in enumerate(_list(_of(found, "assignment", at), f"{at}.assignment")):
+    for index, each in enumerate(_list(_required(found, "assignment", at), f"{at}.assignment")):
         here = f"{at}.assignment[{index}]"
         if not isinstance(each, Mapping):
-            raise Wrong(f"{here}: {_shown(each)} must be an object")
+            raise ProtocolViolation(f"{here}: {_shown(each)} must be an object")
         if (member := _text(each, "id", here)) in seen:
-            raise Wrong(f"{here}.id: a second assignment of member {member!r}")
+            raise ProtocolViolation(f"{here}.id: a second assignment of member {member!r}")
         seen.add(member)
-        for number, pair in enumerate(_list(_of(each, "partitions", here), f"{here}.partitions")):
-            if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and _whole(pair[1])):
-                raise Wrong(f"{here}.partitions[{number}]: {_shown(pair)} must be a topic and a partition")
+        for number, pair in enumerate(_list(_required(each, "partitions", here), f"{here}.partitions")):
+            if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and _is_integer(pair[1])):
+                raise ProtocolViolation(f"{here}.partitions[{number}]: {_shown(pair)} must be a topic and a partition")
         if each.get("userData") is not None:
             _hex(each["userData"], f"{here}.userData")
-        if not _whole(error := each.get("error", 0)):
-            raise Wrong(f"{here}.error: {_shown(error)} must be an integer")
+        if not _is_integer(error := each.get("error", 0)):
+            raise ProtocolViolation(f"{here}.error: {_shown(error)} must be an integer")
 
 
 def _numbers(*needed: str) -> "Accepted":
-    def held(found: Found, at: str) -> None:
+    def check(found: Found, at: str) -> None:
         for key in needed:
-            if not _whole(number := _of(found, key, at)):
-                raise Wrong(f"{at}.{key}: {_shown(number)} must be an integer")
+            if not _is_integer(number := _required(found, key, at)):
+                raise ProtocolViolation(f"{at}.{key}: {_shown(number)} must be an integer")
 
-    return held
+    return check
 
 
 def _configured(found: Found, at: str) -> None:
     """The configuration of a Streams member."""
     _numbers("used", "latest")(found, at)
-    _of(found, "protocols", at)
+    _required(found, "protocols", at)
     _texts(found, "protocols", at)
 
 
@@ -237,7 +239,7 @@ def _subscribed(found: Found, at: str) -> None:
     _memory(found, at)
 
 
-def _led(found: Found, at: str) -> None:
+def _check_stream_assignment(found: Found, at: str) -> None:
     _assignment(found, at)
     _memory(found, at)
 
@@ -245,10 +247,10 @@ def _led(found: Found, at: str) -> None:
 def _assigned(found: Found, at: str) -> None:
     _memory(found, at)
     _numbers("atMs", "error")(found, at)
-    if (rejoin := _of(found, "rejoin", at)) not in REJOINS:
-        raise Wrong(f"{at}.rejoin: {_shown(rejoin)} is not one of {', '.join(REJOINS)}")
-    if not isinstance(applied := _of(found, "applied", at), bool):
-        raise Wrong(f"{at}.applied: {_shown(applied)} must be true or false")
+    if (rejoin := _required(found, "rejoin", at)) not in REJOINS:
+        raise ProtocolViolation(f"{at}.rejoin: {_shown(rejoin)} is not one of {', '.join(REJOINS)}")
+    if not isinstance(applied := _required(found, "applied", at), bool):
+        raise ProtocolViolation(f"{at}.applied: {_shown(applied)} must be true or false")
 
 
 REJOINS: Final = ("never", "again", "now", "later")
@@ -257,27 +259,27 @@ TASK: Final = re.compile(r"(.+__)?[0-9]+_[0-9]+")
 
 def _memory(found: Found, at: str) -> None:
     here = f"{at}.memory"
-    if not isinstance(memory := _of(found, "memory", at), Mapping):
-        raise Wrong(f"{here}: {_shown(memory)} must be an object")
+    if not isinstance(memory := _required(found, "memory", at), Mapping):
+        raise ProtocolViolation(f"{here}: {_shown(memory)} must be an object")
     _numbers("used", "unique", "error")(memory, here)
     for key in ("active", "standby"):
-        _of(memory, key, here)
+        _required(memory, key, here)
         for index, task in enumerate(_texts(memory, key, here)):
             if not TASK.fullmatch(task):
-                raise Wrong(f"{here}.{key}[{index}]: {task!r} must be a task id, as 0_1 or name__0_1")
-    _of(memory, "sums", here)
+                raise ProtocolViolation(f"{here}.{key}[{index}]: {task!r} must be a task id, as 0_1 or name__0_1")
+    _required(memory, "sums", here)
     for task, offsets in _object(memory, "sums", here).items():
-        if not _whole(offsets):
-            raise Wrong(f"{here}.sums.{task}: {_shown(offsets)} must be an integer")
+        if not _is_integer(offsets):
+            raise ProtocolViolation(f"{here}.sums.{task}: {_shown(offsets)} must be an integer")
 
 
 def _accepted(op: str, found: Found, at: str) -> None:
     if op in _ACCEPTED:
         _ACCEPTED[op](found, at)
     elif (listed := verbs.answers_to(op)) is not None:
-        for index, each in enumerate(_list(_of(found, listed.key, at), f"{at}.{listed.key}")):
+        for index, each in enumerate(_list(_required(found, listed.key, at), f"{at}.{listed.key}")):
             if wrong := listed.check(each):
-                raise Wrong(f"{at}.{listed.key}[{index}]{wrong}")
+                raise ProtocolViolation(f"{at}.{listed.key}[{index}]{wrong}")
 
 
 Accepted: TypeAlias = Callable[[Found, str], None]
@@ -289,7 +291,7 @@ _ACCEPTED: Final[Mapping[str, Accepted]] = {
     "user-data": _bytes_or_none,
     "stream-configure": _configured,
     "stream-subscribe": _subscribed,
-    "stream-assign": _led,
+    "stream-assign": _check_stream_assignment,
     "stream-assigned": _assigned,
     "update": _numbers("epoch"),
     "describe": _numbers("level", "epoch"),
@@ -299,48 +301,48 @@ _ACCEPTED: Final[Mapping[str, Accepted]] = {
 
 def _type(found: Found, wanted: str) -> None:
     if (kind := found.get("type")) != wanted:
-        said = f" ({_shown(found['message'])})" if "message" in found else ""
-        raise Wrong(f"type: {_shown(kind)}, expected {wanted}{said}")
+        note = f" ({_shown(found['message'])})" if "message" in found else ""
+        raise ProtocolViolation(f"type: {_shown(kind)}, expected {wanted}{note}")
 
 
-def _of(found: Found, key: str, at: str) -> Any:
+def _required(found: Found, key: str, at: str) -> Any:
     if key not in found:
-        raise Wrong(f"{at}.{key}: is missing")
+        raise ProtocolViolation(f"{at}.{key}: is missing")
     return found[key]
 
 
 def _text(found: Found, key: str, at: str) -> str:
-    if not isinstance(text := _of(found, key, at), str):
-        raise Wrong(f"{at}.{key}: {_shown(text)} must be text")
+    if not isinstance(text := _required(found, key, at), str):
+        raise ProtocolViolation(f"{at}.{key}: {_shown(text)} must be text")
     return text
 
 
 def _texts(found: Found, key: str, at: str, needed: bool = False) -> tuple[str, ...]:
-    texts = _list(_of(found, key, at) if needed else found.get(key, []), f"{at}.{key}")
+    texts = _list(_required(found, key, at) if needed else found.get(key, []), f"{at}.{key}")
     for index, each in enumerate(texts):
         if not isinstance(each, str):
-            raise Wrong(f"{at}.{key}[{index}]: {_shown(each)} must be text")
+            raise ProtocolViolation(f"{at}.{key}[{index}]: {_shown(each)} must be text")
     return tuple(texts)
 
 
 def _object(found: Found, key: str, at: str) -> Found:
     if not isinstance(each := found.get(key, {}), Mapping):
-        raise Wrong(f"{at}.{key}: {_shown(each)} must be an object")
+        raise ProtocolViolation(f"{at}.{key}: {_shown(each)} must be an object")
     return each
 
 
 def _list(found: Any, at: str) -> Sequence[Any]:
     if not isinstance(found, list):
-        raise Wrong(f"{at}: {_shown(found)} must be a list")
+        raise ProtocolViolation(f"{at}: {_shown(found)} must be a list")
     return found
 
 
 def _hex(found: Any, at: str) -> None:
     if not isinstance(found, str) or len(found) % 2 or not HEX.fullmatch(found):
-        raise Wrong(f"{at}: {_shown(found)} must be hex, two digits a byte")
+        raise ProtocolViolation(f"{at}: {_shown(found)} must be hex, two digits a byte")
 
 
-def _whole(found: Any) -> bool:
+def _is_integer(found: Any) -> bool:
     return isinstance(found, int) and not isinstance(found, bool)
 
 
@@ -349,6 +351,6 @@ def _shown(found: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
-def ops_of(operations: Iterable[Found]) -> dict[int, str]:
+def operations_by_number(operations: Iterable[Found]) -> dict[int, str]:
     """Number -> operation, as ``results`` takes it."""
     return {each["n"]: each["op"] for each in operations}

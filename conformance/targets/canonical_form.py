@@ -11,12 +11,12 @@ from typing import Any, Final
 Value = Mapping[str, Any]
 
 
-def settled(message: str, value: Value) -> dict[str, Any]:
+def canonical(message: str, value: Value) -> dict[str, Any]:
     """``value``, as JSON, without what such a class of ``message`` loses."""
-    return _SETTLE[message](value)
+    return _CANONICAL[message](value)
 
 
-def crowded(value: Value) -> bool:
+def exceeds_collections(value: Value) -> bool:
     """Whether a value, as JSON, contains something that no such class can keep.
 
     That is: a key twice, the number of a topic that the dictionary lacks, or a name that is not text.
@@ -83,11 +83,13 @@ def _assignment_info(value: Value) -> dict[str, Any]:
     out["standbyTasks"] = _set({**each, "partitions": _set(each["partitions"])} for each in value["standbyTasks"])
     for field in ("partitionsByHost", "standbyPartitionsByHost"):
         if field in out:
-            out[field] = _set({**each, "partitions": _set(_spelt(each["partitions"], topics))} for each in out[field])
+            out[field] = _set(
+                {**each, "partitions": _set(_with_topic_names(each["partitions"], topics))} for each in out[field]
+            )
     return out
 
 
-def _spelt(partitions: Iterable[Value], topics: Mapping[int, str]) -> list[dict[str, Any]]:
+def _with_topic_names(partitions: Iterable[Value], topics: Mapping[int, str]) -> list[dict[str, Any]]:
     return [
         {"topic": topics[each["topicIndex"]], "partition": each["partition"]} if "topicIndex" in each else dict(each)
         for each in partitions
@@ -122,7 +124,7 @@ def _set(elements: Iterable[Any]) -> list[str]:
     return sorted({json.dumps(each, sort_keys=True) for each in elements})
 
 
-_SETTLE: Final[Mapping[str, Callable[[Value], dict[str, Any]]]] = {
+_CANONICAL: Final[Mapping[str, Callable[[Value], dict[str, Any]]]] = {
     "SubscriptionInfo": _subscription_info,
     "AssignmentInfo": _assignment_info,
     "ConsumerProtocolSubscription": _consumer_subscription,

@@ -58,9 +58,9 @@ def _raise() -> None:
 
 
 def _allocate() -> None:
-    held = []
+    blocks = []
     while True:
-        held.append(bytes(64 << 20))  # by calloc: reserved by the machine and never touched
+        blocks.append(bytes(64 << 20))  # by calloc: reserved by the machine and never touched
 
 
 def _garbage() -> None:
@@ -114,7 +114,7 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
     if found is None or found[1] not in KINDS:
         kinds = ", ".join(KINDS)
         raise LookupError(f"invalid target {name!r}: use drill:KIND@N or drill:KIND@N,once=PATH, KIND one of {kinds}")
-    return Drill(name, Plan(found[1], int(found[2]), Path(found[3]) if found[3] else None))
+    return FaultInjector(name, Plan(found[1], int(found[2]), Path(found[3]) if found[3] else None))
 
 
 def rows() -> Iterator[dict[str, Any]]:
@@ -122,7 +122,7 @@ def rows() -> Iterator[dict[str, Any]]:
     return iter(())
 
 
-class Drill(InProcess):
+class FaultInjector(InProcess):
     """Counts cases over all its sessions."""
 
     def __init__(self, name: str, plan: Plan) -> None:
@@ -171,9 +171,9 @@ class _Session:
     def breaches(self) -> Sequence[str]:
         return self.session.breaches
 
-    def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
-        held: list[tuple[Observation, ...]] = []
+    def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        blocks: list[tuple[Observation, ...]] = []
         for case in cases:
             self.count()
-            held += self.session.hold([case])
-        return held
+            blocks += self.session.run([case])
+        return blocks

@@ -48,7 +48,7 @@ class _Session:
         claims = adapter.claims()
         self.info = TargetInfo(adapter.name, adapter.version, "python", adapter.issues, claims.roles, claims)
 
-    def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+    def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         held = [tuple(self._answer(k, step) for step in case.steps) for k, case in enumerate(cases, self._cases)]
         self._cases += len(cases)
         return held

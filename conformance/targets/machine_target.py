@@ -7,7 +7,7 @@ from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.machine import A_co, Driven, E, S
 
 
-class Player(Generic[S, E, A_co]):
+class MachineAdapter(Generic[S, E, A_co]):
     """Runs a machine. It keeps the state of one case and starts anew at the next case."""
 
     def __init__(

@@ -143,7 +143,7 @@ class Session(Protocol):
         """Violations of the testee protocol: garbled and unsolicited messages."""
         ...
 
-    def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+    def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         """The observations of each step of each case. Errors: ``Broken``, ``Unstable``."""
         ...
 

@@ -11,14 +11,14 @@ from typing import Any, cast
 
 from kipcheck.conformance.core.install import advice
 from kipcheck.conformance.targets.protocol import Adapter, Target, Unavailable
-from kipcheck.conformance.targets.target_entries import Entry, roll
+from kipcheck.conformance.targets.target_entries import Entry, target_entries
 from kipcheck.conformance.targets.testee import Limits, Testee
 from kipcheck.conformance.targets.toolchains import environments
 from kipcheck.conformance.targets.transport.pipe import Command, own_python
 
 REFERENCE = "reference"
 """The target that plays kipcheck's own codec, assignors and machines."""
-MINIATURE = "miniature/"
+MUTANT_PREFIX = "miniature/"
 PREFIXES: Mapping[str, str] = {
     "cmd": "kipcheck.conformance.targets.command",
     "drill": "kipcheck.conformance.targets.fault_injection",
@@ -49,7 +49,7 @@ def is_shared(name: str) -> bool:
 def is_steady(name: str) -> bool:
     """Whether it is known to give the same results each time. Other targets are left out of the hash of a campaign."""
     prefix, colon, _ = name.partition(":")
-    entry = roll().get(name.partition("@")[0])
+    entry = target_entries().get(name.partition("@")[0])
     return not (colon and prefix in UNSHARED) and (entry is None or entry.steady)
 
 
@@ -72,19 +72,19 @@ def _python(name: str, entry: Entry, version: str, limits: Limits | None) -> Tar
     base = name.partition("@")[0]
     if version:
         argv = environments.command(_released(base, entry, version), version, base)
-        env = environments.surroundings()
+        env = environments.child_environment()
     else:
         if entry.distribution is not None:
             installed(entry.distribution)
         argv = tuple(own_python("kipcheck.conformance.targets.transport.child", base))
-        env = {**os.environ, **environments.SAME}
+        env = {**os.environ, **environments.DETERMINISTIC}
     return Testee(name, Command(argv, env, memory=entry.memory(limits)), limits)
 
 
 def adapter(name: str) -> Adapter:
     """The adapter that the child runs, for the installed release. Errors: LookupError; ``Unavailable``."""
-    if name.startswith(MINIATURE):
-        return cast(Adapter, _mutants()[name.removeprefix(MINIATURE)].made())
+    if name.startswith(MUTANT_PREFIX):
+        return cast(Adapter, _mutants()[name.removeprefix(MUTANT_PREFIX)].made())
     entry = _entry(name)
     module, _, made = _of_release(entry).partition(":")
     try:
@@ -115,7 +115,7 @@ def targets_table() -> list[dict[str, Any]]:
 
 def _rows() -> Iterator[dict[str, Any]]:
     made = sorted(environments.made())
-    for name, entry in roll().items():
+    for name, entry in target_entries().items():
         if entry.kind in KINDS:
             yield from import_module(KINDS[entry.kind]).rows(name, entry)
             continue
@@ -148,10 +148,10 @@ def _released(name: str, entry: Entry, version: str) -> str:
 
 
 def _entry(name: str) -> Entry:
-    if name.startswith(MINIATURE):
-        if name.removeprefix(MINIATURE) in _mutants():
+    if name.startswith(MUTANT_PREFIX):
+        if name.removeprefix(MUTANT_PREFIX) in _mutants():
             return Entry()
-    elif name in roll():
-        return roll()[name]
-    known = [*sorted(roll()), *(f"{prefix}:..." for prefix in PREFIXES)]
+    elif name in target_entries():
+        return target_entries()[name]
+    known = [*sorted(target_entries()), *(f"{prefix}:..." for prefix in PREFIXES)]
     raise LookupError(f"unknown target {name!r}; known: {', '.join(known)}")

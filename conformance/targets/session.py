@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Died, Lost, Observation
 from kipcheck.conformance.targets import answers
-from kipcheck.conformance.targets.answers import Hello, Wrong
+from kipcheck.conformance.targets.answers import Hello, ProtocolViolation
 from kipcheck.conformance.targets.protocol import (
     BATCH,
     VERSION,
@@ -26,12 +26,12 @@ from kipcheck.conformance.targets.protocol import (
     observed,
     operation,
 )
-from kipcheck.conformance.targets.transport.channel import Ended, Talk
+from kipcheck.conformance.targets.transport.channel import Channel, Ended
 from kipcheck.conformance.targets.transport.framing import Framing
 
 HEAVY: Final = 256 << 10
 """A batch has at most this many hex digits, unless a single case has more."""
-UNASKED: Final = 3
+MAX_UNSOLICITED: Final = 3
 """At this many unsolicited messages the session gives up."""
 SLOW: Final = 0.7
 """Of the deadline: if the cases took this long one by one, the batch was slow and did not hang."""
@@ -65,29 +65,29 @@ class Limits:
 class Link(Protocol):
     """A connection to a running testee, until it ends."""
 
-    talk: Talk
+    channel: Channel
     dump_signal: str | None
 
     @property
     def over(self) -> bool: ...
-    def speak(self, framing: Framing, /) -> None: ...
+    def set_framing(self, framing: Framing, /) -> None: ...
     def exchange(self, message: Mapping[str, Any], seconds: float | None, /) -> dict[str, Any]: ...
     def garbled(self, detail: str, /, unasked: bool = False) -> Ended: ...
     def close(self, last: Mapping[str, Any], /, seconds: float) -> str: ...
     def kill(self) -> None: ...
 
 
-class Conversation:
+class TesteeSession:
     """A session with the testee that ``begin`` starts. Errors at the start: ``Unavailable``, ``Broken``."""
 
     def __init__(self, name: str, begin: Callable[[], Link], limits: Limits, edition: str, role: Role) -> None:
         self._name, self._begin, self._limits = name, begin, limits
         self._edition, self._role = edition, role
-        self._restarts = self._deaths = self._unasked = 0
+        self._restarts = self._deaths = self._unsolicited = 0
         self._hung = 0.0
-        self._together = limits.together
-        self._batches = self._in_life = self._numbers = self._cases = 0
-        self._seen: set[str] = set()
+        self._batch_size = limits.together
+        self._batches = self._batches_since_start = self._numbers = self._cases = 0
+        self._known_deaths: set[str] = set()
         """Causes of death that have occurred."""
         self._given_up: Unstable | Broken | None = None
         self.troubles: list[str] = []
@@ -95,83 +95,83 @@ class Conversation:
         self._link, self._hello = self._start()
         self.info = _info(name, self._hello)
 
-    def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+    def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         if self._given_up is not None:
             raise self._given_up
-        held: list[tuple[Observation, ...]] = []
+        observations: list[tuple[Observation, ...]] = []
         try:
-            while len(held) < len(cases):
-                self._hold_batch(_first(cases[len(held) :], self._together), held)
+            while len(observations) < len(cases):
+                self._run_batch(_next_batch(cases[len(observations) :], self._batch_size), observations)
         except (Unstable, Broken) as why:
             self._given_up = why
             (self.troubles if isinstance(why, Unstable) else self.breaches).append(str(why))
             lost = Lost(str(why))
-            held += [tuple(lost for _ in case.steps) for case in cases[len(held) :]]
-        return held
+            observations += [tuple(lost for _ in case.steps) for case in cases[len(observations) :]]
+        return observations
 
     def close(self) -> None:
         self._link.close({"type": "bye"}, seconds=self._limits.grace_s)
 
-    def _hold_batch(self, batch: Sequence[Case], held: list[tuple[Observation, ...]]) -> None:
+    def _run_batch(self, batch: Sequence[Case], observations: list[tuple[Observation, ...]]) -> None:
         if len(batch) == 1:
-            self._hold_alone(batch[0], held)
+            self._run_alone(batch[0], observations)
             return
         try:
-            held += self._ask(batch)
+            observations += self._exchange(batch)
         except Ended as death:
-            self._hold_apart(batch, death, held)
+            self._run_one_by_one(batch, death, observations)
 
-    def _hold_alone(self, case: Case, held: list[tuple[Observation, ...]]) -> bool:
+    def _run_alone(self, case: Case, observations: list[tuple[Observation, ...]]) -> bool:
         """Whether the case was answered. If not, it is sent again as the first case after a restart, since an earlier
         case may have caused the death; but not after a time-out, which no earlier case causes.
         """
         try:
-            held += self._ask([case])
+            observations += self._exchange([case])
             return True
         except Ended as death:
             first = death
-        if self._in_life > 1 and first.cause != "timeout":
+        if self._batches_since_start > 1 and first.cause != "timeout":
             try:
-                held += self._ask([case])
+                observations += self._exchange([case])
             except Ended as death:
                 first = death
             except Broken:
                 if len(case.steps) == 1:  # it cannot be started again, so nothing else is known
-                    held.append((_died(first),))
+                    observations.append((_died(first),))
                 raise
             else:
                 self._note(first, f"{self._name} at case {case.id}, after other cases: {first}; not after a restart")
                 return True
-        held.append(self._blame(case, first))
+        observations.append(self._attribute_death(case, first))
         return False
 
-    def _hold_apart(self, batch: Sequence[Case], first: Ended, held: list[tuple[Observation, ...]]) -> None:
+    def _run_one_by_one(self, batch: Sequence[Case], first: Ended, observations: list[tuple[Observation, ...]]) -> None:
         """Runs cases one by one until one is guilty; those after it may run in a batch again.
 
         Not after a time-out, though: another guilty case would cost another deadline.
         """
-        begun, guilty = time.monotonic(), False
+        started, guilty = time.monotonic(), False
         for index, case in enumerate(batch):
-            if not self._hold_alone(case, held):
+            if not self._run_alone(case, observations):
                 guilty = True
                 if first.cause != "timeout":
                     if rest := batch[index + 1 :]:
-                        self._hold_batch(rest, held)
+                        self._run_batch(rest, observations)
                     return
         if not guilty:
-            self._in_company(batch, first, time.monotonic() - begun)
+            self._note_joint_failure(batch, first, time.monotonic() - started)
 
-    def _in_company(self, batch: Sequence[Case], first: Ended, alone_s: float) -> None:
+    def _note_joint_failure(self, batch: Sequence[Case], first: Ended, alone_s: float) -> None:
         """All cases passed one by one: reports what they do together, and makes batches smaller from now on."""
         if first.cause == "timeout":
-            self._together = max(1, len(batch) // 2)
+            self._batch_size = max(1, len(batch) // 2)
             if alone_s >= SLOW * (self._limits.batch_s or 0):
                 return  # only slow
             least = ""
         else:
-            run = self._least_run(batch)
+            run = self._shortest_failing_run(batch)
             if run:
-                self._together = max(1, len(run) - 1)
+                self._batch_size = max(1, len(run) - 1)
             least = (
                 f"; the shortest run of them that does has {len(run)} cases"
                 if run
@@ -183,30 +183,30 @@ class Conversation:
         """Records a death that no single case caused."""
         (self.breaches if death.cause == "garbled" else self.troubles).append(why)
 
-    def _least_run(self, batch: Sequence[Case]) -> Sequence[Case]:
+    def _shortest_failing_run(self, batch: Sequence[Case]) -> Sequence[Case]:
         """The shortest run of neighbours that fails, by halving: cuts cases at the end, then at the start. Empty:
         none.
         """
-        if not self._ends(batch):
+        if not self._run_fails(batch):
             return ()
         lives, ends = 1, len(batch)
         while ends - lives > 1:
             middle = (lives + ends) // 2
-            lives, ends = (lives, middle) if self._ends(batch[:middle]) else (middle, ends)
+            lives, ends = (lives, middle) if self._run_fails(batch[:middle]) else (middle, ends)
         begins, lives = 0, ends - 1
         while lives - begins > 1:
             middle = (begins + lives) // 2
-            begins, lives = (middle, lives) if self._ends(batch[middle:ends]) else (begins, middle)
+            begins, lives = (middle, lives) if self._run_fails(batch[middle:ends]) else (begins, middle)
         return batch[begins:ends]
 
-    def _ends(self, batch: Sequence[Case]) -> bool:
+    def _run_fails(self, batch: Sequence[Case]) -> bool:
         try:
-            self._ask(batch)
+            self._exchange(batch)
         except Ended:
             return True
         return False
 
-    def _blame(self, case: Case, death: Ended) -> tuple[Observation, ...]:
+    def _attribute_death(self, case: Case, death: Ended) -> tuple[Observation, ...]:
         """The step that causes the death, earlier steps with their answers, later ones as lost."""
         self._probe(death)
         if death.cause == "garbled":
@@ -215,43 +215,43 @@ class Conversation:
         before: tuple[Observation, ...] = ()
         for count in range(1, len(case.steps)):
             try:
-                (before,) = self._ask([replace(case, steps=case.steps[:count])])
+                (before,) = self._exchange([replace(case, steps=case.steps[:count])])
             except Ended:
                 before = before[: count - 1]
                 break
         return (*before, died, *[LOST] * (len(case.steps) - len(before) - 1))
 
-    def _ask(self, batch: Sequence[Case]) -> list[tuple[Observation, ...]]:
+    def _exchange(self, batch: Sequence[Case]) -> list[tuple[Observation, ...]]:
         """Errors: ``Ended`` where these cases, or those before them, brought the testee down."""
         while True:
             if self._deaths > self._limits.deaths:
                 raise Unstable(f"{self._name} went down {self._deaths} times")
             if self._link.over:
                 self._restart()
-            begun = time.monotonic()
+            started = time.monotonic()
             try:
-                found = self._asked(batch)
+                found = self._send_batch(batch)
             except Ended as death:
                 if death.cause == "timeout":
-                    self._hung += time.monotonic() - begun
+                    self._hung += time.monotonic() - started
                 if not death.unasked:
                     raise
-                self._spoke_unasked(death)  # earlier cases caused that, so these are sent once more
+                self._note_unsolicited(death)  # earlier cases caused that, so these are sent once more
             else:
                 return found
 
     def _probe(self, death: Ended) -> None:
         """Checks that the testee survives an empty batch, else no case is to blame. Errors: ``Broken``."""
-        if death.cause not in self._seen:
-            self._seen.add(death.cause)
+        if death.cause not in self._known_deaths:
+            self._known_deaths.add(death.cause)
             try:
-                self._ask([])
+                self._exchange([])
             except Ended as same:
                 raise Broken(f"{self._name} also ended at a batch without cases: {same}") from None
 
-    def _asked(self, batch: Sequence[Case]) -> list[tuple[Observation, ...]]:
+    def _send_batch(self, batch: Sequence[Case]) -> list[tuple[Observation, ...]]:
         self._batches += 1
-        self._in_life += 1
+        self._batches_since_start += 1
         # Numbers are unique: a late answer does not match, and a testee with state notices the start of each case.
         operations = [
             {"case": k, **operation(step)} for k, case in enumerate(batch, self._cases) for step in case.steps
@@ -273,17 +273,17 @@ class Conversation:
         self._deaths += sum(each["status"] == "died" for each in results.values())
         numbers = iter(range(first, self._numbers))
         limits = self._hello.claims.limits
-        return [_to_the_death([results[next(numbers)] for _ in case.steps], limits) for case in batch]
+        return [_until_death([results[next(numbers)] for _ in case.steps], limits) for case in batch]
 
     def _checked(self, reply: Mapping[str, Any], asked: Mapping[int, str]) -> dict[int, Mapping[str, Any]]:
         try:
             return answers.results(reply, self._batches, asked)
-        except Wrong as wrong:
+        except ProtocolViolation as wrong:
             raise self._link.garbled(str(wrong), unasked=self._is_late(reply, min(asked, default=0))) from None
 
     def _is_late(self, reply: Mapping[str, Any], first: int) -> bool:
         """Whether the reply belongs to an earlier batch of this process; then the current batch is not to blame."""
-        if self._in_life == 1 or reply.get("type") != "results":
+        if self._batches_since_start == 1 or reply.get("type") != "results":
             return False
         results = reply.get("results")
         numbers = [each.get("n") for each in results if isinstance(each, Mapping)] if isinstance(results, list) else []
@@ -291,40 +291,40 @@ class Conversation:
             isinstance(each, int) and not isinstance(each, bool) and 0 <= each < first for each in numbers
         )
 
-    def _spoke_unasked(self, death: Ended) -> None:
+    def _note_unsolicited(self, death: Ended) -> None:
         if death.cause != "garbled":
-            self._ended_unasked(death)
+            self._note_idle_death(death)
             return
-        self._unasked += 1
+        self._unsolicited += 1
         why = f"{self._name} sent an unsolicited response after batch {self._batches - 1}: {death.detail}"
-        if self._unasked == UNASKED:
+        if self._unsolicited == MAX_UNSOLICITED:
             raise Broken(why)
         self.breaches.append(why)
 
-    def _ended_unasked(self, death: Ended) -> None:
-        if "unasked" not in self._seen:
-            self._seen.add("unasked")
+    def _note_idle_death(self, death: Ended) -> None:
+        if "unasked" not in self._known_deaths:
+            self._known_deaths.add("unasked")
             why = f"{self._name} went down while idle, after batch {self._batches - 1}: {death}"
             self.troubles.append(why)
 
     def _start(self) -> tuple[Link, Hello]:
-        self._in_life = 0
+        self._batches_since_start = 0
         try:
             link = self._begin()
         except OSError as missing:
             raise Unavailable(f"{self._name} cannot be started: {missing}") from None
         try:
-            return link, self._shake_hands(link)
+            return link, self._handshake(link)
         except Ended as death:
             raise Broken(f"{self._name} did not start: {death}\n{death.evidence}".rstrip()) from None
-        except Wrong as wrong:
+        except ProtocolViolation as wrong:
             link.kill()
             raise Broken(f"{self._name} broke the protocol at its start: {wrong}") from None
         except Unavailable:
             link.kill()
             raise
 
-    def _shake_hands(self, link: Link) -> Hello:
+    def _handshake(self, link: Link) -> Hello:
         seconds = self._limits.start_s
         found = answers.hello(link.exchange({"type": "hello", "protocol": VERSION, "run": "kipcheck"}, seconds))
         if found.unavailable:
@@ -336,7 +336,7 @@ class Conversation:
         why = answers.configured(link.exchange({**asked, "framing": found.framing.value}, seconds))
         if why is not None:
             raise Unavailable(f"{self._name}: {why}")
-        link.speak(found.framing)
+        link.set_framing(found.framing)
         return found
 
     def _restart(self) -> None:
@@ -351,15 +351,15 @@ class Conversation:
             raise Broken(f"{gone}; before the restart it was available") from None
         if hello != self._hello:
             self._link.kill()
-            unlike = _unlike(self._hello, hello)
-            raise Broken(f"{self._name} announced different capabilities after a restart: {unlike}")
+            difference = _first_difference(self._hello, hello)
+            raise Broken(f"{self._name} announced different capabilities after a restart: {difference}")
 
 
 def _died(death: Ended) -> Died:
     return Died(death.cause, death.detail, death.evidence)
 
 
-def _unlike(before: Hello, after: Hello) -> str:
+def _first_difference(before: Hello, after: Hello) -> str:
     """The first field in which they differ."""
     names = (each.name for each in fields(before))
     name = next(each for each in names if getattr(before, each) != getattr(after, each))
@@ -370,13 +370,13 @@ def _info(name: str, hello: Hello) -> TargetInfo:
     return TargetInfo(name, hello.version, hello.language, hello.issues, hello.roles, hello.claims)
 
 
-def _to_the_death(results: Sequence[Mapping[str, Any]], limits: Mapping[str, str]) -> tuple[Observation, ...]:
+def _until_death(results: Sequence[Mapping[str, Any]], limits: Mapping[str, str]) -> tuple[Observation, ...]:
     """Results up to a death; results after it in the same case belong to another process and count as lost."""
     ends = next((index + 1 for index, each in enumerate(results) if each["status"] == "died"), len(results))
     return (*(observed(each, limits) for each in results[:ends]), *[LOST] * (len(results) - ends))
 
 
-def _first(cases: Sequence[Case], together: int) -> Sequence[Case]:
+def _next_batch(cases: Sequence[Case], together: int) -> Sequence[Case]:
     """The next batch."""
     weight = 0
     for number, case in enumerate(cases[:together]):

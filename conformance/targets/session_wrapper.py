@@ -6,7 +6,7 @@ from typing import Any
 from kipcheck.conformance.targets.protocol import Session, Target, TargetInfo
 
 
-class Passing:
+class SessionWrapper:
     """Passes on the properties of ``session``. Subclasses define how cases run."""
 
     def __init__(self, session: Session) -> None:
@@ -25,7 +25,7 @@ class Passing:
         return self._session.breaches
 
 
-class PassingTarget:
+class TargetWrapper:
     """Passes on the attributes of ``target``. Subclasses define ``open``."""
 
     def __init__(self, target: Target) -> None:

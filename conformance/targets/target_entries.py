@@ -35,6 +35,6 @@ class Entry:
 
 
 @cache
-def roll() -> Mapping[str, Entry]:
+def target_entries() -> Mapping[str, Entry]:
     listed = tomllib.loads((files("kipcheck.conformance.targets") / "targets.toml").read_text("utf-8"))
     return {name: Entry(**entry) for name, entry in listed.items()}

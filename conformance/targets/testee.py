@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.targets.protocol import Session
-from kipcheck.conformance.targets.session import Conversation, Limits
+from kipcheck.conformance.targets.session import Limits, TesteeSession
 from kipcheck.conformance.targets.transport.pipe import Command, Pipe
 
 __all__ = ["Limits", "Testee"]
@@ -23,7 +23,7 @@ class Testee:
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
-        session = Conversation(self.name, self.begin, self._limits, edition, role)
+        session = TesteeSession(self.name, self.begin, self._limits, edition, role)
         try:
             yield session
         finally:

@@ -51,9 +51,9 @@ class _Walk:
         out: dict[str, Any] = {}
         if layout.prefix is not None and layout.prefix.name:
             name = layout.prefix.name
-            said = value.get(name, layout.version)
-            if type(said) is not int or said != layout.version:
-                self.refuse("version", f"version {_shown(said)} where version {layout.version} is written", led + name)
+            given = value.get(name, layout.version)
+            if type(given) is not int or given != layout.version:
+                self.refuse("version", f"version {_shown(given)} where version {layout.version} is written", led + name)
             out[name] = layout.version
         for slot in layout.slots:
             out[slot.name] = self.slot(slot, value[slot.name], led + slot.name) if slot.name in value else slot.fresh()

@@ -114,7 +114,7 @@ def parse(text: str) -> dict[str, Any]:
 
 def normal(raw: Raw) -> Raw:
     """Converts the forms that different releases use to the form of this package (see ``schema``)."""
-    told: dict[str, Any] = {
+    declared: dict[str, Any] = {
         "type": raw["type"],
         "name": _name(raw["name"]),
         "validVersions": raw["validVersions"],
@@ -122,20 +122,20 @@ def normal(raw: Raw) -> Raw:
         "fields": _fields(raw.get("fields", ())),
     }
     if raw["type"] in ("request", "response", "metadata") and "apiKey" in raw:
-        told = {"apiKey": raw["apiKey"], **told}
+        declared = {"apiKey": raw["apiKey"], **declared}
     if raw.get("latestVersionUnstable"):
-        told["latestVersionUnstable"] = True
+        declared["latestVersionUnstable"] = True
     if raw.get("commonStructs"):
         structs = raw["commonStructs"]
-        told["commonStructs"] = [{"name": _name(s["name"]), "fields": _fields(s["fields"])} for s in structs]
+        declared["commonStructs"] = [{"name": _name(s["name"]), "fields": _fields(s["fields"])} for s in structs]
     if raw["validVersions"] != "none":
         valid = Versions.parse(raw["validVersions"])
         if valid.high is None:
             raise ValueError("its versions must have an end")
         if not 0 <= valid.low <= valid.high < VERSIONS:
             raise ValueError(f"invalid validVersions {valid}")
-    _check_structs(told["fields"], {each["name"]: each["fields"] for each in told.get("commonStructs", ())}, ())
-    return _of_streams(_record(told, raw.get("apiKey")))
+    _check_structs(declared["fields"], {each["name"]: each["fields"] for each in declared.get("commonStructs", ())}, ())
+    return _of_streams(_record(declared, raw.get("apiKey")))
 
 
 def _check_structs(fields: list[dict[str, Any]], common: Mapping[str, Any], inside: tuple[str, ...]) -> None:
@@ -163,25 +163,25 @@ def _name(found: Any) -> str:
 
 
 def _field(field: Raw) -> dict[str, Any]:
-    told: dict[str, Any] = {"name": _name(field["name"]), "type": field["type"]}
+    declared: dict[str, Any] = {"name": _name(field["name"]), "type": field["type"]}
     # Where ``versions`` is missing, Kafka's generator uses the tagged versions.
-    told["versions"] = field.get("versions") or field["taggedVersions"]
+    declared["versions"] = field.get("versions") or field["taggedVersions"]
     for key in ("nullableVersions", "taggedVersions", "flexibleVersions"):
         if field.get(key):
-            told[key] = field[key]
-    for key in told.keys() & VERSIONED:
-        Versions.parse(told[key])
+            declared[key] = field[key]
+    for key in declared.keys() & VERSIONED:
+        Versions.parse(declared[key])
     if field.get("tag") is not None:
-        told["tag"] = int(field["tag"])
+        declared["tag"] = int(field["tag"])
     # A JSON null means no default; the default null is the text "null".
     if (default := field.get("default")) is not None:
-        told["default"] = str(default).lower() if isinstance(default, bool) else str(default)
+        declared["default"] = str(default).lower() if isinstance(default, bool) else str(default)
     for key in ("ignorable", "mapKey"):
         if str(field.get(key, False)).lower() == "true":
-            told[key] = True
+            declared[key] = True
     if field.get("fields"):
-        told["fields"] = _fields(field["fields"])
-    return told
+        declared["fields"] = _fields(field["fields"])
+    return declared
 
 
 def _record(raw: dict[str, Any], key: int | None) -> dict[str, Any]:

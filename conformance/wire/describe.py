@@ -58,8 +58,8 @@ def meaning_of(owner: str, slot: Slot) -> str:
 
 def meaning(owner: str, name: str) -> str:
     """Like ``meaning_of``, by the names of the struct and the field."""
-    told = _folded()  # some releases write generationid
-    return told.get(f"{owner}.{name}".casefold(), told.get(name.casefold(), ""))
+    meanings = _folded()  # some releases write generationid
+    return meanings.get(f"{owner}.{name}".casefold(), meanings.get(name.casefold(), ""))
 
 
 def name_of(owner: str, name: str, value: Any, edition: str = "") -> str:

@@ -12,7 +12,7 @@ from kipcheck.conformance.core.edition import Edition, Standing
 from kipcheck.conformance.wire.schema import Layout, MessageSpec, Slot, Versions, messages, spec
 
 
-class Reading(IntEnum):
+class Compatibility(IntEnum):
     """What a reader decodes from a writer's bytes; the worst over all values."""
 
     SAME = 0
@@ -51,9 +51,9 @@ class VersionDiff:
 
     version: int
     differences: tuple[Difference, ...]
-    a_of_b: Reading
+    a_of_b: Compatibility
     """What a reader of A decodes from bytes of B."""
-    b_of_a: Reading
+    b_of_a: Compatibility
     unstable: tuple[str, ...] = ()
     """The editions that mark this version as unstable."""
 
@@ -64,7 +64,7 @@ class VersionDiff:
 
     @property
     def misreads(self) -> bool:
-        return max(self.a_of_b, self.b_of_a) >= Reading.REFUSES
+        return max(self.a_of_b, self.b_of_a) >= Compatibility.REFUSES
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -141,9 +141,9 @@ def diff(a: Edition, b: Edition) -> Diff:
         right = spec(b, name) if name in in_b else None
         if left and right:
             compared += len(_common(left, right))
-        told = _of_message(name, left, right)
-        if told:
-            found.append(told)
+        described = _of_message(name, left, right)
+        if described:
+            found.append(described)
     return Diff(str(a), str(b), compared, tuple(found), (*_missing(a), *_missing(b)))
 
 
@@ -174,7 +174,9 @@ def _of_message(name: str, a: MessageSpec | None, b: MessageSpec | None) -> Mess
         left, right = a.at(version), b.at(version)
         differences = tuple(differences_of(left, right))
         # With another API key the bytes reach another API, or none.
-        a_of_b, b_of_a = (Reading.MISREADS,) * 2 if rerouted else (reading(right, left), reading(left, right))
+        a_of_b, b_of_a = (
+            (Compatibility.MISREADS,) * 2 if rerouted else (compatibility(right, left), compatibility(left, right))
+        )
         if differences or rerouted:
             unstable = tuple(str(each.edition) for each in (a, b) if each.unstable == version)
             versions.append(VersionDiff(version, differences, a_of_b, b_of_a, unstable))
@@ -187,37 +189,37 @@ def _of_message(name: str, a: MessageSpec | None, b: MessageSpec | None) -> Mess
 # ---- compatibility of readers and writers
 
 
-def reading(writer: Layout, reader: Layout) -> Reading:
+def compatibility(writer: Layout, reader: Layout) -> Compatibility:
     """The worst that ``reader`` does with what ``writer`` writes."""
     if (writer.prefix, writer.flexible) != (reader.prefix, reader.flexible):
-        return Reading.MISREADS
+        return Compatibility.MISREADS
     if len(writer.untagged) != len(reader.untagged):
-        return Reading.MISREADS
+        return Compatibility.MISREADS
     pairs = list(zip(writer.untagged, reader.untagged, strict=True))
     known = {slot.tag: slot for slot in reader.tagged}
     for written in writer.tagged:
         if written.tag in known:
             pairs.append((written, known[written.tag]))
-    worst = max((_of_slot(written, read) for written, read in pairs), default=Reading.SAME)
+    worst = max((_of_slot(written, read) for written, read in pairs), default=Compatibility.SAME)
     written_names, read_names = {slot.name for slot in writer.slots}, {slot.name for slot in reader.slots}
     for written, read in pairs:
         # A new name for the same bytes does no harm; a name that also occurs elsewhere is the place of another field.
         if written.name != read.name and (written.name in read_names or read.name in written_names):
-            return Reading.MISREADS
+            return Compatibility.MISREADS
     if any(slot.tag not in known for slot in writer.tagged):
-        worst = max(worst, Reading.SKIPS)
+        worst = max(worst, Compatibility.SKIPS)
     return worst
 
 
-def _of_slot(written: Slot, read: Slot) -> Reading:
+def _of_slot(written: Slot, read: Slot) -> Compatibility:
     if (written.array, written.compact) != (read.array, read.compact) or _wire(written) != _wire(read):
-        return Reading.MISREADS
+        return Compatibility.MISREADS
     # A tagged field with its default value is not written: the reader uses its own default.
     if written.tag is not None and written.default != read.default:
-        return Reading.MISREADS
-    worst = Reading.REFUSES if written.nullable and not read.nullable else Reading.SAME
+        return Compatibility.MISREADS
+    worst = Compatibility.REFUSES if written.nullable and not read.nullable else Compatibility.SAME
     if written.item and read.item:
-        worst = max(worst, reading(written.item, read.item))
+        worst = max(worst, compatibility(written.item, read.item))
     return worst
 
 
@@ -246,8 +248,8 @@ def differences_of(a: Layout, b: Layout, path: str = "") -> Iterator[Difference]
         if name in in_a and name in in_b:
             yield from _of_slots(here, in_a[name], in_b[name])
         else:
-            told = [_described(side[name]) if name in side else None for side in (in_a, in_b)]
-            yield Difference(here, "field", *told)
+            described = [_described(side[name]) if name in side else None for side in (in_a, in_b)]
+            yield Difference(here, "field", *described)
     order = [renamed.get(slot.name, slot.name) for slot in a.untagged], [slot.name for slot in b.untagged]
     common = [[name for name in names if name in in_a and name in in_b] for names in order]
     if common[0] != common[1] and sorted(common[0]) == sorted(common[1]):
@@ -318,11 +320,11 @@ def _prefix(layout: Layout) -> str | None:
 
 # ---- as text
 
-SAYS = {
-    Reading.SAME: "{reader} reads what {writer} writes",
-    Reading.SKIPS: "{reader} reads what {writer} writes, and skips tags that it does not know",
-    Reading.REFUSES: "{reader} REFUSES nulls that {writer} writes",
-    Reading.MISREADS: "{reader} MISREADS or refuses what {writer} writes",
+SENTENCES = {
+    Compatibility.SAME: "{reader} reads what {writer} writes",
+    Compatibility.SKIPS: "{reader} reads what {writer} writes, and skips tags that it does not know",
+    Compatibility.REFUSES: "{reader} REFUSES nulls that {writer} writes",
+    Compatibility.MISREADS: "{reader} MISREADS or refuses what {writer} writes",
 }
 
 
@@ -350,12 +352,12 @@ def _block(message: MessageDiff) -> Iterator[str]:
         notes += [f"unstable in {name}" for name in unstable]
         yield f"  v{span}" + (f" ({', '.join(notes)})" if notes else "")
         for each in differences:
-            yield f"    {each.path or 'message'}: {_told(each)}"
-        yield "    " + SAYS[a_of_b].format(reader="A", writer="B")
-        yield "    " + SAYS[b_of_a].format(reader="B", writer="A")
+            yield f"    {each.path or 'message'}: {_difference_line(each)}"
+        yield "    " + SENTENCES[a_of_b].format(reader="A", writer="B")
+        yield "    " + SENTENCES[b_of_a].format(reader="B", writer="A")
 
 
-def _told(difference: Difference) -> str:
+def _difference_line(difference: Difference) -> str:
     if difference.what == "field":
         return f"{difference.a} in A, not in B" if difference.a else f"{difference.b} in B, not in A"
     return f"{difference.what}: {_shown(difference.a)} in A, {_shown(difference.b)} in B"

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from kipcheck.conformance.core.edition import EDITIONS, Standing
-from kipcheck.conformance.wire.schema import release_table, spoken
+from kipcheck.conformance.wire.schema import release_table, stable_versions
 
 
 def editions_table() -> dict[str, Any]:
     """``{"releases": {"3.9.2": {"JoinGroup": [0, 9], ...}, ...}}``: stable versions, every exact release."""
     table = release_table()
-    return {"releases": {release: _spoken_by(release) for release in table["releases"]}}
+    return {"releases": {release: _versions_by_family(release) for release in table["releases"]}}
 
 
-def _spoken_by(release: str) -> dict[str, list[int | None]]:
-    found = {family: spoken(family, release) for family in release_table()["messages"]}
+def _versions_by_family(release: str) -> dict[str, list[int | None]]:
+    found = {family: stable_versions(family, release) for family in release_table()["messages"]}
     return {family: [versions.low, versions.high] for family, versions in found.items() if versions}
 
 
@@ -32,8 +32,8 @@ def text() -> str:
         family: ", ".join(_since(release, span) for release, span in changes.items())
         for family, changes in table["messages"].items()
     }
-    told = "Stable versions; each range starts at the release named before it:"
-    return "\n".join((*_columns(names), "", told, *_columns(spans)))
+    heading = "Stable versions; each range starts at the release named before it:"
+    return "\n".join((*_columns(names), "", heading, *_columns(spans)))
 
 
 def _columns(table: Mapping[str, str]) -> list[str]:

@@ -166,8 +166,8 @@ class _Encoder:
         self._fill(layout, value, unknown if layout.tagged else tags, path)
         if layout.prefix is not None:
             if layout.prefix.name:
-                said = f"{value}[{layout.prefix.name!r}]"
-                self.refuse(f"{said} != {layout.version} or {said} is True", "version", layout.prefix.name)
+                version = f"{value}[{layout.prefix.name!r}]"
+                self.refuse(f"{version} != {layout.version} or {version} is True", "version", layout.prefix.name)
             self.put(repr(struct.pack(">" + FORMATS[layout.prefix.type], layout.version)))
         for slot in layout.untagged:
             self.slot(slot, self._field(slot, value), f"{path}.{slot.name}".strip("."))

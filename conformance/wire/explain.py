@@ -180,8 +180,8 @@ def _shown(row: Row) -> str:
             else f"{value[:most].hex()}.. ({len(value)} bytes)"
         )
     if isinstance(value, str):
-        quoted, told = _quoted(value[: WIDEST["value"]]), f'.." ({len(value)} characters)'
-        return quoted if len(quoted) <= WIDEST["value"] else quoted[: WIDEST["value"] - len(told)] + told
+        quoted, suffix = _quoted(value[: WIDEST["value"]]), f'.." ({len(value)} characters)'
+        return quoted if len(quoted) <= WIDEST["value"] else quoted[: WIDEST["value"] - len(suffix)] + suffix
     return _quoted(_plain(value)) if not isinstance(value, uuid.UUID) else str(value)
 
 

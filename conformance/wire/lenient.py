@@ -45,7 +45,7 @@ from kipcheck.conformance.wire.primitives import (
     units,
     uuid_of,
 )
-from kipcheck.conformance.wire.quirks import as_read, mended
+from kipcheck.conformance.wire.quirks import as_read, with_all_fields
 from kipcheck.conformance.wire.schema import Layout, Slot
 
 ROUGH = (Rough, struct.error)
@@ -110,7 +110,7 @@ def lenient(layout: Layout, locate: Callable[[bytes, Exception], Exception]) -> 
         except ROUGH as failure:
             rough = failure
         else:
-            return value if readable is layout else mended(layout, value)
+            return value if readable is layout else with_all_fields(layout, value)
         raise locate(data, rough)
 
     return decode

@@ -39,7 +39,7 @@ def as_read(layout: Layout) -> Layout:
     return layout if slots == layout.slots else replace(layout, slots=slots)
 
 
-def mended(layout: Layout, value: dict[str, Any]) -> dict[str, Any]:
+def with_all_fields(layout: Layout, value: dict[str, Any]) -> dict[str, Any]:
     """``value``, decoded with ``as_read``, completed with every field of ``layout``."""
     slots = {slot.name: slot for slot in layout.slots}
     out = {}

@@ -317,7 +317,7 @@ class MessageSpec:
         """Without an exact release, each version has the form of the newest release that supports it."""
         if self.edition.exact:
             return self.edition
-        return replace(self.edition, release=_newest_speaker(self.name, version) or self.edition.release)
+        return replace(self.edition, release=_newest_supporting_release(self.name, version) or self.edition.release)
 
     def _slot(self, raw: Raw, version: int, flexible: bool) -> Slot:
         array, kind = raw["type"].startswith("[]"), raw["type"].removeprefix("[]")
@@ -409,7 +409,7 @@ def family(message: str) -> str:
     return message.removesuffix("Request").removesuffix("Response")
 
 
-def spoken(message: str, release: str) -> Versions | None:
+def stable_versions(message: str, release: str) -> Versions | None:
     """The stable versions of ``message`` that the exact release ``release`` supports."""
     changes = release_table()["messages"].get(family(message), {})
     at, found = Release.parse(release), None
@@ -420,9 +420,9 @@ def spoken(message: str, release: str) -> Versions | None:
 
 
 @cache
-def _newest_speaker(message: str, version: int) -> str | None:
+def _newest_supporting_release(message: str, version: int) -> str | None:
     for release in reversed(release_table()["releases"]):
-        versions = spoken(message, release)
+        versions = stable_versions(message, release)
         if versions and version in versions:
             return str(release)
     return None
@@ -435,7 +435,7 @@ def messages(edition: Edition) -> tuple[str, ...]:
     names = {*_declared("apache"), *(_declared(edition.name))}
     if edition.exact:
         own = _declared(edition.name) if edition.standing is Standing.DRAFT else ()
-        names = {name for name in names if name in own or spoken(name, edition.release)}
+        names = {name for name in names if name in own or stable_versions(name, edition.release)}
     return tuple(sorted(names))
 
 
@@ -464,7 +464,7 @@ def spec(edition: Edition, message: str) -> MessageSpec:
     raw = json.loads((files("kipcheck.conformance.wire") / "schemas" / folder / f"{message}.json").read_text())
     if own or not edition.exact:
         return MessageSpec.of(raw, edition)
-    versions = spoken(message, edition.release)
+    versions = stable_versions(message, edition.release)
     if versions is None:
         raise LookupError(f"{edition} does not support {message}")
     return MessageSpec.of(raw, edition, versions)

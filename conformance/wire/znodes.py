@@ -103,7 +103,7 @@ class ZNode(Layout):
         scan = Scan(data)
         limit = len(data)
         try:
-            return _Reading(self, lenient).value(scan)
+            return _NodeReader(self, lenient).value(scan)
         except Refused as refused:
             limit = limit if refused.offset is None else refused.offset
             raise
@@ -175,7 +175,7 @@ class NodeCodec:
 
     def decode(self, data: bytes, /, *, lenient: bool = False) -> dict[str, Any]:
         """Errors: ``Refused``, with path and offset."""
-        return _Reading(self.layout, lenient).value(Scan(bytes(data)))
+        return _NodeReader(self.layout, lenient).value(Scan(bytes(data)))
 
     def to_json(self, value: Mapping[str, Any]) -> dict[str, Any]:
         """Returns a copy: a node's value is JSON already."""
@@ -186,7 +186,7 @@ class NodeCodec:
         return dict(value)
 
 
-class _Reading:
+class _NodeReader:
     def __init__(self, layout: ZNode, lenient: bool):
         self.layout = layout
         self.lenient = lenient and bool(layout.release)
@@ -253,7 +253,7 @@ class _Reading:
         members: Mapping[str, Text] = self._of(found, Mapping, "an object", at)
         self._once(found, at)
         for name, each in members.items():
-            _speakable(name, self.layout, at, each.offset)
+            _check_encodable(name, self.layout, at, each.offset)
         return members
 
     def _of(self, found: Text, kind: Any, wanted: str, at: tuple[Any, ...]) -> Any:
@@ -264,7 +264,7 @@ class _Reading:
     def _string(self, found: Text, at: tuple[Any, ...]) -> str:
         if not isinstance(found.value, str):
             raise _refused(self.layout, "type", f"{shown(_plain(found))} where text is wanted", at, found.offset)
-        _speakable(found.value, self.layout, at, found.offset)
+        _check_encodable(found.value, self.layout, at, found.offset)
         return found.value
 
     def _integer(self, found: Text, at: tuple[Any, ...], bounds: tuple[int, int]) -> int:
@@ -315,7 +315,7 @@ def _bounded(
         raise _refused(layout, "range", why, at, offset)
 
 
-def _speakable(text: str, layout: ZNode, at: tuple[Any, ...], offset: int | None = None) -> None:
+def _check_encodable(text: str, layout: ZNode, at: tuple[Any, ...], offset: int | None = None) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -16,7 +16,7 @@ from kipcheck.conformance.campaign.corpus.minimise import cover
 from kipcheck.conformance.campaign.corpus.value_text import plain_text, value_of
 from kipcheck.conformance.campaign.rows import Kept, Row, digest_of
 
-__all__ = ["Damaged", "Snapshot", "grown", "plain_text", "united", "value_of"]
+__all__ = ["Damaged", "Snapshot", "grown", "merged", "plain_text", "value_of"]
 
 FORMAT: Final = 1
 LARGEST: Final = 256 << 20
@@ -59,13 +59,13 @@ class Snapshot:
             if header["format"] != FORMAT:
                 raise Damaged(f"its format is {header['format']}, and this kipcheck reads format {FORMAT}")
             found = cls(tuple(map(_entry, entries)), frozenset(header["keys"]))
-            told = header["digest"]
+            expected = header["digest"]
         except Damaged:
             raise
         except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, RecursionError) as wrong:
             raise Damaged(f"invalid corpus: {wrong}") from None
-        if found.digest != told:
-            raise Damaged(f"its digest is {found.digest or 'empty'}, but its header has {told or 'none'}")
+        if found.digest != expected:
+            raise Damaged(f"its digest is {found.digest or 'empty'}, but its header has {expected or 'none'}")
         return found
 
 
@@ -100,7 +100,7 @@ def grown(snapshot: Snapshot, rows: Iterable[Row]) -> Snapshot:
     return _least([*snapshot.entries, *brought], snapshot.keys.union(*(row.coverage for row in found)))
 
 
-def united(snapshots: Iterable[Snapshot]) -> Snapshot:
+def merged(snapshots: Iterable[Snapshot]) -> Snapshot:
     """The entries of all snapshots, without redundant ones."""
     found = list(snapshots)
     return _least([each for one in found for each in one.entries], frozenset().union(*(one.keys for one in found)))

@@ -44,13 +44,13 @@ def exported(entries: Iterable[Kept]) -> Iterator[Exported]:
         check, (subject, value) = CHECKS[entry.check], _value(entry)
         origin = f"{entry.check}, {entry.id}"
         for sample in check.about_value(subject, value, 0, 0):
-            told = f"{origin}, {sample.kind}" if sample.kind else origin
+            labelled = f"{origin}, {sample.kind}" if sample.kind else origin
             if check.role is Role.CODEC:
                 for step in sample.case.steps:
                     if (data := _bytes(sample.case, step)) is not None:
-                        yield Exported(f"{step['message']}/v{step['version']}", data, told)
+                        yield Exported(f"{step['message']}/v{step['version']}", data, labelled)
             else:
-                yield Exported(entry.check, json.dumps(sample.case.plain, indent=1).encode() + b"\n", told, ".json")
+                yield Exported(entry.check, json.dumps(sample.case.plain, indent=1).encode() + b"\n", labelled, ".json")
 
 
 def _value(entry: Kept) -> tuple[Any, Any]:

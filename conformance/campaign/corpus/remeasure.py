@@ -13,7 +13,7 @@ from kipcheck.conformance.targets.protocol import NotPlayed
 from kipcheck.conformance.targets.registry import target as target_of
 
 
-def measured(entries: Iterable[Kept], target: str) -> Iterator[Kept]:
+def remeasured(entries: Iterable[Kept], target: str) -> Iterator[Kept]:
     """The entries with the keys that they show with the target. Entries for roles that it does not support keep their
     keys.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from kipcheck.conformance.campaign.corpus.entries import Damaged, Snapshot, grown, united
+from kipcheck.conformance.campaign.corpus.entries import Damaged, Snapshot, grown, merged
 from kipcheck.conformance.campaign.files import SetAside, put, set_aside
 from kipcheck.conformance.campaign.report import row_files
 from kipcheck.conformance.campaign.rows import Row
@@ -25,17 +25,17 @@ LATEST: Final = "latest"
 """The file with the name of the newest snapshot."""
 
 
-class Lost(LookupError):
+class SnapshotMissing(LookupError):
     """A snapshot is missing and cannot be rebuilt."""
 
 
-def place(folder: Path, digest: str) -> Path:
+def snapshot_path(folder: Path, digest: str) -> Path:
     return folder / NAME / f"{digest or EMPTY}{SUFFIX}"
 
 
 def save(folder: Path, snapshot: Snapshot) -> Path:
     """Saves the newest snapshot. Errors: ``Full``; OSError; ``Unusable``."""
-    path = place(folder, snapshot.digest)
+    path = snapshot_path(folder, snapshot.digest)
     OutputFolder(folder).claim(f"{NAME}/{path.name}", f"{NAME}/{LATEST}", durable=True)
     put(path, snapshot.dump())
     put(path.with_name(LATEST), f"{path.name}\n".encode())
@@ -43,7 +43,7 @@ def save(folder: Path, snapshot: Snapshot) -> Path:
 
 
 @dataclass(slots=True)
-class Shelf:
+class SnapshotStore:
     """The snapshots of a campaign, read from files or, if these are missing or damaged, rebuilt from rows."""
 
     folder: Path
@@ -53,7 +53,7 @@ class Shelf:
     """Damaged files found so far."""
 
     @classmethod
-    def of(cls, folder: Path, rows: Iterable[Row]) -> "Shelf":
+    def of(cls, folder: Path, rows: Iterable[Row]) -> "SnapshotStore":
         by_round: dict[int, list[Row]] = {}
         for row in rows:
             by_round.setdefault(row.round, []).append(row)
@@ -64,9 +64,9 @@ class Shelf:
         if not digest:
             return Snapshot.empty()
         if not DIGEST.fullmatch(digest):  # it comes from a manifest or a row, and becomes a file name
-            raise Lost(f"invalid digest of a snapshot: {digest!r:.80}")
-        found = self.read(place(self.folder, digest))
-        return found if found is not None and found.digest == digest else self._made_again(digest)
+            raise SnapshotMissing(f"invalid digest of a snapshot: {digest!r:.80}")
+        found = self.read(snapshot_path(self.folder, digest))
+        return found if found is not None and found.digest == digest else self._rebuilt(digest)
 
     def latest(self) -> Snapshot:
         """The snapshot for the next round. Errors: ``Lost``.
@@ -75,9 +75,9 @@ class Shelf:
         """
         if self.rows:
             last = max(self.rows)
-            return grown(self.snapshot(self._begun(last)), self.rows[last])
+            return grown(self.snapshot(self._starting_digest(last)), self.rows[last])
         found = self._newest()
-        return united(each for each in map(self.read, self.files()) if each is not None) if found is None else found
+        return merged(each for each in map(self.read, self.files()) if each is not None) if found is None else found
 
     def _newest(self) -> Snapshot | None:
         """The snapshot that ``latest`` names; None if that cannot be read."""
@@ -90,18 +90,22 @@ class Shelf:
         """In the order of their names; other files in the folder are ignored."""
         return sorted(each for each in (self.folder / NAME).glob(f"*{SUFFIX}") if FILE.fullmatch(each.name))
 
-    def _begun(self, round_: int) -> str:
+    def _starting_digest(self, round_: int) -> str:
         """The digest of the snapshot that a round started with."""
         return next((row.corpus for row in self.rows.get(round_, ()) if row.stage == "hold"), "")
 
-    def _made_again(self, digest: str) -> Snapshot:
-        round_ = next((each for each in sorted(self.rows) if self._begun(each) == digest), None)
+    def _rebuilt(self, digest: str) -> Snapshot:
+        round_ = next((each for each in sorted(self.rows) if self._starting_digest(each) == digest), None)
         if round_ is None or round_ - 1 not in self.rows:
-            raise Lost(f"{place(self.folder, digest)} is missing, and there are no rows to rebuild it")
-        found = grown(self.snapshot(self._begun(round_ - 1)), self.rows[round_ - 1])
+            raise SnapshotMissing(
+                f"{snapshot_path(self.folder, digest)} is missing, and there are no rows to rebuild it"
+            )
+        found = grown(self.snapshot(self._starting_digest(round_ - 1)), self.rows[round_ - 1])
         if found.digest != digest:
-            raise Lost(f"{place(self.folder, digest)} is missing, and the rows lead to another one, {found.digest}")
-        path = place(self.folder, digest)
+            raise SnapshotMissing(
+                f"{snapshot_path(self.folder, digest)} is missing, and the rows lead to another one, {found.digest}"
+            )
+        path = snapshot_path(self.folder, digest)
         with suppress(OSError, Unusable):
             OutputFolder(self.folder).claim(f"{NAME}/{path.name}", durable=True)
             put(path, found.dump())  # for the next time
@@ -118,22 +122,22 @@ class Shelf:
             return None
 
 
-def shelf(folder: Path) -> Shelf:
+def snapshot_store(folder: Path) -> SnapshotStore:
     """Of a campaign with its ledger, or of a folder that contains only a corpus.
 
     Errors: LookupError if the folder has neither; ``ledger.Unread``; OSError.
     """
     if not any((folder / name).is_dir() for name in (NAME, row_files.NAME)):
         raise LookupError(f"{folder} has neither a corpus nor a ledger of a campaign")
-    held = row_files.read(folder)
-    found = Shelf.of(folder, held.rows.values())
-    found.set_aside.extend(held.set_aside)
+    contents = row_files.read(folder)
+    found = SnapshotStore.of(folder, contents.rows.values())
+    found.set_aside.extend(contents.set_aside)
     return found
 
 
-def checked(folder: Path) -> list[SetAside]:
+def set_aside_damaged(folder: Path) -> list[SetAside]:
     """Sets damaged snapshots aside: a resumed campaign rebuilds them, except the first."""
-    found = Shelf(folder)
+    found = SnapshotStore(folder)
     for path in found.files():
         found.read(path)
     return found.set_aside

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from kipcheck.conformance.campaign.plan import Shard
-from kipcheck.conformance.campaign.process.child_outcome import AGAIN, BoundsOf, is_doubtful, usual
-from kipcheck.conformance.campaign.process.shard_pool import Nursery
+from kipcheck.conformance.campaign.process.child_outcome import RETRY_FACTOR, BoundsOf, is_doubtful, usual
+from kipcheck.conformance.campaign.process.shard_pool import ShardRunner
 from kipcheck.conformance.campaign.rows import Row
 
-OFTEN: Final = 0.5
+TICK_S: Final = 0.5
 """The most seconds between two ticks."""
 
 
@@ -59,27 +59,27 @@ def pool(workers: int, bounds: BoundsOf = usual) -> Iterator[Executor]:
 @contextmanager
 def _local(name: str, workers: int, bounds: BoundsOf) -> Iterator["_Local"]:
     with ExitStack() as stack:
-        yield _Local(name, [stack.enter_context(Nursery(bounds=bounds)) for _ in range(workers)])
+        yield _Local(name, [stack.enter_context(ShardRunner(bounds=bounds)) for _ in range(workers)])
 
 
 class _Local:
     """Has no threads or processes of its own: it waits for all its children at once."""
 
-    def __init__(self, name: str, nurseries: Sequence[Nursery]) -> None:
+    def __init__(self, name: str, runners: Sequence[ShardRunner]) -> None:
         self.name = name
-        self.slots = len(nurseries)
-        self._nurseries = nurseries
+        self.slots = len(runners)
+        self._runners = runners
 
     def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
         waiting, done, doubtful = deque(shards), 0, list[Shard]()
 
-        def told() -> None:
-            tick(Progress(done, sum(each.busy for each in self._nurseries), len(shards)))
+        def report_progress() -> None:
+            tick(Progress(done, sum(each.busy for each in self._runners), len(shards)))
 
         try:
             self._begin(waiting, snapshot)
-            while any(each.busy for each in self._nurseries):
-                told()
+            while any(each.busy for each in self._runners):
+                report_progress()
                 ended = self._ended()
                 self._begin(waiting, snapshot)  # before yielding rows, since the caller may take a while
                 doubtful += [shard for shard, row in ended if is_doubtful(row)]
@@ -88,27 +88,27 @@ class _Local:
                         done += 1
                         yield row
             for shard in doubtful:  # now alone, so that no other shard slows it down
-                self._nurseries[0].begin(shard, snapshot, AGAIN, attempt=1)
-                while self._nurseries[0].busy:
-                    told()
+                self._runners[0].begin(shard, snapshot, RETRY_FACTOR, attempt=1)
+                while self._runners[0].busy:
+                    report_progress()
                     for _, row in self._ended():
                         done += 1
                         yield row
-            told()
+            report_progress()
         finally:
-            for each in self._nurseries:
+            for each in self._runners:
                 if each.busy:
                     each.stop()
 
     def _begin(self, waiting: deque[Shard], snapshot: bytes) -> None:
-        for each in self._nurseries:
+        for each in self._runners:
             if waiting and not each.busy:
                 each.begin(waiting.popleft(), snapshot)
 
     def _ended(self) -> list[tuple[Shard, Row]]:
         """The shards that have ended; waits for a while at most."""
-        busy = [each for each in self._nurseries if each.busy]
-        until = min([time.monotonic() + OFTEN, *(each.until for each in busy)])
+        busy = [each for each in self._runners if each.busy]
+        until = min([time.monotonic() + TICK_S, *(each.until for each in busy)])
         ready = select.select(busy, [], [], max(0.0, until - time.monotonic()))[0]
         ended = []
         for each in busy:

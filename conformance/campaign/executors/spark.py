@@ -26,9 +26,15 @@ from pyspark.sql import SparkSession
 from kipcheck.conformance.campaign.executors import preflight, spark_worker
 from kipcheck.conformance.campaign.executors.local import Progress, Tick
 from kipcheck.conformance.campaign.executors.preflight import Unready
-from kipcheck.conformance.campaign.executors.spark_logging import Hush, interrupts_kept, reason, silenced, surroundings
+from kipcheck.conformance.campaign.executors.spark_logging import (
+    OutputCapture,
+    environment_set,
+    keep_sigint_handler,
+    quiet_loggers,
+    reason,
+)
 from kipcheck.conformance.campaign.plan import Shard
-from kipcheck.conformance.campaign.process.child_outcome import AGAIN, went_down
+from kipcheck.conformance.campaign.process.child_outcome import RETRY_FACTOR, failed_row
 from kipcheck.conformance.campaign.rows import Row
 
 Answer = Callable[[Mapping[str, Any], bytes, int], tuple[str, str]]
@@ -44,14 +50,14 @@ SESSION: Final = {
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
 }
-THRIFTY: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SMALL_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a JVM that only schedules tasks: its start takes two thirds of the processor time."""
-HERE: Final = {
+LOCAL_SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": THRIFTY,
-    "spark.executor.extraJavaOptions": THRIFTY,
+    "spark.driver.extraJavaOptions": SMALL_JVM,
+    "spark.executor.extraJavaOptions": SMALL_JVM,
 }
 """For Spark on this machine: no port listens on the network."""
 MODE: Final = (
@@ -60,13 +66,13 @@ MODE: Final = (
 """Variables by which PySpark remembers, for the whole process, that it uses a server."""
 IDLE: Final = "spark.sql.execution.pyspark.udf.idleTimeoutSeconds"
 IDLE_ENDS: Final = "spark.sql.execution.pyspark.udf.killOnIdleTimeout"
-OFTEN_S: Final = 0.25
+TICK_S: Final = 0.25
 """Between two ticks."""
-LOOK_S: Final = 2.0
+POLL_S: Final = 2.0
 """Between two queries of a job's progress, each of which costs the JVM some milliseconds."""
-ENDING_S: Final = 15.0
+CANCEL_S: Final = 15.0
 """For a cancelled job: Spark gives a task two seconds before it kills its worker."""
-STARTED_S: Final = 300.0
+FIRST_EXECUTOR_S: Final = 300.0
 """The time for the first executor to start."""
 
 
@@ -84,63 +90,63 @@ class Spark:
 
     def __init__(self, session: SparkSession, remote: bool, where: str, answer: Answer = spark_worker.answer) -> None:
         self._session, self._where, self._answer = session, where, answer
-        self._way: _Way = _Remote(session) if remote else _Classic(session)
+        self._api: _SessionApi = _ConnectSession(session) if remote else _ClassicSession(session)
         self._names = count()
         self.slots = 1
 
     def ready(self, workers: int) -> None:
         """Waits for the first executor, and checks that its Python matches this one. Errors: ``Unready``."""
-        self._alike(self._wave([b""], b"", _nothing, STARTED_S))
-        self.slots = workers or self._way.slots()
-        self._alike(self._wave([b""] * self.slots, b"", _nothing))
+        self._require_same_environment(self._wave([b""], b"", _no_tick, FIRST_EXECUTOR_S))
+        self.slots = workers or self._api.slots()
+        self._require_same_environment(self._wave([b""] * self.slots, b"", _no_tick))
 
     def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
         """The rows of a wave come when all of it is done. Errors: ``Unready`` if Spark itself has ended."""
         if not shards:
             return
         # A second limit, for a worker that does not end its shard in time.
-        longest = max(shard.bounds.wall_s for shard in shards) * (1 + AGAIN)
+        longest = max(shard.bounds.wall_s for shard in shards) * (1 + RETRY_FACTOR)
         with suppress(Exception):  # a server may forbid these settings
             self._session.conf.set(IDLE, str(int(2 * longest)))
             self._session.conf.set(IDLE_ENDS, "true")
         apart = []
-        for number, kind, said in self._wave([pickle.dumps(shard) for shard in shards], snapshot, tick):
+        for number, kind, content in self._wave([pickle.dumps(shard) for shard in shards], snapshot, tick):
             if kind == "row":
-                yield Row.of(json.loads(said))
+                yield Row.of(json.loads(content))
             else:
                 apart.append(shards[number])
         for done, shard in enumerate(apart, len(shards) - len(apart)):
             tick(Progress(done, 1, len(shards)))
-            yield self._apart(shard, snapshot)
+            yield self._run_apart(shard, snapshot)
 
-    def _apart(self, shard: Shard, snapshot: bytes) -> Row:
+    def _run_apart(self, shard: Shard, snapshot: bytes) -> Row:
         """Runs a shard in a job of its own, because another shard may have caused the crash."""
-        ((_, kind, said),) = self._wave([pickle.dumps(shard)], snapshot, _nothing)
+        ((_, kind, content),) = self._wave([pickle.dumps(shard)], snapshot, _no_tick)
         if kind == "row":
-            return Row.of(json.loads(said))
-        return went_down(shard, "unlike" if kind == "unlike" else "infra", said)
+            return Row.of(json.loads(content))
+        return failed_row(shard, "unlike" if kind == "unlike" else "infra", content)
 
     def _wave(self, packed: Sequence[bytes], snapshot: bytes, tick: Tick, start_s: float = math.inf) -> list[Answered]:
         """Errors: ``Unready``."""
-        job = _Job(self._session, self._way, f"kipcheck-{next(self._names)}", len(packed),
+        job = _Job(self._session, self._api, f"kipcheck-{next(self._names)}", len(packed),
                    _task(self._answer, spark_worker.common(snapshot), packed))  # fmt: skip
-        begun, latest = False, time.monotonic() + start_s
+        has_begun, latest = False, time.monotonic() + start_s
         try:
-            while not job.over.wait(OFTEN_S):
+            while not job.finished.wait(TICK_S):
                 tick(replace(job.progress, running=min(job.progress.running, self.slots)))
-                begun = begun or bool(job.progress.done or job.progress.running)
-                if not begun and time.monotonic() > latest:
+                has_begun = has_begun or bool(job.progress.done or job.progress.running)
+                if not has_begun and time.monotonic() > latest:
                     raise Unready(
                         f"{self._where} has started no task for {start_s:g} s: its workers need a free core and the "
                         f"memory of an executor"
                     )
         finally:
             job.end()
-        if job.wrong is not None:
-            raise Unready(reason(job.wrong, self._where)) from job.wrong
+        if job.error is not None:
+            raise Unready(reason(job.error, self._where)) from job.error
         return sorted(job.answers)
 
-    def _alike(self, answers: Sequence[Answered]) -> None:
+    def _require_same_environment(self, answers: Sequence[Answered]) -> None:
         for each in answers:
             if each.kind == "unlike":
                 raise Unready(f"the workers of {self._where} differ from this machine: {each.said}")
@@ -148,7 +154,7 @@ class Spark:
                 raise Unready(f"the workers of {self._where} cannot run shards: {each.said}")
 
 
-def _nothing(progress: Progress) -> None:
+def _no_tick(progress: Progress) -> None:
     """A tick that does nothing."""
 
 
@@ -163,8 +169,8 @@ def _task(answer: Answer, sent: Mapping[str, Any], packed: Sequence[bytes]) -> C
         assert context is not None
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                kind, said = answer(sent, packed[number], context.attemptNumber())
-                yield pyarrow.RecordBatch.from_pylist([Answered(number, kind, said)._asdict()], schema)
+                kind, content = answer(sent, packed[number], context.attemptNumber())
+                yield pyarrow.RecordBatch.from_pylist([Answered(number, kind, content)._asdict()], schema)
 
     return answered
 
@@ -176,74 +182,79 @@ class _Job:
     """A running wave, in a thread of its own: PySpark's calls do not survive a Ctrl-C in the main thread."""
 
     def __init__(
-        self, session: SparkSession, way: "_Way", name: str, total: int, task: Callable[[Iterator[Any]], Iterator[Any]]
+        self,
+        session: SparkSession,
+        way: "_SessionApi",
+        name: str,
+        total: int,
+        task: Callable[[Iterator[Any]], Iterator[Any]],
     ) -> None:
-        self._session, self._way, self._name, self._total, self._task = session, way, name, total, task
+        self._session, self._api, self._name, self._total, self._task = session, way, name, total, task
         self.progress = Progress(0, 0, total)
         self.answers: list[Answered] = []
-        self.wrong: Exception | None = None
-        self.over = threading.Event()
+        self.error: Exception | None = None
+        self.finished = threading.Event()
         way.begin(self, self._run)
 
     def _run(self) -> None:
         try:
-            self._way.mark(self._name)
+            self._api.tag_thread(self._name)
             numbers = self._session.range(0, self._total, 1, self._total)
             table = numbers.mapInArrow(self._task, DDL).toArrow()
             self.answers = [Answered(**each) for each in table.to_pylist()]
         except Exception as why:  # noqa: BLE001 - raised by the waiting thread
-            self.wrong = why
+            self.error = why
         finally:
-            self.over.set()
+            self.finished.set()
 
-    def tell(self, done: int, running: int) -> None:
+    def set_progress(self, done: int, running: int) -> None:
         self.progress = Progress(done, running, self._total)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Polls the progress, in another thread."""
-        while not self.over.wait(LOOK_S):
+        while not self.finished.wait(POLL_S):
             with suppress(Exception):  # progress is only displayed
-                self.tell(*self._way.numbers(self._name))
+                self.set_progress(*self._api.task_counts(self._name))
 
     def end(self) -> None:
         """Cancels the job if it is not finished."""
-        if not self.over.is_set():
-            off = threading.Thread(target=self._off, daemon=True)
+        if not self.finished.is_set():
+            off = threading.Thread(target=self._cancel, daemon=True)
             off.start()
-            self.over.wait(ENDING_S)
+            self.finished.wait(CANCEL_S)
 
-    def _off(self) -> None:
+    def _cancel(self) -> None:
         with suppress(Exception):  # the job has ended
-            self._way.call_off(self._name)
+            self._api.cancel(self._name)
 
 
-class _Way(Protocol):
+class _SessionApi(Protocol):
     """The operations that differ between a session in this process and a remote one."""
 
     def begin(self, job: _Job, run: Callable[[], None], /) -> None: ...
-    def mark(self, name: str, /) -> None:
+    def tag_thread(self, name: str, /) -> None:
         """Tags the jobs of this thread."""
 
-    def numbers(self, name: str, /) -> tuple[int, int]:
+    def task_counts(self, name: str, /) -> tuple[int, int]:
         """Finished and running tasks."""
 
-    def call_off(self, name: str, /) -> None: ...
+    def cancel(self, name: str, /) -> None: ...
     def slots(self) -> int: ...
 
 
-class _Classic:
+class _ClassicSession:
     def __init__(self, session: SparkSession) -> None:
         self._context = session.sparkContext
         self._tracker = self._context.statusTracker()
 
     def begin(self, job: _Job, run: Callable[[], None], /) -> None:
-        for each in (run, job.look):
+        for each in (run, job.poll):
             InheritableThread(target=each, daemon=True).start()
 
-    def mark(self, name: str, /) -> None:
+    def tag_thread(self, name: str, /) -> None:
         self._context.setJobGroup(name, name, interruptOnCancel=True)
 
-    def numbers(self, name: str, /) -> tuple[int, int]:
+    def task_counts(self, name: str, /) -> tuple[int, int]:
         done = running = 0
         for job in self._tracker.getJobIdsForGroup(name):
             found = self._tracker.getJobInfo(job)
@@ -253,38 +264,38 @@ class _Classic:
                     running += min(stage.numActiveTasks, stage.numTasks - stage.numCompletedTasks)
         return done, running
 
-    def call_off(self, name: str, /) -> None:
+    def cancel(self, name: str, /) -> None:
         self._context.cancelJobGroup(name)
 
     def slots(self) -> int:
         return self._context.defaultParallelism
 
 
-class _Remote:
+class _ConnectSession:
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._job: _Job | None = None
-        session.registerProgressHandler(self._heard)  # type: ignore[arg-type]  # it is called with keywords
+        session.registerProgressHandler(self._on_progress)  # type: ignore[arg-type]  # it is called with keywords
 
-    def _heard(self, **told: Any) -> None:
+    def _on_progress(self, **progress: Any) -> None:
         """Must not raise: Spark ends a job whose progress handler fails."""
         job = self._job
         with suppress(Exception):
-            if job is not None and told["stages"]:
-                done = sum(stage.num_completed_tasks for stage in told["stages"])
-                job.tell(done, told["inflight_tasks"])
+            if job is not None and progress["stages"]:
+                done = sum(stage.num_completed_tasks for stage in progress["stages"])
+                job.set_progress(done, progress["inflight_tasks"])
 
     def begin(self, job: _Job, run: Callable[[], None], /) -> None:
         self._job = job
         threading.Thread(target=run, daemon=True).start()
 
-    def mark(self, name: str, /) -> None:
+    def tag_thread(self, name: str, /) -> None:
         self._session.addTag(name)
 
-    def numbers(self, name: str, /) -> tuple[int, int]:
+    def task_counts(self, name: str, /) -> tuple[int, int]:
         raise NotImplementedError("the progress handler reports it")
 
-    def call_off(self, name: str, /) -> None:
+    def cancel(self, name: str, /) -> None:
         self._session.interruptTag(name)
 
     def slots(self) -> int:
@@ -321,28 +332,28 @@ def session(master: str | None, remote: str | None, workers: int) -> Iterator[tu
     """The session, and the URL at which it runs. It writes nothing to the terminal. Errors: ``Unready``."""
     url = preflight.master(master, workers) if remote is None else preflight.server(remote)
     preflight.libraries(remote is not None)
-    preflight.reached(url)
+    preflight.require_reachable(url)
     here = preflight.on_this_machine(url)
     environment = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable} if here else {}
     if remote is None:
         environment["JAVA_HOME"] = str(preflight.java())
-    hush = Hush()
-    with silenced(), surroundings(dict.fromkeys(MODE)):
+    capture = OutputCapture()
+    with quiet_loggers(), environment_set(dict.fromkeys(MODE)):
         try:
-            with hush.over_start(), surroundings(environment), interrupts_kept():
+            with capture.while_starting(), environment_set(environment), keep_sigint_handler():
                 made = _remote(url) if remote else _classic(url, workers, here)
         except Exception as why:
-            raise Unready(reason(why, url, hush.said)) from why
+            raise Unready(reason(why, url, capture.output)) from why
         try:
             yield made, url
         finally:
             with suppress(Exception):  # Spark may have ended
                 made.stop()
-            hush.close()
+            capture.close()
 
 
 def _classic(master: str, workers: int, here: bool) -> SparkSession:
-    settings: dict[str, bool | float | int | str | None] = {**SESSION, **(HERE if here else {})}
+    settings: dict[str, bool | float | int | str | None] = {**SESSION, **(LOCAL_SETTINGS if here else {})}
     if workers and master.startswith("spark://"):
         settings["spark.cores.max"] = str(workers)
     elif workers and not master.startswith("local"):
@@ -357,7 +368,7 @@ def _remote(url: str) -> SparkSession:
 # ---- the daemon
 
 
-def _frozen(work: Callable[..., int]) -> Callable[..., int]:
+def _freeze_after_task(work: Callable[..., int]) -> Callable[..., int]:
     """Spark's worker collects garbage after each task, over all imported modules: this freezes them after the first."""
 
     def worker(*arguments: Any) -> int:
@@ -371,5 +382,5 @@ def _frozen(work: Callable[..., int]) -> Callable[..., int]:
 
 
 if __name__ == "__main__":
-    daemon.worker = _frozen(daemon.worker)
+    daemon.worker = _freeze_after_task(daemon.worker)
     daemon.manager()

@@ -12,51 +12,51 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-MOST: Final = 300
+MOST_CHARACTERS: Final = 300
 """The most characters of an error line."""
-LAST: Final = 64 << 10
+MOST_BYTES: Final = 64 << 10
 """Bytes at the end of the output that are searched."""
-LOUD: Final = ("py4j", "pyspark", "grpc", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
+NOISY_LOGGERS: Final = ("py4j", "pyspark", "grpc", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers that repeat errors which are raised as well."""
 
 
-class Hush:
+class OutputCapture:
     """An unnamed file that replaces standard output and error."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as what writes to it
 
     @contextmanager
-    def over_start(self) -> Iterator[None]:
+    def while_starting(self) -> Iterator[None]:
         """Redirects the output of processes started within, as long as they live, and of this process within the
         block.
         """
         sys.stdout.flush()
         sys.stderr.flush()
-        kept = [(fd, os.dup(fd)) for fd in (1, 2)]
+        copies = [(fd, os.dup(fd)) for fd in (1, 2)]
         try:
-            for fd, _ in kept:
+            for fd, _ in copies:
                 os.dup2(self._file.fileno(), fd)
             yield
         finally:
-            for fd, copy in kept:
+            for fd, copy in copies:
                 os.dup2(copy, fd)
                 os.close(copy)
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """The end of the output."""
         size = os.fstat(self._file.fileno()).st_size
-        return os.pread(self._file.fileno(), LAST, max(0, size - LAST)).decode("utf-8", "replace")
+        return os.pread(self._file.fileno(), MOST_BYTES, max(0, size - MOST_BYTES)).decode("utf-8", "replace")
 
     def close(self) -> None:
         self._file.close()
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
+def quiet_loggers() -> Iterator[None]:
     """Silences loggers and warnings of libraries."""
-    levels = [(logging.getLogger(name), logging.getLogger(name).level) for name in LOUD]
+    levels = [(logging.getLogger(name), logging.getLogger(name).level) for name in NOISY_LOGGERS]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for logger, _ in levels:
@@ -75,10 +75,10 @@ def one_line(text: str) -> str:
     lines = [line for line in map(str.strip, text.splitlines()) if line]
     found: str = (causes or named or lines or ["there is no message"])[-1 if causes or named else 0]
     found = " ".join(found.split())
-    return found if len(found) <= MOST else f"{found[:MOST]}..."
+    return found if len(found) <= MOST_CHARACTERS else f"{found[:MOST_CHARACTERS]}..."
 
 
-def reason(why: Exception, where: str, said: str = "") -> str:
+def reason(why: Exception, where: str, output: str = "") -> str:
     """The error in one line for the user."""
     text = str(why)
     if found := re.search(r"different version:? (\S+) than that in driver:? (\d+\.\d+)", text):
@@ -91,14 +91,14 @@ def reason(why: Exception, where: str, said: str = "") -> str:
             f"the Python of the workers of {where} has no kipcheck, or another one ({found[0]}): install the same "
             f"version there, or set PYSPARK_PYTHON to a Python that has it"
         )
-    return f"Spark at {where} failed: {one_line(chr(10).join([text, said]))}"
+    return f"Spark at {where} failed: {one_line(chr(10).join([text, output]))}"
 
 
 # ---- environment of started processes
 
 
 @contextmanager
-def surroundings(environment: Mapping[str, str | None]) -> Iterator[None]:
+def environment_set(environment: Mapping[str, str | None]) -> Iterator[None]:
     """Sets environment variables within the block; None: removes the variable."""
     before = {name: os.environ.get(name) for name in environment}
     _set(environment)
@@ -117,7 +117,7 @@ def _set(environment: Mapping[str, str | None]) -> None:
 
 
 @contextmanager
-def interrupts_kept() -> Iterator[None]:
+def keep_sigint_handler() -> Iterator[None]:
     """Restores kipcheck's handler of Ctrl-C: PySpark's handler calls a JVM that may not answer."""
     handler = signal.getsignal(signal.SIGINT)
     try:

@@ -20,9 +20,9 @@ from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 from kipcheck.conformance.campaign.process.child_outcome import BoundsOf, usual
-from kipcheck.conformance.campaign.process.shard_pool import Barren, Nursery
+from kipcheck.conformance.campaign.process.shard_pool import CannotRunShards, ShardRunner
 
-GIVES_UP: Final = 2
+MOST_ATTEMPTS: Final = 2
 """The attempt that is not made: a shard that crashed its worker this often is run apart."""
 PACKAGE: Final = "kipcheck"
 LIBRARIES: Final = ("kipcheck", "hypothesis", "construct", "kafka-python")
@@ -38,7 +38,7 @@ def common(snapshot: bytes) -> dict[str, Any]:
     """The data that all shards of a wave share."""
     return {
         "snapshot": snapshot,
-        "likeness": likeness(),
+        "likeness": fingerprint(),
         "environment": {name: os.environ[name] for name in SHARED if name in os.environ},
         "folder": os.getcwd(),
     }
@@ -48,41 +48,41 @@ def answer(sent: Mapping[str, Any], packed: bytes, attempt: int, bounds: BoundsO
     """``row`` and its JSON; or ``lost``, ``failed`` or ``unlike``, and the reason. Empty ``packed``: tests only whether
     shards can run here.
     """
-    if attempt >= GIVES_UP:
+    if attempt >= MOST_ATTEMPTS:
         return "lost", f"its worker crashed {attempt} times"
-    if differs := unlike(sent["likeness"]):
+    if differs := fingerprint_differences(sent["likeness"]):
         return "unlike", differs
     if not packed:
         return "row", ""
     try:
-        nursery = _nursery(sent["folder"], tuple(sent["environment"].items()), bounds)
-        row = nursery.hold(pickle.loads(packed), sent["snapshot"])
-    except (Barren, OSError, subprocess.SubprocessError) as why:
+        runner = _runner(sent["folder"], tuple(sent["environment"].items()), bounds)
+        row = runner.run_shard(pickle.loads(packed), sent["snapshot"])
+    except (CannotRunShards, OSError, subprocess.SubprocessError) as why:
         return "failed", str(why)
     return "row", json.dumps(replace(row, attempt=row.attempt + attempt).plain)
 
 
 @cache
-def _nursery(folder: str, environment: tuple[tuple[str, str], ...], bounds: BoundsOf) -> Nursery:
+def _runner(folder: str, environment: tuple[tuple[str, str], ...], bounds: BoundsOf) -> ShardRunner:
     """One for this process. It ends with the process only: Spark kills its workers."""
     for name, value in environment:
         os.environ.setdefault(name, value)
-    path = _travelled()
+    path = _shipped_paths()
     if os.path.isdir(folder):  # the command of a target may contain relative paths
         os.chdir(folder)
-    return _LIFE.enter_context(Nursery(bounds=bounds, path=path))
+    return _PROCESS_STACK.enter_context(ShardRunner(bounds=bounds, path=path))
 
 
-_LIFE: Final = ExitStack()
+_PROCESS_STACK: Final = ExitStack()
 
 
-def _travelled() -> list[str]:
+def _shipped_paths() -> list[str]:
     """The paths of modules that came with the job: on the path of this process, but not of Python itself."""
-    asked = subprocess.run(
+    listed = subprocess.run(
         [sys.executable, "-P", "-c", "import json, sys; print(json.dumps(sys.path))"],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
     )  # fmt: skip
-    usual = {*json.loads(asked.stdout), os.getcwd()}
+    usual = {*json.loads(listed.stdout), os.getcwd()}
     return [each for each in map(os.path.abspath, sys.path) if each not in usual]
 
 
@@ -90,7 +90,7 @@ def _travelled() -> list[str]:
 
 
 @cache
-def likeness() -> Mapping[str, str]:
+def fingerprint() -> Mapping[str, str]:
     """The versions in this process that must be equal wherever shards of one campaign run."""
     versions = {name: _version(name) for name in LIBRARIES}
     return {
@@ -100,9 +100,9 @@ def likeness() -> Mapping[str, str]:
     }
 
 
-def unlike(there: Mapping[str, str]) -> str:
+def fingerprint_differences(there: Mapping[str, str]) -> str:
     """The differences between this process and another; empty if there are none."""
-    here = likeness()
+    here = fingerprint()
     names = [name for name in {**there, **here} if there.get(name) != here.get(name)]
     if len(names) > 1 and "kipcheck" in names:
         names.remove("the code of kipcheck")

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from kipcheck.conformance.campaign.corpus.entries import Snapshot
 from kipcheck.conformance.campaign.plan import Bounds
-from kipcheck.conformance.campaign.process.child_outcome import MEMORY, RAISED, Order, packed
+from kipcheck.conformance.campaign.process.child_outcome import MEMORY, RAISED, ShardOrder, packed
 from kipcheck.conformance.campaign.process.journal import Entry, Journal
 from kipcheck.conformance.campaign.rows import Row
 from kipcheck.conformance.core.case import Case, Role
@@ -24,61 +24,63 @@ from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Session, Target
 from kipcheck.conformance.targets.registry import target as target_of
 from kipcheck.conformance.targets.session import Limits
-from kipcheck.conformance.targets.session_wrapper import Passing
+from kipcheck.conformance.targets.session_wrapper import SessionWrapper
 from kipcheck.conformance.targets.transport import process_tree
 
 Run: TypeAlias = Callable[..., Row]
 """A function like ``run_shard``."""
 
 
-TO_TELL: Final = 256 << 20
+REPORTING_RESERVE: Final = 256 << 20
 """Bytes of memory that a child without memory gets to report that."""
 
 
-class Ties(NamedTuple):
+class ParentLink(NamedTuple):
     """How a child notices the end of its fork server."""
 
-    zygote: int
-    ends: int
+    server_pid: int
+    end_fd: int
     """A pipe that closes with the fork server."""
 
 
-def live(order: Order, snapshot: Snapshot, run: Run, journal: Journal, ties: Ties, given: int, spoken: int) -> NoReturn:
+def run_child(
+    order: ShardOrder, snapshot: Snapshot, run: Run, journal: Journal, ties: ParentLink, result_fd: int, output_fd: int
+) -> NoReturn:
     """The main function of the child. ``given``: the pipe for the result. ``spoken``: the pipe for all other output."""
     code = 1
     try:
         os.setsid()
         if process_tree.LINUX:
-            process_tree.die_with(ties.zygote)
-            os.close(ties.ends)
+            process_tree.die_with_parent(ties.server_pid)
+            os.close(ties.end_fd)
         else:
-            process_tree.die_at_the_end_of(ties.ends)
+            process_tree.die_with_pipe(ties.end_fd)
         os.environ[SHARD] = str(order.shard.shard)
         for fd in (1, 2):
-            os.dup2(spoken, fd)
-        os.close(spoken)
-        _tell_where(signal.SIGXCPU)
+            os.dup2(output_fd, fd)
+        os.close(output_fd)
+        _dump_stack_on(signal.SIGXCPU)
         _confine(order.bounds)
-        at = _At(journal, order.bounds)
+        at = _Position(journal, order.bounds)
 
         def find(name: str, limits: Limits | None) -> Target:
             found = target_of(name, limits)
-            return _Watched(found, at.case) if isinstance(found, InProcess) else found
+            return _WatchedTarget(found, at.case) if isinstance(found, InProcess) else found
 
         try:
             row = run(order.shard, snapshot, at.cases, find)
-            _give(given, packed(row))
+            _write_result(result_fd, packed(row))
         except MemoryError:
-            _limit(resource.RLIMIT_AS, order.bounds.memory + TO_TELL)  # the memory may not be free yet
+            _limit(resource.RLIMIT_AS, order.bounds.memory + REPORTING_RESERVE)  # the memory may not be free yet
             traceback.print_exc()
-            _give(given, MEMORY)
+            _write_result(result_fd, MEMORY)
         code = 0
-    except SystemExit as left:
-        code = left.code if isinstance(left.code, int) else 1
+    except SystemExit as ending:
+        code = ending.code if isinstance(ending.code, int) else 1
     except BaseException as raised:  # noqa: BLE001 - panics of native code are not Exceptions
         traceback.print_exc()
         with suppress(Exception):
-            _give(given, RAISED + f"{type(raised).__name__}: {raised}".encode())
+            _write_result(result_fd, RAISED + f"{type(raised).__name__}: {raised}".encode())
     finally:
         with suppress(Exception):
             sys.stderr.flush()
@@ -86,7 +88,7 @@ def live(order: Order, snapshot: Snapshot, run: Run, journal: Journal, ties: Tie
         os._exit(code)
 
 
-def _tell_where(number: signal.Signals) -> None:
+def _dump_stack_on(number: signal.Signals) -> None:
     """Writes the Python stack when this signal, or one that reports a crash, arrives."""
     faulthandler.enable(file=2, all_threads=True)
     faulthandler.register(number, file=2, all_threads=True, chain=True)
@@ -104,12 +106,12 @@ def _limit(what: int, most: int) -> None:
     resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-def _give(fd: int, data: bytes) -> None:
-    with os.fdopen(fd, "wb") as given:
-        given.write(data)
+def _write_result(fd: int, data: bytes) -> None:
+    with os.fdopen(fd, "wb") as result_fd:
+        result_fd.write(data)
 
 
-class _At:
+class _Position:
     """The position in the shard: written to the journal, and used for the limit of processor time."""
 
     def __init__(self, journal: Journal, bounds: Bounds) -> None:
@@ -146,27 +148,27 @@ class _At:
         return min(int(self._bounds.cpu_s), int(time.process_time() + self._bounds.case_cpu_s) + 1)
 
 
-class _Watched:
+class _WatchedTarget:
     """A target in this process, which any of its cases may crash: each case is noted before it runs."""
 
-    def __init__(self, target: Target, told: Callable[[Case], None]) -> None:
+    def __init__(self, target: Target, on_case: Callable[[Case], None]) -> None:
         self.name = target.name
-        self._target, self._told = target, told
+        self._target, self._on_case = target, on_case
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
         with self._target.open(edition, role) as session:
-            yield _OneByOne(session, self._told)
+            yield _OneByOne(session, self._on_case)
 
 
-class _OneByOne(Passing):
-    def __init__(self, session: Session, told: Callable[[Case], None]) -> None:
+class _OneByOne(SessionWrapper):
+    def __init__(self, session: Session, on_case: Callable[[Case], None]) -> None:
         super().__init__(session)
-        self._told = told
+        self._on_case = on_case
 
-    def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
-        held: list[tuple[Observation, ...]] = []
+    def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        answers: list[tuple[Observation, ...]] = []
         for case in cases:
-            self._told(case)
-            held += self._session.hold([case])
-        return held
+            self._on_case(case)
+            answers += self._session.run([case])
+        return answers

@@ -11,15 +11,15 @@ from kipcheck.conformance.campaign.plan import Bounds, Shard
 from kipcheck.conformance.campaign.process.journal import Entry
 from kipcheck.conformance.campaign.rows import Row, Status
 from kipcheck.conformance.core.foreign import clean, one_line
-from kipcheck.conformance.targets.transport.pipe import half_of_memory, way_out
+from kipcheck.conformance.targets.transport.pipe import exit_text, half_of_memory
 
-AGAIN: Final = 10.0
+RETRY_FACTOR: Final = 10.0
 """The factor for the bounds of a shard that is run once more because it exceeded them."""
 KILLED: Final = tuple(
     f"killed by {each.name}" for each in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 )
 """Killed by a signal that no defect raises."""
-EVIDENCE: Final = 4 << 10
+OUTPUT_LIMIT: Final = 4 << 10
 """The last bytes of a child's output that a row contains."""
 ROW: Final = b"row\n"
 RAISED: Final = b"raised\n"
@@ -30,7 +30,7 @@ BoundsOf: TypeAlias = Callable[[Shard], Bounds]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ShardOrder:
     """An order to the fork server."""
 
     shard: Shard
@@ -40,7 +40,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class ChildOutcome:
     """The end of a child, as its fork server observed it."""
 
     code: int
@@ -81,10 +81,10 @@ def is_doubtful(row: Row) -> bool:
     return row.status in ("timeout", "memory") or (row.status == "crashed" and row.detail.startswith(KILLED))
 
 
-def went_down(shard: Shard, status: Status, detail: str, entry: Entry | None = None) -> Row:
+def failed_row(shard: Shard, status: Status, detail: str, entry: Entry | None = None) -> Row:
     """The row of a shard whose child failed, with the case at which it failed. It has no counts."""
     at, case = (None, "") if entry is None else (entry.number, entry.text)
-    return replace(shard.begun(), status=status, detail=detail, at_case=at, case=case).sealed()
+    return replace(shard.empty_row(), status=status, detail=detail, at_case=at, case=case).sealed()
 
 
 def packed(row: Row) -> bytes:
@@ -92,28 +92,28 @@ def packed(row: Row) -> bytes:
     return ROW + json.dumps(row.plain, separators=(",", ":")).encode()
 
 
-def row_of(shard: Shard, bounds: Bounds, end: End, entry: Entry | None) -> Row:
+def row_of(shard: Shard, bounds: Bounds, end: ChildOutcome, entry: Entry | None) -> Row:
     """``entry``: the journal of the child."""
     if end.stopped:
-        return went_down(shard, "timeout", _with(end.stopped, end.noise), _if_long(entry, bounds))
+        return failed_row(shard, "timeout", _with_output(end.stopped, end.noise), _if_long(entry, bounds))
     if end.code == -signal.SIGXCPU:
         if entry is not None and entry.watched:
             why = f"more than {bounds.case_cpu_s:g} s of processor time in one place"
-            return went_down(shard, "timeout", _with(why, end.noise), entry)
+            return failed_row(shard, "timeout", _with_output(why, end.noise), entry)
         # It made progress, so the case at the end of the time is accidental.
-        return went_down(shard, "timeout", _with(f"more than {bounds.cpu_s:g} s of processor time", end.noise))
+        return failed_row(shard, "timeout", _with_output(f"more than {bounds.cpu_s:g} s of processor time", end.noise))
     if end.code == 0 and end.result.startswith(ROW):
-        return _given(shard, end, entry)
+        return _row_of_result(shard, end, entry)
     if end.result == MEMORY:
-        return went_down(shard, "memory", _with(f"more than {bounds.memory >> 20} MiB", end.noise), entry)
+        return failed_row(shard, "memory", _with_output(f"more than {bounds.memory >> 20} MiB", end.noise), entry)
     if end.code == 1 and end.result.startswith(RAISED):
         why = "raised " + one_line(end.result[len(RAISED) :][:500].decode("utf-8", "replace"))
-        return went_down(shard, "crashed", _with(why, end.noise), entry)
+        return failed_row(shard, "crashed", _with_output(why, end.noise), entry)
     if end.result and end.code == 0:
         why = f"{len(end.result)} bytes that are not a row: {end.result[:40]!r}"
-        return went_down(shard, "garbled", _with(why, end.noise), entry)
-    left = way_out(end.code) + (" without a result" if end.code >= 0 else "")
-    return went_down(shard, "crashed", _with(left, end.noise), entry)
+        return failed_row(shard, "garbled", _with_output(why, end.noise), entry)
+    way = exit_text(end.code) + (" without a result" if end.code >= 0 else "")
+    return failed_row(shard, "crashed", _with_output(way, end.noise), entry)
 
 
 def _if_long(entry: Entry | None, bounds: Bounds) -> Entry | None:
@@ -122,7 +122,7 @@ def _if_long(entry: Entry | None, bounds: Bounds) -> Entry | None:
     return entry if long else None
 
 
-def _given(shard: Shard, end: End, entry: Entry | None) -> Row:
+def _row_of_result(shard: Shard, end: ChildOutcome, entry: Entry | None) -> Row:
     try:
         plain: dict[str, Any] = json.loads(end.result[len(ROW) :])
         row = Row.of(plain)
@@ -130,10 +130,10 @@ def _given(shard: Shard, end: End, entry: Entry | None) -> Row:
             raise ValueError("it is of another shard, or incomplete")
     except (ValueError, KeyError, TypeError, AttributeError) as wrong:
         why = f"{len(end.result)} bytes that are not a row: {type(wrong).__name__}: {wrong}"
-        return went_down(shard, "garbled", _with(why, end.noise), entry)
+        return failed_row(shard, "garbled", _with_output(why, end.noise), entry)
     return row
 
 
-def _with(why: str, noise: bytes) -> str:
-    said = clean(noise[-EVIDENCE:].decode("utf-8", "replace").strip())
-    return f"{why}\n{said}" if said else why
+def _with_output(why: str, noise: bytes) -> str:
+    output = clean(noise[-OUTPUT_LIMIT:].decode("utf-8", "replace").strip())
+    return f"{why}\n{output}" if output else why

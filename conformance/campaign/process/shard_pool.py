@@ -18,15 +18,15 @@ from typing import IO, Final, Self
 
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.process.child_outcome import (
-    AGAIN,
+    RETRY_FACTOR,
     BoundsOf,
-    End,
-    Order,
+    ChildOutcome,
+    ShardOrder,
+    failed_row,
     is_doubtful,
     row_of,
     stretched,
     usual,
-    went_down,
 )
 from kipcheck.conformance.campaign.process.fork_server import LENGTH, READY
 from kipcheck.conformance.campaign.process.journal import ROOM, Journal
@@ -35,31 +35,31 @@ from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.targets.transport.pipe import own_python
 
 RUN: Final = "kipcheck.conformance.campaign.shard:run_shard"
-LIVES: Final = 2
+MOST_CRASHES: Final = 2
 """The number of fork servers that one shard may crash."""
-FENCE_S: Final = 60.0
+GRACE_S: Final = 60.0
 """Time beyond all limits: a fork server that has not reported the end of its child by then is killed."""
-LEAVES_S: Final = 10.0
+STOP_S: Final = 10.0
 """The time for a fork server to end its children and itself."""
 START_S: Final = 300.0
 """The time for all imports, on a busy machine."""
 
 
-class Barren(RuntimeError):
+class CannotRunShards(RuntimeError):
     """No fork server can be started here, or it cannot read its orders; the shard is not the cause."""
 
 
 @dataclass(slots=True)
 class _Work:
-    order: Order
+    order: ShardOrder
     snapshot: bytes
     attempt: int
     until: float
     """``time.monotonic()``."""
-    lives: int = 0
+    crashes: int = 0
 
 
-class Nursery:
+class ShardRunner:
     """Runs one shard at a time. ``hold`` waits for its row; ``begin``, ``fileno`` and ``advance`` allow other
     waiting.
     """
@@ -88,14 +88,14 @@ class Nursery:
         self._file.close()
         self._noise.close()
 
-    def hold(self, shard: Shard, snapshot: bytes, times: float = 1.0) -> Row:
+    def run_shard(self, shard: Shard, snapshot: bytes, times: float = 1.0) -> Row:
         """``times``: a factor for the bounds of the shard. If its row ``is_doubtful``, the shard is run once more, here
         and at once, with ``AGAIN`` times as much, and the second row counts. Errors: ``Barren``.
         """
-        row = self.once(shard, snapshot, times)
-        return self.once(shard, snapshot, times * AGAIN, attempt=1) if is_doubtful(row) else row
+        row = self.run_once(shard, snapshot, times)
+        return self.run_once(shard, snapshot, times * RETRY_FACTOR, attempt=1) if is_doubtful(row) else row
 
-    def once(self, shard: Shard, snapshot: bytes, times: float = 1.0, attempt: int = 0) -> Row:
+    def run_once(self, shard: Shard, snapshot: bytes, times: float = 1.0, attempt: int = 0) -> Row:
         """As ``hold``, but returns a row that ``is_doubtful``."""
         self.begin(shard, snapshot, times, attempt)
         try:
@@ -111,7 +111,7 @@ class Nursery:
         """Errors: ``Barren``."""
         assert self._work is None
         bounds = stretched(self._bounds(shard), times)
-        self._work = _Work(Order(shard, bounds, None), snapshot, attempt, 0.0)
+        self._work = _Work(ShardOrder(shard, bounds, None), snapshot, attempt, 0.0)
         self._send()
 
     @property
@@ -141,15 +141,15 @@ class Nursery:
         assert self._work is not None
         work = self._work
         if time.monotonic() >= work.until:
-            return self._lost("sent nothing in time")
+            return self._restart_or_fail("sent nothing in time")
         try:
             while data := os.read(self.fileno(), 1 << 20):
                 self._read += data
-                if (told := self._told()) is not None:
-                    return self._row(work, told)
+                if (message := self._message()) is not None:
+                    return self._row(work, message)
         except BlockingIOError:
             return None
-        return self._lost("crashed")
+        return self._restart_or_fail("crashed")
 
     def stop(self) -> None:
         """Kills the running shard at once: it leaves no row and no process."""
@@ -163,7 +163,7 @@ class Nursery:
         with suppress(BrokenPipeError):
             process.stdin.close()
         try:
-            process.wait(LEAVES_S)
+            process.wait(STOP_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -177,7 +177,7 @@ class Nursery:
             self._start()
         order = replace(work.order, snapshot=None if work.snapshot == self._known else work.snapshot)
         self._known = work.snapshot
-        work.until = time.monotonic() + work.order.bounds.wall_s + FENCE_S + (START_S if fresh else 0.0)
+        work.until = time.monotonic() + work.order.bounds.wall_s + GRACE_S + (START_S if fresh else 0.0)
         data = pickle.dumps(order)
         assert self._process is not None
         assert self._process.stdin is not None
@@ -206,7 +206,7 @@ class Nursery:
         )  # fmt: skip
         os.set_blocking(self.fileno(), False)
 
-    def _told(self) -> object | None:
+    def _message(self) -> object | None:
         """The next message of the fork server, once it is complete."""
         if len(self._read) < LENGTH.size:
             return None
@@ -214,21 +214,23 @@ class Nursery:
         if len(self._read) < LENGTH.size + length:
             return None
         data, self._read = self._read[LENGTH.size :][:length], self._read[LENGTH.size + length :]
-        told: object = pickle.loads(data)
-        if told == READY:
+        message: object = pickle.loads(data)
+        if message == READY:
             self._ready = True
-            return self._told()
-        return told
+            return self._message()
+        return message
 
-    def _row(self, work: _Work, told: object) -> Row:
+    def _row(self, work: _Work, message: object) -> Row:
         self._work = None
-        if not isinstance(told, End):
+        if not isinstance(message, ChildOutcome):
             self._known = None
-            raise Barren(f"the corpus of shard {work.order.shard.shard} cannot be read: {told}")
-        row = row_of(work.order.shard, work.order.bounds, told, self._journal.read())
-        return replace(_here(row), attempt=work.attempt, wall_ms=told.wall_ms, cpu_ms=told.cpu_ms, started=told.started)
+            raise CannotRunShards(f"the corpus of shard {work.order.shard.shard} cannot be read: {message}")
+        row = row_of(work.order.shard, work.order.bounds, message, self._journal.read())
+        return replace(
+            _here(row), attempt=work.attempt, wall_ms=message.wall_ms, cpu_ms=message.cpu_ms, started=message.started
+        )
 
-    def _lost(self, why: str) -> Row | None:
+    def _restart_or_fail(self, why: str) -> Row | None:
         """The fork server has ended: restarts it with the same shard, unless the shard has crashed too many."""
         assert self._work is not None
         work, ready, entry = self._work, self._ready, self._journal.read()
@@ -236,20 +238,20 @@ class Nursery:
             self._process.kill()
         self.stop()
         if not ready:
-            raise Barren(f"the fork server for shards cannot be started: {self._said()}")
-        work.lives += 1
-        if work.lives < LIVES:
+            raise CannotRunShards(f"the fork server for shards cannot be started: {self._last_line()}")
+        work.crashes += 1
+        if work.crashes < MOST_CRASHES:
             self._work = work
             self._send()
             return None
-        row = went_down(work.order.shard, "crashed", f"the fork server {why} with it, {work.lives} times", entry)
+        row = failed_row(work.order.shard, "crashed", f"the fork server {why} with it, {work.crashes} times", entry)
         return replace(_here(row), attempt=work.attempt)
 
-    def _said(self) -> str:
+    def _last_line(self) -> str:
         size = self._noise.seek(0, os.SEEK_END)
         self._noise.seek(max(0, size - 2000))
-        said = self._noise.read().decode("utf-8", "replace").strip()
-        return said.rpartition("\n")[2] or "it crashed without output"
+        output = self._noise.read().decode("utf-8", "replace").strip()
+        return output.rpartition("\n")[2] or "it crashed without output"
 
 
 def _shared_file() -> IO[bytes]:

@@ -14,13 +14,13 @@ from kipcheck.conformance.campaign.executors.spark_logging import one_line
 from kipcheck.conformance.campaign.report import arrow, row_files
 
 QUERIES: Final = ("coverage_growth", "verdicts", "time_to_find", "flakiness", "clashes")
-SAID_ONCE: Final = ("campaign", "target", "target_version")
+CONSTANT_COLUMNS: Final = ("campaign", "target", "target_version")
 """Columns that are left out of the table if all their values are equal."""
 WIDEST: Final = 60
 """The most characters of a column in text."""
 
 
-class Unanswered(ValueError):
+class QueryFailed(ValueError):
     """The queries cannot be run; the message says why."""
 
 
@@ -40,18 +40,18 @@ class Answer:
         lines = [f"{self.name}: {self.about}"]
         if not self.rows:
             return "\n".join([*lines, "  none"])
-        same = [at for at in range(len(self.columns)) if self.columns[at] in SAID_ONCE and self._says_one_thing(at)]
+        same = [at for at in range(len(self.columns)) if self.columns[at] in CONSTANT_COLUMNS and self._is_constant(at)]
         lines += [f"  {self.columns[at]} {self.rows[0][at]}" for at in same]
         shown = [at for at in range(len(self.columns)) if at not in same]
         cells = [[self.columns[at] for at in shown], *([_cell(row[at]) for at in shown] for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         right = [all(isinstance(row[at], int | float | None) for row in self.rows) for at in shown]
         for row in cells:
-            told = zip(row, widths, right, strict=True)
-            lines.append("  " + "  ".join(f"{each:>{w}}" if r else f"{each:<{w}}" for each, w, r in told).rstrip())
+            aligned = zip(row, widths, right, strict=True)
+            lines.append("  " + "  ".join(f"{each:>{w}}" if r else f"{each:<{w}}" for each, w, r in aligned).rstrip())
         return "\n".join(lines)
 
-    def _says_one_thing(self, at: int) -> bool:
+    def _is_constant(self, at: int) -> bool:
         return len({row[at] for row in self.rows}) == 1
 
 
@@ -86,7 +86,7 @@ def analyse(folder: Path, master: str | None = None, remote: str | None = None) 
     place = (folder / row_files.NAME).resolve()
     waves = sorted(path for path in place.glob("round=*/wave-*") if path.suffix in (".parquet", ".jsonl"))
     if not waves:
-        raise Unanswered(f"{folder} contains no {row_files.NAME} of a campaign: use the --out of a kipcheck campaign")
+        raise QueryFailed(f"{folder} contains no {row_files.NAME} of a campaign: use the --out of a kipcheck campaign")
     lines = [row for path in waves if path.suffix == ".jsonl" for row in row_files.rows_in(path)]
     with session(master, remote, 0) as (spark, _):
         try:
@@ -99,7 +99,7 @@ def analyse(folder: Path, master: str | None = None, remote: str | None = None) 
             spark.sql(query("shards")).createOrReplaceTempView("shards")
             return {name: _answer(name, query(name), spark) for name in QUERIES}
         except Exception as why:
-            raise Unanswered(f"the ledger in {folder} cannot be queried: {one_line(str(why))}") from why
+            raise QueryFailed(f"the ledger in {folder} cannot be queried: {one_line(str(why))}") from why
 
 
 def _answer(name: str, sql: str, spark: Any) -> Answer:

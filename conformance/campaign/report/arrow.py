@@ -56,8 +56,8 @@ def parquet_of(rows: Iterable[Row]) -> bytes:
     """The bytes of a file. Errors: see ``table_of``."""
     sink = io.BytesIO()
     # Statistics of texts and keys are useless to readers, and would be half of a small file with many groups.
-    told = {"compression": "zstd", "write_page_checksum": True, "write_statistics": ["shard", "status", "target"]}
-    pq.write_table(table_of(rows), sink, row_group_size=GROUP, **told)
+    settings = {"compression": "zstd", "write_page_checksum": True, "write_statistics": ["shard", "status", "target"]}
+    pq.write_table(table_of(rows), sink, row_group_size=GROUP, **settings)
     return sink.getvalue()
 
 

@@ -37,10 +37,10 @@ from kipcheck.conformance.core.ledger import (
 from kipcheck.conformance.core.output_folder import OutputFolder
 from kipcheck.conformance.core.verdict import Grade, Result
 from kipcheck.conformance.engine.failures import FLAKY, FOLDER, DistinctFailure, file
-from kipcheck.conformance.engine.known.match import Account, account, written
+from kipcheck.conformance.engine.known.match import KnownDeviations, known_deviations, written
 from kipcheck.conformance.engine.known.rules import Entry
 from kipcheck.conformance.engine.ledger_header import header
-from kipcheck.conformance.engine.selection import Misused, Options
+from kipcheck.conformance.engine.selection import InvalidOptions, Options
 from kipcheck.conformance.targets.protocol import TargetInfo
 from kipcheck.golden.regressions import regression
 from kipcheck.golden.vector_files import REGRESSIONS
@@ -139,7 +139,7 @@ class _Report:
         if any(each[Result.UNKNOWN.name] for by in counts.values() for each in by.values()):
             self.exits.add(exits.UNDECIDED)
         listed = self._account(writer, options)
-        self._stale(writer, listed.strangers())
+        self._stale(writer, listed.unknown_entries())
         self._forget()
         for name, why in self.manifest["skipped"]:
             writer.write(Skip(target=name, check="*", why=why))
@@ -150,13 +150,13 @@ class _Report:
             writer.write(line)
         self._end(writer, counts, listed)
 
-    def _account(self, writer: Writer, options: Options) -> Account:
+    def _account(self, writer: Writer, options: Options) -> KnownDeviations:
         try:
-            return account(options)
-        except Misused as why:  # the list was valid when the campaign began: the results are reported without it
+            return known_deviations(options)
+        except InvalidOptions as why:  # the list was valid when the campaign began: the results are reported without it
             self.exits.add(exits.USAGE)
             writer.write(Trouble(target="*", why=f"the list of known deviations cannot be used: {why}"))
-            return Account()
+            return KnownDeviations()
 
     # ---- the head
 
@@ -194,7 +194,7 @@ class _Report:
         aim: Mapping[str, Any],
         tallies: Mapping[Place, "Tally"],
         found: Findings,
-        listed: Account,
+        listed: KnownDeviations,
         alone: bool,
     ) -> None:
         name, version = aim["name"], aim["version"]
@@ -211,7 +211,7 @@ class _Report:
         listed.begin(TargetInfo(name, version, "", "", frozenset()), "unknown")
         for place, (_, by) in tallies.items():
             verdicts = [{invariant: result} for invariant, results in by.items() for result in results]
-            listed.look(place.check, (place.subject, place.version), verdicts)
+            listed.add_verdicts(place.check, (place.subject, place.version), verdicts)
         for each in found.flaky:
             if each.line.target == name:
                 self._flaky(writer, each, _flaky_in(listed, each.line), "did not fail every time")
@@ -223,10 +223,10 @@ class _Report:
                     steady.append(each)
                 else:
                     self._flaky(writer, each, entry, "failed")
-        lines = listed.judged([each.line for each in steady])
+        lines = listed.match_failures([each.line for each in steady])
         for each, line in zip(steady, lines, strict=True):
             self._failure(writer, DistinctFailure(line, each.filed))
-        self._stale(writer, (each for each in listed.settle() if each.kind in STALE_KINDS))
+        self._stale(writer, (each for each in listed.stale_lines() if each.kind in STALE_KINDS))
 
     def _failure(self, writer: Writer, failed: DistinctFailure) -> None:
         # A campaign draws at random: that the expected failure did not occur makes this one no less new.
@@ -282,7 +282,7 @@ class _Report:
 
     # ---- the end
 
-    def _end(self, writer: Writer, counts: Mapping[str, Mapping[str, Counter[str]]], listed: Account) -> None:
+    def _end(self, writer: Writer, counts: Mapping[str, Mapping[str, Counter[str]]], listed: KnownDeviations) -> None:
         names = {row.key: row.target for row in self.rows}
         for clash in self.clashes:
             self.exits.add(exits.OURS)
@@ -328,7 +328,7 @@ def _tallies(rows: Iterable[Row]) -> dict[Place, Tally]:
     return {place: found[place] for place in sorted(found, key=order)}
 
 
-def _flaky_in(listed: Account, line: Failure) -> Entry | None:
+def _flaky_in(listed: KnownDeviations, line: Failure) -> Entry | None:
     """The first entry that lists the failure as flaky, if there is one for each of its places."""
     entries = [
         listed.listed_flaky(line.check, line.invariant, place, line.shape, line.why) for place in places_of(line.where)

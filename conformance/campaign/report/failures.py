@@ -13,7 +13,7 @@ from kipcheck.conformance.core.ledger import FiledFailure, FirstFound, where_of
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.engine import failure_records
 from kipcheck.conformance.engine.failures import DistinctFailure, Kind, distinct_failures, united
-from kipcheck.conformance.engine.known.rules import Place
+from kipcheck.conformance.engine.known.rules import SubjectVersion
 from kipcheck.conformance.engine.worker import Finding, Unit
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.targets.protocol import TargetInfo
@@ -44,7 +44,7 @@ class _Seen:
     info: TargetInfo
     met: FirstFound
     cases: int = 0
-    where: set[Place] = field(default_factory=set)
+    where: set[SubjectVersion] = field(default_factory=set)
     alone: list[str] = field(default_factory=list)
     """``Found.line`` of each shard that searched for the least case."""
 
@@ -131,12 +131,14 @@ def _downed(row: Row) -> Finding:
     return _finding(row.target, case.check, _place(case), history, SURVIVES, next(survives.search(history)))
 
 
-def _finding(target: str, check: str, place: Place, history: History, invariant: str, violation: Violation) -> Finding:
+def _finding(
+    target: str, check: str, place: SubjectVersion, history: History, invariant: str, violation: Violation
+) -> Finding:
     unit = Unit(target, history.case.edition, check, *place, seed=0, values=None)
     return Finding(unit, history, {}, 0, "", invariant, violation, violation.shape)
 
 
-def _place(case: Case) -> Place:
+def _place(case: Case) -> SubjectVersion:
     """Subject and version of a case that came without them."""
     family = CHECKS[case.check].family
     named = family.place(case.steps[0])

@@ -13,11 +13,22 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 from kipcheck.conformance.campaign.files import Full, SetAside, put, set_aside
-from kipcheck.conformance.campaign.rows import ENDED, Key, Row, digest_of, hash_over
+from kipcheck.conformance.campaign.rows import FINAL_STATUSES, Key, Row, digest_of, hash_over
 from kipcheck.conformance.core.install import advice
 from kipcheck.conformance.core.output_folder import OutputFolder, Unusable
 
-__all__ = ["Clash", "Full", "Holdings", "SetAside", "Unread", "next_wave", "read", "rows_in", "storable", "write"]
+__all__ = [
+    "Clash",
+    "Full",
+    "LedgerContents",
+    "SetAside",
+    "Unreadable",
+    "next_wave",
+    "read",
+    "rows_in",
+    "storable",
+    "write",
+]
 
 NAME: Final = "ledger"
 FORMAT: Final = 1
@@ -25,7 +36,7 @@ FORMAT: Final = 1
 _WAVE: Final = re.compile(r"wave-(\d+)\.(parquet|jsonl)(?:\.\d+)?(\.damaged)?")
 
 
-class Unread(LookupError):
+class Unreadable(LookupError):
     """Rows cannot be read here."""
 
 
@@ -39,12 +50,12 @@ class Clash:
     """The first file with each digest."""
 
     def __str__(self) -> str:
-        told = ", ".join(f"{digest} in {path}" for digest, path in zip(self.digests, self.files, strict=True))
-        return f"shard {self.key.shard} of round {self.key.round} has several results: {told}"
+        stored = ", ".join(f"{digest} in {path}" for digest, path in zip(self.digests, self.files, strict=True))
+        return f"shard {self.key.shard} of round {self.key.round} has several results: {stored}"
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
+class LedgerContents:
     """The rows in all files of a ledger."""
 
     rows: Mapping[Key, Row]
@@ -55,7 +66,7 @@ class Holdings:
     @property
     def ended(self) -> frozenset[Key]:
         """Shards that a resumed campaign does not run again."""
-        return frozenset(key for key, row in self.rows.items() if row.status in ENDED)
+        return frozenset(key for key, row in self.rows.items() if row.status in FINAL_STATUSES)
 
     @property
     def hash(self) -> str:
@@ -71,13 +82,13 @@ def write(folder: Path, round_: int, wave: int, rows: Iterable[Row]) -> Path:
 
     Errors: ``Full``; OSError; ``output_folder.Unusable``.
     """
-    told = [storable(row) for row in rows]
+    stored = [storable(row) for row in rows]
     place = folder / NAME / f"round={round_}"
-    number = next_wave(folder, round_) if _taken(place, wave) else wave
+    number = next_wave(folder, round_) if _wave_exists(place, wave) else wave
     arrow, _ = _arrow()
     name = f"wave-{number}.jsonl" if arrow is None else f"wave-{number}.parquet"
     path = OutputFolder(folder).claim(f"{NAME}/round={round_}/{name}", durable=True)
-    return put(path, _lines_of(told) if arrow is None else arrow.parquet_of(told))
+    return put(path, _lines_of(stored) if arrow is None else arrow.parquet_of(stored))
 
 
 def next_wave(folder: Path, round_: int) -> int:
@@ -87,7 +98,7 @@ def next_wave(folder: Path, round_: int) -> int:
     return 1 + max((int(each[1]) for each in found if each), default=-1)
 
 
-def _taken(place: Path, wave: int) -> bool:
+def _wave_exists(place: Path, wave: int) -> bool:
     return any((place / f"wave-{wave}.{form}").exists() for form in ("parquet", "jsonl"))
 
 
@@ -136,11 +147,11 @@ class _Read(NamedTuple):
     """The contents of one file."""
 
     rows: list[Row]
-    wrong: str
+    errors: str
     """The error in the file; empty if there is none."""
 
 
-def read(folder: Path) -> Holdings:
+def read(folder: Path) -> LedgerContents:
     """All rows below the folder of a campaign; none if it has no ledger yet.
 
     A damaged file is set aside, and its readable rows are written to a new one. Errors: ``Unread`` if pyarrow is
@@ -150,17 +161,17 @@ def read(folder: Path) -> Holdings:
     ends: dict[Key, dict[str, Path]] = {}
     moved: list[SetAside] = []
     for path in _files(folder):
-        found, wrong = _read(path)
-        if wrong:
-            moved.append(_mended(folder, path, found, wrong))
+        found, errors = _read(path)
+        if errors:
+            moved.append(_recovered(folder, path, found, errors))
         for row in found:
             known, where = rows.get(row.key, (None, path))
             if known is not None and _differ(known, row):
                 ends.setdefault(row.key, {known.digest: where}).setdefault(row.digest, path)
-            if known is None or _outdone(known, row):
+            if known is None or _is_superseded(known, row):
                 rows[row.key] = row, path
     clashes = [Clash(key, tuple(files), tuple(files.values())) for key, files in sorted(ends.items())]
-    return Holdings({key: rows[key][0] for key in sorted(rows)}, clashes, moved)
+    return LedgerContents({key: rows[key][0] for key in sorted(rows)}, clashes, moved)
 
 
 def rows_in(path: Path) -> list[Row]:
@@ -168,17 +179,17 @@ def rows_in(path: Path) -> list[Row]:
     return _read(path).rows
 
 
-def _outdone(known: Row, row: Row) -> bool:
+def _is_superseded(known: Row, row: Row) -> bool:
     """Whether a later row replaces a known one: only if the known row is not a result of the shard itself."""
-    if row.status not in ENDED:
-        return known.status not in ENDED
-    return known.status not in ENDED or (known.status == "infra" and row.status != "infra")
+    if row.status not in FINAL_STATUSES:
+        return known.status not in FINAL_STATUSES
+    return known.status not in FINAL_STATUSES or (known.status == "infra" and row.status != "infra")
 
 
 def _differ(known: Row, row: Row) -> bool:
     """Whether these are two results of a shard that can have only one."""
     both = known.status, row.status
-    outcomes = all(status in ENDED and status != "infra" for status in both)
+    outcomes = all(status in FINAL_STATUSES and status != "infra" for status in both)
     return outcomes and known.deterministic and row.deterministic and known.digest != row.digest
 
 
@@ -200,21 +211,21 @@ def _read(path: Path) -> _Read:
     else:
         arrow, missing = _arrow()
         if arrow is None:
-            raise Unread(f"{path} is Parquet: to read it, {advice('spark', 'pyarrow')} ({missing})")
+            raise Unreadable(f"{path} is Parquet: to read it, {advice('spark', 'pyarrow')} ({missing})")
         parts = arrow.parts_in(data)
     rows: list[Row] = []
-    wrong: list[str] = []
+    errors: list[str] = []
     try:
         for part in parts:
             if isinstance(part, str):
-                wrong.append(part)
+                errors.append(part)
             elif part.sealed().digest != part.digest:
-                wrong.append(f"the digest of shard {part.shard} does not match")
+                errors.append(f"the digest of shard {part.shard} does not match")
             else:
                 rows.append(part)
     except ValueError as broken:
-        wrong.append(str(broken))
-    return _Read(rows, "; ".join(wrong))
+        errors.append(str(broken))
+    return _Read(rows, "; ".join(errors))
 
 
 def _parts_of(data: bytes) -> Iterator[Row | str]:
@@ -226,23 +237,23 @@ def _parts_of(data: bytes) -> Iterator[Row | str]:
     for number, line in enumerate(filter(None, lines), 2):
         try:
             plain = json.loads(line)
-            told = plain.pop("sum")
-            yield Row.of(plain) if digest_of(plain) == told else f"the checksum of line {number} does not match"
+            stored = plain.pop("sum")
+            yield Row.of(plain) if digest_of(plain) == stored else f"the checksum of line {number} does not match"
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as broken:
             yield f"line {number}: {broken}"
     if len(lines) - 1 != header["rows"]:
         yield f"it has {len(lines) - 1} of {header['rows']} rows"
 
 
-def _mended(folder: Path, path: Path, rows: Sequence[Row], wrong: str) -> SetAside:
+def _recovered(folder: Path, path: Path, rows: Sequence[Row], errors: str) -> SetAside:
     """Sets a file aside. First its readable rows are written as another wave, so that none is lost."""
     if rows:
         round_ = int(path.parent.name.partition("=")[2])
         try:
             write(folder, round_, next_wave(folder, round_), rows)
         except (OSError, Unusable):
-            return SetAside(path, wrong, None, len(rows))
-    return set_aside(path, wrong, len(rows))
+            return SetAside(path, errors, None, len(rows))
+    return set_aside(path, errors, len(rows))
 
 
 def _arrow() -> tuple[ModuleType | None, str]:

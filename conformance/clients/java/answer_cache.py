@@ -33,10 +33,10 @@ class AnswerCache:
                 if self._open is None:
                     break
                 some = wanted[at : at + AT_ONCE]
-                marks = ",".join("?" * len(some))
-                found.update(self._open.execute(f"SELECT key, answer FROM answers WHERE key IN ({marks})", some))
+                placeholders = ",".join("?" * len(some))
+                found.update(self._open.execute(f"SELECT key, answer FROM answers WHERE key IN ({placeholders})", some))
         except sqlite3.DatabaseError as wrong:
-            self._mend(wrong)
+            self._recover(wrong)
         return found
 
     def put(self, answers: Mapping[str, str]) -> None:
@@ -46,7 +46,7 @@ class AnswerCache:
             with self._open:
                 self._open.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", list(answers.items()))
         except sqlite3.DatabaseError as wrong:
-            self._mend(wrong)
+            self._recover(wrong)
 
     def close(self) -> None:
         if self._open is not None:
@@ -66,9 +66,9 @@ class AnswerCache:
         except OSError:
             self._path = None
         except sqlite3.DatabaseError as wrong:
-            self._mend(wrong)
+            self._recover(wrong)
 
-    def _mend(self, wrong: sqlite3.DatabaseError) -> None:
+    def _recover(self, wrong: sqlite3.DatabaseError) -> None:
         """Replaces a damaged file, and disables the cache where the database cannot be used at all."""
         self.close()
         path, self._path = self._path, None

@@ -16,9 +16,9 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import span
-from kipcheck.conformance.targets.canonical_form import crowded, settled
+from kipcheck.conformance.targets.canonical_form import canonical, exceeds_collections
 from kipcheck.conformance.targets.protocol import Session, Target
-from kipcheck.conformance.targets.session_wrapper import Passing, PassingTarget
+from kipcheck.conformance.targets.session_wrapper import SessionWrapper, TargetWrapper
 from kipcheck.conformance.wire.errors import Refused as Illegal
 from kipcheck.conformance.wire.schema import Layout, Slot, messages, spec
 
@@ -51,7 +51,7 @@ class Inexpressible(Exception):
         self.limit = limit
 
 
-class Translated(PassingTarget):
+class Translated(TargetWrapper):
     """A target whose program uses the names of one release."""
 
     def __init__(self, target: Target, release: str) -> None:
@@ -60,37 +60,37 @@ class Translated(PassingTarget):
 
     def open(self, edition: str, role: Role, /) -> AbstractContextManager[Session]:
         opened = self._target.open(edition, role)
-        return _translated(opened, Words(self._release, edition)) if role is Role.CODEC else opened
+        return _translated(opened, ReleaseNames(self._release, edition)) if role is Role.CODEC else opened
 
 
 @contextmanager
-def _translated(opened: AbstractContextManager[Session], words: "Words") -> Iterator[Session]:
+def _translated(opened: AbstractContextManager[Session], words: "ReleaseNames") -> Iterator[Session]:
     with opened as session:
         yield _Session(session, words)
 
 
-class _Session(Passing):
-    def __init__(self, session: Session, words: "Words") -> None:
+class _Session(SessionWrapper):
+    def __init__(self, session: Session, words: "ReleaseNames") -> None:
         super().__init__(session)
         self._words = words
 
-    def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
-        plans = [[self._asked(step) for step in case.steps] for case in cases]
+    def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        plans = [[self._translate_step(step) for step in case.steps] for case in cases]
         steps = [tuple(each for each in plan if isinstance(each, Step)) for plan in plans]
         asked = [replace(case, steps=some) for case, some in zip(cases, steps, strict=True) if some]
-        answers = iter(self._session.hold(asked))
+        answers = iter(self._session.run(asked))
         return [
-            tuple(self._told(case, plan, next(answers) if some else ()))
+            tuple(self._translate_answers(case, plan, next(answers) if some else ()))
             for case, plan, some in zip(cases, plans, steps, strict=True)
         ]
 
-    def _asked(self, step: Step) -> Step | Unsupported:
+    def _translate_step(self, step: Step) -> Step | Unsupported:
         try:
-            return replace(step, body=self._words.asked(step.verb, step.body)) if step.verb in CODEC_OPS else step
+            return replace(step, body=self._words.to_release(step.verb, step.body)) if step.verb in CODEC_OPS else step
         except Inexpressible as why:
             return Unsupported(str(why), why.limit)
 
-    def _told(
+    def _translate_answers(
         self, case: Case, plan: Sequence[Step | Unsupported], answers: Sequence[Observation]
     ) -> Iterator[Observation]:
         waiting = iter(answers)
@@ -103,19 +103,19 @@ class _Session(Passing):
                 yield answer
                 continue
             try:
-                yield self._words.told(step.verb, step.body, answer)
+                yield self._words.from_release(step.verb, step.body, answer)
             except Inexpressible as why:
                 yield Unsupported(str(why), why.limit)
 
 
-class Words:
+class ReleaseNames:
     """Translates between the names of an edition and those of one release."""
 
     def __init__(self, release: str, edition_name: str) -> None:
         self._release = Release.parse(release)
         self._edition = edition_name
 
-    def asked(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def to_release(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The body of a step in the release's names. Errors: ``Inexpressible``."""
         layout = _layout(self._edition, body["message"], body["version"])
         if verb != "encode" or layout is None:
@@ -125,7 +125,7 @@ class Words:
         theirs = self._theirs(body)
         return dict(body) if theirs is None else {**body, "value": _given(layout, theirs, body["value"])}
 
-    def told(self, verb: str, body: Mapping[str, Any], answer: Replied | Refused) -> Replied | Refused:
+    def from_release(self, verb: str, body: Mapping[str, Any], answer: Replied | Refused) -> Replied | Refused:
         """An answer in the edition's names. Errors: ``Inexpressible``."""
         layout = _layout(self._edition, body["message"], body["version"])
         if layout is None:
@@ -133,7 +133,7 @@ class Words:
         if verb == "decode" and isinstance(answer, Replied):
             answer = self._shown(layout, body, answer)
         if self._of_sets(body["message"]):
-            self._keepable(layout, verb, body, answer)
+            self._check_keepable(layout, verb, body, answer)
         return answer
 
     def _shown(self, layout: Layout, body: Mapping[str, Any], answer: Replied) -> Replied:
@@ -141,21 +141,21 @@ class Words:
         shown = answer["value"] if theirs is None else _renamed(layout, theirs, answer["value"])
         return Replied(tuple((key, shown if key == "value" else each) for key, each in answer.payload))
 
-    def _keepable(self, layout: Layout, verb: str, body: Mapping[str, Any], answer: Replied | Refused) -> None:
+    def _check_keepable(self, layout: Layout, verb: str, body: Mapping[str, Any], answer: Replied | Refused) -> None:
         """Errors: ``Inexpressible`` where the answer is wrong only because the class keeps sets and maps."""
         try:
             value = layout.codec.from_json(body["value"]) if verb == "encode" else _leniently(layout, body["hex"])
             given = layout.codec.to_json(value)
             if isinstance(answer, Refused):
-                lost = crowded(given)
+                lost = exceeds_collections(given)
             elif verb == "decode":
                 found = answer["value"]
-                lost = found != given and (crowded(given) or _settled_alike(layout, given, found))
+                lost = found != given and (exceeds_collections(given) or _same_canonical_form(layout, given, found))
             else:
                 wanted = layout.encode(value) if verb == "encode" else bytes.fromhex(body["hex"])
                 lost = answer["hex"] != wanted.hex() and (
-                    crowded(given)
-                    or _settled_alike(layout, given, layout.codec.to_json(_strictly(layout, answer["hex"])))
+                    exceeds_collections(given)
+                    or _same_canonical_form(layout, given, layout.codec.to_json(_strictly(layout, answer["hex"])))
                 )
         except (Illegal, LookupError, TypeError):
             return  # bytes or values that have no meaning to compare
@@ -178,8 +178,8 @@ def _strictly(layout: Layout, data: str) -> Value:
     return layout.decode(bytes.fromhex(data))
 
 
-def _settled_alike(layout: Layout, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return settled(layout.message, one) == settled(layout.message, other)
+def _same_canonical_form(layout: Layout, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return canonical(layout.message, one) == canonical(layout.message, other)
 
 
 @lru_cache(maxsize=512)
@@ -193,12 +193,12 @@ def _layout(edition_name: str, message: str, version: int) -> Layout | None:
 @lru_cache(maxsize=512)
 def _other(edition_name: str, release: str, message: str, version: int) -> Layout | None:
     ours, theirs = (_layout(each, message, version) for each in (edition_name, f"apache@{release}"))
-    return None if ours is None or theirs is None or _alike(ours, theirs) else theirs
+    return None if ours is None or theirs is None or _same_names(ours, theirs) else theirs
 
 
-def _alike(ours: Layout, theirs: Layout) -> bool:
+def _same_names(ours: Layout, theirs: Layout) -> bool:
     return ours.names == theirs.names and all(
-        one.item is other.item is None or (one.item and other.item and _alike(one.item, other.item))
+        one.item is other.item is None or (one.item and other.item and _same_names(one.item, other.item))
         for one, other in zip(ours.slots, theirs.slots, strict=True)
     )
 

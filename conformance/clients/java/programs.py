@@ -96,7 +96,7 @@ class JavaCodec:
         """The release used where an order names none."""
         self._case_milliseconds = case_milliseconds
 
-    def ask(self, orders: Iterable[Order]) -> Iterator[Answer]:
+    def answers(self, orders: Iterable[Order]) -> Iterator[Answer]:
         """One answer for each order, in the same order. Errors: ``Ended`` where the JVM died or hung."""
         waiting = iter(orders)
         batch = 0
@@ -104,16 +104,16 @@ class JavaCodec:
             batch += 1
             cases = [order.line(n) for n, order in enumerate(asked)]
             seconds = START_SECONDS + self._case_milliseconds / 1000
-            told = self._pipe.exchange(
+            info = self._pipe.exchange(
                 {
                     "type": "batch", "id": batch, "deadline_ms": int(seconds * 1000), "cpu_ms": self._case_milliseconds,
                     "cases": cases,
                 },
                 seconds,
             )  # fmt: skip
-            results = told.get("results")
-            if told.get("type") != "results" or not isinstance(results, list) or len(results) != len(asked):
-                raise self._pipe.garbled(f"no results: {str(told)[:100]}")
+            results = info.get("results")
+            if info.get("type") != "results" or not isinstance(results, list) or len(results) != len(asked):
+                raise self._pipe.garbled(f"no results: {str(info)[:100]}")
             for result in results:
                 if result["status"] == "died":
                     self._pipe.kill()
@@ -122,7 +122,7 @@ class JavaCodec:
 
     def one(self, order: Order) -> Answer:
         """The answer to a single order."""
-        return next(self.ask([order]))
+        return next(self.answers([order]))
 
 
 @contextmanager
@@ -162,13 +162,13 @@ def command(
 
     ``names``: names of fields, for releases whose requests and responses have none. Errors: ``Unavailable``.
     """
-    lent = () if names is None else (f"-Dkipcheck.names={_filed(names)}",)
+    names_option = () if names is None else (f"-Dkipcheck.names={_filed(names)}",)
     given = (f"{release}={os.pathsep.join(map(str, paths))}" for release, paths in jars.items())
     return Command(
         (
             tool("java"), HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto",
             # The JVM's own output, thread dumps among it, must not mix with the protocol.
-            "-XX:+DisplayVMOutputToStderr", "-Dfile.encoding=UTF-8", f"-Dkipcheck.name={name}", *lent,
+            "-XX:+DisplayVMOutputToStderr", "-Dfile.encoding=UTF-8", f"-Dkipcheck.name={name}", *names_option,
             "-cp", str(program()), "kipcheck.Testee", *given,
         )
     )  # fmt: skip
@@ -223,10 +223,10 @@ def program() -> Path:
     """The directory with the compiled classes, built if needed. Errors: ``Unavailable``."""
     texts = sources()
     javac = tool("javac")
-    told = hashlib.sha256(_version(javac).encode())
+    info = hashlib.sha256(_version(javac).encode())
     for name, text in sorted(texts.items()):
-        told.update(f"\0{name}\0{text}".encode())
-    home = maven.cache() / "java" / told.hexdigest()[:16]
+        info.update(f"\0{name}\0{text}".encode())
+    home = maven.cache() / "java" / info.hexdigest()[:16]
     if not home.is_dir():
         _compile(javac, texts, home)
     return home
@@ -278,9 +278,9 @@ def tool(name: str) -> str:
 @cache
 def _version(javac: str) -> str:
     done = process_tree.run([javac, "-version"], 60)
-    told = (done.stdout + done.stderr).strip()
-    number = re.search(r"javac (\d+)", told)
+    info = (done.stdout + done.stderr).strip()
+    number = re.search(r"javac (\d+)", info)
     if done.returncode or not number or int(number[1]) < 17:
         # Newer clients and streams are compiled for 11 and 17.
-        raise Unavailable(f"{javac} is not of a JDK 17 or later ({told.splitlines()[-1] if told else 'no version'})")
-    return told
+        raise Unavailable(f"{javac} is not of a JDK 17 or later ({info.splitlines()[-1] if info else 'no version'})")
+    return info

@@ -9,22 +9,22 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from kipcheck.conformance.apis.upgrade_target import in_bytes, playing
+from kipcheck.conformance.apis.upgrade_target import in_bytes, machine_adapter
 from kipcheck.conformance.clients.java.streams_members import Jars, Unanswerable, open_jars
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.models.streams.group_model import Fleet
+from kipcheck.conformance.models.streams.group_model import StreamsGroupModel
 from kipcheck.conformance.models.streams.members import FUTURE, Binary, Settings
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import STREAMS, Claims, Session, Target, TargetInfo
-from kipcheck.conformance.targets.session_wrapper import Passing, PassingTarget
+from kipcheck.conformance.targets.session_wrapper import SessionWrapper, TargetWrapper
 
 TOPOLOGIES: Final = "topologies"
 LIMITS: Final[Mapping[str, str]] = {TOPOLOGIES: "a release cannot represent topologies of later releases"}
 """The limits of a jar in a group."""
 
 
-class StreamsJar(PassingTarget):
+class StreamsJar(TargetWrapper):
     """``java:kafka-streams:RELEASE`` with all its roles, and a group of its members as operator tool."""
 
     def __init__(self, target: Target, release: str) -> None:
@@ -32,37 +32,37 @@ class StreamsJar(PassingTarget):
         self._release = release
 
     def open(self, edition: str, role: Role, /) -> AbstractContextManager[Session]:
-        return self._fleet(edition) if role is Role.OPERATOR_TOOL else self._itself(edition, role)
+        return self._streams_group(edition) if role is Role.OPERATOR_TOOL else self._itself(edition, role)
 
     @contextmanager
     def _itself(self, edition: str, role: Role) -> Iterator[Session]:
         with self._target.open(edition, role) as session:
-            yield _Told(session, with_fleets(session.info))
+            yield _SessionWithInfo(session, with_streams_groups(session.info))
 
     @contextmanager
-    def _fleet(self, edition: str) -> Iterator[Session]:
+    def _streams_group(self, edition: str) -> Iterator[Session]:
         with self._target.open(edition, Role.CODEC) as session:
-            info = with_fleets(session.info)
+            info = with_streams_groups(session.info)
         adapter = _Adapter(info, self._release)
         with open_jars([self._release]) as jars:
             adapter.jars = jars
             with InProcess(adapter).open(edition, Role.OPERATOR_TOOL) as session:
-                yield _Told(session, info)
+                yield _SessionWithInfo(session, info)
 
 
-def with_fleets(info: TargetInfo) -> TargetInfo:
+def with_streams_groups(info: TargetInfo) -> TargetInfo:
     machines = (*info.claims.machines, STREAMS)
     claims = replace(info.claims, machines=machines, limits={**info.claims.limits, **LIMITS})
     return replace(info, claims=claims, roles=claims.roles)
 
 
-class _Told(Passing):
+class _SessionWithInfo(SessionWrapper):
     """Reports the target's own information."""
 
     def __init__(self, session: Session, info: TargetInfo) -> None:
         super().__init__(session)
         self._info = info
-        self.hold = session.hold
+        self.run = session.run
 
     @property
     def info(self) -> TargetInfo:
@@ -89,7 +89,7 @@ class _Adapter:
         def made(settings: Settings) -> Binary:
             return ours(settings) if settings.release == FUTURE else self.jars.binary(settings)
 
-        self._player = playing(Fleet(made, self._release))
+        self._player = machine_adapter(StreamsGroupModel(made, self._release))
         return None
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:

@@ -26,10 +26,10 @@ from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.streams.members import (
     NONE,
+    AssignmentResult,
     Blob,
     Endless,
     Fatal,
-    Heard,
     Joining,
     Memory,
     Misconfigured,
@@ -88,17 +88,17 @@ class Jars:
             self._binaries[settings] = JarBinary(self, settings)
         return self._binaries[settings]
 
-    def ask(self, orders: Sequence[Order]) -> list[Result]:
+    def answers(self, orders: Sequence[Order]) -> list[Result]:
         """The result of each order; its status is ``died`` where the JVM died or gave the order up."""
         keys = [self._key(each) for each in orders]
         wanted = {key: order for key, order in zip(keys, orders, strict=True) if key not in self._known}
-        self._known |= {key: found for key, text in self._kept.get(wanted).items() if (found := _understood(text))}
+        self._known |= {key: found for key, text in self._kept.get(wanted).items() if (found := _parsed(text))}
         missing = [key for key in wanted if key not in self._known]
         self.misses += len(missing)
         self.hits += len(orders) - len(missing)
         for at in range(0, len(missing), BATCH):
             some = missing[at : at + BATCH]
-            fresh = dict(zip(some, self._asked([wanted[key] for key in some]), strict=True))
+            fresh = dict(zip(some, self._exchange_or_split([wanted[key] for key in some]), strict=True))
             self._known |= fresh
             self._kept.put({key: json.dumps(each) for key, each in fresh.items() if _lasts(each)})
         return [self._known[key] for key in keys]
@@ -118,32 +118,32 @@ class Jars:
         text = json.dumps(order, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(f"{self._digests[order['release']]}\0{MILLISECONDS}\0{text}".encode()).hexdigest()
 
-    def _asked(self, orders: Sequence[Order]) -> list[Result]:
+    def _exchange_or_split(self, orders: Sequence[Order]) -> list[Result]:
         """Where the JVM dies, sends the orders one by one to find the one that killed it."""
         try:
-            return self._exchanged(orders)
+            return self._exchange(orders)
         except Ended as death:
             self._pipe = None
             if len(orders) > 1:
-                return [self._asked([each])[0] for each in orders]
-            told = {"status": "died", "cause": death.cause, "message": death.detail, "evidence": death.evidence}
-            return [told]
+                return [self._exchange_or_split([each])[0] for each in orders]
+            reply = {"status": "died", "cause": death.cause, "message": death.detail, "evidence": death.evidence}
+            return [reply]
 
-    def _exchanged(self, orders: Sequence[Order]) -> list[Result]:
+    def _exchange(self, orders: Sequence[Order]) -> list[Result]:
         pipe = self._running()
         self._batches += 1
         seconds = programs.START_SECONDS + len(orders) * MILLISECONDS / 1000
         cases = [{"n": n, **order} for n, order in enumerate(orders)]
-        told = pipe.exchange(
+        reply = pipe.exchange(
             {
                 "type": "batch", "id": self._batches, "deadline_ms": int(seconds * 1000), "cpu_ms": MILLISECONDS,
                 "cases": cases,
             },
             seconds,
         )  # fmt: skip
-        results = told.get("results")
-        if told.get("type") != "results" or not isinstance(results, list) or len(results) != len(orders):
-            raise pipe.garbled(f"no results: {str(told)[:100]}")
+        results = reply.get("results")
+        if reply.get("type") != "results" or not isinstance(results, list) or len(results) != len(orders):
+            raise pipe.garbled(f"no results: {str(reply)[:100]}")
         if any(each["status"] in ("died", "internal") for each in results):
             self.kill()  # one of its threads may still spin, or its heap may be full
         return results
@@ -164,7 +164,7 @@ def _lasts(result: Result) -> bool:
     return result["status"] in LASTING or (result["status"] == "died" and SPUN in result["message"])
 
 
-def _understood(text: str) -> Result | None:
+def _parsed(text: str) -> Result | None:
     try:
         found = json.loads(text)
     except ValueError:
@@ -203,7 +203,7 @@ class JarBinary:
     def __init__(self, jars: Jars, settings: Settings) -> None:
         self.settings = settings
         self._jars = jars
-        self._told: dict[object, Callable[[], Any]] = {}
+        self._remembered: dict[object, Callable[[], Any]] = {}
         """For each call that was made before, a function that returns its result or raises its error."""
         self._common = {"release": settings.release, "settings": plain_settings(settings)}
 
@@ -229,8 +229,8 @@ class JarBinary:
         return self._once((memory, topics), lambda: self._subscribe(memory, topics))
 
     def _subscribe(self, memory: Memory, topics: tuple[str, ...]) -> tuple[Memory, Blob]:
-        told = self._answer(self.subscribing(memory, topics))
-        return memory_of(told["memory"], memory), bytes.fromhex(told["hex"])
+        reply = self._answer(self.subscribing(memory, topics))
+        return memory_of(reply["memory"], memory), bytes.fromhex(reply["hex"])
 
     def lead(
         self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
@@ -240,20 +240,20 @@ class JarBinary:
     def _lead(
         self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...]
     ) -> tuple[Memory, Mapping[str, Share]]:
-        told = self._answer(self.leading(memory, topics, members))
+        reply = self._answer(self.leading(memory, topics, members))
         shares = {
             each["id"]: Share(partitions_of(each["partitions"]), bytes.fromhex(each["userData"] or ""))
-            for each in told["assignment"]
+            for each in reply["assignment"]
         }
-        return memory_of(told["memory"], memory), shares
+        return memory_of(reply["memory"], memory), shares
 
-    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+    def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
         return self._once((memory, share), lambda: self._assigned(memory, share))
 
-    def _assigned(self, memory: Memory, share: Share) -> Heard:
-        told = self._answer(self.telling(memory, share))
-        rejoin = Rejoin(told["rejoin"], told.get("atMs", 0))
-        return Heard(memory_of(told["memory"], memory), rejoin, told["applied"], told.get("error", NONE))
+    def _assigned(self, memory: Memory, share: Share) -> AssignmentResult:
+        reply = self._answer(self.assigning(memory, share))
+        rejoin = Rejoin(reply["rejoin"], reply.get("atMs", 0))
+        return AssignmentResult(memory_of(reply["memory"], memory), rejoin, reply["applied"], reply.get("error", NONE))
 
     # Orders: for a caller that passes several to ``Jars`` at once, after which the methods above find the answers.
 
@@ -273,7 +273,7 @@ class JarBinary:
             "offsets": {},
         }
 
-    def telling(self, memory: Memory, share: Share) -> Order:
+    def assigning(self, memory: Memory, share: Share) -> Order:
         return {
             "op": "stream-assigned",
             **self._common,
@@ -282,16 +282,16 @@ class JarBinary:
             "userData": plain_data(share.data),
         }
 
-    def _once(self, question: object, asked: Callable[[], T]) -> T:
+    def _once(self, question: object, compute: Callable[[], T]) -> T:
         """A group repeats the same calls, and even a lookup takes the time to build an order."""
-        if question not in self._told:
-            self._told[question] = _settled(asked)
-        found: T = self._told[question]()
+        if question not in self._remembered:
+            self._remembered[question] = _memoized(compute)
+        found: T = self._remembered[question]()
         return found
 
     def _answer(self, order: Order) -> Result:
         """Errors: ``Fatal``, ``Endless``, ``Unanswerable``."""
-        (result,) = self._jars.ask([order])
+        (result,) = self._jars.answers([order])
         match result["status"]:
             case "accepted":
                 return result
@@ -306,10 +306,10 @@ class JarBinary:
         raise Fatal(result.get("class", result["status"]), result.get("message", ""))
 
 
-def _settled(asked: Callable[[], T]) -> Callable[[], T]:
+def _memoized(compute: Callable[[], T]) -> Callable[[], T]:
     """Calls the function once; the result returns or raises the same at each call."""
     try:
-        found = asked()
+        found = compute()
     except Fatal as thrown:
         made, kind, why = type(thrown), thrown.kind, thrown.why
 

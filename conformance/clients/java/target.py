@@ -45,12 +45,12 @@ def rows() -> Iterator[dict[str, Any]]:
     """For each artifact the releases whose jars are cached; for kafka-clients the newest where none is."""
     missing = next((each for each in ("java", "javac") if not _has(each)), "")
     for artifact in ARTIFACTS:
-        held = maven.releases_held(GROUP, artifact)
-        known = sorted((each for each in held if _known(artifact, each)), key=Release.parse)
+        cached = maven.local_releases(GROUP, artifact)
+        known = sorted((each for each in cached if _known(artifact, each)), key=Release.parse)
         if not known and artifact == "kafka-clients":
             known = [NEWEST]
         for version in known:
-            lacking = [each for each in coordinates(artifact, version) if maven.held(each) is None]
+            lacking = [each for each in coordinates(artifact, version) if maven.local_jar(each) is None]
             why = f"{', '.join(lacking)}: not cached yet, downloaded when the target is used" if lacking else ""
             if missing:
                 why = f"{missing} was not found in JAVA_HOME or on the PATH"

@@ -14,7 +14,15 @@ from kipcheck.conformance.checks.codec import layouts
 from kipcheck.conformance.checks.declare import Operation
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.engine.doctor.report import Examination, Ill, Patient, Told, Tried, Unfit, offered
+from kipcheck.conformance.engine.doctor.report import (
+    Measurement,
+    Probe,
+    ProbeFailed,
+    ProbeFunction,
+    TesteeUnderTest,
+    Unsuitable,
+    offered,
+)
 from kipcheck.conformance.engine.doctor.samples import EDITION, asked_of, assignors, named, plain
 from kipcheck.conformance.targets import answers
 from kipcheck.conformance.targets.protocol import BATCH, GROUP, MACHINES, Claims
@@ -22,27 +30,27 @@ from kipcheck.conformance.targets.transport.framing import Framing
 from kipcheck.conformance.targets.transport.pipe import Pipe
 from kipcheck.conformance.wire.schema import Layout, messages, spec
 
-SILENCE: Final = 0.2
+SILENCE_S: Final = 0.2
 """Seconds in which it must not write anything unsolicited."""
-LOUD: Final = 1 << 20
+MOST_STDERR: Final = 1 << 20
 """So many bytes on stderr are too many."""
-SPEED: Final = 16
+SPEED_BATCHES: Final = 16
 """The number of batches."""
 TEXT: Final = "grüße 中文 \N{PARTY POPPER}"
 BIG: Final = 128 << 10
 """Bytes in one case of a big batch."""
-ALIKE: Final = 0.93
+SIMILARITY: Final = 0.93
 """The similarity from which an unknown name is reported as a misspelling."""
-GRACE: Final = 5.0
+BYE_S: Final = 5.0
 """Seconds to answer bye, and to exit after it."""
-EXAMINATIONS: list[Examination] = []
+PROBES: list[Probe] = []
 
 
-def examination(tried: str, fix: str, decisive: bool = False) -> Callable[[Tried], Tried]:
+def probe(tried: str, fix: str, decisive: bool = False) -> Callable[[ProbeFunction], ProbeFunction]:
     """Registers a probe; its id is the name of the function."""
 
-    def add(look: Tried) -> Tried:
-        EXAMINATIONS.append(Examination(look.__name__.replace("_", "-"), tried, fix, look, decisive))
+    def add(look: ProbeFunction) -> ProbeFunction:
+        PROBES.append(Probe(look.__name__.replace("_", "-"), tried, fix, look, decisive))
         return look
 
     return add
@@ -51,264 +59,264 @@ def examination(tried: str, fix: str, decisive: bool = False) -> Callable[[Tried
 # ---- hello and configure
 
 
-@examination(
+@probe(
     "it starts and waits for hello", "write nothing to stdout before the hello response; log to stderr", decisive=True
 )
-def starts(patient: Patient) -> str:
-    begun = time.monotonic()
-    patient.begin()
-    time.sleep(SILENCE)
-    assert patient.link is not None
-    talk = patient.link.talk
-    talk.quiet()
-    if isinstance(patient.link, Pipe) and patient.link.gone():
-        raise talk.ended("crashed", "")
-    return f"started within {time.monotonic() - begun - SILENCE:.2f} s"
+def starts(testee: TesteeUnderTest) -> str:
+    started_at = time.monotonic()
+    testee.start()
+    time.sleep(SILENCE_S)
+    assert testee.link is not None
+    channel = testee.link.channel
+    channel.quiet()
+    if isinstance(testee.link, Pipe) and testee.link.gone():
+        raise channel.ended("crashed", "")
+    return f"started within {time.monotonic() - started_at - SILENCE_S:.2f} s"
 
 
-@examination(
-    "it answers hello", "answer in one line of JSON with the keys that testee.schema.json requires", decisive=True
-)
-def hello(patient: Patient) -> str:
-    begun = time.monotonic()
-    found = patient.hello = patient.greet()
+@probe("it answers hello", "answer in one line of JSON with the keys that testee.schema.json requires", decisive=True)
+def hello(testee: TesteeUnderTest) -> str:
+    started_at = time.monotonic()
+    found = testee.hello = testee.send_hello()
     if found.unavailable:
-        raise Ill(f"it is not available: {found.unavailable}", "install what the message names")
-    took = time.monotonic() - begun
+        raise ProbeFailed(f"it is not available: {found.unavailable}", "install what the message names")
+    took = time.monotonic() - started_at
     return f"{found.name} {found.version}, {found.language}, protocol 1, within {took:.2f} s"
 
 
-@examination("the hello response matches the schema", "compare with testee.schema.json at the given path")
-def schema(patient: Patient) -> str:
+@probe("the hello response matches the schema", "compare with testee.schema.json at the given path")
+def schema(testee: TesteeUnderTest) -> str:
     try:
         validator = import_module("jsonschema").Draft202012Validator
     except ImportError:
-        raise Unfit("jsonschema is not installed here") from None
-    whole = json.loads((files("kipcheck.conformance.targets") / "testee.schema.json").read_text("utf-8"))
-    asked = {"$ref": "#/$defs/helloAnswer", "$defs": whole["$defs"]}
-    for wrong in validator(asked).iter_errors(patient.said):
-        raise Ill(f"hello{wrong.json_path.removeprefix('$')}: {wrong.message}")
+        raise Unsuitable("jsonschema is not installed here") from None
+    schema_file = json.loads((files("kipcheck.conformance.targets") / "testee.schema.json").read_text("utf-8"))
+    requested = {"$ref": "#/$defs/helloAnswer", "$defs": schema_file["$defs"]}
+    for wrong in validator(requested).iter_errors(testee.hello_message):
+        raise ProbeFailed(f"hello{wrong.json_path.removeprefix('$')}: {wrong.message}")
     return "it matches"
 
 
-@examination(
+@probe(
     "hello identifies the testee",
     "give name and version of the tested code, and the URL of its issue tracker in issues",
 )
-def identity(patient: Patient) -> str:
-    assert patient.hello is not None
-    empty = [key for key in ("name", "version", "language") if not getattr(patient.hello, key).strip()]
+def identity(testee: TesteeUnderTest) -> str:
+    assert testee.hello is not None
+    empty = [key for key in ("name", "version", "language") if not getattr(testee.hello, key).strip()]
     if empty:
-        raise Ill(f"empty: {', '.join(empty)}")
-    return f"issues: {patient.hello.issues}" if patient.hello.issues else "no URL for issues is given"
+        raise ProbeFailed(f"empty: {', '.join(empty)}")
+    return f"issues: {testee.hello.issues}" if testee.hello.issues else "no URL for issues is given"
 
 
-@examination(
+@probe(
     "it supports a role with checks", f"support one of {', '.join(each.value for each in answers.NEEDS)}", decisive=True
 )
-def roles(patient: Patient) -> str:
-    assert patient.hello is not None
-    played = [each.value for each in Role if each in patient.hello.roles and each in answers.NEEDS]
-    others = [each.value for each in Role if each in patient.hello.roles and each not in answers.NEEDS]
+def roles(testee: TesteeUnderTest) -> str:
+    assert testee.hello is not None
+    played = [each.value for each in Role if each in testee.hello.roles and each in answers.NEEDS]
+    others = [each.value for each in Role if each in testee.hello.roles and each not in answers.NEEDS]
     if not played:
-        raise Ill(f"no operation exists for {', '.join(others)}")
+        raise ProbeFailed(f"no operation exists for {', '.join(others)}")
     return ", ".join(played) + (f"; no operation exists for {', '.join(others)}" if others else "")
 
 
-@examination("its claims are known", "use kipcheck's spelling, and claim only existing versions")
-def capabilities(patient: Patient) -> str:
-    assert patient.hello is not None
-    claims = patient.hello.claims
+@probe("its claims are known", "use kipcheck's spelling, and claim only existing versions")
+def capabilities(testee: TesteeUnderTest) -> str:
+    assert testee.hello is not None
+    claims = testee.hello.claims
     known = set(messages(edition(EDITION)))
     for stranger in sorted({*claims.messages} - known):
-        if meant := get_close_matches(stranger, known - {*claims.messages}, 1, ALIKE):
-            raise Ill(f"unknown message {stranger}: did you mean {meant[0]}?")
+        if similar := get_close_matches(stranger, known - {*claims.messages}, 1, SIMILARITY):
+            raise ProbeFailed(f"unknown message {stranger}: did you mean {similar[0]}?")
     if strangers := [*({*claims.assignors} - {*assignors()}), *({*claims.machines} - {*MACHINES})]:
         there = f"{', '.join(assignors())}; {', '.join(MACHINES)}"
-        raise Ill(f"unknown: {', '.join(strangers)}; known are {there}")
+        raise ProbeFailed(f"unknown: {', '.join(strangers)}; known are {there}")
     if claims.messages and not known & {*claims.messages}:
-        raise Ill("kipcheck knows none of the claimed messages")
+        raise ProbeFailed("kipcheck knows none of the claimed messages")
     for name in sorted({*claims.messages} & known):
         (low, high), span = claims.messages[name], spec(edition(EDITION), name).versions
         if span.high is not None and (high < span.low or low > span.high):
-            raise Ill(f"{name} {low}-{high}: the versions are {span.low}-{span.high}")
+            raise ProbeFailed(f"{name} {low}-{high}: the versions are {span.low}-{span.high}")
         if stray := [each for each in claims.missing.get(name, ()) if not low < each < high]:
-            raise Ill(f"missing.{name}: {stray[0]} is not between {low} and {high}")
+            raise ProbeFailed(f"missing.{name}: {stray[0]} is not between {low} and {high}")
     counted = {"messages": known & {*claims.messages}, "assignors": claims.assignors, "machines": claims.machines}
     found = ", ".join(f"{name}: {len(each)}" for name, each in counted.items() if each)
     others = len({*claims.messages} - known)
     return f"{found}{f'; {others} messages are unknown to kipcheck' if others else ''}"
 
 
-@examination("an unknown role is unsupported", 'answer {"type": "configure", "unsupported": "why"}')
-def unknown_role(patient: Patient) -> str:
-    return _turned_away(patient, "wizard", EDITION)
+@probe("an unknown role is unsupported", 'answer {"type": "configure", "unsupported": "why"}')
+def unknown_role(testee: TesteeUnderTest) -> str:
+    return _rejected(testee, "wizard", EDITION)
 
 
-@examination(
-    "an unknown edition is unsupported", 'answer {"type": "configure", "unsupported": "why"} for unknown editions'
-)
-def unknown_edition(patient: Patient) -> str:
-    assert patient.hello is not None
-    role = next(each for each in answers.NEEDS if each in patient.hello.roles)
-    return _turned_away(patient, role.value, "no-such-edition")
+@probe("an unknown edition is unsupported", 'answer {"type": "configure", "unsupported": "why"} for unknown editions')
+def unknown_edition(testee: TesteeUnderTest) -> str:
+    assert testee.hello is not None
+    role = next(each for each in answers.NEEDS if each in testee.hello.roles)
+    return _rejected(testee, role.value, "no-such-edition")
 
 
-def _turned_away(patient: Patient, role: str, edition_name: str) -> str:
-    _alive(patient)
-    why = answers.configured(patient.exchange({"type": "configure", "role": role, "edition": edition_name}))
+def _rejected(testee: TesteeUnderTest, role: str, edition_name: str) -> str:
+    _ensure_running(testee)
+    why = answers.configured(testee.exchange({"type": "configure", "role": role, "edition": edition_name}))
     if why is None:
-        raise Ill("it answers ok")
+        raise ProbeFailed("it answers ok")
     return f"answered with unsupported: {why}"
 
 
-def _alive(patient: Patient) -> None:
-    if patient.link is None or patient.link.over:
-        patient.begin()
-        patient.greet()
+def _ensure_running(testee: TesteeUnderTest) -> None:
+    if testee.link is None or testee.link.over:
+        testee.start()
+        testee.send_hello()
 
 
-@examination("it accepts configure for each of its roles", 'answer {"type": "configure", "ok": true}', decisive=True)
-def configure(patient: Patient) -> str:
-    found = [role.value for role in _roles(patient)]
-    for role in _roles(patient):
-        patient.ready(role)
+@probe("it accepts configure for each of its roles", 'answer {"type": "configure", "ok": true}', decisive=True)
+def configure(testee: TesteeUnderTest) -> str:
+    found = [role.value for role in _roles(testee)]
+    for role in _roles(testee):
+        testee.ready(role)
     return ", ".join(found)
 
 
-def _claims(patient: Patient) -> Claims:
-    assert patient.hello is not None
-    return patient.hello.claims
+def _claims(testee: TesteeUnderTest) -> Claims:
+    assert testee.hello is not None
+    return testee.hello.claims
 
 
-def _roles(patient: Patient) -> list[Role]:
-    assert patient.hello is not None
-    return [each for each in answers.NEEDS if each in patient.hello.roles]
+def _roles(testee: TesteeUnderTest) -> list[Role]:
+    assert testee.hello is not None
+    return [each for each in answers.NEEDS if each in testee.hello.roles]
 
 
 # ---- batches
 
 
-@examination("it answers a batch without cases", 'answer {"type": "results", "id": the batch\'s, "results": []}')
-def empty_batch(patient: Patient) -> str:
-    patient.ready()
-    patient.batch()
+@probe("it answers a batch without cases", 'answer {"type": "results", "id": the batch\'s, "results": []}')
+def empty_batch(testee: TesteeUnderTest) -> str:
+    testee.ready()
+    testee.batch()
     return "answered with no results"
 
 
-@examination(
+@probe(
     f"it answers a batch of {BATCH} cases",
     "give one result for each case, with its n, in any order, with the batch's id",
 )
-def full_batch(patient: Patient) -> str:
-    for role in _roles(patient):
-        patient.ready(role)
-        patient.batch(*islice(cycle(asked_of(_claims(patient), role)), BATCH))
-    return "all answered" + ("" if patient.in_order else ", out of order, which is allowed")
+def full_batch(testee: TesteeUnderTest) -> str:
+    for role in _roles(testee):
+        testee.ready(role)
+        testee.batch(*islice(cycle(asked_of(_claims(testee), role)), BATCH))
+    return "all answered" + ("" if testee.in_order else ", out of order, which is allowed")
 
 
-@examination("it answers each claim once", "support it, or claim a smaller range; name inexpressible cases in limits")
-def claims(patient: Patient) -> str:
-    assert patient.hello is not None
-    count, limits = 0, patient.hello.claims.limits
-    for role in _roles(patient):
-        patient.ready(role)
-        questions = list(asked_of(_claims(patient), role))
+@probe("it answers each claim once", "support it, or claim a smaller range; name inexpressible cases in limits")
+def claims(testee: TesteeUnderTest) -> str:
+    assert testee.hello is not None
+    count, limits = 0, testee.hello.claims.limits
+    for role in _roles(testee):
+        testee.ready(role)
+        questions = list(asked_of(_claims(testee), role))
         for start in range(0, len(questions), BATCH):
             some = questions[start : start + BATCH]
-            for asked, result in zip(some, patient.batch(*some), strict=True):
+            for requested, result in zip(some, testee.batch(*some), strict=True):
                 count += 1
                 if result["status"] == "unsupported" and result.get("capability") not in limits:
-                    raise Ill(f"{named(asked)} is claimed, but answered with unsupported: {result.get('message', '')}")
+                    raise ProbeFailed(
+                        f"{named(requested)} is claimed, but answered with unsupported: {result.get('message', '')}"
+                    )
                 if result["status"] in ("internal", "died"):
-                    raise Ill(f"{named(asked)}: {result['status']}, {result.get('message', '')}")
+                    raise ProbeFailed(f"{named(requested)}: {result['status']}, {result.get('message', '')}")
     return f"{count} answered"
 
 
-@examination("it answers equal operations equally", "keep no state from one case to the next")
-def repeated(patient: Patient) -> str:
-    for role in _roles(patient):
-        patient.ready(role)
-        some = list(islice(asked_of(_claims(patient), role), 8))
-        first, second = (patient.batch(*some) for _ in range(2))
-        for asked, before, after in zip(some, first, second, strict=True):
+@probe("it answers equal operations equally", "keep no state from one case to the next")
+def repeated(testee: TesteeUnderTest) -> str:
+    for role in _roles(testee):
+        testee.ready(role)
+        some = list(islice(asked_of(_claims(testee), role), 8))
+        first, second = (testee.batch(*some) for _ in range(2))
+        for requested, before, after in zip(some, first, second, strict=True):
             if plain(before) != plain(after):
-                raise Ill(f"{named(asked)}: first {plain(before)!s:.100}, then {plain(after)!s:.100}")
+                raise ProbeFailed(f"{named(requested)}: first {plain(before)!s:.100}, then {plain(after)!s:.100}")
     return "equal answers"
 
 
-@examination("an unknown operation is unsupported", 'answer {"n": n, "status": "unsupported"} and continue')
-def unknown_operation(patient: Patient) -> str:
-    patient.ready()
-    return _unsupported(patient, {"op": "enchant", "message": "Nothing", "version": 0})
+@probe("an unknown operation is unsupported", 'answer {"n": n, "status": "unsupported"} and continue')
+def unknown_operation(testee: TesteeUnderTest) -> str:
+    testee.ready()
+    return _unsupported(testee, {"op": "enchant", "message": "Nothing", "version": 0})
 
 
-@examination("an unknown message or assignor is unsupported", 'answer {"n": n, "status": "unsupported"} and continue')
-def unknown_message(patient: Patient) -> str:
-    if Role.CODEC in _roles(patient):
-        patient.ready(Role.CODEC)
-        _unsupported(patient, {"op": "decode", "message": "Nothing", "version": 0, "hex": ""})
-    if Role.LEADER in _roles(patient):
-        patient.ready(Role.LEADER)
-        _unsupported(patient, two_members("first-come", "t"))
+@probe("an unknown message or assignor is unsupported", 'answer {"n": n, "status": "unsupported"} and continue')
+def unknown_message(testee: TesteeUnderTest) -> str:
+    if Role.CODEC in _roles(testee):
+        testee.ready(Role.CODEC)
+        _unsupported(testee, {"op": "decode", "message": "Nothing", "version": 0, "hex": ""})
+    if Role.LEADER in _roles(testee):
+        testee.ready(Role.LEADER)
+        _unsupported(testee, two_members("first-come", "t"))
     return "unsupported"
 
 
-def _unsupported(patient: Patient, op: Operation) -> str:
-    (result,) = patient.batch(op)
+def _unsupported(testee: TesteeUnderTest, op: Operation) -> str:
+    (result,) = testee.batch(op)
     if result["status"] != "unsupported":
-        raise Ill(f"{named(op)} is answered with {plain(result)!s:.100}")
+        raise ProbeFailed(f"{named(op)} is answered with {plain(result)!s:.100}")
     return "unsupported"
 
 
-@examination("a request of an unknown type is unsupported", 'answer {"type": "unsupported"} and continue')
-def unknown_type(patient: Patient) -> str:
-    patient.ready()
-    told = patient.exchange({"type": "sing", "song": "any"})
-    if told.get("type") != "unsupported":
-        raise Ill(f"answered with {told!s:.100}")
-    patient.batch()
+@probe("a request of an unknown type is unsupported", 'answer {"type": "unsupported"} and continue')
+def unknown_type(testee: TesteeUnderTest) -> str:
+    testee.ready()
+    response = testee.exchange({"type": "sing", "song": "any"})
+    if response.get("type") != "unsupported":
+        raise ProbeFailed(f"answered with {response!s:.100}")
+    testee.batch()
     return "unsupported"
 
 
-@examination("it answers an incomplete case", "catch all exceptions of a case, and answer internal or rejected")
-def incomplete_case(patient: Patient) -> str:
-    for role in _roles(patient):
-        patient.ready(role)
-        asked = next(asked_of(_claims(patient), role))
-        patient.batch({"op": asked["op"], "message": asked.get("message", ""), "version": asked.get("version", 0)})
+@probe("it answers an incomplete case", "catch all exceptions of a case, and answer internal or rejected")
+def incomplete_case(testee: TesteeUnderTest) -> str:
+    for role in _roles(testee):
+        testee.ready(role)
+        requested = next(asked_of(_claims(testee), role))
+        testee.batch(
+            {"op": requested["op"], "message": requested.get("message", ""), "version": requested.get("version", 0)}
+        )
     return "answered"
 
 
-@examination("it ignores unknown keys", "ignore keys that a later protocol version may add")
-def unknown_keys(patient: Patient) -> str:
-    patient.ready()
-    assert patient.role is not None
-    asked = next(asked_of(_claims(patient), patient.role))
-    (before,), (after,) = patient.batch(asked), patient.batch({**asked, "novelty": [None]})
+@probe("it ignores unknown keys", "ignore keys that a later protocol version may add")
+def unknown_keys(testee: TesteeUnderTest) -> str:
+    testee.ready()
+    assert testee.role is not None
+    requested = next(asked_of(_claims(testee), testee.role))
+    (before,), (after,) = testee.batch(requested), testee.batch({**requested, "novelty": [None]})
     if plain(before) != plain(after):
-        raise Ill(f"answered with {plain(after)!s:.100} instead of {plain(before)!s:.100}")
+        raise ProbeFailed(f"answered with {plain(after)!s:.100} instead of {plain(before)!s:.100}")
     return "ignored"
 
 
-@examination("it answers a big batch", "read complete lines of up to 16 MiB, and write complete responses")
-def big_batch(patient: Patient) -> str:
-    if Role.CODEC not in _roles(patient):
-        raise Unfit("it does not support the role codec")
-    patient.ready(Role.CODEC)
-    asked = [each for each in islice(cycle(asked_of(_claims(patient), Role.CODEC)), 8) if each["op"] == "encode"]
-    patient.batch(*({**each, "op": "decode", "hex": "ff" * BIG} for each in asked))
-    return f"{len(asked) * BIG * 2 >> 20} MiB"
+@probe("it answers a big batch", "read complete lines of up to 16 MiB, and write complete responses")
+def big_batch(testee: TesteeUnderTest) -> str:
+    if Role.CODEC not in _roles(testee):
+        raise Unsuitable("it does not support the role codec")
+    testee.ready(Role.CODEC)
+    requested = [each for each in islice(cycle(asked_of(_claims(testee), Role.CODEC)), 8) if each["op"] == "encode"]
+    testee.batch(*({**each, "op": "decode", "hex": "ff" * BIG} for each in requested))
+    return f"{len(requested) * BIG * 2 >> 20} MiB"
 
 
-@examination("it keeps text beyond ASCII", "read and write UTF-8, whatever the locale is")
-def unicode(patient: Patient) -> str:
-    if Role.CODEC in _roles(patient) and (found := _with_text(patient)) is not None:
+@probe("it keeps text beyond ASCII", "read and write UTF-8, whatever the locale is")
+def unicode(testee: TesteeUnderTest) -> str:
+    if Role.CODEC in _roles(testee) and (found := _with_text(testee)) is not None:
         layout, name = found
-        patient.ready(Role.CODEC)
+        testee.ready(Role.CODEC)
         value = {**layout.defaults(), name: TEXT}
         about = {"message": layout.message, "version": layout.version}
-        written, read = patient.batch(
+        written, read = testee.batch(
             {"op": "encode", **about, "value": layout.codec.to_json(value)},
             {"op": "decode", **about, "hex": layout.encode(value).hex()},
         )
@@ -317,124 +325,124 @@ def unicode(patient: Patient) -> str:
         if read["status"] == "accepted":
             _is_text(read["value"].get(name, ""), TEXT, f"decode {layout.message}", read)
         if "accepted" not in (written["status"], read["status"]):
-            raise Unfit(f"{layout.message} is refused with {TEXT}")
+            raise Unsuitable(f"{layout.message} is refused with {TEXT}")
         return f"kept in {layout.message}.{name}"
-    sample = next(asked_of(_claims(patient), Role.LEADER), {})
-    if Role.LEADER in _roles(patient) and sample.get("op") == "assign":
-        patient.ready(Role.LEADER)
-        (result,) = patient.batch(two_members(sample["assignor"], TEXT))
+    sample = next(asked_of(_claims(testee), Role.LEADER), {})
+    if Role.LEADER in _roles(testee) and sample.get("op") == "assign":
+        testee.ready(Role.LEADER)
+        (result,) = testee.batch(two_members(sample["assignor"], TEXT))
         topics = [topic for each in result.get("assignment", ()) for topic, _ in each["partitions"]]
         _is_text(topics, TEXT, "assign", result)
         return "kept in the name of a topic"
-    raise Unfit("its claims contain no text")
+    raise Unsuitable("its claims contain no text")
 
 
-def _is_text(found: Any, wanted: Any, what: str, result: Mapping[str, Any]) -> None:
-    if wanted not in found:
-        raise Ill(f"{what}: {TEXT!r} is not in {plain(result)!s:.100}")
+def _is_text(found: Any, expected: Any, what: str, result: Mapping[str, Any]) -> None:
+    if expected not in found:
+        raise ProbeFailed(f"{what}: {TEXT!r} is not in {plain(result)!s:.100}")
 
 
-def _with_text(patient: Patient) -> tuple[Layout, str] | None:
-    for layout in layouts(_claims(patient)):
+def _with_text(testee: TesteeUnderTest) -> tuple[Layout, str] | None:
+    for layout in layouts(_claims(testee)):
         for slot in layout.slots:
             if slot.type == "string" and not slot.array and slot.tag is None:
                 return layout, slot.name
     return None
 
 
-@examination("each case starts with a new state", "start with a new state when the case of an operation changes")
-def afresh(patient: Patient) -> str:
+@probe("each case starts with a new state", "start with a new state when the case of an operation changes")
+def afresh(testee: TesteeUnderTest) -> str:
     before, after = 1 << 30, (1 << 30) + 1
-    if Role.CONTROLLER in _roles(patient):
-        patient.ready(Role.CONTROLLER)
-        patient.batch({"op": "broker-up", "broker": 1, "low": 1, "high": 3, "case": before})
-        patient.batch({"op": "update", "level": 3, "allow_downgrade": False, "case": before})
-        (told,) = patient.batch({"op": "describe", "case": after})
-        if told.get("level") != 0:
-            raise Ill(f"a new case starts with the state {plain(told)}")
+    if Role.CONTROLLER in _roles(testee):
+        testee.ready(Role.CONTROLLER)
+        testee.batch({"op": "broker-up", "broker": 1, "low": 1, "high": 3, "case": before})
+        testee.batch({"op": "update", "level": 3, "allow_downgrade": False, "case": before})
+        (response,) = testee.batch({"op": "describe", "case": after})
+        if response.get("level") != 0:
+            raise ProbeFailed(f"a new case starts with the state {plain(response)}")
         return "it does"
-    if GROUP in _claims(patient).machines:
-        patient.ready(Role.COORDINATOR)
-        join, describe = asked_of(_claims(patient), Role.COORDINATOR)
-        patient.batch({**join, "case": before})
-        (told,) = patient.batch({**describe, "case": after})
-        if any(each.get("members") for each in told.get("answers", ())):
-            raise Ill(f"a new case starts with the state {plain(told)!s:.100}")
+    if GROUP in _claims(testee).machines:
+        testee.ready(Role.COORDINATOR)
+        join, describe = asked_of(_claims(testee), Role.COORDINATOR)
+        testee.batch({**join, "case": before})
+        (response,) = testee.batch({**describe, "case": after})
+        if any(each.get("members") for each in response.get("answers", ())):
+            raise ProbeFailed(f"a new case starts with the state {plain(response)!s:.100}")
         return "it does"
-    raise Unfit("it supports no machine that would show it")
+    raise Unsuitable("it supports no machine that would show it")
 
 
 # ---- output and shutdown
 
 
-@examination("it writes little to stderr", "log less: kipcheck reads every byte")
-def noise(patient: Patient) -> str:
-    assert patient.link is not None
-    size = patient.noise + patient.link.talk.noise_bytes
-    if size > LOUD:
-        raise Ill(f"{size} bytes so far")
+@probe("it writes little to stderr", "log less: kipcheck reads every byte")
+def noise(testee: TesteeUnderTest) -> str:
+    assert testee.link is not None
+    size = testee.stderr_bytes + testee.link.channel.stderr_bytes
+    if size > MOST_STDERR:
+        raise ProbeFailed(f"{size} bytes so far")
     return f"{size} bytes so far"
 
 
-@examination("speed", "")
-def speed(patient: Patient) -> str:
-    patient.ready()
-    assert patient.role is not None
-    some = list(islice(cycle(asked_of(_claims(patient), patient.role)), BATCH))
-    begun = time.monotonic()
-    for _ in range(SPEED):
-        patient.batch(*some)
-    return Told(f"{SPEED * BATCH / (time.monotonic() - begun):.0f} cases/s in batches of {BATCH}")
+@probe("speed", "")
+def speed(testee: TesteeUnderTest) -> str:
+    testee.ready()
+    assert testee.role is not None
+    some = list(islice(cycle(asked_of(_claims(testee), testee.role)), BATCH))
+    started_at = time.monotonic()
+    for _ in range(SPEED_BATCHES):
+        testee.batch(*some)
+    return Measurement(f"{SPEED_BATCHES * BATCH / (time.monotonic() - started_at):.0f} cases/s in batches of {BATCH}")
 
 
-@examination("bye", 'answer {"type": "bye"} and exit')
-def bye(patient: Patient) -> str:
-    patient.ready()
-    link = patient.link
+@probe("bye", 'answer {"type": "bye"} and exit')
+def bye(testee: TesteeUnderTest) -> str:
+    testee.ready()
+    link = testee.link
     assert link is not None
-    told = patient.exchange({"type": "bye"})
-    if told.get("type") != "bye":
-        raise Ill(f"answered with {told!s:.100}")
+    response = testee.exchange({"type": "bye"})
+    if response.get("type") != "bye":
+        raise ProbeFailed(f"answered with {response!s:.100}")
     if not isinstance(link, Pipe):
-        patient.end()
+        testee.stop()
         return "answered"
-    begun = time.monotonic()
-    if (trouble := link.leave(GRACE)) or link.over is False:
-        raise Ill(trouble)
-    return f"answered, and exited within {time.monotonic() - begun:.2f} s"
+    started_at = time.monotonic()
+    if (trouble := link.leave(BYE_S)) or link.over is False:
+        raise ProbeFailed(trouble)
+    return f"answered, and exited within {time.monotonic() - started_at:.2f} s"
 
 
-@examination("it gives the same hello after a restart", "give the same hello at every start")
-def second_life(patient: Patient) -> str:
-    patient.begin()
-    again = patient.greet()
-    if again != patient.hello:
-        raise Ill("the hello after a restart differs")
+@probe("it gives the same hello after a restart", "give the same hello at every start")
+def second_life(testee: TesteeUnderTest) -> str:
+    testee.start()
+    second = testee.send_hello()
+    if second != testee.hello:
+        raise ProbeFailed("the hello after a restart differs")
     return "the same hello"
 
 
-@examination(
+@probe(
     "frames",
     "after the response to configure, prefix each message, in both directions, with its length (u32, big-endian)",
 )
-def frames(patient: Patient) -> str:
-    if Framing.FRAMES not in offered(patient.said):
-        raise Unfit("it does not offer frames")
-    patient.end()
-    patient.ready(framing=Framing.FRAMES)
-    patient.batch()
-    patient.batch(*islice(asked_of(_claims(patient), patient.role or Role.CODEC), 8))
-    told = patient.exchange({"type": "bye"})
-    patient.end()
-    return f"frames work from configure to {told.get('type')}"
+def frames(testee: TesteeUnderTest) -> str:
+    if Framing.FRAMES not in offered(testee.hello_message):
+        raise Unsuitable("it does not offer frames")
+    testee.stop()
+    testee.ready(framing=Framing.FRAMES)
+    testee.batch()
+    testee.batch(*islice(asked_of(_claims(testee), testee.role or Role.CODEC), 8))
+    response = testee.exchange({"type": "bye"})
+    testee.stop()
+    return f"frames work from configure to {response.get('type')}"
 
 
-@examination("it exits at the end of stdin", "exit when stdin ends, because the parent process may have ended")
-def end_of_stdin(patient: Patient) -> str:
-    patient.end()
-    patient.ready()
-    if not isinstance(patient.link, Pipe):
-        raise Unfit("kipcheck did not start it")
-    if trouble := patient.link.leave(GRACE):
-        raise Ill(trouble)
+@probe("it exits at the end of stdin", "exit when stdin ends, because the parent process may have ended")
+def end_of_stdin(testee: TesteeUnderTest) -> str:
+    testee.stop()
+    testee.ready()
+    if not isinstance(testee.link, Pipe):
+        raise Unsuitable("kipcheck did not start it")
+    if trouble := testee.link.leave(BYE_S):
+        raise ProbeFailed(trouble)
     return "it exits"

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.engine.doctor.samples import EDITION
 from kipcheck.conformance.targets import answers
-from kipcheck.conformance.targets.answers import Hello, Wrong
+from kipcheck.conformance.targets.answers import Hello, ProtocolViolation
 from kipcheck.conformance.targets.protocol import VERSION, Target
 from kipcheck.conformance.targets.session import Link
 from kipcheck.conformance.targets.transport.channel import Ended
@@ -15,7 +15,7 @@ from kipcheck.conformance.targets.transport.framing import Framing
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ProbeResult:
     """The result of one probe."""
 
     id: str
@@ -30,7 +30,7 @@ class Line:
         return {"id": self.id, "tried": self.tried, "state": self.state, "found": self.found, "fix": self.fix}
 
 
-class Ill(Exception):
+class ProbeFailed(Exception):
     """A probe failed. ``fix``: how to fix this failure, if the probe's usual advice does not apply."""
 
     def __init__(self, what: str, fix: str = "") -> None:
@@ -38,70 +38,70 @@ class Ill(Exception):
         self.fix = fix
 
 
-class Unfit(Exception):
+class Unsuitable(Exception):
     """The probe does not apply to this testee; the message says why."""
 
 
-class Told(str):
+class Measurement(str):
     """A measurement, not judged."""
 
 
-class Startable(Protocol):
+class StartableTarget(Protocol):
     """A target whose process can be started."""
 
     def begin(self) -> Link: ...
 
 
 @dataclass(slots=True)
-class Patient:
+class TesteeUnderTest:
     """A testee that is probed; it is started again whenever it has ended."""
 
-    startable: Startable
+    startable: StartableTarget
     seconds: float
     hello: Hello | None = None
-    said: Mapping[str, Any] = field(default_factory=dict)
+    hello_message: Mapping[str, Any] = field(default_factory=dict)
     """Its hello response, as received."""
     link: Link | None = None
     role: Role | None = None
     batches: int = 0
     numbers: int = 0
-    noise: int = 0
+    stderr_bytes: int = 0
     """Bytes on stderr of processes that have ended."""
 
     def exchange(self, message: Mapping[str, Any]) -> dict[str, Any]:
         assert self.link is not None
         return self.link.exchange(message, self.seconds)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Starts a new process, without sending anything. Errors: OSError."""
-        self.end()
+        self.stop()
         self.link = self.startable.begin()
         self.role = None
 
-    def end(self) -> None:
+    def stop(self) -> None:
         if self.link is not None:
-            self.noise += self.link.talk.noise_bytes
+            self.stderr_bytes += self.link.channel.stderr_bytes
             self.link.kill()
         self.link = None
 
-    def greet(self) -> Hello:
-        self.said = self.exchange({"type": "hello", "protocol": VERSION, "run": "doctor"})
-        return answers.hello(self.said)
+    def send_hello(self) -> Hello:
+        self.hello_message = self.exchange({"type": "hello", "protocol": VERSION, "run": "doctor"})
+        return answers.hello(self.hello_message)
 
     def ready(self, role: Role | None = None, framing: Framing | None = None) -> None:
         """Starts it if necessary, and configures it for a role that it supports."""
         assert self.hello is not None
         role = role or next(each for each in answers.NEEDS if each in self.hello.roles)
         if self.link is None or self.link.over:
-            self.begin()
-            self.greet()
+            self.start()
+            self.send_hello()
         if self.role is not role:
-            framing = framing or (Framing.LINES if Framing.LINES in offered(self.said) else Framing.FRAMES)
-            asked = {"type": "configure", "role": role.value, "edition": EDITION, "framing": framing.value}
-            if (why := answers.configured(self.exchange(asked))) is not None:
-                raise Ill(f"configure for its own role {role.value} is answered with unsupported: {why}")
+            framing = framing or (Framing.LINES if Framing.LINES in offered(self.hello_message) else Framing.FRAMES)
+            request = {"type": "configure", "role": role.value, "edition": EDITION, "framing": framing.value}
+            if (why := answers.configured(self.exchange(request))) is not None:
+                raise ProbeFailed(f"configure for its own role {role.value} is answered with unsupported: {why}")
             assert self.link is not None
-            self.link.speak(framing)
+            self.link.set_framing(framing)
             self.role = role
 
     def batch(self, *operations: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -109,11 +109,11 @@ class Patient:
         self.batches += 1
         cases = [{"n": n, "case": n, **each} for n, each in enumerate(operations, self.numbers)]
         self.numbers += len(cases)
-        told = self.exchange(
+        results = self.exchange(
             {"type": "batch", "id": self.batches, "deadline_ms": int(self.seconds * 1000), "cases": cases}
         )
-        found = answers.results(told, self.batches, answers.ops_of(cases))
-        self.in_order = [each["n"] for each in told["results"]] == sorted(found)
+        found = answers.results(results, self.batches, answers.operations_by_number(cases))
+        self.in_order = [each["n"] for each in results["results"]] == sorted(found)
         return [found[each["n"]] for each in cases]
 
     in_order: bool = True
@@ -125,45 +125,45 @@ def offered(hello: Mapping[str, Any]) -> tuple[Framing, ...]:
     return tuple(known[each] for each in hello.get("framing", ()) if each in known) or (Framing.LINES,)
 
 
-Tried: TypeAlias = Callable[[Patient], str]
+ProbeFunction: TypeAlias = Callable[[TesteeUnderTest], str]
 """Returns what it found. Errors: ``Ill``, ``Unfit``, ``Ended``, ``Wrong``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
+class Probe:
     id: str
     tried: str
     fix: str
-    look: Tried
+    look: ProbeFunction
     decisive: bool = False
     """If this probe fails, no further probe is run."""
 
 
-def examine(target: Target, seconds: float, examinations: Iterable[Examination]) -> Iterator[Line]:
+def run_probes(target: Target, seconds: float, examinations: Iterable[Probe]) -> Iterator[ProbeResult]:
     """Yields each line as soon as it is known. Errors: LookupError for a target without the testee protocol."""
     if not hasattr(target, "begin"):
         raise LookupError(f"{target.name} is not a testee: use cmd:, tcp:, or a client that kipcheck starts")
-    patient = Patient(cast(Startable, target), seconds)
+    testee = TesteeUnderTest(cast(StartableTarget, target), seconds)
     try:
         for each in examinations:
-            line = _line(each, patient)
+            line = _line(each, testee)
             yield line
             if each.decisive and line.state == "wrong":
                 return
     finally:
-        patient.end()
+        testee.stop()
 
 
-def _line(examination: Examination, patient: Patient) -> Line:
+def _line(probe: Probe, testee: TesteeUnderTest) -> ProbeResult:
     state, fix = "ok", ""
     try:
-        found = examination.look(patient)
-        state = "told" if isinstance(found, Told) else "ok"
-    except Unfit as why:
+        found = probe.look(testee)
+        state = "told" if isinstance(found, Measurement) else "ok"
+    except Unsuitable as why:
         state, found = "skipped", str(why)
     except Ended as death:
         last = death.evidence.strip().rpartition("\n")[2]
-        state, found, fix = "wrong", f"{death}{f' ({last})' if last else ''}", examination.fix
-    except (Ill, Wrong, OSError) as wrong:
-        state, found, fix = "wrong", str(wrong), getattr(wrong, "fix", "") or examination.fix
-    return Line(examination.id, examination.tried, state, found, fix)
+        state, found, fix = "wrong", f"{death}{f' ({last})' if last else ''}", probe.fix
+    except (ProbeFailed, ProtocolViolation, OSError) as wrong:
+        state, found, fix = "wrong", str(wrong), getattr(wrong, "fix", "") or probe.fix
+    return ProbeResult(probe.id, probe.tried, state, found, fix)

@@ -40,8 +40,8 @@ def _packets(frames: Iterable[Sent]) -> Iterator[bytes]:
         order += 1
         ends = (_CLIENT, _BROKER) if by_client else (_BROKER, _CLIENT)
         ports = (CLIENT_PORT, PORT) if by_client else (PORT, CLIENT_PORT)
-        seen = numbers[not by_client] if flags & _ACK else 0
-        made = _ethernet(ends, _ipv4(ends, order, _tcp(ends, ports, numbers[by_client], seen, flags, data)))
+        acknowledged = numbers[not by_client] if flags & _ACK else 0
+        made = _ethernet(ends, _ipv4(ends, order, _tcp(ends, ports, numbers[by_client], acknowledged, flags, data)))
         numbers[by_client] += len(data) + bool(flags & (_SYN | _FIN))
         return made
 
@@ -72,12 +72,14 @@ def _ipv4(ends: tuple[bytes, bytes], number: int, payload: bytes) -> bytes:
     return header(checksum(header(0))) + payload
 
 
-def _tcp(ends: tuple[bytes, bytes], ports: tuple[int, int], number: int, seen: int, flags: int, data: bytes) -> bytes:
+def _tcp(
+    ends: tuple[bytes, bytes], ports: tuple[int, int], number: int, acknowledged: int, flags: int, data: bytes
+) -> bytes:
     source, target = ends
     size, window = 5 << 12, 65535
 
     def header(check: int) -> bytes:
-        return struct.pack(">HHIIHHHH", *ports, number, seen, size | flags, window, check, 0)
+        return struct.pack(">HHIIHHHH", *ports, number, acknowledged, size | flags, window, check, 0)
 
     pseudo = source + target + struct.pack(">BBH", 0, 6, 20 + len(data))
     return header(checksum(pseudo + header(0) + data)) + data

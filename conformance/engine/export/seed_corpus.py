@@ -44,21 +44,21 @@ def write(out: Path, edition_name: str, globs: Sequence[str], seed: int, values:
 
 def seeds(edition_name: str, globs: Sequence[str], seed: int, values: int) -> Iterator[Seed]:
     """Equal arguments give equal seeds in the same order. Errors: LookupError."""
-    wanted = _wanted(edition_name, globs)
+    selected = _wanted(edition_name, globs)
     for vector in vectors():
-        if vector.edition == edition_name and vector.message in wanted:
+        if vector.edition == edition_name and vector.message in selected:
             yield Seed(vector.message, vector.version, vector.data, "golden")
-    for message in wanted:
+    for message in selected:
         for layout in spec(edition(edition_name), message):
             yield from _of(edition_name, layout, seed, values)
 
 
 def _wanted(edition_name: str, globs: Sequence[str]) -> tuple[str, ...]:
     known = messages(edition(edition_name))
-    wanted = tuple(each for each in known if any(fnmatchcase(each, glob) for glob in globs))
-    if not wanted:
+    selected = tuple(each for each in known if any(fnmatchcase(each, glob) for glob in globs))
+    if not selected:
         raise LookupError(f"no message matches {' or '.join(globs)} in {edition_name}; messages: {', '.join(known)}")
-    return wanted
+    return selected
 
 
 def _of(edition_name: str, layout: Layout, seed: int, values: int) -> Iterator[Seed]:

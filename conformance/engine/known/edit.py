@@ -14,9 +14,9 @@ import tomlkit
 from kipcheck.conformance.core.ledger import Failure, Ledger, Target, where_of
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.engine import profile
-from kipcheck.conformance.engine.known.files import Wrong, headings, parse
-from kipcheck.conformance.engine.known.match import Account, There
-from kipcheck.conformance.engine.known.rules import Draw, Entry, Known, Place, base
+from kipcheck.conformance.engine.known.files import InvalidKnownFile, headings, parse
+from kipcheck.conformance.engine.known.match import Knowledge, KnownDeviations
+from kipcheck.conformance.engine.known.rules import Draw, Entry, Known, SubjectVersion, base
 from kipcheck.conformance.targets.protocol import TargetInfo
 
 TODO = "TODO"
@@ -40,20 +40,22 @@ def updated(text: str, path: str, ledger: Ledger, target: str | None, today: dat
     """``text``: empty for a new file. Errors: ``Wrong``."""
     known = parse(text, path, draft=True)
     line, draw = _target(ledger, target), _draw(ledger)
-    by_luck = bool(ledger.campaigns)
-    if by_luck and known.entries and known.draw == Draw(known.draw.edition):
+    from_campaign = bool(ledger.campaigns)
+    if from_campaign and known.entries and known.draw == Draw(known.draw.edition):
         why = "runs expect its entries to match exactly, with the same cases: use another list for campaigns"
-        raise Wrong([f"{path}:1: {why}"])
-    if not by_luck and known.entries and known.draw != draw:
-        raise Wrong([f"{path}:1: its entries were found with {_told(known.draw)}, but the run used {_told(draw)}"])
-    account = Account((known,), draw, today, [line.target])
-    held = _held(account, ledger, line)
-    lines = account.judged([_untold(each) for each in ledger.failures if _of(each, held)])
-    made = Update(text or _top(held, draw))
-    drop: dict[Entry, tuple[set[Place], set[str]]] = {}
+        raise InvalidKnownFile([f"{path}:1: {why}"])
+    if not from_campaign and known.entries and known.draw != draw:
+        raise InvalidKnownFile(
+            [f"{path}:1: its entries were found with {_draw_text(known.draw)}, but the run used {_draw_text(draw)}"]
+        )
+    account = KnownDeviations((known,), draw, today, [line.target])
+    recorded = _recorded_target(account, ledger, line)
+    lines = account.match_failures([_without_known(each) for each in ledger.failures if _of(each, recorded)])
+    made = Update(text or _header(recorded, draw))
+    drop: dict[Entry, tuple[set[SubjectVersion], set[str]]] = {}
     for stale in account.stale():
         if stale.kind in STALE:
-            if by_luck:
+            if from_campaign:
                 continue
             places, patterns = drop.setdefault(stale.entry, (set(), set()))
             places |= stale.places
@@ -67,7 +69,7 @@ def updated(text: str, path: str, ledger: Ledger, target: str | None, today: dat
     for each in sorted(failures, key=lambda each: (each.invariant, each.shape)):
         where = {} if each.known else each.where if each.beyond is None else each.beyond.where
         if where:
-            _with(made, each, where, held, target_of_file, seldom=by_luck)
+            _with(made, each, where, recorded, target_of_file, seldom=from_campaign)
     _checked(made, path, known)
     return made
 
@@ -76,45 +78,47 @@ def _target(ledger: Ledger, target: str | None) -> Target:
     names = [each.target for each in ledger.targets]
     found = [each for each in ledger.targets if target in (None, each.target, base(each.target, each.version))]
     if len(found) != 1:
-        raise Wrong([f"{ledger.path}:1: use --target with one of its targets: {', '.join(names) or 'none'}"])
+        raise InvalidKnownFile([f"{ledger.path}:1: use --target with one of its targets: {', '.join(names) or 'none'}"])
     if not ledger.complete:
-        raise Wrong([f"{ledger.path}:1: the run was cut short, so missing failures prove nothing: complete it first"])
+        raise InvalidKnownFile(
+            [f"{ledger.path}:1: the run was cut short, so missing failures prove nothing: complete it first"]
+        )
     return found[0]
 
 
 def _draw(ledger: Ledger) -> Draw:
-    options, held = ledger.header.options, sum(each.held for each in ledger.campaigns)
-    return Draw(options.edition, options.seed, options.cases or held or None)
+    options, recorded = ledger.header.options, sum(each.held for each in ledger.campaigns)
+    return Draw(options.edition, options.seed, options.cases or recorded or None)
 
 
-def _told(draw: Draw) -> str:
+def _draw_text(draw: Draw) -> str:
     cases = "" if draw.cases is None else f" and {draw.cases} cases"
     return f"edition {draw.edition}, seed {draw.seed}{cases}"
 
 
-def _held(account: Account, ledger: Ledger, line: Target) -> TargetInfo:
+def _recorded_target(account: KnownDeviations, ledger: Ledger, line: Target) -> TargetInfo:
     """Passes the places that the run checked to the account."""
     options = ledger.header.options
     everything = options.checks == options.messages == ("*",) and not options.part
-    there: There = "looked at" if everything else "unknown"
+    there: Knowledge = "looked at" if everything else "unknown"
     info = TargetInfo(line.target, line.version, line.language, line.issues, frozenset())
     account.begin(info, there)
     for place, results in ledger.cases.items():
         if place.target == info.name and results.keys() != {"UNKNOWN"}:
-            account.look(place.check, (place.subject, place.version), ())
+            account.add_verdicts(place.check, (place.subject, place.version), ())
     for (place, invariant), results in ledger.held.items():
         if place.target == info.name:
-            account.look(place.check, (place.subject, place.version), [{invariant: each} for each in results])
+            account.add_verdicts(place.check, (place.subject, place.version), [{invariant: each} for each in results])
     return info
 
 
-def _untold(failure: Failure) -> Failure:
+def _without_known(failure: Failure) -> Failure:
     """The line without the matches of the run's own lists."""
     return failure.without("known", "beyond", "changed")
 
 
-def _of(failure: Failure, held: TargetInfo) -> bool:
-    return failure.target == held.name and failure.check != profile.CHECK
+def _of(failure: Failure, recorded: TargetInfo) -> bool:
+    return failure.target == recorded.name and failure.check != profile.CHECK
 
 
 # ---- text
@@ -138,16 +142,20 @@ def _above(lines: list[str], start: int) -> int:
     return start
 
 
-def _without(made: Update, entry: Entry, places: set[Place], gone: set[str]) -> None:
+def _without(made: Update, entry: Entry, places: set[SubjectVersion], dropped_patterns: set[str]) -> None:
     """Removes places, and keys with a wildcard; with the last of them the entry."""
-    left, before = where_of(entry.exact - places), where_of(entry.exact)
+    remaining, before = where_of(entry.exact_places - places), where_of(entry.exact_places)
     begin, end = _blocks(made.text)[entry.line]
     lines = made.text.splitlines(keepends=True)
-    if not left and not set(entry.open) - gone:
+    if not remaining and not set(entry.open_keys) - dropped_patterns:
         del lines[begin - 1 : end]
         made.removed.append(f"{entry.at}: {entry.invariant}")
     else:
-        changed = {each: left.get(each) for each in entry.where if each in gone or left.get(each) != before.get(each)}
+        changed = {
+            each: remaining.get(each)
+            for each in entry.where
+            if each in dropped_patterns or remaining.get(each) != before.get(each)
+        }
         lines[begin - 1 : end] = [_narrowed("".join(lines[begin - 1 : end]), entry, changed)]
         made.narrowed.append(f"{entry.at}: {entry.invariant}")
     made.text = "".join(lines)
@@ -170,7 +178,7 @@ def _narrowed(block: str, entry: Entry, changed: Mapping[str, str | None]) -> st
     return block
 
 
-def _top(info: TargetInfo, draw: Draw) -> str:
+def _header(info: TargetInfo, draw: Draw) -> str:
     top = {"target": base(info.name, info.version)}
     return tomlkit.dumps(top | {key: each for key, each in asdict(draw).items() if each != getattr(Draw(), key)})
 
@@ -202,4 +210,4 @@ def _checked(made: Update, path: str, before: Known) -> None:
     """Parses the new text: only the intended entries may have changed."""
     after = parse(made.text, path, draft=True)
     if len(after.entries) != len(before.entries) - len(made.removed) + len(made.added):
-        raise Wrong([f"{path}:1: its layout cannot be rewritten: write each entry as a [[deviation]] table"])
+        raise InvalidKnownFile([f"{path}:1: its layout cannot be rewritten: write each entry as a [[deviation]] table"])

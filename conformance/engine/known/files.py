@@ -10,7 +10,7 @@ from typing import Any
 from kipcheck.conformance.engine.known.rules import Draw, Entry, Kind, Known, Span, overlap, places_in, releases_in
 
 
-class Wrong(ValueError):
+class InvalidKnownFile(ValueError):
     """An invalid file of known deviations. ``troubles`` are lines that begin with path and line number."""
 
     def __init__(self, troubles: Sequence[str]) -> None:
@@ -41,7 +41,7 @@ def parse(text: str, path: str, draft: bool = False) -> Known:
     entries = tuple(reader.entries(listed))
     reader.troubles += overlaps(entries)
     if reader.troubles:
-        raise Wrong(reader.troubles)
+        raise InvalidKnownFile(reader.troubles)
     return Known(path, Draw(**{key: listed[key] for key in ("edition", "seed", "cases") if key in listed}), entries)
 
 
@@ -51,7 +51,7 @@ def loaded(text: str, path: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
-        raise Wrong([f"{path}:{line[1] if line else 1}: not valid TOML: {error}"]) from None
+        raise InvalidKnownFile([f"{path}:{line[1] if line else 1}: not valid TOML: {error}"]) from None
 
 
 def overlaps(entries: Sequence[Entry]) -> list[str]:
@@ -89,7 +89,7 @@ class _Reader:
     def entries(self, listed: dict[str, Any]) -> Iterator[Entry]:
         self._words(listed, TOP, 1, "at the top of the file")
         if isinstance(cases := listed.get("cases"), int) and cases < 1:
-            self._wrong(self._line_of("cases", 1), "cases must be a positive integer")
+            self._error(self._line_of("cases", 1), "cases must be a positive integer")
         kinds: tuple[Kind, ...] = ("deviation", "flaky")
         for kind in kinds:
             starts = [line for which, line in self.headings if which == kind]
@@ -100,7 +100,7 @@ class _Reader:
                 if entry is not None:
                     yield entry
 
-    def _wrong(self, line: int, why: str) -> None:
+    def _error(self, line: int, why: str) -> None:
         self.troubles.append(f"{self.path}:{line}: {why}")
 
     def _line_of(self, key: str, start: int) -> int:
@@ -114,14 +114,14 @@ class _Reader:
         before = len(self.troubles)
         for key, value in table.items():
             if key not in words:
-                self._wrong(self._line_of(key, line), f"unknown key {key!r} {where}: use {', '.join(words)}")
+                self._error(self._line_of(key, line), f"unknown key {key!r} {where}: use {', '.join(words)}")
                 continue
-            wanted = words[key]
-            right = type(value) is wanted  # bool is a subclass of int, and datetime of date
-            if wanted is list and key in ("shape", "checks"):
+            expected = words[key]
+            right = type(value) is expected  # bool is a subclass of int, and datetime of date
+            if expected is list and key in ("shape", "checks"):
                 right = right and all(isinstance(each, str) for each in value)
             if not right:
-                self._wrong(self._line_of(key, line), f"{key} must be {NAMES[wanted]}, got {value!r}")
+                self._error(self._line_of(key, line), f"{key} must be {NAMES[expected]}, got {value!r}")
         return len(self.troubles) == before
 
     def _entry(self, kind: Kind, line: int, table: dict[str, Any], target: Any) -> Entry | None:
@@ -131,12 +131,12 @@ class _Reader:
         needed = (*NEEDED, "shape") if kind == "deviation" else (*NEEDED, "expires")
         for key in needed:
             if key not in table:
-                self._wrong(line, f"an entry of [[{kind}]] needs {key!r}")
+                self._error(line, f"an entry of [[{kind}]] needs {key!r}")
         if not self._words(table, WORDS, line, "of an entry") or len(self.troubles) > before:
             return None
         where = {str(key): self._places(str(key), value, line) for key, value in table["where"].items()}
         if not where:
-            self._wrong(self._line_of("where", line), "where must name a subject")
+            self._error(self._line_of("where", line), "where must name a subject")
         self._texts(table, line)
         if len(self.troubles) > before:
             return None
@@ -151,27 +151,27 @@ class _Reader:
     def _texts(self, table: Mapping[str, Any], line: int) -> None:
         for key in ("target", "invariant"):
             if not table[key] or "*" in table[key]:
-                self._wrong(self._line_of(key, line), f"{key} must name exactly one, without *: got {table[key]!r}")
+                self._error(self._line_of(key, line), f"{key} must name exactly one, without *: got {table[key]!r}")
         for key in ("shape", "checks"):
             if table.get(key) == []:
-                self._wrong(self._line_of(key, line), f"{key} must not be empty")
+                self._error(self._line_of(key, line), f"{key} must not be empty")
         try:
             releases_in(table["versions"])
         except ValueError as error:
-            self._wrong(self._line_of("versions", line), f"versions (of the target): {error}")
+            self._error(self._line_of("versions", line), f"versions (of the target): {error}")
         try:
             re.compile(table.get("why", ""))
         except re.error as error:
-            self._wrong(self._line_of("why", line), f"why is not a regular expression: {error}")
+            self._error(self._line_of("why", line), f"why is not a regular expression: {error}")
         for key, wrong in (("reason", no_reason), ("link", no_link)):
             if not self.draft and (trouble := wrong(table[key])):
-                self._wrong(self._line_of(key, line), trouble)
+                self._error(self._line_of(key, line), trouble)
 
     def _places(self, subject: str, value: Any, line: int) -> tuple[Span, ...]:
         try:
             return places_in(value if isinstance(value, str) else repr(value))
         except ValueError as error:
-            self._wrong(self._line_of(subject, line), f"where.{subject}: {error}")
+            self._error(self._line_of(subject, line), f"where.{subject}: {error}")
             return ()
 
 

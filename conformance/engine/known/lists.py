@@ -8,11 +8,11 @@ from typing import Any
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.engine import profile
-from kipcheck.conformance.engine.known.files import Wrong, overlaps, parse
-from kipcheck.conformance.engine.known.rules import Entry, Known, Place, fits, versions_in
+from kipcheck.conformance.engine.known.files import InvalidKnownFile, overlaps, parse
+from kipcheck.conformance.engine.known.rules import Entry, Known, SubjectVersion, fits, versions_in
 from kipcheck.conformance.engine.worker import invariants_of
-from kipcheck.conformance.targets.registry import MINIATURE, PREFIXES
-from kipcheck.conformance.targets.target_entries import roll
+from kipcheck.conformance.targets.registry import MUTANT_PREFIX, PREFIXES
+from kipcheck.conformance.targets.target_entries import target_entries
 
 DEFAULT = "default"
 """Stands for the files shipped with kipcheck for each target."""
@@ -26,10 +26,10 @@ def load(names: Sequence[str], targets: Sequence[str]) -> tuple[Known, ...]:
         for shown, text in (_of_targets(targets) if name == DEFAULT else [(name, _read(Path(name)))])
     ]
     if len(found) > 1 and (troubles := overlaps([entry for each in found for entry in each.entries])):
-        raise Wrong(troubles)
+        raise InvalidKnownFile(troubles)
     troubles = [each for known in found for each in (*_no_edition(known), *_dead_links(known))]
     if troubles:
-        raise Wrong(troubles)
+        raise InvalidKnownFile(troubles)
     return tuple(found)
 
 
@@ -60,20 +60,20 @@ def _read(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except OSError as error:
-        raise Wrong([f"{path}:1: cannot be read: {error.strerror}"]) from None
+        raise InvalidKnownFile([f"{path}:1: cannot be read: {error.strerror}"]) from None
     except UnicodeDecodeError:
-        raise Wrong([f"{path}:1: is not UTF-8"]) from None
+        raise InvalidKnownFile([f"{path}:1: is not UTF-8"]) from None
 
 
 def _of_targets(targets: Sequence[str]) -> Iterator[tuple[str, str]]:
     folder = files("kipcheck.conformance.clients") / "known"
-    for name in dict.fromkeys(slug for target in targets for slug in slugs(target)):
+    for name in dict.fromkeys(slug for target in targets for slug in file_names(target)):
         if (file := folder / f"{name}.toml").is_file():
             with as_file(file) as path:
                 yield _brief(path), file.read_text("utf-8")
 
 
-def slugs(target: str) -> list[str]:
+def file_names(target: str) -> list[str]:
     """The possible file names for a target: with and without a release at the end of its name."""
     bare = target.partition("@")[0]
     named = [bare] if bare.count(":") < 2 else [bare.rpartition(":")[0], bare]
@@ -104,14 +104,14 @@ def _dead_links(known: Known) -> Iterator[str]:
                 yield f"{entry.at}: link: the page {entry.link!r} does not exist"
 
 
-def stranger(entry: Entry, edition: str, running: Iterable[str] = ()) -> Iterator[str]:
+def unknown_names(entry: Entry, edition: str, running: Iterable[str] = ()) -> Iterator[str]:
     """The names in the entry that do not exist: target, checks, invariant and subjects."""
-    names = {*roll(), *running}
-    if not (entry.target in names or entry.target.startswith((MINIATURE, *(f"{each}:" for each in PREFIXES)))):
+    names = {*target_entries(), *running}
+    if not (entry.target in names or entry.target.startswith((MUTANT_PREFIX, *(f"{each}:" for each in PREFIXES)))):
         yield f"unknown target {entry.target!r}"
     if entry.checks == (profile.CHECK,):
         return
-    places: set[Place] = set()
+    places: set[SubjectVersion] = set()
     for id in entry.checks:
         if (check := CHECKS.get(id)) is None:
             yield f"unknown check {id!r}"
@@ -120,6 +120,6 @@ def stranger(entry: Entry, edition: str, running: Iterable[str] = ()) -> Iterato
         else:
             places |= {(each.name, each.version) for each in check.family.subjects(edition)}
     for pattern in entry.where if places else ():
-        if not any(entry.under(pattern, place) for place in places):
+        if not any(entry.covers_under(pattern, places_named) for places_named in places):
             of = " of these versions" if any(fits(pattern, name) for name, _ in places) else ""
             yield f"{' and '.join(entry.checks)}: no subject {pattern!r}{of}"

@@ -9,11 +9,11 @@ from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.ledger import Failure as Line, Flaky, KnownEntry, Stale as StaleLine, where_of
 from kipcheck.conformance.engine import profile
-from kipcheck.conformance.engine.known.files import Wrong
-from kipcheck.conformance.engine.known.lists import load, stranger
-from kipcheck.conformance.engine.known.rules import Draw, Entry, Failure, Known, Place, base, fits
+from kipcheck.conformance.engine.known.files import InvalidKnownFile
+from kipcheck.conformance.engine.known.lists import load, unknown_names
+from kipcheck.conformance.engine.known.rules import Draw, Entry, Known, ObservedFailure, SubjectVersion, base, fits
 from kipcheck.conformance.engine.profile import Profile
-from kipcheck.conformance.engine.selection import Misused, Options, subjects
+from kipcheck.conformance.engine.selection import InvalidOptions, Options, subjects
 from kipcheck.conformance.engine.worker import Finding, UnitResult, Worker, invariants_of
 from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unstable
 
@@ -21,40 +21,40 @@ MOST_FAILURES = 4
 """The most distinct failures that one entry may match: its single reason has to explain all of them."""
 MOST_SUBJECTS = 12
 """The most subjects that one wildcard may match; more have to be named, so that a reader sees them."""
-ALONE = 5
+RERUNS = 5
 """Reruns of a case on its own: a failure in all of them is not flaky."""
-USUAL = Draw()
-There = Literal["claimed", "looked at", "unknown"]
-NOBODY = TargetInfo("", "", "", "", frozenset())
+DEFAULT_DRAW = Draw()
+Knowledge = Literal["claimed", "looked at", "unknown"]
+NO_TARGET = TargetInfo("", "", "", "", frozenset())
 
 
 @dataclass(slots=True)
-class _Held:
+class _TargetRun:
     """What was run with the current target."""
 
     info: TargetInfo
-    there: There
+    knowledge: Knowledge
     """How the places of a check are known."""
-    unmet: list[Line] = field(default_factory=list)
+    unmet_claims: list[Line] = field(default_factory=list)
     """Claims that profiles require and the target does not make."""
-    looked: dict[tuple[str, str | None, Place], set[str]] = field(default_factory=dict)
+    looked: dict[tuple[str, str | None, SubjectVersion], set[str]] = field(default_factory=dict)
     """Check, invariant (None: any) and place -> the results there."""
-    shown: dict[Entry, set[Place]] = field(default_factory=dict)
-    otherwise: dict[Entry, dict[Place, str]] = field(default_factory=dict)
+    shown: dict[Entry, set[SubjectVersion]] = field(default_factory=dict)
+    changed: dict[Entry, dict[SubjectVersion, str]] = field(default_factory=dict)
     """Places where an entry's failure did not show, but another one of the same invariant did -> its id."""
     failures: dict[Entry, set[str]] = field(default_factory=dict)
     steady: set[Entry] = field(default_factory=set)
-    places: dict[str, set[Place]] = field(default_factory=dict)
+    places: dict[str, set[SubjectVersion]] = field(default_factory=dict)
     """Check -> its places among the target's claims."""
 
 
-class Account:
+class KnownDeviations:
     """For one run. For each target: ``begin``, ``saw`` for every result, ``judged`` for its failures, ``settle``."""
 
     def __init__(
         self,
         known: Sequence[Known] = (),
-        draw: Draw = USUAL,
+        draw: Draw = DEFAULT_DRAW,
         today: date = date.min,
         targets: Sequence[str] = (),
         profiles: Sequence[Profile] = (),
@@ -66,37 +66,39 @@ class Account:
         self._today = today
         self._targets = targets
         self._profiles = profiles
-        self._strange: set[Entry] = set()
-        self._held = _Held(NOBODY, "unknown")
+        self._unknown: set[Entry] = set()
+        self._run = _TargetRun(NO_TARGET, "unknown")
         self.counts = {"entries": len(self.entries), "shown": 0, "not_looked_at": 0, "other_releases": 0, "stale": 0}
 
-    def begin(self, info: TargetInfo, there: There = "claimed") -> None:
+    def begin(self, info: TargetInfo, knowledge: Knowledge = "claimed") -> None:
         """``there``: places are the target's claims (``claimed``), those passed to ``look`` (``looked at``), or
         ``unknown``.
         """
-        self._held = _Held(info, there)
+        self._run = _TargetRun(info, knowledge)
         for each in self._profiles:
-            asks = list(profile.asked(each, info))
-            self._held.unmet += profile.unmet(each, info, asks)
-            for ask in asks:
-                for place in ask.all_places:
-                    self.look(profile.CHECK, place, [{each.invariant: "FAIL" if place in ask.places else "PASS"}])
+            claims = list(profile.requirements_of(each, info))
+            self._run.unmet_claims += profile.unmet_lines(each, info, claims)
+            for claim in claims:
+                for place in claim.all_places:
+                    self.add_verdicts(
+                        profile.CHECK, place, [{each.invariant: "FAIL" if place in claim.places else "PASS"}]
+                    )
 
-    def saw(self, result: UnitResult) -> None:
+    def add_result(self, result: UnitResult) -> None:
         if self.entries and not result.unreached:
             unit = result.unit
-            self.look(unit.check, (unit.subject, unit.version), (by for _, _, by in result.cases))
+            self.add_verdicts(unit.check, (unit.subject, unit.version), (by for _, _, by in result.cases))
 
-    def look(self, check: str, place: Place, verdicts: Iterable[Mapping[str, str]]) -> None:
+    def add_verdicts(self, check: str, place: SubjectVersion, verdicts: Iterable[Mapping[str, str]]) -> None:
         """Records that a check was run on a place, and the results by invariant."""
-        self._held.looked.setdefault((check, None, place), set())
+        self._run.looked.setdefault((check, None, place), set())
         for by in verdicts:
             for invariant, result in by.items():
-                self._held.looked.setdefault((check, invariant, place), set()).add(result)
+                self._run.looked.setdefault((check, invariant, place), set()).add(result)
 
     # ---- failures
 
-    def judged(self, lines: Sequence[Line], in_full: bool = True) -> list[Line]:
+    def match_failures(self, lines: Sequence[Line], in_full: bool = True) -> list[Line]:
         """The lines of distinct failures, those of profiles included, with the entries that match them.
 
         Not ``in_full``: the run was cut short, and no failure was shrunk.
@@ -104,50 +106,54 @@ class Account:
         ``known``: entries match all places. ``beyond``: entries match some places, and this line has the others.
         ``changed``: an entry expects another failure there.
         """
-        lines = [*lines, *self._held.unmet]
+        lines = [*lines, *self._run.unmet_claims]
         for each in self._profiles:
-            lines = [profile.raised(each, line) for line in lines]
-        told = [(line, Failure.of(line, whole=in_full)) for line in lines]
-        matched: dict[str, dict[Place, Entry]] = {}
-        for _, failure in told:
+            lines = [profile.raise_grade(each, line) for line in lines]
+        considered = [(line, ObservedFailure.of(line, whole=in_full)) for line in lines]
+        matched: dict[str, dict[SubjectVersion, Entry]] = {}
+        for _, failure in considered:
             by_place = matched.setdefault(failure.id, {})
             for entry in self._listed("deviation"):
-                named = {place for place in failure.places if entry.names(place)}
-                if named and entry.same(failure):
+                named = {place for place in failure.places if entry.covers(place)}
+                if named and entry.matches(failure):
                     by_place.update(dict.fromkeys(named, entry))
-                    self._held.shown.setdefault(entry, set()).update(named)
-                    self._held.failures.setdefault(entry, set()).add(failure.id)
+                    self._run.shown.setdefault(entry, set()).update(named)
+                    self._run.failures.setdefault(entry, set()).add(failure.id)
         judged: list[Line] = []
-        for line, failure in told:
+        for line, failure in considered:
             by_place = matched[failure.id]
-            left = failure.places - by_place.keys()
+            remaining = failure.places - by_place.keys()
             if by_place:
                 known = known_entry(next(iter(by_place.values())))
-                line = line.update(beyond=known.update(where=where_of(left))) if left else line.update(known=known)
-            instead = {place: others for place in left if (others := self._instead(failure, place))}
+                line = (
+                    line.update(beyond=known.update(where=where_of(remaining)))
+                    if remaining
+                    else line.update(known=known)
+                )
+            instead = {place: others for place in remaining if (others := self._replaced(failure, place))}
             for place, others in instead.items():
                 for entry in others:
-                    self._held.otherwise.setdefault(entry, {})[place] = failure.id
-            if left and instead.keys() == left:
+                    self._run.changed.setdefault(entry, {})[place] = failure.id
+            if remaining and instead.keys() == remaining:
                 line = line.update(changed=known_entry(next(iter(instead.values()))[0]))
             judged.append(line)
         return judged
 
     def _listed(self, kind: str) -> Iterator[Entry]:
         for entry in self.entries:
-            if entry.kind == kind and entry.about(self._held.info.name, self._held.info.version):
+            if entry.kind == kind and entry.applies_to(self._run.info.name, self._run.info.version):
                 yield entry
 
-    def _instead(self, failure: Failure, place: Place) -> list[Entry]:
+    def _replaced(self, failure: ObservedFailure, place: SubjectVersion) -> list[Entry]:
         """The entries that expect another failure of the same invariant there, which did not show, or a flaky one that
         failed every time.
         """
         return [
             entry
-            for entry in (*self._listed("deviation"), *self._held.steady)
-            if entry.akin(failure)
-            and entry.names(place)
-            and (entry in self._held.steady or place not in self._held.shown.get(entry, ()))
+            for entry in (*self._listed("deviation"), *self._run.steady)
+            if entry.same_invariant(failure)
+            and entry.covers(place)
+            and (entry in self._run.steady or place not in self._run.shown.get(entry, ()))
         ]
 
     def flaky(self, finding: Finding) -> Entry | None:
@@ -156,143 +162,147 @@ class Account:
         place = unit.subject, unit.version
         return self.listed_flaky(unit.check, finding.invariant, place, violation.shape, violation.why)
 
-    def listed_flaky(self, check: str, invariant: str, place: Place, shape: Sequence[str], why: str) -> Entry | None:
+    def listed_flaky(
+        self, check: str, invariant: str, place: SubjectVersion, shape: Sequence[str], why: str
+    ) -> Entry | None:
         for entry in self._listed("flaky"):
             about = check in entry.checks and entry.invariant == invariant
-            if about and entry.names(place) and entry.alike(shape, why, whole=False):
-                self._held.shown.setdefault(entry, set()).add(place)
+            if about and entry.covers(place) and entry.matches_shape(shape, why, whole=False):
+                self._run.shown.setdefault(entry, set()).add(place)
                 return entry
         return None
 
-    def comes_and_goes(self, worker: Worker, finding: Finding) -> Flaky | None:
+    def flaky_line(self, worker: Worker, finding: Finding) -> Flaky | None:
         """The line for a failure that is listed as flaky and does not fail in every rerun; None for others."""
         entry = self.flaky(finding)
         if entry is None:
             return None
         failed = fails_alone(worker, finding)
-        if failed == ALONE:
-            self._held.steady.add(entry)
+        if failed == RERUNS:
+            self._run.steady.add(entry)
             return None
         unit, violation = finding.unit, finding.violation
         return Flaky(
-            target=self._held.info.name, check=unit.check, invariant=finding.invariant, subject=unit.subject,
+            target=self._run.info.name, check=unit.check, invariant=finding.invariant, subject=unit.subject,
             version=unit.version, case=finding.case.id, why=violation.why,
-            alone=f"failed {failed} of {ALONE} times", entry=entry.at,
+            alone=f"failed {failed} of {RERUNS} times", entry=entry.at,
         ).update(**written(entry))  # fmt: skip
 
     # ---- entries
 
-    def strangers(self) -> Iterator[StaleLine]:
+    def unknown_entries(self) -> Iterator[StaleLine]:
         """Entries that name unknown targets, checks, invariants or subjects."""
         for entry in self.entries:
-            for why in stranger(entry, self._draws[entry].edition, self._targets):
-                self._strange.add(entry)
+            for why in unknown_names(entry, self._draws[entry].edition, self._targets):
+                self._unknown.add(entry)
                 yield self._line(Stale(entry, "nothing", why))
 
-    def settle(self) -> Iterator[StaleLine]:
+    def stale_lines(self) -> Iterator[StaleLine]:
         """The lines of stale entries for the current target."""
         return map(self._line, self.stale())
 
     def stale(self) -> Iterator["Stale"]:
-        info = self._held.info
+        info = self._run.info
         mine = [each for each in self.entries if each.target in (info.name, base(info.name, info.version))]
-        self.counts["other_releases"] += sum(not each.about(info.name, info.version) for each in mine)
+        self.counts["other_releases"] += sum(not each.applies_to(info.name, info.version) for each in mine)
         for entry in self._listed("deviation"):
-            yield from self._settled(entry)
+            yield from self._stale_states(entry)
         for entry in (*self._listed("deviation"), *self._listed("flaky")):
             if entry.expired(self._today):
                 yield Stale(entry, "expired", f"it expired on {entry.expires}: review it")
-            yield from self._wide(entry)
-        for entry in self._held.steady:
-            why = f"it is listed as flaky, but failed in {ALONE} of {ALONE} reruns"
+            yield from self._too_wide(entry)
+        for entry in self._run.steady:
+            why = f"it is listed as flaky, but failed in {RERUNS} of {RERUNS} reruns"
             yield Stale(entry, "steady", f"{why}: make it a [[deviation]]")
 
-    def _settled(self, entry: Entry) -> Iterator["Stale"]:
-        shown = self._held.shown.get(entry, set())
+    def _stale_states(self, entry: Entry) -> Iterator["Stale"]:
+        shown = self._run.shown.get(entry, set())
         self.counts["shown"] += bool(shown)
-        states: dict[str, set[Place]] = {}
-        for place in entry.exact:
+        states: dict[str, set[SubjectVersion]] = {}
+        for place in entry.exact_places:
             states.setdefault("shown" if place in shown else self._state(entry, place), set()).add(place)
         patterns: dict[str, set[str]] = {}
-        for pattern in entry.open:
-            if not any(entry.under(pattern, place) for place in shown):
+        for pattern in entry.open_keys:
+            if not any(entry.covers_under(pattern, place) for place in shown):
                 state, places = self._state_of(entry, pattern)
                 states.setdefault(state, set()).update(places)
                 patterns.setdefault(state, set()).add(pattern)
         if not shown and states.keys() <= {"unlooked"}:
             self.counts["not_looked_at"] += 1
             return
-        told = ("passes", "changed") if self._to_the_letter(entry, shown, states) else ()
-        for state in (*told, *(("nothing",) if entry not in self._strange else ())):
+        considered = ("passes", "changed") if self._is_comparable(entry, shown, states) else ()
+        for state in (*considered, *(("nothing",) if entry not in self._unknown else ())):
             if places := states.get(state, set()):
                 named = frozenset(patterns.get(state, ()))
                 yield Stale(entry, state, self._why(entry, state, places), frozenset(places), named)
 
-    def _state_of(self, entry: Entry, pattern: str) -> tuple[str, set[Place]]:
+    def _state_of(self, entry: Entry, pattern: str) -> tuple[str, set[SubjectVersion]]:
         """The state of the places that a wildcard matches, in none of which the failure showed."""
-        under = {place for check in entry.checks for place in self._places(check) if entry.under(pattern, place)}
+        under = {place for check in entry.checks for place in self._places(check) if entry.covers_under(pattern, place)}
         states = {self._state(entry, place) for place in under}
         if not under:
-            return "unlooked" if self._held.there == "unknown" else "nothing", {(pattern, None)}
+            return "unlooked" if self._run.knowledge == "unknown" else "nothing", {(pattern, None)}
         worst = next(each for each in ("unlooked", "changed", "passes", "nothing") if each in states)
         return worst, under
 
-    def _to_the_letter(self, entry: Entry, shown: set[Place], states: Mapping[str, set[Place]]) -> bool:
+    def _is_comparable(
+        self, entry: Entry, shown: set[SubjectVersion], states: Mapping[str, set[SubjectVersion]]
+    ) -> bool:
         """Whether the entry can be stale because of places that do not show it.
 
         If the run had other cases than the file, only if no place of the entry shows it and all of them were checked.
         """
-        draw, asked = self._draws[entry], self._draw.cases
+        draw, cases = self._draws[entry], self._draw.cases
         if draw == self._draw:
             return True
         values = [check.values for each in entry.checks if (check := CHECKS.get(each)) is not None]
-        enough = asked is None or asked >= (draw.cases or max(values, default=0))
+        enough = cases is None or cases >= (draw.cases or max(values, default=0))
         return enough and not shown and not entry.seldom and "unlooked" not in states
 
-    def _state(self, entry: Entry, place: Place) -> str:
+    def _state(self, entry: Entry, place: SubjectVersion) -> str:
         """passes, changed, nothing or unlooked, for a place where the entry's failure did not show."""
-        held = self._held
-        if place in held.otherwise.get(entry, {}):
+        run = self._run
+        if place in run.changed.get(entry, {}):
             return "changed"
         about = [check for check in entry.checks if place in self._places(check)]
         if not about:
-            here = self._draws[entry].edition == self._draw.edition and held.there != "unknown"
+            here = self._draws[entry].edition == self._draw.edition and run.knowledge != "unknown"
             return "nothing" if here and CHECKS.keys() & entry.checks else "unlooked"  # or an unused profile
-        if any((check, None, place) not in held.looked for check in about):
+        if any((check, None, place) not in run.looked for check in about):
             return "unlooked"
-        results = {each for check in about for each in held.looked.get((check, entry.invariant, place), ())}
+        results = {each for check in about for each in run.looked.get((check, entry.invariant, place), ())}
         if "FAIL" in results:
             return "unlooked"  # it failed, but not when rerun alone: the run reports that itself
         return "passes" if "PASS" in results else "unlooked" if "UNKNOWN" in results else "nothing"
 
-    def _places(self, id: str) -> set[Place]:
+    def _places(self, id: str) -> set[SubjectVersion]:
         """All places that a complete run of a check would cover."""
         check = CHECKS.get(id)
-        if check is None or self._held.there != "claimed":
-            return {place for other, invariant, place in self._held.looked if other == id and invariant is None}
-        if id not in self._held.places:
-            self._held.places[id] = {
-                (subject.name, subject.version) for subject in subjects(check, self._draw.edition, self._held.info)
+        if check is None or self._run.knowledge != "claimed":
+            return {place for other, invariant, place in self._run.looked if other == id and invariant is None}
+        if id not in self._run.places:
+            self._run.places[id] = {
+                (subject.name, subject.version) for subject in subjects(check, self._draw.edition, self._run.info)
             }
-        return self._held.places[id]
+        return self._run.places[id]
 
-    def _why(self, entry: Entry, state: str, places: set[Place]) -> str:
-        where = in_words(where_of(places))
+    def _why(self, entry: Entry, state: str, places: set[SubjectVersion]) -> str:
+        where = describe_places(where_of(places))
         if state == "passes":
             return f"{where}: this known deviation no longer occurs: remove it"
         if state == "changed":
-            ids = sorted({id for place, id in self._held.otherwise[entry].items() if place in places})
+            ids = sorted({id for place, id in self._run.changed[entry].items() if place in places})
             return f"{where}: it fails in another way than the entry says: see {', '.join(ids)}"
-        target = f"{self._held.info.name} {self._held.info.version}"
+        target = f"{self._run.info.name} {self._run.info.version}"
         return f"{where}: {entry.invariant} is not checked there with {target}"
 
-    def _wide(self, entry: Entry) -> Iterator["Stale"]:
-        failures = self._held.failures.get(entry, set())
+    def _too_wide(self, entry: Entry) -> Iterator["Stale"]:
+        failures = self._run.failures.get(entry, set())
         if len(failures) > MOST_FAILURES:
             why = f"it matches {len(failures)} distinct failures, at most {MOST_FAILURES} are allowed"
             yield Stale(entry, "wide", f"{why}: {', '.join(sorted(failures))}")
         for pattern in entry.where:
-            under = {subject for subject, _ in self._held.shown.get(entry, ()) if fits(pattern, subject)}
+            under = {subject for subject, _ in self._run.shown.get(entry, ()) if fits(pattern, subject)}
             if len(under) > MOST_SUBJECTS:
                 why = f"{pattern!r} matches {len(under)} subjects, at most {MOST_SUBJECTS} are allowed: name them"
                 yield Stale(entry, "wide", why)
@@ -314,7 +324,7 @@ class Stale:
     kind: str
     """``passes``, ``changed``, ``nothing``, ``expired``, ``wide`` or ``steady``."""
     why: str
-    places: frozenset[Place] = frozenset()
+    places: frozenset[SubjectVersion] = frozenset()
     patterns: frozenset[str] = frozenset()
     """The keys of ``where`` with a wildcard that match nothing."""
 
@@ -332,7 +342,7 @@ def written(entry: Entry) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def in_words(where: Mapping[str, str]) -> str:
+def describe_places(where: Mapping[str, str]) -> str:
     return "; ".join(f"{subject} v{versions}" if versions else subject for subject, versions in where.items())
 
 
@@ -341,7 +351,7 @@ def fails_alone(worker: Worker, finding: Finding) -> int:
     check = CHECKS[finding.unit.check]
     invariant = next(each for each in invariants_of(check) if each.id == finding.invariant)
     failed = 0
-    for _ in range(ALONE):
+    for _ in range(RERUNS):
         worker.close()
         try:
             failed += worker.violation(finding.case, invariant) is not None
@@ -350,12 +360,12 @@ def fails_alone(worker: Worker, finding: Finding) -> int:
     return failed
 
 
-def account(options: Options) -> Account:
+def known_deviations(options: Options) -> KnownDeviations:
     """For a run with these options, as of today. Errors: ``Misused``."""
     try:
         known = load(options.known, options.targets)
         profiles = [profile.load(each) for each in dict.fromkeys(options.profiles)]
-    except (Wrong, profile.Wrong) as wrong:
-        raise Misused(str(wrong)) from None
+    except (InvalidKnownFile, profile.InvalidProfile) as wrong:
+        raise InvalidOptions(str(wrong)) from None
     draw = Draw(str(edition(options.edition)), options.seed, options.cases)
-    return Account(known, draw, date.today(), options.targets, profiles)
+    return KnownDeviations(known, draw, date.today(), options.targets, profiles)

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from kipcheck.conformance.core.ledger import Failure as Line
 
-Place: TypeAlias = tuple[str, int | None]
+SubjectVersion: TypeAlias = tuple[str, int | None]
 """A subject and, for a message, its version."""
 Span: TypeAlias = tuple[int, int | None]
 """Both ends included; None: without upper end."""
@@ -32,7 +32,7 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ObservedFailure:
     """A distinct failure of a run, reduced to what entries are compared with."""
 
     id: str
@@ -42,12 +42,12 @@ class Failure:
     invariant: str
     shape: tuple[str, ...]
     why: str
-    places: frozenset[Place]
+    places: frozenset[SubjectVersion]
     whole: bool = True
     """Whether the failure was shrunk. If not, its shape may be a prefix of the shrunk failure's shape."""
 
     @classmethod
-    def of(cls, line: Line, whole: bool = True) -> "Failure":
+    def of(cls, line: Line, whole: bool = True) -> "ObservedFailure":
         """From a line of the ledger. Not ``whole``: whatever the line says, it was not shrunk."""
         places = {
             (subject, version) for subject, versions in line.where.items() for version in numbers(places_in(versions))
@@ -85,35 +85,35 @@ class Entry:
     def at(self) -> str:
         return f"{self.file}:{self.line}"
 
-    def about(self, target: str, version: str) -> bool:
+    def applies_to(self, target: str, version: str) -> bool:
         """``target`` may include a release: ``kafka-python@2.3.0``, ``java:kafka-clients:3.9.2``."""
-        return self.target in (target, base(target, version)) and among(version, self.versions)
+        return self.target in (target, base(target, version)) and is_release_in(version, self.versions)
 
-    def same(self, failure: Failure) -> bool:
+    def matches(self, failure: ObservedFailure) -> bool:
         """Whether it is the same failure, in any place."""
-        return self.akin(failure) and self.alike(failure.shape, failure.why, failure.whole)
+        return self.same_invariant(failure) and self.matches_shape(failure.shape, failure.why, failure.whole)
 
-    def akin(self, failure: Failure) -> bool:
+    def same_invariant(self, failure: ObservedFailure) -> bool:
         """Whether target and invariant are the same, with any shape."""
-        return self.about(failure.target, failure.version) and self.invariant == failure.invariant
+        return self.applies_to(failure.target, failure.version) and self.invariant == failure.invariant
 
-    def alike(self, shape: Sequence[str], why: str, whole: bool = True) -> bool:
+    def matches_shape(self, shape: Sequence[str], why: str, whole: bool = True) -> bool:
         if self.why and not re.search(self.why, why):
             return False
         if self.shape is None:
             return True
-        wanted = self.shape if whole else self.shape[: len(shape)]
-        return len(wanted) == len(shape) and all(map(fits, wanted, shape))
+        expected = self.shape if whole else self.shape[: len(shape)]
+        return len(expected) == len(shape) and all(map(fits, expected, shape))
 
-    def names(self, place: Place) -> bool:
+    def covers(self, place: SubjectVersion) -> bool:
         """Whether ``where`` contains the place."""
-        return self.part(place) is not None
+        return self.where_key(place) is not None
 
-    def part(self, place: Place) -> str | None:
+    def where_key(self, place: SubjectVersion) -> str | None:
         """The key of ``where`` that contains the place."""
-        return next((pattern for pattern in self.where if self.under(pattern, place)), None)
+        return next((pattern for pattern in self.where if self.covers_under(pattern, place)), None)
 
-    def under(self, pattern: str, place: Place) -> bool:
+    def covers_under(self, pattern: str, place: SubjectVersion) -> bool:
         """Whether this key of ``where`` contains the place."""
         subject, version = place
         spans = self.where[pattern]
@@ -124,17 +124,17 @@ class Entry:
         return any(low <= version and (high is None or version <= high) for low, high in spans)
 
     @property
-    def exact(self) -> frozenset[Place]:
+    def exact_places(self) -> frozenset[SubjectVersion]:
         """The places named one by one: the failure must show in each of them."""
         return frozenset(
             (subject, version)
             for subject, spans in self.where.items()
-            if subject not in self.open
+            if subject not in self.open_keys
             for version in numbers(spans)
         )
 
     @property
-    def open(self) -> tuple[str, ...]:
+    def open_keys(self) -> tuple[str, ...]:
         """The keys of ``where`` with a wildcard or without an upper end: the failure must show in one place of each."""
         return tuple(
             subject for subject, spans in self.where.items()
@@ -188,7 +188,7 @@ def _key(version: str) -> _Key | None:
     return parts + (0,) * (4 - len(parts)), not found[2]
 
 
-def among(version: str, versions: str) -> bool:
+def is_release_in(version: str, versions: str) -> bool:
     """``versions``: A, A-B (both included), A+, separated by commas, or ``all``."""
     if versions == "all" or version in (each.strip() for each in versions.split(",")):
         return True
@@ -219,17 +219,17 @@ def overlap(one: Entry, other: Entry) -> bool:
     if (one.target, one.invariant) != (other.target, other.invariant):
         return False
     return (
-        _meet(releases_in(one.versions), releases_in(other.versions))
-        and _shapes_meet(one.shape, other.shape)
+        _spans_overlap(releases_in(one.versions), releases_in(other.versions))
+        and _shapes_overlap(one.shape, other.shape)
         and any(
-            globs_meet(a, b) and (_meet(spans, others) if spans and others else spans == others)
+            globs_overlap(a, b) and (_spans_overlap(spans, others) if spans and others else spans == others)
             for a, spans in one.where.items()
             for b, others in other.where.items()
         )
     )
 
 
-def _meet(spans: Iterable[tuple[Any, Any]], others: Sequence[tuple[Any, Any]]) -> bool:
+def _spans_overlap(spans: Iterable[tuple[Any, Any]], others: Sequence[tuple[Any, Any]]) -> bool:
     return any(
         (high is None or low2 <= high) and (high2 is None or low <= high2)
         for low, high in spans
@@ -237,20 +237,20 @@ def _meet(spans: Iterable[tuple[Any, Any]], others: Sequence[tuple[Any, Any]]) -
     )
 
 
-def _shapes_meet(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> bool:
+def _shapes_overlap(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> bool:
     if one is None or other is None:
         return True
-    return len(one) == len(other) and all(map(globs_meet, one, other))
+    return len(one) == len(other) and all(map(globs_overlap, one, other))
 
 
-def globs_meet(one: str, other: str) -> bool:
+def globs_overlap(one: str, other: str) -> bool:
     """Whether a text exists that both match."""
     if "*" not in one or "*" not in other:
         return fits(one, other) or fits(other, one)
     if one[0] != "*" and other[0] != "*":
-        return one[0] == other[0] and globs_meet(one[1:], other[1:])
+        return one[0] == other[0] and globs_overlap(one[1:], other[1:])
     if one[-1] != "*" and other[-1] != "*":
-        return one[-1] == other[-1] and globs_meet(one[:-1], other[:-1])
+        return one[-1] == other[-1] and globs_overlap(one[:-1], other[:-1])
     return True  # both have * at opposite ends, or one has it at both: such patterns always share a text
 
 

@@ -77,7 +77,7 @@ class Answers:
             case Sync():
                 return Synced(to, error)
             case Join():
-                return self.join_refusal(to, error, "" if self.names_nobody(error) else request.member)
+                return self.join_refusal(to, error, "" if self.omits_member_id(error) else request.member)
             case Leave():
                 return Left(to, error)
             case Commit():
@@ -93,7 +93,7 @@ class Answers:
             case _:
                 assert_never(request)
 
-    def names_nobody(self, error: Error) -> bool:
+    def omits_member_id(self, error: Error) -> bool:
         """Whether JoinGroup answers with this error omit the member id; in Java also if the group is not loaded."""
         away = error in (Error.NOT_COORDINATOR, Error.COORDINATOR_LOAD_IN_PROGRESS)
         return error in (Error.GROUP_MAX_SIZE_REACHED, Error.UNKNOWN_SERVER_ERROR) or (self.rules.java and away)
@@ -112,9 +112,11 @@ class Answers:
         )
 
     def member_list(self, state: State, version: int) -> tuple[tuple[str, str | None, Blob], ...]:
-        told = version >= INSTANCE_SINCE[Join]
+        has_instances = version >= INSTANCE_SINCE[Join]
         protocol = state.protocol
-        return tuple([(each.id, each.instance if told else None, each.metadata(protocol)) for each in state.members])
+        return tuple(
+            [(each.id, each.instance if has_instances else None, each.metadata(protocol)) for each in state.members]
+        )
 
     def synced(self, state: State, member: Member, asked: Parked, error: Error) -> Synced:
         """Only successful answers have protocol type and name."""
@@ -136,12 +138,12 @@ class Answers:
             unknown = Error.GROUP_ID_NOT_FOUND if asked.version >= UNKNOWN_DESCRIBED_SINCE else Error.NONE
             return Described(asked.request, unknown, Phase.DEAD.called)
         stable = state.phase is Phase.STABLE
-        told = asked.version >= INSTANCES_DESCRIBED_SINCE
+        has_instances = asked.version >= INSTANCES_DESCRIBED_SINCE
         protocol = state.protocol if stable else None
         members = [
             (
                 each.id,
-                each.instance if told else None,
+                each.instance if has_instances else None,
                 each.metadata(protocol),
                 each.assignment if stable or self.rules.java else EMPTY,
             )
@@ -166,7 +168,7 @@ class Answers:
             case Error.MESSAGE_TOO_LARGE:
                 return Error.UNKNOWN_SERVER_ERROR
             case _:
-                return self.passed_on(error)
+                return self.partition_error(error)
 
     def commit_error(self, error: Error) -> Error:
         """The error that a commit gets if the append of its records failed."""
@@ -178,7 +180,7 @@ class Answers:
             case _:
                 return self.write_error(error)
 
-    def passed_on(self, error: Error) -> Error:
+    def partition_error(self, error: Error) -> Error:
         """Maps errors of a missing partition, or one led by another broker; other errors stay."""
         match error:
             case Error.UNKNOWN_TOPIC_OR_PARTITION | Error.NOT_ENOUGH_REPLICAS:

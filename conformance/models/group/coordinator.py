@@ -18,7 +18,7 @@ from typing import assert_never
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.models.group.answers import DEFAULT, Config
-from kipcheck.conformance.models.group.environment_moves import CLIENTS, Client, stimuli
+from kipcheck.conformance.models.group.environment_moves import CLIENTS, Client, environment_events
 from kipcheck.conformance.models.group.messages import (
     Action,
     Arm,
@@ -80,14 +80,16 @@ class Coordinator(Storage):
         out: Out = []
         match event:
             case Heartbeat() | Sync() | Join() | Commit() | Leave() | Fetch() | Describe() | ListGroups() | Delete():
-                after = self.asked(state, event, out)
+                after = self.handle_request(state, event, out)
             case Nameless(asked):
                 after = self.nameless(state, asked, out)
             case _:
-                after = self.happened(state, event, out) if self.accepts(state, event) else state
+                after = self.handle_event(state, event, out) if self.accepts(state, event) else state
         return Transition(after, tuple(out))
 
-    def happened(self, state: State, event: Fired | Written | WriteFailed | Unload | Load | Loaded, out: Out) -> State:
+    def handle_event(
+        self, state: State, event: Fired | Written | WriteFailed | Unload | Load | Loaded, out: Out
+    ) -> State:
         match event:
             case Fired(timer):
                 return self.on_fired(state, timer, out)
@@ -104,7 +106,7 @@ class Coordinator(Storage):
             case _:
                 assert_never(event)
 
-    def asked(self, state: State, request: Request, out: Out) -> State:
+    def handle_request(self, state: State, request: Request, out: Out) -> State:
         fault = self.fault(state, request)
         if fault is not None:
             return self.refuse(state, request, fault, out)
@@ -156,12 +158,12 @@ class Coordinator(Storage):
 
     def after_refused_join(self, state: State, join: Join, error: Error, out: Out) -> State:
         if error is Error.GROUP_MAX_SIZE_REACHED:
-            return self.turned_out(state, join.member, out)
+            return self.evicted(state, join.member, out)
         if error is Error.INCONSISTENT_GROUP_PROTOCOL and state.phase is Phase.DEAD:
             return self.founded(state, out)
         return state
 
-    def turned_out(self, state: State, id: str, out: Out) -> State:
+    def evicted(self, state: State, id: str, out: Out) -> State:
         """Removes a member, or a pending id, that exceeds the maximum size of the group."""
         member = state.member(id)
         if member is not None:
@@ -240,7 +242,7 @@ class Coordinator(Storage):
         member = state.known(beat.member)
         if self.refreshed_by_heartbeat(state, member):
             out.append(arm_session(member.id, member.session_ms))
-        out.append(Beat(beat.request, Error.REBALANCE_IN_PROGRESS if self.told_to_rejoin(state) else Error.NONE))
+        out.append(Beat(beat.request, Error.REBALANCE_IN_PROGRESS if self.must_rejoin(state) else Error.NONE))
         return state
 
     def leave(self, state: State, leave: Leave, out: Out) -> State:
@@ -270,7 +272,7 @@ class Coordinator(Storage):
 
     def commit(self, state: State, commit: Commit, out: Out) -> State:
         if state.phase is Phase.DEAD and self.rules.keeps_empty_groups:
-            state = self.nobody_expected(state, out)._replace(phase=Phase.EMPTY)
+            state = self.without_all_pending(state, out)._replace(phase=Phase.EMPTY)
         member = state.member(commit.member)
         if member is not None and not member.waits:
             out.append(arm_session(member.id, member.session_ms))
@@ -285,9 +287,9 @@ class Coordinator(Storage):
         write = Deleting(Tombstone(), delete.request, state.generation, state.protocol_type)
         if not self.rules.java:
             out.append(Deleted(delete.request, Error.NONE))
-            state = self.nobody_expected(state, out)
+            state = self.without_all_pending(state, out)
         return self.append(self.forgotten(state)._replace(pending=state.pending), write, out)
 
     def enabled(self, state: State, /) -> Iterable[Event]:
         """The events that it accepts: requests of ``clients``, timers, results of appends, moves of the partition."""
-        return (event for event in stimuli(state, self.rules, self.clients) if self.accepts(state, event))
+        return (event for event in environment_events(state, self.rules, self.clients) if self.accepts(state, event))

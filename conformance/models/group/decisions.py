@@ -331,7 +331,7 @@ class Decisions(Answers):
             return fault
         return self.stale(state, beat.generation)
 
-    def told_to_rejoin(self, state: State) -> bool:
+    def must_rejoin(self, state: State) -> bool:
         """Whether a valid heartbeat gets REBALANCE_IN_PROGRESS."""
         return state.phase is Phase.PREPARING or (state.phase is Phase.COMPLETING and self.rules.busy_while_completing)
 

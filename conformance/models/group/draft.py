@@ -19,7 +19,7 @@ from kipcheck.conformance.models.group.state import Member, State
 OVER: Final = named("kip-429-base")
 VERSION_SINCE: Final = 5
 """JoinGroup."""
-UNTOLD: Final = -1
+NO_VERSION: Final = -1
 """The protocol version of a member that sends none: below all others."""
 
 
@@ -35,8 +35,8 @@ class DraftCoordinator(Coordinator):
     def expressible(self, request: Request) -> bool:
         match request:
             case Join():
-                told = request.protocol_version is not None
-                return request.instance is None and told <= (request.version >= VERSION_SINCE)
+                has_version = request.protocol_version is not None
+                return request.instance is None and has_version <= (request.version >= VERSION_SINCE)
             case Sync() | Heartbeat() | Commit():
                 return request.instance is None
             case Leave():
@@ -57,4 +57,4 @@ class DraftCoordinator(Coordinator):
 
 
 def _version(member: Member) -> int:
-    return UNTOLD if member.protocol_version is None else member.protocol_version
+    return NO_VERSION if member.protocol_version is None else member.protocol_version

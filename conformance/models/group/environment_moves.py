@@ -44,7 +44,7 @@ OTHER_PROTOCOLS: Final[tuple[tuple[str, Blob], ...]] = (("roundrobin", ""), ("ra
 Newest: TypeAlias = Mapping[type[Request], int]
 
 
-def stimuli(state: State, rules: Rules, clients: tuple[Client, ...]) -> Iterator[Event]:
+def environment_events(state: State, rules: Rules, clients: tuple[Client, ...]) -> Iterator[Event]:
     """Distinct events, many of them invalid in this state. Requests have the newest version, and the lowest numbers and
     fresh ids that the state does not contain."""
     newest = {request: versions[-1] for request, versions in rules.versions.items() if versions}

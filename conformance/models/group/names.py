@@ -11,17 +11,17 @@ from typing import Final, final
 
 from kipcheck.conformance.models.group.messages import Error, Joined
 
-NOBODY: Final = "?"
+UNKNOWN_MEMBER: Final = "?"
 OLD: Final = "-old"
-UNTOLD: Final = "untold"
+UNASSIGNED: Final = "untold"
 """How answers show an id that no client has received yet, for example in a description of a group with new members."""
-TELLING: Final = (Error.NONE, Error.MEMBER_ID_REQUIRED)
+ID_CARRYING_ERRORS: Final = (Error.NONE, Error.MEMBER_ID_REQUIRED)
 """Errors of JoinGroup answers whose member id is for the sender of the request."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Told:
+class ClientIds:
     """The member ids and the generation that a client has received."""
 
     client: str
@@ -34,49 +34,49 @@ class Told:
 @final
 @dataclass(frozen=True, slots=True)
 class Names:
-    clients: tuple[Told, ...] = ()
+    clients: tuple[ClientIds, ...] = ()
     ids: tuple[tuple[str, str], ...] = ()
     """Member id -> its canonical form, for every id that a client has received."""
 
-    def of(self, client: str) -> Told:
-        return next((each for each in self.clients if each.client == client), Told(client))
+    def of(self, client: str) -> ClientIds:
+        return next((each for each in self.clients if each.client == client), ClientIds(client))
 
     def resolved(self, reference: str) -> str:
         """The member id of a reference. If the client has received none, the unknown id ``a.0``."""
-        if reference in ("", NOBODY):
+        if reference in ("", UNKNOWN_MEMBER):
             return reference
         client = reference.removesuffix(OLD)
         back = 2 if reference.endswith(OLD) else 1
         ids = self.of(client).ids
         return ids[-back] if len(ids) >= back else f"{client}.0"
 
-    def shown(self, member: str) -> str:
+    def canonical(self, member: str) -> str:
         """The canonical form of a member id. Unknown ids from references stay unchanged."""
-        if member in ("", NOBODY) or member.endswith(".0"):
+        if member in ("", UNKNOWN_MEMBER) or member.endswith(".0"):
             return member
-        return dict(self.ids).get(member, UNTOLD)
+        return dict(self.ids).get(member, UNASSIGNED)
 
     def generation(self, client: str, behind: int | None) -> int:
         """The client's last generation minus ``behind``; -1, that of a consumer without a group, for None."""
         return -1 if behind is None else self.of(client).generation - behind
 
-    def told(self, answers: Iterable[tuple[str, Joined]]) -> "Names":
+    def after_answers(self, answers: Iterable[tuple[str, Joined]]) -> "Names":
         """Names after the answers of one step, given with their clients. They are applied in the order of requests."""
         names = self
         for client, answer in sorted(answers, key=lambda each: each[1].to):
-            if answer.error in TELLING:
+            if answer.error in ID_CARRYING_ERRORS:
                 names = names._after(client, answer)
         return names
 
     def _after(self, client: str, answer: Joined) -> "Names":
-        told, id = self.of(client), answer.member
+        known, id = self.of(client), answer.member
         if answer.error == Error.NONE:
-            told = replace(told, generation=answer.generation)
+            known = replace(known, generation=answer.generation)
         ids = self.ids
         if id:
-            told = replace(told, ids=(*(each for each in told.ids if each != id), id))
+            known = replace(known, ids=(*(each for each in known.ids if each != id), id))
             if id not in dict(ids):
                 number = 1 + sum(shown.startswith(f"{client}.") for _, shown in ids)
                 ids = (*ids, (id, f"{client}.{number}"))
         others = (each for each in self.clients if each.client != client)
-        return Names((*others, told), ids)
+        return Names((*others, known), ids)

@@ -256,7 +256,7 @@ class Rounds(Decisions):
         out.append(Disarm(pending(id)))
         return state._replace(pending=tuple([each for each in state.pending if each != id]))
 
-    def nobody_expected(self, state: State, out: Out) -> State:
+    def without_all_pending(self, state: State, out: Out) -> State:
         """Removes all pending ids."""
         for each in state.pending:
             state = self.without_pending(state, each, out)

@@ -105,7 +105,7 @@ class Service(Generic[Group]):
         replies: list[Reply] = []
         match event:
             case By():
-                group, clock, failing = self._run(group, clock, failing, _put(state, event), replies)
+                group, clock, failing = self._run(group, clock, failing, _coordinator_event(state, event), replies)
             case Elapse(ms):
                 until = clock.now_ms + ms
                 while (due := clock.due(until)) is not None:
@@ -119,9 +119,9 @@ class Service(Generic[Group]):
             case _:
                 assert_never(event)
         joined = [(actors[each.to], each) for each in replies if isinstance(each, Joined)]
-        names = state.names.told(joined) if joined else state.names
+        names = state.names.after_answers(joined) if joined else state.names
         after = Served(group, clock, names, actors, failing)
-        return Transition(after, tuple([_shown(each, names) for each in replies]))
+        return Transition(after, tuple([_canonical_reply(each, names) for each in replies]))
 
     def _run(
         self, group: Group, clock: Clock[Timer], failing: Error | None, event: messages.Event, replies: list[Reply]
@@ -144,7 +144,7 @@ class Service(Generic[Group]):
         return group, clock, failing
 
 
-def _put(state: Served[Group], event: By) -> messages.Event:
+def _coordinator_event(state: Served[Group], event: By) -> messages.Event:
     """The event of the coordinator for a request."""
     number, names = len(state.actors), state.names
     fresh = f"{event.actor}-{number}"
@@ -172,17 +172,19 @@ def resolved(request: Request, names: Names, generation: int, fresh: str = "", n
             assert_never(request)
 
 
-def _shown(reply: Reply, names: Names) -> Reply:
+def _canonical_reply(reply: Reply, names: Names) -> Reply:
     """The reply with canonical ids."""
-    shown = names.shown
+    canonical = names.canonical
     match reply:
         case Joined():
-            members = tuple((shown(id), instance, blob) for id, instance, blob in reply.members)
-            return replace(reply, leader=shown(reply.leader), member=shown(reply.member), members=members)
+            members = tuple((canonical(id), instance, blob) for id, instance, blob in reply.members)
+            return replace(reply, leader=canonical(reply.leader), member=canonical(reply.member), members=members)
         case Left():
-            return replace(reply, members=tuple((shown(id), instance, error) for id, instance, error in reply.members))
+            return replace(
+                reply, members=tuple((canonical(id), instance, error) for id, instance, error in reply.members)
+            )
         case Described():
-            described = ((shown(id), instance, known, given) for id, instance, known, given in reply.members)
+            described = ((canonical(id), instance, known, given) for id, instance, known, given in reply.members)
             return replace(reply, members=tuple(sorted(described, key=repr)))
         case _:
             return reply

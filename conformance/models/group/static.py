@@ -59,8 +59,8 @@ class StaticMembers(Rounds):
             return state
         if member.join is not None:
             kind = state.protocol_type if member.join.version >= JOIN_TYPE_SINCE else None
-            said = (state.generation, kind, state.protocol, write.leader or "")
-            out.append(Joined(member.join.to, self.write_error(error), *said))
+            fields = (state.generation, kind, state.protocol, write.leader or "")
+            out.append(Joined(member.join.to, self.write_error(error), *fields))
         elif not member.waits:
             out.append(disarm_session(member.id))
         if member.sync is not None:

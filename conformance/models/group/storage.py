@@ -38,7 +38,7 @@ from kipcheck.conformance.models.group.static import StaticMembers
 class Storage(StaticMembers):
     def founded(self, state: State, out: Out) -> State:
         """Creates the group. Java appends a first record."""
-        state = self.nobody_expected(state, out)._replace(phase=Phase.EMPTY)
+        state = self.without_all_pending(state, out)._replace(phase=Phase.EMPTY)
         return self.append(state, Founding(self.group_record(state)), out) if self.rules.java else state
 
     # Results of appends
@@ -61,7 +61,7 @@ class Storage(StaticMembers):
                 if not self.rules.java:
                     return state
                 out.append(Deleted(to, Error.NONE))
-                return self.nobody_expected(state, out) if self.keeps_nothing(state) else state
+                return self.without_all_pending(state, out) if self.is_deleted(state) else state
             case Emptying(_, reply):
                 out += [] if reply is None else [reply]
                 return state
@@ -85,7 +85,7 @@ class Storage(StaticMembers):
                 if not self.rules.java:
                     return state
                 out.append(Deleted(to, self.write_error(error)))
-                return self.undeleted(state, write) if self.keeps_nothing(state) else state
+                return self.undeleted(state, write) if self.is_deleted(state) else state
             case Founding():
                 return self.founding_failed(state, error, out)
             case Emptying(_, reply):
@@ -103,7 +103,7 @@ class Storage(StaticMembers):
             offsets=state.log.offsets,
         )
 
-    def keeps_nothing(self, state: State) -> bool:
+    def is_deleted(self, state: State) -> bool:
         """Whether the deleted group has not been created again. Java restores it if the write fails."""
         return state.phase is Phase.DEAD and state.standing is Standing.OURS
 

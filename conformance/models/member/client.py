@@ -19,9 +19,9 @@ from kipcheck.conformance.models.member.messages import (
     Metadata,
     Poll,
     Request,
-    Seen,
     Subscribe,
     Unsubscribe,
+    UserEvent,
 )
 from kipcheck.conformance.models.member.rules import ASSIGNORS, Assignor, Config, Rules
 from kipcheck.conformance.models.member.state import State
@@ -57,7 +57,7 @@ class Open:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Told:
+class AnswerReceived:
     """The coordinator answers the pending request of the matching kind."""
 
     answer: Answer
@@ -72,7 +72,7 @@ class Elapse:
 
 
 Event: TypeAlias = (
-    Open | Subscribe | Unsubscribe | Poll | CommitOffsets | Close | Metadata | Disconnected | Told | Elapse
+    Open | Subscribe | Unsubscribe | Poll | CommitOffsets | Close | Metadata | Disconnected | AnswerReceived | Elapse
 )
 
 
@@ -84,12 +84,12 @@ class Unfit:
     why: str
 
 
-Action: TypeAlias = Request | Seen | Unfit
+Action: TypeAlias = Request | UserEvent | Unfit
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Seat:
+class ClientState:
     opened: Open | None = None
     """None: there is no consumer."""
     state: State = field(default_factory=State)
@@ -105,14 +105,14 @@ class Client:
     def _consumer(self, opened: Open) -> Consumer:
         return self._make(self.config(opened))
 
-    def initial(self) -> Seat:
-        return Seat()
+    def initial(self) -> ClientState:
+        return ClientState()
 
-    def step(self, seat: Seat, event: Event, /) -> Transition[Seat, Action]:
+    def step(self, seat: ClientState, event: Event, /) -> Transition[ClientState, Action]:
         match event:
             case Open():
                 return self._opened(seat, event)
-            case Told(answer):
+            case AnswerReceived(answer):
                 return self._run(seat, answer)
             case Elapse(ms):
                 return self._elapsed(seat, seat.clock.now_ms + ms)
@@ -135,15 +135,15 @@ class Client:
             backoff_ms=BACKOFF_MS,
         )
 
-    def _opened(self, seat: Seat, event: Open) -> Transition[Seat, Action]:
+    def _opened(self, seat: ClientState, event: Open) -> Transition[ClientState, Action]:
         clock: Clock[Timer] = Clock(seat.clock.now_ms)
         try:
             state = self.consumer(event).initial()
         except ValueError as unfit:
-            return Transition(Seat(clock=clock), (Unfit(str(unfit)),))
-        return Transition(Seat(event, state, clock))
+            return Transition(ClientState(clock=clock), (Unfit(str(unfit)),))
+        return Transition(ClientState(event, state, clock))
 
-    def _elapsed(self, seat: Seat, until: int) -> Transition[Seat, Action]:
+    def _elapsed(self, seat: ClientState, until: int) -> Transition[ClientState, Action]:
         actions: list[Action] = []
         while (due := seat.clock.due(until)) is not None:
             timer, clock = due
@@ -151,7 +151,7 @@ class Client:
             actions += done
         return Transition(replace(seat, clock=replace(seat.clock, now_ms=until)), tuple(actions))
 
-    def _run(self, seat: Seat, event: messages.Event) -> Transition[Seat, Action]:
+    def _run(self, seat: ClientState, event: messages.Event) -> Transition[ClientState, Action]:
         if seat.opened is None:
             return Transition(seat)
         state, done = self.consumer(seat.opened).step(seat.state, event)

@@ -27,8 +27,8 @@ from kipcheck.conformance.models.group.messages import (
     Synced,
     Timer,
 )
-from kipcheck.conformance.models.member.leader_duty import Trouble, led
-from kipcheck.conformance.models.member.life import Living
+from kipcheck.conformance.models.member.leader_duty import AssignmentFailed, led
+from kipcheck.conformance.models.member.life import Liveness
 from kipcheck.conformance.models.member.messages import (
     COMMIT_FAILED,
     HEARTBEAT,
@@ -56,7 +56,7 @@ from kipcheck.conformance.models.member.messages import (
     Unsubscribe,
 )
 from kipcheck.conformance.models.member.rules import Config
-from kipcheck.conformance.models.member.state import NOBODY, Asked, Identity, Pause, Phase, State, Step
+from kipcheck.conformance.models.member.state import NO_IDENTITY, Asked, Identity, Pause, Phase, State, Step
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, V0, V1, Assigned, Partitions, Subscription
 
 CONSUMER: Final = "consumer"
@@ -74,13 +74,13 @@ class Reaction(Enum):
     """The next poll raises it."""
 
 
-AT_ONCE: Final = frozenset(
+REJOIN_ERRORS: Final = frozenset(
     {Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS, Error.MEMBER_ID_REQUIRED}
 )
-ELSEWHERE: Final = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
+COORDINATOR_ERRORS: Final = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
 
 
-class Consumer(Living):
+class Consumer(Liveness):
     """A consumer. Errors: ValueError if no rebalance protocol is supported by all its assignors (429-20)."""
 
     def __init__(self, config: Config) -> None:
@@ -127,7 +127,9 @@ class Consumer(Living):
                     self.synced(replace(state, asked=Asked.NOTHING), event) if state.asked is Asked.SYNC else state
                 )
             case Beat():
-                return Transition(state if state.beat_as is None else self.beaten(state, state.beat_as, event.error))
+                return Transition(
+                    state if state.beat_as is None else self.heartbeat_answered(state, state.beat_as, event.error)
+                )
             case Left():
                 return Transition(replace(state, leaving=False))
             case Committed():
@@ -271,7 +273,7 @@ class Consumer(Living):
         """Assigns partitions as the leader, and sends them in a SyncGroup."""
         try:
             topics, assignments = led(self.config, self.protocol, state.topics_known, answer)
-        except Trouble as trouble:
+        except AssignmentFailed as trouble:
             return Transition(self.failed(state, Reaction.RAISE, str(trouble)))
         state = replace(state, leads=True, watched=self.counted(state, topics))
         return self.send_sync(state, assignments)
@@ -282,8 +284,8 @@ class Consumer(Living):
 
     def send_sync(self, state: State, assignments: tuple[tuple[str, Blob], ...]) -> Step:
         member, generation, protocol = state.identity
-        told = (CONSUMER, protocol) if self.rules.sync >= 5 else (None, None)
-        sync = Sync(self.rules.sync, member, self.instance, generation, assignments, *told)
+        protocol_fields = (CONSUMER, protocol) if self.rules.sync >= 5 else (None, None)
+        sync = Sync(self.rules.sync, member, self.instance, generation, assignments, *protocol_fields)
         return Transition(replace(state, asked=Asked.SYNC, asked_as=state.identity), (sync,))
 
     def join_failed(self, state: State, answer: Joined) -> State:
@@ -295,11 +297,11 @@ class Consumer(Living):
         return self.failed(state, self.reaction_to_join(error), error.name)
 
     def reaction_to_join(self, error: Error) -> Reaction:
-        if error in AT_ONCE - {Error.ILLEGAL_GENERATION}:
+        if error in REJOIN_ERRORS - {Error.ILLEGAL_GENERATION}:
             return Reaction.AGAIN
         if error is Error.COORDINATOR_LOAD_IN_PROGRESS:
             return Reaction.BACK_OFF
-        return Reaction.SEARCH if error in ELSEWHERE else Reaction.RAISE
+        return Reaction.SEARCH if error in COORDINATOR_ERRORS else Reaction.RAISE
 
     def failed(self, state: State, reaction: Reaction, error: str) -> State:
         phase = state.phase if self.rules.phased else Phase.UNJOINED
@@ -333,9 +335,9 @@ class Consumer(Living):
         return self.failed(state, self.reaction_to_sync(error), error.name)
 
     def reaction_to_sync(self, error: Error) -> Reaction:
-        if error in AT_ONCE - {Error.MEMBER_ID_REQUIRED}:
+        if error in REJOIN_ERRORS - {Error.MEMBER_ID_REQUIRED}:
             return Reaction.AGAIN
-        return Reaction.SEARCH if error in ELSEWHERE else Reaction.RAISE
+        return Reaction.SEARCH if error in COORDINATOR_ERRORS else Reaction.RAISE
 
     # After a sync
 
@@ -386,7 +388,7 @@ class Consumer(Living):
         if state.pause is not Pause.NO:
             return Transition(state)  # The end of the pause sends it.
         if not state.topics:
-            identity, instance = NOBODY, None
+            identity, instance = NO_IDENTITY, None
         elif state.phase is Phase.STABLE:
             identity, instance = state.identity, self.instance
         else:
@@ -403,7 +405,7 @@ class Consumer(Living):
         return Transition(replace(state, commit=()), (CommitEnded(error),))
 
     def committed(self, state: State, error: Error) -> Step:
-        then, state = state.commit_as or NOBODY, replace(state, commit_as=None)
+        then, state = state.commit_as or NO_IDENTITY, replace(state, commit_as=None)
         unchanged = self.unchanged(state, then)
         stale = not unchanged and state.phase is Phase.PREPARING
         match error:
@@ -412,8 +414,8 @@ class Consumer(Living):
             case Error.COORDINATOR_NOT_AVAILABLE | Error.NOT_COORDINATOR:
                 return Transition(self.search(state))
             case Error.REBALANCE_IN_PROGRESS:
-                told = REBALANCING if self.rules.tells_rebalance else COMMIT_FAILED
-                return self.commit_ended(replace(state, rejoin=True), told)
+                protocol_fields = REBALANCING if self.rules.tells_rebalance else COMMIT_FAILED
+                return self.commit_ended(replace(state, rejoin=True), protocol_fields)
             case Error.UNKNOWN_MEMBER_ID | Error.ILLEGAL_GENERATION:
                 if stale:
                     return self.commit_ended(state, REBALANCING)

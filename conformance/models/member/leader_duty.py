@@ -19,7 +19,7 @@ from kipcheck.conformance.models.membership import COOPERATIVE, Assigned, Subscr
 Assignments: TypeAlias = tuple[tuple[str, Blob], ...]
 
 
-class Trouble(Exception):
+class AssignmentFailed(Exception):
     """The leader cannot assign; the error is raised to the user."""
 
 
@@ -34,24 +34,26 @@ def led(config: Config, protocol: str, known: tuple[Topic, ...], answer: Joined)
         return topics, tuple(sorted(assigned.items()))
     assignor = next((each for each in config.assignors if each.name == answer.protocol), None)
     if assignor is None:
-        raise Trouble(ILLEGAL_STATE)
+        raise AssignmentFailed(ILLEGAL_STATE)
     group = Group(known, tuple(_member(config, assignor.name, *each) for each in members))
     given = assignor.assign(group)
     validates = config.rules.validates_own or assignor.name != COOPERATIVE_STICKY
-    if protocol == COOPERATIVE and validates and _hands_over(group, given):
-        raise Trouble(ILLEGAL_STATE)
+    if protocol == COOPERATIVE and validates and _moves_owned(group, given):
+        raise AssignmentFailed(ILLEGAL_STATE)
     return topics, tuple((id, Assigned(tuple(sorted(partitions)))) for id, partitions in sorted(given.items()))
 
 
-def _member(config: Config, assignor: str, id: str, instance: str | None, told: Subscription) -> Member:
+def _member(config: Config, assignor: str, id: str, instance: str | None, subscription: Subscription) -> Member:
     """A member as the assignor reads its subscription: sticky takes owned partitions from its own user data."""
     if assignor == STICKY:
-        return Member(id, told.topics, told.data, told.data_generation, instance, told.rack)
-    generation = told.generation if told.version >= 2 else told.data_generation
-    return Member(id, told.topics, told.owned, generation, instance, told.rack)
+        return Member(
+            id, subscription.topics, subscription.data, subscription.data_generation, instance, subscription.rack
+        )
+    generation = subscription.generation if subscription.version >= 2 else subscription.data_generation
+    return Member(id, subscription.topics, subscription.owned, generation, instance, subscription.rack)
 
 
-def _hands_over(group: Group, given: Assignment) -> bool:
+def _moves_owned(group: Group, given: Assignment) -> bool:
     """Whether a partition that one member has to revoke is assigned to another in the same rebalance."""
     claimed: Mapping[str, frozenset[object]] = {each.id: frozenset(each.owned) for each in group.members}
     revoked = {each for id, owned in claimed.items() for each in owned if each not in given[id]}

@@ -28,10 +28,10 @@ from kipcheck.conformance.models.member.messages import (
     Revoked,
 )
 from kipcheck.conformance.models.member.rules import Config
-from kipcheck.conformance.models.member.state import NOBODY, Identity, Pause, Phase, State, Step
+from kipcheck.conformance.models.member.state import NO_IDENTITY, Identity, Pause, Phase, State, Step
 
 
-class Living:
+class Liveness:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.rules = config.rules
@@ -54,7 +54,7 @@ class Living:
         return replace(
             state,
             phase=Phase.UNJOINED,
-            identity=Identity(state.identity.member) if keeps_id else NOBODY,
+            identity=Identity(state.identity.member) if keeps_id else NO_IDENTITY,
             rejoin=True,
             prepared=state.prepared and not self.rules.prepares_again,
         )
@@ -77,11 +77,11 @@ class Living:
 
     def send_leave(self, state: State) -> Step:
         member = state.identity.member
-        told = self.tells_leave(state)
-        actions = (Leave(self.rules.leave, ((member, None),)),) if told else ()
-        return Transition(replace(self.reset(state, keeps_id=False), leaving=state.leaving or told), actions)
+        sends = self.sends_leave(state)
+        actions = (Leave(self.rules.leave, ((member, None),)),) if sends else ()
+        return Transition(replace(self.reset(state, keeps_id=False), leaving=state.leaving or sends), actions)
 
-    def tells_leave(self, state: State) -> bool:
+    def sends_leave(self, state: State) -> bool:
         """Whether a leaving member sends LeaveGroup. A static member does not, since it may return."""
         known = state.phase is not Phase.UNJOINED and bool(state.identity.member)
         return known and self.instance is None and state.pause is not Pause.SEARCH
@@ -98,7 +98,7 @@ class Living:
         heartbeat = Heartbeat(self.rules.heartbeat, member, self.instance, generation)
         return Transition(replace(state, beat_as=state.identity), (heartbeat,))
 
-    def beaten(self, state: State, then: Identity, error: Error) -> State:
+    def heartbeat_answered(self, state: State, then: Identity, error: Error) -> State:
         state = replace(state, beat_as=None)
         match error:
             case Error.REBALANCE_IN_PROGRESS:

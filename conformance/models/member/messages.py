@@ -176,5 +176,5 @@ class Noted:
 
 
 Request: TypeAlias = Join | Sync | Heartbeat | Leave | Commit
-Seen: TypeAlias = Revoked | Lost | Given | Reads | Raised | CommitEnded | Metric | Noted
-Action: TypeAlias = Request | Seen | Arm | Disarm
+UserEvent: TypeAlias = Revoked | Lost | Given | Reads | Raised | CommitEnded | Metric | Noted
+Action: TypeAlias = Request | UserEvent | Arm | Disarm

@@ -46,7 +46,7 @@ class Identity(NamedTuple):
     """The assignor that the group chose."""
 
 
-NOBODY: Final = Identity()
+NO_IDENTITY: Final = Identity()
 
 
 @final
@@ -55,14 +55,14 @@ class State:
     phase: Phase = Phase.UNJOINED
     topics: tuple[str, ...] = ()
     """Subscribed topics, sorted; empty: the consumer is in no group."""
-    identity: Identity = NOBODY
+    identity: Identity = NO_IDENTITY
     owned: Partitions = ()
     """Sorted."""
     rejoin: bool = True
     prepared: bool = False
     """The callbacks before a join have been called, and the join has not completed."""
     asked: Asked = Asked.NOTHING
-    asked_as: Identity = NOBODY
+    asked_as: Identity = NO_IDENTITY
     told: tuple[str, ...] | None = None
     """The topics in its last JoinGroup."""
     result: Blob | None = None

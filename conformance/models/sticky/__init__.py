@@ -12,10 +12,10 @@ from typing import final
 
 from kipcheck.conformance.models.assignment import COOPERATIVE, STICKY, Assignment, Group, Partition, frozen
 from kipcheck.conformance.models.sticky.claims import Claims, agreed, claims_of, owners
-from kipcheck.conformance.models.sticky.constrained import Alike
-from kipcheck.conformance.models.sticky.deviations import NOTHING_ASKED, OLDER, Departure, Departures
-from kipcheck.conformance.models.sticky.fix_up import mended
-from kipcheck.conformance.models.sticky.general import shared
+from kipcheck.conformance.models.sticky.constrained import ConstrainedShares
+from kipcheck.conformance.models.sticky.deviations import NOTHING_ASKED, OLDER, Deviation, Deviations
+from kipcheck.conformance.models.sticky.fix_up import fixed_up
+from kipcheck.conformance.models.sticky.general import assign_general
 from kipcheck.conformance.models.sticky.racks import Racks
 
 __all__ = ["Decision", "agreed", "cooperative_sticky", "decided", "owners", "sticky"]
@@ -25,7 +25,7 @@ __all__ = ["Decision", "agreed", "cooperative_sticky", "decided", "owners", "sti
 @dataclass(frozen=True, slots=True)
 class Decision:
     assignment: Assignment
-    departures: frozenset[Departure]
+    departures: frozenset[Deviation]
     """Deviations from 3.9.2. Without any, the assignment equals that of 3.9.2."""
 
 
@@ -40,40 +40,40 @@ def cooperative_sticky(group: Group) -> Assignment:
 
 def decided(assignor: str, group: Group) -> Decision:
     """The decision of ``sticky`` or ``cooperative-sticky``."""
-    departures: Departures = set()
+    deviations: Deviations = set()
     if not group.members:
         return Decision({}, frozenset())
-    claims, racks = claims_of(group, departures), Racks(group)
+    claims, racks = claims_of(group, deviations), Racks(group)
     holders: Mapping[Partition, str]
     moving: Container[Partition] = ()
-    if _are_alike(claims, departures):
-        alike = Alike(group, claims, racks)
-        holders, moving = alike.holders, alike.moving
+    if _same_subscriptions(claims, deviations):
+        constrained = ConstrainedShares(group, claims, racks)
+        holders, moving = constrained.holders, constrained.moving
     else:
-        holders = shared(group, claims, racks, departures)
+        holders = assign_general(group, claims, racks, deviations)
         if assignor == COOPERATIVE:
             moving = {partition for partition, member in holders.items() if _is_new_to(group, partition, member)}
     if assignor == STICKY:
-        holders = mended(group, holders, departures)
+        holders = fixed_up(group, holders, deviations)
     given: dict[str, list[Partition]] = {each.id: [] for each in group.members}
     for partition, member in sorted(holders.items()):
         if assignor == COOPERATIVE and partition in moving:
             continue
         if assignor == COOPERATIVE and _is_older(group, partition, member):
-            departures.add(OLDER)
+            deviations.add(OLDER)
             continue
         given[member].append(partition)
-    return Decision(frozen(given), frozenset(departures))
+    return Decision(frozen(given), frozenset(deviations))
 
 
-def _are_alike(claims: Claims, departures: Departures) -> bool:
+def _same_subscriptions(claims: Claims, deviations: Deviations) -> bool:
     """Whether all members subscribe to the same topics."""
     asked = [frozenset(each.subscription) for each in claims.members]
     if len(set(asked)) == 1:
         return True
     first = next(place for place, topics in enumerate(asked) if topics)
     if len(set(asked[first:])) == 1:
-        departures.add(NOTHING_ASKED)
+        deviations.add(NOTHING_ASKED)
     return False
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 from kipcheck.conformance.models.assignment import NO_GENERATION, Group, Member, Partition
-from kipcheck.conformance.models.sticky.deviations import GONE, LISTED, Departures
+from kipcheck.conformance.models.sticky.deviations import GONE, LISTED, Deviations
 from kipcheck.conformance.models.sticky.hashing import in_table_order, share_a_cell
 
 
@@ -50,11 +50,11 @@ class Claims:
     """Partition -> the member with the newest claim that is older than the newest generation of all members."""
 
 
-def claims_of(group: Group, departures: Departures) -> Claims:
+def claims_of(group: Group, deviations: Deviations) -> Claims:
     members = {each.id: each for each in group.members}
     asked = [members[id] for id in in_table_order(members)]
     if share_a_cell(members):
-        departures.add(LISTED)
+        deviations.add(LISTED)
     topics = {topic for each in asked for topic in each.subscription if group.sizes.get(topic)}
     owned: dict[str, list[Partition]] = {each.id: [] for each in asked}
     last: dict[Partition, Member] = {}
@@ -67,7 +67,7 @@ def claims_of(group: Group, departures: Departures) -> Claims:
             if topic not in topics:
                 continue
             if not 0 <= number < group.sizes[topic]:
-                departures.add(GONE)
+                deviations.add(GONE)
                 continue
             if member.generation < newest:
                 before = former.setdefault(partition, member)

@@ -8,7 +8,7 @@ from kipcheck.conformance.models.sticky.racks import Racks
 
 
 @final
-class Alike:
+class ConstrainedShares:
     """Each member keeps up to the quota of its owned partitions, or one more; free partitions fill up the others."""
 
     def __init__(self, group: Group, claims: Claims, racks: Racks) -> None:
@@ -19,16 +19,16 @@ class Alike:
         self._given: dict[str, list[Partition]] = {each.id: [] for each in claims.members}
         self.moving: set[Partition] = set()
         """Partitions that another member must revoke first: cooperative members get them one rebalance later."""
-        self._needy: list[str] = []
+        self._below_quota: list[str] = []
         """Members below the quota."""
-        self._level: list[str] = []
+        self._at_quota: list[str] = []
         """Members at the quota that may get one more."""
-        self._lost: dict[Partition, str] = {}
+        self._former_owners: dict[Partition, str] = {}
         """Partition -> its owner that could not keep it."""
         kept = self._keep()
         free = [each for each in group.wanted if each not in kept]
-        self._needy.sort(key=java_order)
-        self._level.sort(key=java_order)
+        self._below_quota.sort(key=java_order)
+        self._at_quota.sort(key=java_order)
         if racks.count:
             free.sort(key=racks.neighbours)
             free = self._deal_near(free)
@@ -43,26 +43,26 @@ class Alike:
         kept: set[Partition] = set()
         for member, owned in self._claims.owned.items():
             near = sorted((each for each in owned if self._racks.are_near(member, each)), key=_by_number)
-            mine = [each for each in near if each not in self._claims.contested]
-            room = len(mine)
+            own = [each for each in near if each not in self._claims.contested]
+            room = len(own)
             if room < self._quota:
-                self._needy.append(member)
+                self._below_quota.append(member)
             elif room > self._quota and self._extra:
                 room = self._quota + 1
                 self._one_more_has_enough()
             else:
                 room = self._quota
                 if self._extra:
-                    self._level.append(member)
-            self._given[member] += mine[:room]
-            kept.update(mine[:room])
-            self._lost.update((each, member) for each in owned if each not in kept)
+                    self._at_quota.append(member)
+            self._given[member] += own[:room]
+            kept.update(own[:room])
+            self._former_owners.update((each, member) for each in owned if each not in kept)
         return kept
 
     def _one_more_has_enough(self) -> None:
         self._extra -= 1
         if not self._extra:
-            self._level.clear()
+            self._at_quota.clear()
 
     def _deal_near(self, free: list[Partition]) -> list[Partition]:
         """Deals partitions by rack: to the next near member below the quota, else to the first near one that may get
@@ -70,12 +70,12 @@ class Alike:
         left: list[Partition] = []
         turn = 0
         for partition in free:
-            needy = self._nearest(partition, self._needy, turn)
-            level = self._nearest(partition, self._level, 0) if needy is None else None
+            needy = self._nearest(partition, self._below_quota, turn)
+            level = self._nearest(partition, self._at_quota, 0) if needy is None else None
             if needy is not None:
                 turn = self._serve(needy, partition)
             elif level is not None:
-                self._give(partition, self._level.pop(level))
+                self._give(partition, self._at_quota.pop(level))
                 self._one_more_has_enough()
             else:
                 left.append(partition)
@@ -87,28 +87,28 @@ class Alike:
 
     def _serve(self, place: int, partition: Partition) -> int:
         """Gives a partition to a member below the quota. Returns the index of the next one."""
-        member = self._needy[place]
+        member = self._below_quota[place]
         self._give(partition, member)
         if len(self._given[member]) < self._quota:
             place += 1
         else:
-            del self._needy[place]
+            del self._below_quota[place]
             if self._extra:
-                self._level.append(member)
-        return place % len(self._needy) if self._needy else 0
+                self._at_quota.append(member)
+        return place % len(self._below_quota) if self._below_quota else 0
 
     def _deal(self, free: list[Partition]) -> None:
         """Deals partitions to the members below the quota in turn, then one more to each of those at the quota."""
         turn = 0
         for partition in free:
-            if not self._needy:
-                self._give(partition, self._level.pop(0))
+            if not self._below_quota:
+                self._give(partition, self._at_quota.pop(0))
                 continue
             turn = self._serve(turn, partition)
 
     def _give(self, partition: Partition, member: str) -> None:
         self._given[member].append(partition)
-        if self._lost.get(partition, member) != member or partition in self._claims.contested:
+        if self._former_owners.get(partition, member) != member or partition in self._claims.contested:
             self.moving.add(partition)
 
 

@@ -16,14 +16,14 @@ from typing import final
 
 from kipcheck.conformance.models.assignment import Group, Partition, java_order
 from kipcheck.conformance.models.sticky.claims import agreed, owners
-from kipcheck.conformance.models.sticky.deviations import NEEDLESS, NEWER, UNEVEN, Departures
+from kipcheck.conformance.models.sticky.deviations import NEEDLESS, NEWER, UNEVEN, Deviations
 
 
-def undone(group: Group, before: Mapping[Partition, str], departures: Departures) -> Mapping[Partition, str]:
+def reverted(group: Group, before: Mapping[Partition, str], deviations: Deviations) -> Mapping[Partition, str]:
     """The assignment before a search without improvement, levelled if necessary."""
     shares = Shares(group, before, owners(group))
     if shares.level():
-        departures.add(UNEVEN)
+        deviations.add(UNEVEN)
     return shares.holders
 
 
@@ -33,7 +33,7 @@ def levelled(group: Group, holders: Mapping[Partition, str]) -> Mapping[Partitio
     return shares.holders
 
 
-def mended(group: Group, holders: Mapping[Partition, str], departures: Departures) -> Mapping[Partition, str]:
+def fixed_up(group: Group, holders: Mapping[Partition, str], deviations: Deviations) -> Mapping[Partition, str]:
     """Repairs a sticky assignment; unchanged if it breaks no law. Not needed for cooperative-sticky, where partitions
     to revoke stay unassigned."""
     before = agreed(group)
@@ -43,8 +43,8 @@ def mended(group: Group, holders: Mapping[Partition, str], departures: Departure
     if all(holders[partition] == owner for partition, owner in before.items()):
         return holders
     shares = Shares(group, holders, before)
-    while shares.bring_back() if are_agreed else shares.heed_the_newest():
-        departures.add(NEEDLESS if are_agreed else NEWER)
+    while shares.return_to_owner() if are_agreed else shares.honor_newest_claim():
+        deviations.add(NEEDLESS if are_agreed else NEWER)
         shares.level()
     return shares.holders
 
@@ -56,7 +56,7 @@ class Shares:
         self._before = before
         """Partition -> its owner."""
         self._members = {each.id: each for each in sorted(group.members, key=lambda member: java_order(member.id))}
-        self._held: dict[str, dict[str, set[Partition]]] = {each: {} for each in self._members}
+        self._by_topic: dict[str, dict[str, set[Partition]]] = {each: {} for each in self._members}
         """Member -> topic -> its partitions."""
         self._size = dict.fromkeys(self._members, 0)
         self.holders: dict[Partition, str] = {}
@@ -65,12 +65,12 @@ class Shares:
 
     def _put(self, partition: Partition, member: str) -> None:
         self.holders[partition] = member
-        self._held[member].setdefault(partition[0], set()).add(partition)
+        self._by_topic[member].setdefault(partition[0], set()).add(partition)
         self._size[member] += 1
 
     def _move(self, partition: Partition, receiver: str) -> None:
         giver = self.holders[partition]
-        self._held[giver][partition[0]].remove(partition)
+        self._by_topic[giver][partition[0]].remove(partition)
         self._size[giver] -= 1
         self._put(partition, receiver)
 
@@ -104,16 +104,16 @@ class Shares:
 
     def _givable(self, giver: str, receiver: str) -> Iterator[Partition]:
         for topic in self._members[receiver].subscription:
-            yield from self._held[giver].get(topic, ())
+            yield from self._by_topic[giver].get(topic, ())
 
     def _worth(self, partition: Partition, receiver: str) -> tuple[int, int, Partition]:
         """Sort key: first partitions that the receiver owned before, then those without an owner, last those of the
         giver; among these, of the topic of which the giver has most, to spread topics."""
         owner, giver = self._before.get(partition), self.holders[partition]
         rank = 0 if owner == receiver else 1 if owner is None else 3 if owner == giver else 2
-        return rank, -len(self._held[giver][partition[0]]), partition
+        return rank, -len(self._by_topic[giver][partition[0]]), partition
 
-    def bring_back(self) -> bool:
+    def return_to_owner(self) -> bool:
         """Returns one partition to its owner, or undoes an exchange within a topic. Returns whether it found any."""
         ways: dict[tuple[str, str, str], Partition] = {}
         for partition, owner in sorted(self._before.items()):
@@ -133,7 +133,7 @@ class Shares:
                 return True
         return False
 
-    def heed_the_newest(self) -> bool:
+    def honor_newest_claim(self) -> bool:
         """Returns one partition from a member with an older claim to its owner, if the owner has fewer partitions, or
         has one to exchange that it did not own. Returns whether it found any."""
         for partition, owner in sorted(self._before.items()):

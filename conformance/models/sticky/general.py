@@ -7,8 +7,8 @@ from typing import Final, final
 
 from kipcheck.conformance.models.assignment import Group, Partition, java_order
 from kipcheck.conformance.models.sticky.claims import Claims
-from kipcheck.conformance.models.sticky.deviations import ENDLESS, FORMER, Departures
-from kipcheck.conformance.models.sticky.fix_up import levelled, undone
+from kipcheck.conformance.models.sticky.deviations import ENDLESS, FORMER, Deviations
+from kipcheck.conformance.models.sticky.fix_up import levelled, reverted
 from kipcheck.conformance.models.sticky.movements import Movements
 from kipcheck.conformance.models.sticky.racks import Racks
 
@@ -17,37 +17,37 @@ PASSES: Final = 50
 most six passes, and endless ones returned to an earlier state after four."""
 
 
-def shared(group: Group, claims: Claims, racks: Racks, departures: Departures) -> Mapping[Partition, str]:
+def assign_general(group: Group, claims: Claims, racks: Racks, deviations: Deviations) -> Mapping[Partition, str]:
     """Partition -> its member: owned partitions stay, free ones go to the smallest members, and then partitions move
     until the assignment is balanced."""
-    mixed = _Mixed(group, claims)
-    revoked = mixed.keep(claims, racks)
-    fresh = not mixed.holders
+    general = _GeneralShares(group, claims)
+    revoked = general.keep(claims, racks)
+    fresh = not general.holders
     readers = {topic: len(members) for topic, members in group.subscribers.items()}
     wanted = sorted(group.wanted, key=lambda each: readers[each[0]])
-    free = [each for each in wanted if each not in mixed.holders]
+    free = [each for each in wanted if each not in general.holders]
     if racks.count:
-        mixed.deal(free, racks.are_near)
-    mixed.deal(free, lambda member, partition: True)
+        general.deal(free, racks.are_near)
+    general.deal(free, lambda member, partition: True)
 
-    mixed.narrow(readers)
-    before = dict(mixed.holders)
+    general.narrow(readers)
+    before = dict(general.holders)
     try:
         if not revoked:
-            mixed.search([each for each in free if readers[each[0]] > 1])
-        changed = mixed.search([each for each in wanted if readers[each[0]] > 1])
-    except _Circle:
-        departures.add(ENDLESS)
+            general.search([each for each in free if readers[each[0]] > 1])
+        changed = general.search([each for each in wanted if readers[each[0]] > 1])
+    except _Cycle:
+        deviations.add(ENDLESS)
         return levelled(group, before)
-    if mixed.misled:
-        departures.add(FORMER)
-    if changed and not fresh and mixed.spread(mixed.holders) >= mixed.spread(before):
-        return undone(group, before, departures)
-    return mixed.holders
+    if general.misled:
+        deviations.add(FORMER)
+    if changed and not fresh and general.spread(general.holders) >= general.spread(before):
+        return reverted(group, before, deviations)
+    return general.holders
 
 
 @final
-class _Mixed:
+class _GeneralShares:
     def __init__(self, group: Group, claims: Claims) -> None:
         self._sizes = group.sizes
         self._former = claims.former
@@ -57,12 +57,12 @@ class _Mixed:
         }
         self._ranked = sorted(self._topics, key=java_order)
         self._rank = {member: rank for rank, member in enumerate(self._ranked)}
-        self._playing = set(self._topics)
+        self._active = set(self._topics)
         """Members that may gain or lose partitions."""
         self._order = [(0, rank) for rank in range(len(self._ranked))]
         """Sizes and ranks of these members, smallest first."""
         self._size = dict.fromkeys(self._topics, 0)
-        self._held: dict[str, dict[str, int]] = {each: {} for each in self._topics}
+        self._by_topic: dict[str, dict[str, int]] = {each: {} for each in self._topics}
         """Member -> topic -> number of its partitions."""
         self.holders: dict[Partition, str] = {}
         self._movements = Movements()
@@ -99,7 +99,7 @@ class _Mixed:
         rank = self._rank[member]
         del self._order[bisect_left(self._order, (self._size[member], rank))]
         self._size[member] += more
-        self._held[member][topic] = self._held[member].get(topic, 0) + more
+        self._by_topic[member][topic] = self._by_topic[member].get(topic, 0) + more
         insort(self._order, (self._size[member], rank))
         self._is_level = None
 
@@ -107,9 +107,9 @@ class _Mixed:
         """Excludes members that have all partitions they can have, and none that others can have."""
         for member, topics in self._topics.items():
             whole = self._size[member] == sum(self._sizes[topic] for topic in topics)
-            if whole and not any(count and readers[topic] > 1 for topic, count in self._held[member].items()):
-                self._playing.remove(member)
-        self._order = [(size, rank) for size, rank in self._order if self._ranked[rank] in self._playing]
+            if whole and not any(count and readers[topic] > 1 for topic, count in self._by_topic[member].items()):
+                self._active.remove(member)
+        self._order = [(size, rank) for size, rank in self._order if self._ranked[rank] in self._active]
 
     def search(self, partitions: Sequence[Partition]) -> bool:
         """Makes passes until one moves nothing. Returns whether any partition moved. Errors: _Circle."""
@@ -126,7 +126,7 @@ class _Mixed:
             if state in seen:
                 break
             seen.add(state)
-        raise _Circle
+        raise _Cycle
 
     def _settled(self) -> bool:
         """Whether no member can give a partition to a member with two fewer."""
@@ -139,7 +139,7 @@ class _Mixed:
             return True
         most: dict[str, int] = {}
         for size, rank in self._order:  # ascending, so that the largest size remains
-            most |= {topic: size for topic, count in self._held[self._ranked[rank]].items() if count}
+            most |= {topic: size for topic, count in self._by_topic[self._ranked[rank]].items() if count}
         return not any(
             most.get(topic, 0) > size + 1 for size, rank in self._order for topic in self._topics[self._ranked[rank]]
         )
@@ -149,7 +149,7 @@ class _Mixed:
         topic = partition[0]
         size = self._size[self.holders[partition]]
         former = self._former.get(partition)
-        if former is not None and (former not in self._playing or size > self._size[former] + 1):
+        if former is not None and (former not in self._active or size > self._size[former] + 1):
             if topic in self._topics[former]:
                 self._move(partition, former)
                 return True
@@ -170,9 +170,9 @@ class _Mixed:
     def spread(self, holders: Mapping[Partition, str]) -> int:
         """The sum of the size differences over all pairs of members that are not excluded."""
         taken = Counter(holders.values())
-        sizes = sorted(taken[member] for member in self._playing)
+        sizes = sorted(taken[member] for member in self._active)
         return sum(size * (2 * place - len(sizes) + 1) for place, size in enumerate(sizes))
 
 
-class _Circle(Exception):
+class _Cycle(Exception):
     """The search does not end."""

@@ -18,10 +18,10 @@ from kipcheck.conformance.models.streams.members import (
     ENDLESS,
     FUTURE,
     STREAM,
+    AssignmentResult,
     Binary,
     Endless,
     Fatal,
-    Heard,
     Joining,
     Memory,
     Share,
@@ -45,7 +45,7 @@ class Adopted:
     partitions: Partitions
     before: int
     """The version used before it."""
-    heard: Heard
+    heard: AssignmentResult
 
 
 @final
@@ -63,7 +63,7 @@ class StreamsConsumer(Consumer):
     def __init__(self, binary: Binary, topics: tuple[Topic, ...]) -> None:
         """``topics``: all topics of the cluster. Errors: as ``Binary.initial``."""
         self.binary = binary
-        assignor = Assignor(STREAM, tuple(binary.supports), _asks_the_binary)
+        assignor = Assignor(STREAM, tuple(binary.supports), _unused_assign)
         super().__init__(Config(rules_of(binary.settings.release), (assignor,), topics=topics))
         self.begins = binary.initial()
 
@@ -78,20 +78,20 @@ class StreamsConsumer(Consumer):
         try:
             memory, _ = self.binary.subscribe(memory_of(state), state.topics)
         except Fatal as thrown:
-            return self.threw(state, "subscribe", thrown)
+            return self.thread_failed(state, "subscribe", thrown)
         after, actions = super().send_join(state)
         return Transition(replace(after, memory=memory), actions)
 
     def led(self, state: State, answer: Joined) -> Step:
         members = tuple(
-            Joining(id, told.topics, told.user_data, told.owned, told.generation)
-            for id, _, told in answer.members
-            if isinstance(told, Subscription)
+            Joining(id, subscription.topics, subscription.user_data, subscription.owned, subscription.generation)
+            for id, _, subscription in answer.members
+            if isinstance(subscription, Subscription)
         )
         try:
             memory, shares = self.binary.lead(memory_of(state), state.topics_known, members)
         except Fatal as thrown:
-            return self.threw(state, "lead", thrown)
+            return self.thread_failed(state, "lead", thrown)
         topics = frozenset(topic for each in members for topic in each.topics)
         state = replace(state, leads=True, watched=self.counted(state, topics), memory=memory)
         assignments = ((id, Assigned(share.partitions, user_data=share.data)) for id, share in sorted(shares.items()))
@@ -104,29 +104,29 @@ class StreamsConsumer(Consumer):
             return Transition(after, actions)
         memory, generation = memory_of(state), state.identity.generation
         try:
-            heard = self.binary.assigned(memory, Share(blob.partitions, blob.user_data))
+            result = self.binary.assigned(memory, Share(blob.partitions, blob.user_data))
         except Fatal as thrown:
-            return self.threw(replace(state, result=None), "assigned", thrown)
-        noted = Noted(Adopted(generation, blob.partitions, memory.used, heard))
-        after = replace(after, memory=heard.memory)
-        if heard.error:
-            told = Fatal(CODES.get(heard.error, f"error code {heard.error}"), "error code in the assignment")
-            after, ended = self.threw(after, "error", told)
+            return self.thread_failed(replace(state, result=None), "assigned", thrown)
+        noted = Noted(Adopted(generation, blob.partitions, memory.used, result))
+        after = replace(after, memory=result.memory)
+        if result.error:
+            subscription = Fatal(CODES.get(result.error, f"error code {result.error}"), "error code in the assignment")
+            after, ended = self.thread_failed(after, "error", subscription)
             return Transition(after, (*actions, noted, *ended))
-        if heard.rejoin.when == "again":
+        if result.rejoin.when == "again":
             # The thread unsubscribes and subscribes: it leaves the group, and joins as a new member.
             # Up to 2.3 no callback revokes its partitions.
-            silently = () if self.rules.incremental else (Revoked(after.owned),)
-            left, goodbye = self.leave(after)
-            return Transition(left, (*actions, noted, *silently, *goodbye))
-        return Transition(replace(after, rejoin=after.rejoin or heard.rejoin.when == "now"), (*actions, noted))
+            revocations = () if self.rules.incremental else (Revoked(after.owned),)
+            left, leave_actions = self.leave(after)
+            return Transition(left, (*actions, noted, *revocations, *leave_actions))
+        return Transition(replace(after, rejoin=after.rejoin or result.rejoin.when == "now"), (*actions, noted))
 
     def lose(self, state: State) -> Step:
         """Losing partitions also closes their tasks."""
         lost = replace(memory_of(state), active=())
         return Transition(replace(state, owned=(), memory=lost), (Lost(state.owned),))
 
-    def threw(self, state: State, during: str, thrown: Fatal) -> Step:
+    def thread_failed(self, state: State, during: str, thrown: Fatal) -> Step:
         kind = ENDLESS if isinstance(thrown, Endless) else thrown.kind
         noted = Noted(Threw(during, kind, thrown.why))
         return Transition(self.failed(state, Reaction.RAISE, str(thrown)), (noted,))
@@ -147,5 +147,5 @@ def rules_of(release: str) -> Rules:
         return Rules.of(OLDEST if release.startswith("0.10.0.") else DRAFTED)
 
 
-def _asks_the_binary(group: Group) -> Assignment:
+def _unused_assign(group: Group) -> Assignment:
     raise NotImplementedError("Streams consumers assign through their binary")

@@ -13,7 +13,7 @@ from kipcheck.conformance.core.releases_table import span
 
 @final
 @dataclass(frozen=True, slots=True)
-class Departure:
+class Deviation:
     id: str
     why: str
     """Requirement ids or JIRA issues; empty if neither is known."""
@@ -34,107 +34,107 @@ OWN_VERSION: Final = span("own-version-to-members")
 
 # Leaders
 
-DEAF: Final = Departure(
+DEAF: Final = Deviation(
     "deaf",
     "268-14",
     "0.10.0.0-1.1.1",
     "A leader that receives a version above its own cannot decode it and throws.",
     foreseen=True,
 )
-ALWAYS_TWO: Final = Departure(
+ALWAYS_TWO: Final = Deviation(
     "always-two",
     "KAFKA-6054, 268-11",
     UNFIXED,
     "A leader answers in version 2 whatever the members use, and one that knows version 1 only throws.",
     foreseen=True,
 )
-ECHO: Final = Departure(
+ECHO: Final = Deviation(
     "echo",
     "268-30",
     "2.0.0-2.3.1",
     "A leader that receives a version above its own assigns nothing new: the other members get the tasks they claimed, "
     "and unclaimed tasks stay idle until the next rebalance.",
 )
-LEAK: Final = Departure(
+LEAK: Final = Deviation(
     "leak",
     "KAFKA-8649, 268-43",
     OWN_VERSION,
     "In that case each consumer gets the tasks claimed by all consumers of its instance, with each task listed once, "
     "not once for each of its partitions.",
 )
-TAKES_PART: Final = Departure(
+TAKES_PART: Final = Deviation(
     "takes-part",
     "268-31",
     "2.4.0+",
     "A member whose version the leader does not know takes part in the assignment, with the partitions it owns.",
 )
-IMPROBABLE: Final = Departure(
+IMPROBABLE: Final = Deviation(
     "improbable",
     "268-32",
     "2.0.0+",
     "A version above the leader's together with versions below 3 is an error: no member gets an assignment.",
 )
-CODED: Final = Departure(
+CODED: Final = Deviation(
     "coded",
     "268-32",
     "2.7.0+",
     "A leader that cannot assign sends error code 3 to all members; before, it throws.",
 )
-COMMON: Final = Departure(
+COMMON: Final = Deviation(
     "common",
     "KAFKA-8649, 268-34",
     "2.2.2, 2.3.1, 2.4.0+",
     "The second int of an assignment is the lowest latest version of all members and the leader, not the leader's own; "
     "and an empty assignment has the version of the other assignments.",
 )
-ERRORS_IN_LATEST: Final = Departure(
+ERRORS_IN_LATEST: Final = Deviation(
     "errors-in-latest",
     "268-42",
     "2.1.0+",
     "An assignment with an error code is written in the leader's latest version: a member without that version cannot "
     "decode it, and never gets the code.",
 )
-ERRORS_FOR_SOME: Final = Departure(
+ERRORS_FOR_SOME: Final = Deviation(
     "errors-for-some",
     "",
     "2.1.0-2.3.1",
     "Members whose version the leader does not know get no assignment when the others get an error.",
 )
-SKIPS_WITHOUT_TOPICS: Final = Departure(
+SKIPS_WITHOUT_TOPICS: Final = Deviation(
     "skips-without-topics",
     "KAFKA-5037",
     "0.10.1.1-2.0.1",
     "If a source topic is missing, the leader leaves out the tasks that read it. It throws if the topic is part of a "
     "co-partitioned group, and never returns if the size of a repartition topic depends on it through two steps.",
 )
-WAITS_FOR_SIZES: Final = Departure(
+WAITS_FOR_SIZES: Final = Deviation(
     "waits-for-sizes",
     "KAFKA-5037",
     "0.10.0.0-0.10.1.1",
     "The leader also never returns if that size depends on the topic through one step.",
 )
-ONE_STEP: Final = Departure(
+ONE_STEP: Final = Deviation(
     "one-step",
     "",
     "0.10.0.0-0.10.0.1",
     "Only existing topics determine the size of a repartition topic: the leader never returns if a repartition topic "
     "depends on another one that does not exist yet.",
 )
-LETS_UNEVEN_PASS: Final = Departure(
+LETS_UNEVEN_PASS: Final = Deviation(
     "lets-uneven-pass",
     "",
     "3.2.0+",
     "Without repartition topics, the leader does not check that co-partitioned topics have equal sizes; before, and "
     "with repartition topics, it throws.",
 )
-WANDERS: Final = Departure(
+WANDERS: Final = Deviation(
     "wanders",
     "KIP-441",
     "2.6.0+",
     "Stateless tasks are assigned in the order of the instances, whichever ran them before. All members that the "
     "leader cannot decode form one instance with a random place in that order.",
 )
-STANDBYS_FOR_ALL: Final = Departure(
+STANDBYS_FOR_ALL: Final = Deviation(
     "standbys-for-all",
     "",
     "0.10.0.0-2.5.1",
@@ -143,53 +143,53 @@ STANDBYS_FOR_ALL: Final = Departure(
 
 # Members
 
-SILENT: Final = Departure(
+SILENT: Final = Deviation(
     "silent",
     "268-36",
     OWN_VERSION,
     "No member triggers the last rebalance: the group switches versions at the next rebalance with another cause.",
 )
-EVERYBODY: Final = Departure(
+EVERYBODY: Final = Deviation(
     "everybody",
     "268-35, 268-37",
     "2.2.2, 2.3.1, 2.4.0+",
     "Each member whose used version rises requests a rebalance, whichever leads; on an assignment below its used "
     "version it adopts the second int, and it rejects one whose second int is above its latest with an error.",
 )
-UNCHECKED: Final = Departure(
+UNCHECKED: Final = Deviation(
     "unchecked",
     "KAFKA-8649, 268-33",
     OWN_VERSION,
     "A member adopts the leader's version even if it does not know it, and throws when it subscribes.",
 )
-PROBES_IN_VAIN: Final = Departure(
+PROBES_IN_VAIN: Final = Deviation(
     "probes-in-vain",
     "268-24",
     OWN_VERSION,
     "A member that gets a lower version from a leader that knows the member's version probes with that same version: "
     "probing does not end while the group has an old member.",
 )
-NOT_APPLIED: Final = Departure(
+NOT_APPLIED: Final = Deviation(
     "not-applied",
     "KAFKA-8972, 268-44",
     "2.0.0-2.3.1",
     "A member that is about to rejoin with another version keeps its old tasks, although its consumer already has the "
     "new partitions.",
 )
-STAYS_IN: Final = Departure(
+STAYS_IN: Final = Deviation(
     "stays-in",
     "268-18",
     "2.6.0+",
     "A member rejoins through its consumer, and stays in the group: if its subscription has not changed, the "
     "coordinator may skip the rebalance (2.6.0, KAFKA-10455, 268-45). Before, it leaves and joins again.",
 )
-LOOKS_FOR_ITSELF: Final = Departure(
+LOOKS_FOR_ITSELF: Final = Deviation(
     "looks-for-itself",
     "KAFKA-9568",
     "2.6.0+",
     "A member with an end point that is not among those of the assignment rejoins.",
 )
-PAIRS_LOOSELY: Final = Departure(
+PAIRS_LOOSELY: Final = Deviation(
     "pairs-loosely",
     "",
     "0.10.0.0-0.10.1.1",
@@ -198,14 +198,14 @@ PAIRS_LOOSELY: Final = Departure(
 
 # Configuration
 
-REFUSES_LAST: Final = Departure(
+REFUSES_LAST: Final = Deviation(
     "refuses-last",
     "268-55",
     "3.5.0-3.5.1, 3.6.0-3.6.1",
     "upgrade.from of the previous line is rejected: 3.5 by its configuration, and 3.4 when the assignor is configured.",
 )
 
-DEPARTURES: Final = (
+DEVIATIONS: Final = (
     DEAF,
     ALWAYS_TWO,
     ECHO,
@@ -234,6 +234,6 @@ DEPARTURES: Final = (
 )
 
 
-def departures(release: Release, fitted: bool = True) -> frozenset[Departure]:
+def deviations(release: Release, fitted: bool = True) -> frozenset[Deviation]:
     """The deviations of a release; without ``fitted``, only those predictable from the KIP and the release notes."""
-    return frozenset(each for each in DEPARTURES if release in each and (fitted or each.foreseen))
+    return frozenset(each for each in DEVIATIONS if release in each and (fitted or each.foreseen))

@@ -27,9 +27,9 @@ from kipcheck.conformance.models.streams.members import (
     NEVER,
     NO_VERSION,
     AssignmentInfo,
+    AssignmentResult,
     Blob,
     Fatal,
-    Heard,
     Joining,
     Memory,
     Misconfigured,
@@ -96,7 +96,7 @@ class Draft:
         shares = dict.fromkeys(group.strangers, empty) | regular(placement, todo, info)
         return replace(memory, closes=is_last_bounce(group, self.latest)), shares
 
-    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+    def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
         """A lower supported version makes the member downgrade and rejoin; it uses a higher one from the next rebalance
         on, which only the leader triggers, if no other is expected (268-17, 268-19, 268-21)."""
         info = decoded(share, self.latest)
@@ -105,4 +105,4 @@ class Draft:
         used = memory.used if info.used < FIRST_PROBED else min(info.supported, self.latest)
         rejoins = used < memory.used or memory.closes
         after = applied(replace(memory, used=used, closes=False), share, info)
-        return Heard(after, AGAIN if rejoins else NEVER)
+        return AssignmentResult(after, AGAIN if rejoins else NEVER)

@@ -28,11 +28,11 @@ from kipcheck.conformance.models.group.coordinator import Coordinator
 from kipcheck.conformance.models.group.messages import Sync
 from kipcheck.conformance.models.group.rules import Rules as BrokerRules
 from kipcheck.conformance.models.group.state import Member, State as Group
-from kipcheck.conformance.models.member.messages import Given, Lost, Noted, Poll, Revoked, Seen
+from kipcheck.conformance.models.member.messages import Given, Lost, Noted, Poll, Revoked, UserEvent
 from kipcheck.conformance.models.membership import COOPERATIVE, Assigned, Subscription
 from kipcheck.conformance.models.observed_events import Ended, Gave, PutOut, Restless, Took
 from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
-from kipcheck.conformance.models.rolling import Run, called_by, put_out
+from kipcheck.conformance.models.rolling import Run, evicted, member_name
 from kipcheck.conformance.models.streams.consumer import Adopted, StreamsConsumer, Threw, memory_of
 from kipcheck.conformance.models.streams.members import FUTURE, SHUTDOWN_REQUESTED, Binary, Misconfigured, Settings
 from kipcheck.conformance.models.streams.observed_events import (
@@ -40,18 +40,18 @@ from kipcheck.conformance.models.streams.observed_events import (
     Began,
     Died,
     Formed,
-    Happening,
+    JoinMetadata,
+    ObservedEvent,
     Present,
     Refused,
     Rests,
     Sent,
-    Told,
 )
 from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
 
 BROKERS: Final = named("last-before-4")
 """The newest line whose coordinators support the clients of every release."""
-ROOMY: Final = BrokerConfig(max_size=100, initial_delay_ms=6000)
+LARGE_GROUP: Final = BrokerConfig(max_size=100, initial_delay_ms=6000)
 """Large enough for the remains of members that ended. The initial rebalance delay takes one round."""
 
 
@@ -97,7 +97,7 @@ class NewestLeads(Coordinator):
         return candidates[-1]
 
 
-class Fleet:
+class StreamsGroupModel:
     """``binary``: creates the binary of a member with these settings. ``own`` and ``future``: the releases with these
     names in scripts."""
 
@@ -112,7 +112,7 @@ class Fleet:
         self.binary = binary
         self.releases = {OWN: own, FUTURE: future}
         self.members = members
-        self.brokers = brokers or Coordinator(BrokerRules.of(BROKERS), ROOMY)
+        self.brokers = brokers or Coordinator(BrokerRules.of(BROKERS), LARGE_GROUP)
         self.cluster = lru_cache(maxsize=64)(self._cluster)
 
     def _cluster(self, deployed: Deploy) -> Cluster:
@@ -140,17 +140,17 @@ class Fleet:
     def initial(self) -> State:
         return State(self.cluster(Deploy()).initial())
 
-    def step(self, state: State, event: Event, /) -> Transition[State, Happening]:
+    def step(self, state: State, event: Event, /) -> Transition[State, ObservedEvent]:
         if isinstance(event, Deploy):
             fresh = state.parts == self.cluster(state.deployed).initial()
             return Transition(state._replace(deployed=event) if fresh else state)
         if state.restless and isinstance(event, Settle):
             return Transition(state, (Restless(0),))
         cluster = self.cluster(state.deployed)
-        run: Run[Happening] = Run(cluster, Watcher(), state.parts)
+        run: Run[ObservedEvent] = Run(cluster, StreamsObserver(), state.parts)
         self.go(run, state.deployed, event)
-        restless = state.restless or any(isinstance(each, Restless) for each in run.seen)
-        return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.seen))
+        restless = state.restless or any(isinstance(each, Restless) for each in run.observed)
+        return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.observed))
 
     def enabled(self, state: State, /) -> Iterator[Event]:
         """Events that have an effect, except starts of releases other than ``own``."""
@@ -173,7 +173,7 @@ class Fleet:
                 yield from (Move(member, moves) for moves in range(1, 5))
         yield Settle()
 
-    def go(self, run: Run[Happening], deployed: Deploy, event: Event) -> None:
+    def go(self, run: Run[ObservedEvent], deployed: Deploy, event: Event) -> None:
         match event:
             case Deploy():
                 pass
@@ -184,24 +184,24 @@ class Fleet:
             case Restart(member):
                 run.revive(member, run.node(member))
             case Lose() | Expire() | Move() | Settle():
-                run.befall(event)
+                run.apply_fault(event)
             case ShutDown(member):
                 shut_down(run, member)
             case _:
                 assert_never(event)
 
-    def start(self, run: Run[Happening], deployed: Deploy, kind: Kind) -> None:
+    def start(self, run: Run[ObservedEvent], deployed: Deploy, kind: Kind) -> None:
         run.crash(kind.member)
         try:
             run.cluster.consumers[str(kind)]
         except Misconfigured as why:
             settings = self.settings(deployed, kind)
-            run.seen.append(Refused(kind.member, settings.release, settings.upgrade_from, str(why)))
+            run.observed.append(Refused(kind.member, settings.release, settings.upgrade_from, str(why)))
             return
-        run.tell(kind.member, Order(str(kind), tuple(sorted(deployed.topology.source_topics))))
+        run.send_order(kind.member, Order(str(kind), tuple(sorted(deployed.topology.source_topics))))
 
 
-def shut_down(run: Run[Happening], member: str) -> None:
+def shut_down(run: Run[ObservedEvent], member: str) -> None:
     """The member joins at once, with a subscription that requests the shutdown."""
     node = run.node(member)
     if node.state is None:
@@ -210,7 +210,7 @@ def shut_down(run: Run[Happening], member: str) -> None:
     node = node._replace(state=replace(node.state, memory=memory, rejoin=True))
     after, seen = run.cluster.run(node, Poll())
     run.parts[run.index(member)] = after
-    run.seen += all_called(member, seen)
+    run.observed += all_callbacks(member, seen)
 
 
 def process_of(instance: str) -> str:
@@ -224,26 +224,26 @@ def process_of(instance: str) -> str:
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
-class Watcher:
+class StreamsObserver:
     """Converts steps of the cluster to observed events."""
 
-    def happened(self, cluster: Cluster, step: Step[Part, Moves, Message]) -> Iterator[Happening]:
+    def observe_step(self, cluster: Cluster, step: Step[Part, Moves, Message]) -> Iterator[ObservedEvent]:
         before, after = step.before, step.did.part
         if isinstance(before, Centre):
             assert isinstance(after, Centre)
-            yield from centre_happened(cluster, before, after, step.cause)
+            yield from coordinator_events(cluster, before, after, step.cause)
             return
         assert isinstance(before, Node) and isinstance(after, Node)
         name = cluster.names[step.index]
         if before.state is None and after.state is not None:
             yield began(cluster, name, after)
         if isinstance(step.cause, Does):
-            _, _, seen = cluster.lived(step.index, before, step.cause)
-            yield from all_called(name, seen)
+            _, _, seen = cluster.member_outcome(step.index, before, step.cause)
+            yield from all_callbacks(name, seen)
         if before.state is not None and after.state is None:
             yield Ended(name)
 
-    def rests(self, centre: Centre, nodes: Sequence[Node]) -> Happening:
+    def rests(self, centre: Centre, nodes: Sequence[Node]) -> ObservedEvent:
         ids = {each.id for each in centre.group.members}
         members = []
         for node in nodes:
@@ -253,7 +253,7 @@ class Watcher:
                 members.append(Present(name, memory.used, memory.active, memory.standby, node.state.owned))
         return Rests(centre.group.generation, tuple(members))
 
-    def restless(self, turns: int) -> Happening:
+    def restless(self, turns: int) -> ObservedEvent:
         return Restless(turns)
 
 
@@ -264,18 +264,18 @@ def began(cluster: Cluster, name: str, node: Node) -> Began:
     return Began(name, settings.release, settings.upgrade_from, consumer.binary.latest, consumer.begins.used)
 
 
-def taken_up_in(seen: Sequence[Seen]) -> int:
+def adopted_generation(seen: Sequence[UserEvent]) -> int:
     """The generation of an applied assignment, also if the member has left since; -1 if there is none."""
     adopted = (each.what for each in seen if isinstance(each, Noted))
     return next((each.generation for each in adopted if isinstance(each, Adopted)), -1)
 
 
-def all_called(name: str, seen: Sequence[Seen]) -> Iterator[Happening]:
-    generation = taken_up_in(seen)
-    return (found for each in seen for found in called(name, generation, each))
+def all_callbacks(name: str, seen: Sequence[UserEvent]) -> Iterator[ObservedEvent]:
+    generation = adopted_generation(seen)
+    return (found for each in seen for found in callback_events(name, generation, each))
 
 
-def called(name: str, generation: int, seen: Seen) -> Iterator[Happening]:
+def callback_events(name: str, generation: int, seen: UserEvent) -> Iterator[ObservedEvent]:
     match seen:
         case Revoked(partitions) if partitions:
             yield Gave(name, partitions)
@@ -283,32 +283,36 @@ def called(name: str, generation: int, seen: Seen) -> Iterator[Happening]:
             yield Gave(name, partitions, lost=True)
         case Given(partitions) if partitions:
             yield Took(name, generation, partitions)
-        case Noted(Adopted(at, partitions, before, heard)):
-            memory = heard.memory
+        case Noted(Adopted(at, partitions, before, result)):
+            memory = result.memory
             yield Applied(
-                name, at, partitions, before, memory.used, memory.active, memory.standby, heard.applied, heard.rejoin,
-                heard.error,
+                name, at, partitions, before, memory.used, memory.active, memory.standby, result.applied, result.rejoin,
+                result.error,
             )  # fmt: skip
         case Noted(Threw(during, kind, why)):
             yield Died(name, during, kind, why)
 
 
-def centre_happened(cluster: Cluster, before: Centre, after: Centre, cause: object) -> Iterator[Happening]:
-    yield from map(PutOut, put_out(before, after, cause))
+def coordinator_events(cluster: Cluster, before: Centre, after: Centre, cause: object) -> Iterator[ObservedEvent]:
+    yield from map(PutOut, evicted(before, after, cause))
     group = after.group
     if group.generation > before.group.generation and group.members:
-        told = tuple(_told(cluster, after, each.id, each.metadata(group.protocol)) for each in group.members)
-        yield Formed(group.generation, called_by(after, group.leader or ""), told)
+        metadata = tuple(
+            _join_metadata(cluster, after, each.id, each.metadata(group.protocol)) for each in group.members
+        )
+        yield Formed(group.generation, member_name(after, group.leader or ""), metadata)
     if isinstance(cause, From) and isinstance(cause.ask.request, Sync) and cause.ask.request.assignments:
         sync = cause.ask.request
         counts = sync.generation == before.group.generation and sync.member == before.group.leader
         for id, share in sync.assignments if counts else ():
             assert isinstance(share, Assigned)
-            leader = called_by(after, sync.member)
-            yield Sent(sync.generation, leader, called_by(after, id), share.partitions, share.user_data)
+            leader = member_name(after, sync.member)
+            yield Sent(sync.generation, leader, member_name(after, id), share.partitions, share.user_data)
 
 
-def _told(cluster: Cluster, centre: Centre, id: str, told: object) -> Told:
-    assert isinstance(told, Subscription)
+def _join_metadata(cluster: Cluster, centre: Centre, id: str, subscription: object) -> JoinMetadata:
+    assert isinstance(subscription, Subscription)
     consumer = cluster.consumers[dict(centre.kinds)[id]]
-    return Told(called_by(centre, id), told.user_data, told.owned, consumer.protocol == COOPERATIVE)
+    return JoinMetadata(
+        member_name(centre, id), subscription.user_data, subscription.owned, consumer.protocol == COOPERATIVE
+    )

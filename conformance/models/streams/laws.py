@@ -19,7 +19,7 @@ from kipcheck.conformance.models.streams.deviations import SILENT
 from kipcheck.conformance.models.streams.members import FUTURE, TaskId
 from kipcheck.conformance.models.streams.rules import FIRST_PROBED, Rules
 
-Found: TypeAlias = str | None
+Contradiction: TypeAlias = str | None
 Consumers: TypeAlias = Mapping[str, StreamsConsumer]
 
 
@@ -49,13 +49,13 @@ def _failure(index: int, part: Part) -> str:
     return part.failed if isinstance(part, Node) else ""
 
 
-def _who(views: tuple[Any, ...], what: str) -> str:
+def _first_member(views: tuple[Any, ...], what: str) -> str:
     return next(f"member {place} {what.format(each)}" for place, each in enumerate(views) if each)
 
 
 LIVES: Final[Law[Part]] = Law(
     "streams/lives", ("268-26", "268-28"), "No thread ends with an exception.", _failure,
-    lambda views: _who(views, "ends: {}") if any(views) else None,
+    lambda views: _first_member(views, "ends: {}") if any(views) else None,
 )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def _within_own(consumers: Consumers) -> Law[Part]:
     return Law(
         "streams/used-within-own", ("268-19", "268-35"),
         "No member uses a metadata version above its own latest.", above,
-        lambda views: _who(views, "{}") if any(views) else None,
+        lambda views: _first_member(views, "{}") if any(views) else None,
     )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def _probing_ends(most: int) -> Law[Part]:
 
 
 def _at_rest(id: str, requirements: tuple[str, ...], sentence: str, view: Callable[[Node], Any],
-             breach: Callable[[list[Any]], Found]) -> Law[Part]:  # fmt: skip
+             breach: Callable[[list[Any]], Contradiction]) -> Law[Part]:  # fmt: skip
     """A law of groups at rest: all running members are in the group, and none is about to move.
 
     ``view``: the data of a member that the law depends on; ``breach``: the contradiction, given all members' data.
@@ -110,7 +110,7 @@ def _at_rest(id: str, requirements: tuple[str, ...], sentence: str, view: Callab
             return None
         return part.id, state.identity.generation, view(part)
 
-    def broken(views: tuple[Any, ...]) -> Found:
+    def broken(views: tuple[Any, ...]) -> Contradiction:
         if None in views:
             return None
         (generation, members), *nodes = views
@@ -125,7 +125,7 @@ def _all_owned(tasks: frozenset[TaskId]) -> Law[Part]:
         assert node.state is not None
         return memory_of(node.state).active
 
-    def breach(found: list[Any]) -> Found:
+    def breach(found: list[Any]) -> Contradiction:
         runs = Counter(task for each in found for task in each)
         for task in sorted(tasks, key=str):
             if runs[task] != 1:
@@ -147,14 +147,14 @@ def _upgraded(consumers: Consumers, drafted: bool) -> Law[Part]:
         consumer = consumers[node.kind]
         return memory_of(node.state).used, consumer.binary.latest, consumer.begins.used
 
-    def breach(found: list[Any]) -> Found:
+    def breach(found: list[Any]) -> Contradiction:
         common = min(latest for _, latest, _ in found)
         if any(begun < FIRST_PROBED for _, _, begun in found):
             return None  # A member was configured to use an old version, and cannot be asked to change it.
-        spoken = sorted({used for used, _, _ in found})
-        alike = len({latest for _, latest, _ in found}) == 1
-        kept = spoken[0] == common if drafted and not alike else spoken == [common]
-        return None if kept else f"the group is at rest with versions {spoken}, but all members support {common}"
+        versions_used = sorted({used for used, _, _ in found})
+        same_latest = len({latest for _, latest, _ in found}) == 1
+        kept = versions_used[0] == common if drafted and not same_latest else versions_used == [common]
+        return None if kept else f"the group is at rest with versions {versions_used}, but all members support {common}"
 
     return _at_rest(
         "streams/upgraded", ("268-12", "268-13", "268-22", "268-26"),
@@ -165,7 +165,7 @@ def _upgraded(consumers: Consumers, drafted: bool) -> Law[Part]:
 # The last rebalance
 
 
-def _misled(index: int, before: Part, cause: Move | Message, did: Did[Part, Message]) -> Found:
+def _triggers_as_follower(index: int, before: Part, cause: Move | Message, did: Did[Part, Message]) -> Contradiction:
     """A member that is not the leader leaves to rejoin, although its version does not fall."""
     after = did.part
     if not isinstance(before, Node) or not isinstance(after, Node) or isinstance(cause, Does):
@@ -184,5 +184,6 @@ def _left(before: Node, after: Node) -> bool:
 
 LAST_REBALANCE: Final[StepLaw[Part, Move, Message]] = StepLaw(
     "streams/last-rebalance", ("268-21",),
-    "In the draft only the leader triggers the rebalance after which all members use the newest version.", _misled,
+    "In the draft only the leader triggers the rebalance after which all members use the newest version.",
+    _triggers_as_follower,
 )  # fmt: skip

@@ -54,7 +54,7 @@ STREAMS: Final = "org.apache.kafka.streams.errors.StreamsException"
 TOPOLOGY: Final = "org.apache.kafka.streams.errors.TopologyException"
 TOPOLOGY_BUILDER: Final = "org.apache.kafka.streams.errors.TopologyBuilderException"
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-STRANGERS: Final = ""
+UNREADABLE_INSTANCE: Final = ""
 """The instance of all members that the leader cannot decode. Its id is random in releases; here it sorts first."""
 FIRST_NAMED: Final = 10
 """The lowest version in which tasks can have a topology name."""
@@ -81,7 +81,7 @@ class Received:
 def receive(members: tuple[Joining, ...], latest: int, deaf: bool = False) -> Received:
     """Decodes the subscriptions. Errors: ``Fatal`` for malformed data; with ``deaf``, also for a version above
     ``latest``."""
-    told: dict[str, SubscriptionInfo] = {}
+    readable: dict[str, SubscriptionInfo] = {}
     strangers: list[str] = []
     used = supported = latest
     for each in members:
@@ -93,8 +93,8 @@ def receive(members: tuple[Joining, ...], latest: int, deaf: bool = False) -> Re
         if info.used > latest:
             strangers.append(each.id)
         else:
-            told[each.id] = info
-    return Received(members, told, tuple(strangers), used, supported)
+            readable[each.id] = info
+    return Received(members, readable, tuple(strangers), used, supported)
 
 
 def is_last_bounce(group: Received, latest: int) -> bool:
@@ -197,7 +197,7 @@ def instances(group: Received, todo: Work, owns: bool, strangers: bool) -> tuple
         active, standby = _claims(info) if info else (set[TaskId](), set[TaskId]())
         ran = frozenset((active | owned) & todo.partitions.keys())
         kept = frozenset((standby & todo.partitions.keys()) - ran)
-        threads.setdefault(info.process if info else STRANGERS, []).append(Consumer(each.id, ran, kept))
+        threads.setdefault(info.process if info else UNREADABLE_INSTANCE, []).append(Consumer(each.id, ran, kept))
     return tuple(Client(process, tuple(sorted(consumers))) for process, consumers in sorted(threads.items()))
 
 
@@ -274,8 +274,8 @@ def hosts_of(group: Received, clients: Iterable[Client], placement: Placement, t
     active: dict[str, Partitions] = {}
     standby: dict[str, Partitions] = {}
     for client in clients:
-        told = (group.told.get(each.id) for each in client.consumers)
-        end_point = next((info.end_point for info in told if info and info.end_point), None)
+        readable = (group.told.get(each.id) for each in client.consumers)
+        end_point = next((info.end_point for info in readable if info and info.end_point), None)
         if end_point is not None:
             shares = [placement[each.id] for each in client.consumers]
             active[end_point] = _read(todo, [task for each in shares for task in each.active])

@@ -22,8 +22,8 @@ from kipcheck.conformance.models.streams.members import (
     NO_REBALANCE,
     NO_VERSION,
     AssignmentInfo,
+    AssignmentResult,
     Fatal,
-    Heard,
     Memory,
     Rejoin,
     Settings,
@@ -77,27 +77,29 @@ def _sums(settings: Settings, memory: Memory, cooperates: bool) -> Mapping[TaskI
     joins, and reports their offsets."""
     running = LATEST_OFFSET if cooperates else 0
     kept = dict.fromkeys(memory.standby, 0) | dict.fromkeys(memory.active, running)
-    told = {task: offset for task, offset in kept.items() if stateful(settings.topology, task)} | dict(memory.sums)
-    return {task: told[task] for task in sorted(told, key=order)}
+    offsets = {task: offset for task, offset in kept.items() if stateful(settings.topology, task)} | dict(memory.sums)
+    return {task: offsets[task] for task in sorted(offsets, key=order)}
 
 
 def _next(unique: int) -> int:
     return -128 if unique == 127 else unique + 1
 
 
-def assigned(rules: Rules, settings: Settings, memory: Memory, share: Share) -> Heard:
+def assigned(rules: Rules, settings: Settings, memory: Memory, share: Share) -> AssignmentResult:
     """The effect of an assignment. Errors: ``Fatal``."""
     info = decoded(share, rules.latest)
     if info.error:
-        return Heard(memory, applied=False, error=info.error)
-    used, probes = heard_of(rules, memory.used, info)
+        return AssignmentResult(memory, applied=False, error=info.error)
+    used, probes = next_version(rules, memory.used, info)
     after = replace(memory, used=used, closes=False)
     if not probes or NOT_APPLIED not in rules:
         after = applied(after, share, info, loosely=PAIRS_LOOSELY in rules)
-    return Heard(after, _rejoin(rules, settings, probes or memory.closes, info), not (probes and NOT_APPLIED in rules))
+    return AssignmentResult(
+        after, _rejoin(rules, settings, probes or memory.closes, info), not (probes and NOT_APPLIED in rules)
+    )
 
 
-def heard_of(rules: Rules, used: int, info: AssignmentInfo) -> tuple[int, bool]:
+def next_version(rules: Rules, used: int, info: AssignmentInfo) -> tuple[int, bool]:
     """The version of the next subscription, and whether the member has to rejoin at once. Errors: ``Fatal``."""
     version, second = info.used, info.supported
     if rules.latest < FIRST_PROBED:

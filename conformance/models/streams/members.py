@@ -220,7 +220,7 @@ NEVER: Final = Rejoin()
 
 @final
 @dataclass(frozen=True, slots=True)
-class Heard:
+class AssignmentResult:
     """The effect of an assignment on a member."""
 
     memory: Memory
@@ -285,7 +285,7 @@ class Binary(Protocol):
         cluster, including internal ones that exist already."""
         ...
 
-    def assigned(self, memory: Memory, share: Share, /) -> Heard: ...
+    def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult: ...
 
 
 def by_topic(partitions: Sequence[Partition]) -> Partitions:

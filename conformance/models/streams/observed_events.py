@@ -33,7 +33,7 @@ class Refused:
     why: str
 
 
-class Told(NamedTuple):
+class JoinMetadata(NamedTuple):
     """A member's metadata in a completed join phase."""
 
     member: str
@@ -49,7 +49,7 @@ class Formed:
 
     generation: int
     leader: str
-    members: tuple[Told, ...]
+    members: tuple[JoinMetadata, ...]
 
 
 @final
@@ -115,6 +115,6 @@ class Rests:
     members: tuple[Present, ...]
 
 
-Happening: TypeAlias = (
+ObservedEvent: TypeAlias = (
     Began | Refused | Formed | Sent | Applied | Took | Gave | Ended | PutOut | Died | Rests | Restless
 )

@@ -35,16 +35,16 @@ from kipcheck.conformance.models.cluster_components import (
     Told,
     aged_node,
 )
-from kipcheck.conformance.models.coordinator_node import Aged, Fire, Hub
+from kipcheck.conformance.models.coordinator_node import Aged, CoordinatorNode, Fire
 from kipcheck.conformance.models.group.aging import ids
 from kipcheck.conformance.models.group.coordinator import Coordinator
 from kipcheck.conformance.models.group.messages import EMPTY, Beat, Blob, Error, Fired, Join, Phase, Request
 from kipcheck.conformance.models.group.state import Log, State as Group
-from kipcheck.conformance.models.member.messages import HEARTBEAT, Seen
+from kipcheck.conformance.models.member.messages import HEARTBEAT, UserEvent
 from kipcheck.conformance.models.membership import Subscription
 from kipcheck.conformance.models.rolling import Run, owner
 from kipcheck.conformance.models.streams.consumer import StreamsConsumer
-from kipcheck.conformance.models.streams.group_model import Kind, Watcher
+from kipcheck.conformance.models.streams.group_model import Kind, StreamsObserver
 from kipcheck.conformance.models.streams.members import Memory, SubscriptionInfo
 
 CHANGES: Final = "changes"
@@ -53,11 +53,11 @@ NAMED_AT_ONCE: Final = 3
 """The last JoinGroup version that needs no second request for a member id."""
 STAGES: Final = 4
 """The maximum number of binaries in an upgrade path."""
-MOST_ROUNDS: Final = 15
+MAX_ROUNDS: Final = 15
 """Limit of generations without a disturbance until the group must be at rest: five for each of three members. Where
 members leave to rejoin (up to 2.5, and in the draft), each forms one generation without it and one with it; the slowest
 order takes ten or more."""
-SLIPS: Final = 7
+FIRST_STAYING_VERSION: Final = 7
 """The metadata version of 2.6.0: its members stay in the group to subscribe again, and may send equal subscriptions."""
 NOTHING: Final[Mapping[str, Any]] = {"user_data": None, "owned": (), "generation": -1}
 T = TypeVar("T")
@@ -80,10 +80,10 @@ class Renewed(NamedTuple):
     """Renamed member ids: old and new."""
 
 
-class World(Cluster):
+class UpgradeProduct(Cluster):
     """``path``: the binaries of all members, in order, starting with the first."""
 
-    most_rounds = MOST_ROUNDS
+    max_rounds = MAX_ROUNDS
 
     def __init__(
         self,
@@ -120,32 +120,32 @@ class World(Cluster):
     def _at_rest(self) -> tuple[Part, ...]:
         hub, *nodes = super().initial()
         begun = (self._started(node._replace(topics=self.topics)) for node in nodes if isinstance(node, Node))
-        run = Run(self, Watcher(), (hub, *begun))
+        run = Run(self, StreamsObserver(), (hub, *begun))
         run.settle()
-        assert isinstance(run.centre, Centre)
-        return (run.centre._replace(rounds=0), *run.parts[1:])
+        assert isinstance(run.coordinator_part, Centre)
+        return (run.coordinator_part._replace(rounds=0), *run.parts[1:])
 
     # Moves
 
     def moves(self, index: int, part: Part, /) -> Iterator[Any]:
         for move in super().moves(index, part):
-            if not isinstance(move, Fire) or self._decides(part, move):
+            if not isinstance(move, Fire) or self._matters(part, move):
                 yield move
-        if isinstance(part, Centre) and self.is_at_peace(part):
+        if isinstance(part, Centre) and self.is_stable(part):
             reached = [_stage(part, place) for place in range(1, len(self.names))]
             if (last := min(reached)) + 1 < len(self.path):
                 yield from (Bounces(name) for name, at in zip(self.names[1:], reached, strict=True) if at == last)
 
-    def _decides(self, part: Part, move: Fire) -> bool:
+    def _matters(self, part: Part, move: Fire) -> bool:
         """Whether a timer has to be explored: not if its expiry is equivalent to that of another or a later timer."""
         assert isinstance(part, Centre)
         group = part.group
         if group.phase is not Phase.PREPARING or group.initial:
             return True
         awaited = [each.id for each in group.members if each.join is None]
-        return move.timer.kind == "session" and not any(map(part.holds, awaited))
+        return move.timer.kind == "session" and not any(map(part.has_process, awaited))
 
-    def mishaps(self, node: Node) -> Iterator[str]:
+    def fault_moves(self, node: Node) -> Iterator[str]:
         if node.state is not None:
             yield "crashes"
             if self.changes and len(self.path) > 1:
@@ -158,50 +158,52 @@ class World(Cluster):
             return super().acted(centre, move)
         place = self.names.index(move.member)
         stage = _stage(centre, place) + 1
-        told = Told(self.kind(move.member, stage), self.topics)
-        return Did(_at_stage(self.forsaken(centre, place), place, stage), (Sent(place, told),))
+        order = Told(self.kind(move.member, stage), self.topics)
+        return Did(_at_stage(self.after_stop(centre, place), place, stage), (Sent(place, order),))
 
-    def told(self, node: Node, kind: str, topics: tuple[str, ...]) -> tuple[Node, list[Seen]]:
+    def restarted_as(self, node: Node, kind: str, topics: tuple[str, ...]) -> tuple[Node, list[UserEvent]]:
         """The process ends without a LeaveGroup, and starts again."""
         return self._started(Node(kind, topics, serial=self.next(node))), []
 
     def _started(self, node: Node) -> Node:
         return self.started(node)[0]
 
-    def lived(self, index: int, node: Node, move: Move) -> tuple[Node, tuple[Sent[Message], ...], list[Seen]]:
+    def member_outcome(
+        self, index: int, node: Node, move: Move
+    ) -> tuple[Node, tuple[Sent[Message], ...], list[UserEvent]]:
         match move:
             case Does("crashes" | "changes"):
                 kind = node.kind
                 if move.verb == CHANGES:
                     stage = self.stage_of(kind)
                     kind = self.kind(self.names[index], stage - 1 if stage else 1)
-                after, _ = self.told(node, kind, node.topics)
-                return after, self.befalls(index, after, CRASHES, ""), []
+                after, _ = self.restarted_as(node, kind, node.topics)
+                return after, self.fault_message(index, after, CRASHES, ""), []
             case Does("beats"):
                 return self._rejoins(index, node)
-        return super().lived(index, node, move)
+        return super().member_outcome(index, node, move)
 
-    def _rejoins(self, index: int, node: Node) -> tuple[Node, tuple[Sent[Message], ...], list[Seen]]:
+    def _rejoins(self, index: int, node: Node) -> tuple[Node, tuple[Sent[Message], ...], list[UserEvent]]:
         assert node.state is not None
         state, _ = self.consumers[node.kind].step(node.state, Fired(HEARTBEAT))
         after, seen = self.run(node._replace(state=state), Beat(0, Error.REBALANCE_IN_PROGRESS))
         if after.failed:
-            return after, self.befalls(index, node, "", ""), seen
+            return after, self.fault_message(index, node, "", ""), seen
         (join,) = after.out
-        return after._replace(out=(), waits=True), self.asks(index, after, join, only_news=True), seen
+        return after._replace(out=(), waits=True), self.request_message(index, after, join, only_news=True), seen
 
     def reached(self, index: int, node: Node, message: Message) -> Node:
         if isinstance(message, Renewed):
             # A pending join comes from a new member, and keeps its numbers.
             forgets = not any(isinstance(each, Join) for each in node.out)
-            return renewed(aged_node(node, message.by), dict(message.ids), forgets)
+            return with_renamed_ids(aged_node(node, message.by), dict(message.ids), forgets)
         after = super().reached(index, node, message)
         if after.inbox is None:
             return after
-        heard, _ = self.run(after._replace(inbox=None), self.heard(after.inbox))
-        return after if heard.failed else heard  # A failure is an event of its own.
+        after_answer, _ = self.run(after._replace(inbox=None), self.answer_event(after.inbox))
+        return after if after_answer.failed else after_answer  # A failure is an event of its own.
 
-    def asked(self, centre: Centre, message: From) -> Did[Part, Message] | None:
+    def handle_request(self, centre: Centre, message: From) -> Did[Part, Message] | None:
         by, request = message.by, message.ask.request
         if message.only_news:
             assert isinstance(request, Join)
@@ -209,13 +211,13 @@ class World(Cluster):
             if centre.group.phase is not Phase.PREPARING or member is None or member.join is not None:
                 return None
             message = message._replace(only_news=False)
-        did = super().asked(centre, message)
+        did = super().handle_request(centre, message)
         if did is None or request is not None:
             return did
         assert isinstance(did.part, Centre)
         return Did(_at_stage(did.part, by, self.stage_of(message.kind)), did.sends)
 
-    def is_disturbed(self, centre: Centre, message: From) -> bool:
+    def restarts_count(self, centre: Centre, message: From) -> bool:
         """Whether the message is a disturbance: not the join of a member that left to rejoin with a new id."""
         if isinstance(message.ask.request, Join):
             return not centre.held[message.by - 1]
@@ -223,49 +225,49 @@ class World(Cluster):
 
     # Bounding the state
 
-    def done(self, centre: Centre, did: Did[Hub, Any], disturbed: bool) -> Did[Part, Message]:
+    def done(self, centre: Centre, did: Did[CoordinatorNode, Any], disturbed: bool) -> Did[Part, Message]:
         found = super().done(centre, did, disturbed)
         after, sends = found.part, found.sends
         assert isinstance(after, Centre)
-        if _is_cut_short(centre.group, after.group):
+        if _ends_early(centre.group, after.group):
             after = after._replace(rounds=max(after.rounds - 1, 0))
         by = next((each.message.by for each in sends if isinstance(each.message, Aged)), None)
         if by is not None:
-            names = dict(self._called_anew(after))
+            names = dict(self._renumbered(after))
             news: Any = Renewed(by, tuple(sorted(names.items())))
             sends = tuple([Sent(each.to, news) if isinstance(each.message, Aged) else each for each in sends])
-            after = renewed(after, names, True)
+            after = with_renamed_ids(after, names, True)
             after = after._replace(kinds=tuple(sorted(after.kinds)))
-        return Did(self._forgetful(after), sends)
+        return Did(self._trimmed(after), sends)
 
-    def _called_anew(self, centre: Centre) -> Iterator[tuple[str, str]]:
+    def _renumbered(self, centre: Centre) -> Iterator[tuple[str, str]]:
         known = set(ids(centre.group))
         for name in self.names[1:]:
             own = [each for each in known if owner(each) == name]
             if len(own) == 1 and own[0] != f"{name}1":
                 yield own[0], f"{name}1"
 
-    def _forgetful(self, centre: Centre) -> Centre:
+    def _trimmed(self, centre: Centre) -> Centre:
         """Drops the log, which only another broker would read, subscriptions that the leader has, and assignments that
         all members have."""
         group = centre.group._replace(log=Log())
         members = group.members
-        if self._all_differ and group.phase in (Phase.COMPLETING, Phase.STABLE):
+        if self._subscriptions_differ and group.phase in (Phase.COMPLETING, Phase.STABLE):
             members = tuple([each._replace(protocols=_without_data(each.protocols)) for each in members])
-        if self._all_differ and group.phase is Phase.STABLE and not group.owing:
+        if self._subscriptions_differ and group.phase is Phase.STABLE and not group.owing:
             members = tuple([each._replace(assignment=EMPTY) for each in members])
         return centre._replace(hub=centre.hub._replace(group=group._replace(members=members)))
 
     @cached_property
-    def _all_differ(self) -> bool:
+    def _subscriptions_differ(self) -> bool:
         """Whether all subscriptions of a member differ while it is in the group; not in 2.6.0 (268-45)."""
         binaries = (
             self.consumers[self.kind(name, at)].binary for name in self.names[1:] for at in range(len(self.path))
         )
-        return all(each.latest != SLIPS for each in binaries)
+        return all(each.latest != FIRST_STAYING_VERSION for each in binaries)
 
-    def says(self, said: Any, /) -> str:
-        match said:
+    def describe(self, value: Any, /) -> str:
+        match value:
             case Bounces(member):
                 return f"bounces {member}"
             case Renewed():
@@ -273,10 +275,10 @@ class World(Cluster):
             case Told(kind):
                 _, release, upgrade_from, _ = Kind.parse(kind)
                 return f"end, and start as {release}" + (f", upgrade.from {upgrade_from}" if upgrade_from else "")
-        return super().says(said)
+        return super().describe(value)
 
 
-def _is_cut_short(before: Group, after: Group) -> bool:
+def _ends_early(before: Group, after: Group) -> bool:
     """Whether a generation ends before all members know their assignments. How often that happens depends on timing: a
     member that has to rejoin at once may do so before others receive their assignment."""
     ends = before.phase in (Phase.COMPLETING, Phase.STABLE) and after.phase is Phase.PREPARING
@@ -304,18 +306,18 @@ def _at_stage(centre: Centre, place: int, stage: int) -> Centre:
     return centre._replace(rolled=centre.rolled + (stage - _stage(centre, place)) * STAGES ** (place - 1))
 
 
-def renewed(value: T, names: Mapping[str, str], forgets: bool) -> T:
+def with_renamed_ids(value: T, names: Mapping[str, str], forgets: bool) -> T:
     """The value with renamed ids; ``forgets``: also with the unique bytes of subscriptions reset."""
     found: Any = value
     if isinstance(value, str):
         found = names.get(value, value)
     elif isinstance(value, frozenset):
-        found = frozenset(renewed(each, names, forgets) for each in value)
+        found = frozenset(with_renamed_ids(each, names, forgets) for each in value)
     elif isinstance(value, tuple):
-        parts = [renewed(each, names, forgets) for each in value]
+        parts = [with_renamed_ids(each, names, forgets) for each in value]
         found = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     elif is_dataclass(value) and not isinstance(value, type):
-        changed = {each.name: renewed(getattr(value, each.name), names, forgets) for each in fields(value)}
+        changed = {each.name: with_renamed_ids(getattr(value, each.name), names, forgets) for each in fields(value)}
         if forgets and isinstance(value, SubscriptionInfo | Memory):
             changed["unique"] = 0
         found = type(value)(**changed)

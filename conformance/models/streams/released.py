@@ -7,7 +7,7 @@ from typing import final
 
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.streams import leader, member
-from kipcheck.conformance.models.streams.members import Blob, Heard, Joining, Memory, Settings, Share
+from kipcheck.conformance.models.streams.members import AssignmentResult, Blob, Joining, Memory, Settings, Share
 from kipcheck.conformance.models.streams.rules import Rules
 
 
@@ -39,5 +39,5 @@ class Released:
         led = leader.lead(self.rules, self.settings.topology, topics, members)
         return replace(memory, closes=led.closes), led.shares
 
-    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+    def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
         return member.assigned(self.rules, self.settings, memory, share)

@@ -13,7 +13,7 @@ from typing import Final, final
 from kipcheck.conformance.core.release import Release, lines, releases
 from kipcheck.conformance.core.releases_table import patches, span
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER
-from kipcheck.conformance.models.streams.deviations import REFUSES_LAST, Departure, departures
+from kipcheck.conformance.models.streams.deviations import REFUSES_LAST, Deviation, deviations
 from kipcheck.conformance.models.streams.members import Misconfigured
 
 ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
@@ -56,7 +56,7 @@ class Rules:
     """Supported rebalance protocols, unless ``upgrade.from`` restricts them."""
     explains: bool
     """4.0 and 4.1: a separate error message for values of ``upgrade.from`` without cooperative rebalancing."""
-    departures: frozenset[Departure]
+    departures: frozenset[Deviation]
     tells_errors: bool
     """Since 2.1.0: a leader that cannot assign sends an error code (KAFKA-5037). Before, and in the draft, throws."""
     shuts_down: bool
@@ -86,7 +86,7 @@ class Rules:
         at = Release.parse(release)
         if at < Release.parse(patches()[0]):
             raise ValueError(f"Kafka Streams has no release {release}: use 0.10.0.0 or later")
-        departing = departures(at, fitted)
+        deviating = deviations(at, fitted)
 
         def has(behaviour: str) -> bool:
             return at in releases(span(behaviour, "streams"))
@@ -94,10 +94,10 @@ class Rules:
         return cls(
             release=release,
             latest=LATEST[_before(at, LATEST)],
-            accepts=_accepted(at, REFUSES_LAST in departing),
+            accepts=_accepted(at, REFUSES_LAST in deviating),
             protocols=_protocols(at),
             explains=has("explains-refusals"),
-            departures=departing,
+            departures=deviating,
             tells_errors=has("errors-reported"),
             shuts_down=has("shuts-down"),
             owns=has("owns"),
@@ -107,8 +107,8 @@ class Rules:
             spares_topologies=has("spares-topologies"),
         )
 
-    def __contains__(self, departure: Departure) -> bool:
-        return departure in self.departures
+    def __contains__(self, deviation: Deviation) -> bool:
+        return deviation in self.departures
 
     def used(self, upgrade_from: str | None) -> int:
         """The version of a starting member's subscription (268-10). Errors: ``Misconfigured``."""

@@ -53,10 +53,10 @@ def work(topology: Topology, topics: tuple[Topic, ...]) -> Work:
     """
     known = {each.name: each.partitions for each in topics}
     written = frozenset(topic for each in topology.subtopologies for topic in each.repartition) & topology.source_topics
-    sizes, unsized, endless = _chained(
+    sizes, unsized, endless = _resolve_sizes(
         topology, written, {name: size for name, size in known.items() if name not in written}
     )
-    uneven = _level(topology, written, sizes)
+    uneven = _resolve_copartitions(topology, written, sizes)
     wanting = {each for each in topology.source_topics if each not in written and each not in sizes}
     partitions: dict[TaskId, Partitions] = {}
     for each in sorted(topology.subtopologies, key=_place):
@@ -98,7 +98,7 @@ def _upstream(topology: Topology, topic: str) -> list[str]:
     return [source for each in topology.subtopologies if topic in each.repartition for source in each.sources]
 
 
-def _chained(
+def _resolve_sizes(
     topology: Topology, written: frozenset[str], sizes: dict[str, int]
 ) -> tuple[dict[str, int], frozenset[str], frozenset[str]]:
     """Sizes with those of repartition topics, if they can be determined; the repartition topics without a size; and
@@ -107,7 +107,7 @@ def _chained(
     lacking = {topic for topic, sources in upstream.items() if any(_lacks(each, written, sizes) for each in sources)}
     pending = dict(upstream)
     while True:
-        told = {
+        resolved = {
             topic: max(sizes[each] for each in sources if each in sizes)
             for topic, sources in pending.items()
             # An upstream topic whose size is not determined yet may be the largest.
@@ -117,17 +117,17 @@ def _chained(
             for topic, sources in pending.items()
             if any(each in sizes for each in sources)
         }
-        if not told:
+        if not resolved:
             return sizes, frozenset(pending), frozenset(pending) - lacking
-        sizes = {**sizes, **told}
-        pending = {topic: sources for topic, sources in pending.items() if topic not in told}
+        sizes = {**sizes, **resolved}
+        pending = {topic: sources for topic, sources in pending.items() if topic not in resolved}
 
 
 def _lacks(source: str, written: frozenset[str], sizes: Mapping[str, int]) -> bool:
     return source not in written and source not in sizes
 
 
-def _level(topology: Topology, written: frozenset[str], sizes: dict[str, int]) -> tuple[str, ...]:
+def _resolve_copartitions(topology: Topology, written: frozenset[str], sizes: dict[str, int]) -> tuple[str, ...]:
     """Gives repartition topics the size of their co-partitioned group. Returns the missing topics of the first invalid
     group, or all its topics if their sizes differ."""
     for group in (group for each in topology.subtopologies for group in each.copartition):

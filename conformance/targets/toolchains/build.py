@@ -49,7 +49,7 @@ def tool(name: str, package: str) -> Path:
 
 
 @cache
-def told(argv: tuple[str, ...]) -> str:
+def version_text(argv: tuple[str, ...]) -> str:
     """The version that a tool prints. Errors: ``Unavailable``."""
     try:
         done = process_tree.run(argv, 60)
@@ -136,12 +136,12 @@ def run(wanted: str, argv: Sequence[str], folder: Path, more: Mapping[str, str],
     except subprocess.TimeoutExpired:
         raise Unavailable(f"building {wanted} took more than {SECONDS} s") from None
     if done.returncode:
-        said = done.stderr + done.stdout
-        why = "its registry cannot be reached" if UNREACHABLE.search(said) else reason(said)
+        output = done.stderr + done.stdout
+        why = "its registry cannot be reached" if UNREACHABLE.search(output) else reason(output)
         raise Unavailable(f"{wanted} cannot be built: {why}")
 
 
-def last_line(said: str) -> str:
+def last_line(output: str) -> str:
     """The last line that is not empty, cut at 300 characters."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     return (lines or ["the tool printed nothing"])[-1][:300]

@@ -26,9 +26,9 @@ SECONDS: Final = 300
 TAG: Final = sys.implementation.cache_tag or f"python{sys.version_info.major}{sys.version_info.minor}"
 RELEASE: Final = re.compile(r"[0-9][0-9A-Za-z.+!_]*")
 """What may follow the ``@`` in a target's name."""
-SAME: Final = {"PYTHONHASHSEED": "0"}
+DETERMINISTIC: Final = {"PYTHONHASHSEED": "0"}
 """Variables of every child that runs a client: assignors iterate over sets of names, in the order of their hashes."""
-ALONE: Final = Path(__file__).absolute().parents[1] / "transport" / "bootstrap.py"
+BOOTSTRAP: Final = Path(__file__).absolute().parents[1] / "transport" / "bootstrap.py"
 
 
 def command(distribution: str, version: str, target: str) -> tuple[str, ...]:
@@ -36,12 +36,12 @@ def command(distribution: str, version: str, target: str) -> tuple[str, ...]:
 
     Errors: ``Unavailable``.
     """
-    return (str(interpreter(distribution, version)), "-s", "-P", str(ALONE), target)
+    return (str(interpreter(distribution, version)), "-s", "-P", str(BOOTSTRAP), target)
 
 
-def surroundings() -> dict[str, str]:
+def child_environment() -> dict[str, str]:
     """Environment variables for a child that imports none of the user's packages and has deterministic hashes."""
-    return {**_unguided(), **SAME}
+    return {**_without_python_variables(), **DETERMINISTIC}
 
 
 def interpreter(distribution: str, version: str) -> Path:
@@ -93,25 +93,25 @@ def _make(place: Path, wanted: str) -> None:
 
 def _run(wanted: str, argv: Sequence[str]) -> None:
     try:
-        done = process_tree.run(argv, SECONDS, env=_unguided())
+        done = process_tree.run(argv, SECONDS, env=_without_python_variables())
     except subprocess.TimeoutExpired:
         raise Unavailable(f"installing {wanted} took more than {SECONDS} s") from None
     if done.returncode:
         raise Unavailable(f"{wanted} cannot be installed: {_reason(wanted, done.stdout + done.stderr)}")
 
 
-def _unguided() -> dict[str, str]:
+def _without_python_variables() -> dict[str, str]:
     """The current variables without Python's; pip's own variables and files still apply."""
     return {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
 
 
-def _reason(wanted: str, said: str) -> str:
+def _reason(wanted: str, output: str) -> str:
     """The relevant line of pip's output."""
     version = wanted.partition("==")[2]
     python = ".".join(map(str, sys.version_info[:2]))
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     for pattern in (rf"\b{re.escape(version)} Requires-Python ([^;\n]*)", r"different Python: \S+ not in '([^']*)'"):
-        if needs := re.search(pattern, said):
+        if needs := re.search(pattern, output):
             return f"it needs Python {needs.group(1)}, and this is {python}"
     if any("(from versions: none)" in line for line in lines):
         unreached = any("connection" in line.lower() or "Retrying" in line for line in lines)

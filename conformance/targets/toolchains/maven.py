@@ -30,9 +30,9 @@ CACHE: Final = "KIPCHECK_CACHE"
 """The variable with the cache directory; default ``~/.cache/kipcheck`` (or ``$XDG_CACHE_HOME/kipcheck``)."""
 REPOSITORY: Final = "KIPCHECK_MAVEN_REPOSITORY"
 """The variable with the URL of a Maven repository (https, http or file)."""
-SECONDS: Final = 600
+FETCH_S: Final = 600
 """The time limit of one run of Maven."""
-REMEMBERED: Final = 86_400
+MISS_REMEMBERED_S: Final = 86_400
 """Seconds for which a repository that does not have a jar is not asked for it again."""
 _PLUGIN: Final = (
     "<groupId>org.apache.maven.plugins</groupId>"
@@ -101,9 +101,9 @@ def fetch(coordinates: Iterable[str]) -> dict[str, Path]:
         with _lock():
             # Another process may have fetched them while this one waited.
             missing = [each for each in missing if _cached(each) is None]
-            why = _ask(missing) if missing else ""
-        if lost := [str(each) for each in missing if _cached(each) is None]:
-            raise Unavailable(f"{', '.join(lost)}: {why}")
+            why = _fetch_unless_missed(missing) if missing else ""
+        if unavailable := [str(each) for each in missing if _cached(each) is None]:
+            raise Unavailable(f"{', '.join(unavailable)}: {why}")
     return {text: path for text, each in wanted.items() if (path := _cached(each))}
 
 
@@ -112,18 +112,18 @@ def fetched(coordinates: Iterable[str]) -> dict[str, Path | str]:
     wanted = list(coordinates)
     try:
         return dict(fetch(wanted))
-    except Unavailable as lost:
+    except Unavailable as unavailable:
         # The message names what is lost, then says why.
-        why = str(lost).partition(": ")[2] or str(lost)
+        why = str(unavailable).partition(": ")[2] or str(unavailable)
         return {each: cached(each) or why for each in wanted}
 
 
-def held(text: str) -> Path | None:
+def local_jar(text: str) -> Path | None:
     """The jar of ``group:artifact:version`` if it is on this machine; uses no network."""
     return _cached(Coordinate.parse(text))
 
 
-def releases_held(group: str, artifact: str) -> set[str]:
+def local_releases(group: str, artifact: str) -> set[str]:
     """The versions of an artifact whose jars are on this machine."""
     roots = (cache() / "maven", _local_repository())
     folders = (root / group.replace(".", "/") / artifact for root in roots)
@@ -149,24 +149,24 @@ def _cached(coordinate: Coordinate) -> Path | None:
     return None
 
 
-def _ask(missing: list[Coordinate]) -> str:
+def _fetch_unless_missed(missing: list[Coordinate]) -> str:
     """``_bring``, except for jars that the same repository did not have within the last day."""
     where = _repository() or "mvn"
     known = [each for each in missing if _recent(each, where)]
-    asked = [each for each in missing if each not in known]
-    why = [_bring(asked)] if asked else []
+    to_fetch = [each for each in missing if each not in known]
+    why = [_fetch(to_fetch)] if to_fetch else []
     if known:
         files = ", ".join(str(_miss(each)) for each in known)
         why.append(f"the repository did not have it at the last attempt, within a day: remove {files} to try again now")
     return "; ".join(filter(None, why))
 
 
-def _bring(missing: list[Coordinate]) -> str:
+def _fetch(missing: list[Coordinate]) -> str:
     """Puts the available jars into the cache; for the others returns the reason and what to do."""
     if repository := _repository():
         return _download(repository, missing)
     if mvn := shutil.which("mvn"):
-        return _ask_maven(mvn, missing)
+        return _fetch_with_maven(mvn, missing)
     return f"mvn is not on the PATH and no repository is configured: install Maven, or set {REPOSITORY} to a URL"
 
 
@@ -199,16 +199,16 @@ def _verify(url: str, data: bytes) -> None:
     """Compares with the checksum beside the jar, if the repository has one."""
     for kind in ("sha256", "sha1"):
         try:
-            told = _read(f"{url}.{kind}").split()[0].decode().lower()
+            stated = _read(f"{url}.{kind}").split()[0].decode().lower()
         except (urllib.error.URLError, IndexError):
             continue
         found = hashlib.new(kind, data).hexdigest()
-        if told != found:
-            raise ValueError(f"its {kind} is {found}, but the repository states {told}")
+        if stated != found:
+            raise ValueError(f"its {kind} is {found}, but the repository states {stated}")
         return
 
 
-def _ask_maven(mvn: str, missing: list[Coordinate]) -> str:
+def _fetch_with_maven(mvn: str, missing: list[Coordinate]) -> str:
     """One run for all jars: a module per jar, so that a missing one does not affect the others."""
     with tempfile.TemporaryDirectory(prefix="kipcheck-mvn-") as folder:
         root, out = Path(folder), Path(folder) / "jars"
@@ -220,9 +220,9 @@ def _ask_maven(mvn: str, missing: list[Coordinate]) -> str:
         (root / "pom.xml").write_text(_pom("all", f"<packaging>pom</packaging><modules>{modules}</modules>"))
         command = [mvn, "-B", "-q", "-C", "--fail-at-end", "-Dstyle.color=never", "-f", f"{root}/pom.xml", "validate"]
         try:
-            done = process_tree.run(command, SECONDS)
+            done = process_tree.run(command, FETCH_S)
         except subprocess.TimeoutExpired:
-            return f"mvn did not finish within {SECONDS} s: is the network reachable?"
+            return f"mvn did not finish within {FETCH_S} s: is the network reachable?"
         for at, coordinate in enumerate(missing):
             jar = out / str(at) / coordinate.file
             # Maven's local repository usually has it now; the copy is for users whose Maven stores it elsewhere.
@@ -233,8 +233,8 @@ def _ask_maven(mvn: str, missing: list[Coordinate]) -> str:
                 _remember(coordinate, "mvn")
         # The first error line names the artifact and the cause; the rest is advice on Maven.
         plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
-        told = re.search(r"(?m)^\[ERROR\] (?:Failed to execute goal \S+ \(\S+\) on project \S+: )?(\S.*)", plain)
-        cause = told[1].split("-> [Help")[0].strip() if told else f"exit code {done.returncode}"
+        stated = re.search(r"(?m)^\[ERROR\] (?:Failed to execute goal \S+ \(\S+\) on project \S+: )?(\S.*)", plain)
+        cause = stated[1].split("-> [Help")[0].strip() if stated else f"exit code {done.returncode}"
         return f"mvn: {cause[:400]}"
 
 
@@ -269,11 +269,11 @@ def _remember(coordinate: Coordinate, where: str) -> None:
 def _recent(coordinate: Coordinate, where: str) -> bool:
     """Whether this repository lacked the jar at the last attempt, less than a day ago."""
     try:
-        told = _miss(coordinate).read_text("utf-8")
+        stated = _miss(coordinate).read_text("utf-8")
         age = time.time() - _miss(coordinate).stat().st_mtime
     except OSError:
         return False
-    return told == where and 0 <= age < REMEMBERED
+    return stated == where and 0 <= age < MISS_REMEMBERED_S
 
 
 @contextmanager

@@ -64,7 +64,10 @@ def build(name: str, version: str) -> Path:
         if not runs_on(needs, found):
             raise Unavailable(f"{wanted} cannot be built: it needs Node {needs}, and this is {_dotted(found)}")
 
-    parts = (toolchains_build.told((str(runs), "--version")), *(each for pair in texts.items() for each in pair))
+    parts = (
+        toolchains_build.version_text((str(runs), "--version")),
+        *(each for pair in texts.items() for each in pair),
+    )
     return toolchains_build.built(name, version, parts, make)
 
 
@@ -84,9 +87,9 @@ def npm(runs: Path) -> list[str]:
 
 def version_of(runs: Path) -> tuple[int, ...]:
     """Major, minor and patch. Errors: ``Unavailable``."""
-    said = toolchains_build.told((str(runs), "--version"))
-    if not (found := re.match(r"v(\d+)\.(\d+)\.(\d+)", said)):
-        raise Unavailable(f"{runs} --version printed no version, but {said[:60]!r}")
+    output = toolchains_build.version_text((str(runs), "--version"))
+    if not (found := re.match(r"v(\d+)\.(\d+)\.(\d+)", output)):
+        raise Unavailable(f"{runs} --version printed no version, but {output[:60]!r}")
     return tuple(map(int, found.groups()))
 
 
@@ -101,8 +104,8 @@ def _dotted(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
 
 
-def _reason(said: str) -> str:
-    if re.search(r"\bETARGET\b|\bE404\b|No matching version", said):
+def _reason(output: str) -> str:
+    if re.search(r"\bETARGET\b|\bE404\b|No matching version", output):
         return "there is no such release"
-    errors = [line for line in said.splitlines() if re.match(r"npm (error|ERR!) \S", line)]
-    return toolchains_build.last_line(errors[0] if errors else said)
+    errors = [line for line in output.splitlines() if re.match(r"npm (error|ERR!) \S", line)]
+    return toolchains_build.last_line(errors[0] if errors else output)

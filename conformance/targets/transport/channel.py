@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
 
 from kipcheck.conformance.core.foreign import clean
-from kipcheck.conformance.targets.transport.framing import Framing, Gathered, Unreadable, packed
+from kipcheck.conformance.targets.transport.framing import Framing, MessageBuffer, Unreadable, pack_message
 
 EVIDENCE: Final = 8 << 10
 """Bytes that are kept of the end of stderr."""
@@ -45,50 +45,50 @@ class Peer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class Descriptors:
     """File descriptors of the peer: one to write to, one to read from, and one for its stderr."""
 
-    hears: int
-    speaks: int
-    noise: int | None = None
+    write_fd: int
+    read_fd: int
+    stderr_fd: int | None = None
 
 
-class Talk:
+class Channel:
     """Exchanges messages with a peer. The descriptors must be non-blocking."""
 
-    def __init__(self, peer: Peer, ends: Ends) -> None:
+    def __init__(self, peer: Peer, ends: Descriptors) -> None:
         self._peer, self._ends = peer, ends
-        self._gathered = Gathered()
+        self._buffer = MessageBuffer()
         self._unsent = memoryview(b"")
-        self._noise = b""
+        self._stderr = b""
         self.kept = EVIDENCE
         """Bytes of the end of stderr that are kept."""
-        self.noise_bytes = 0
+        self.stderr_bytes = 0
         """Bytes written to stderr so far."""
         self.over = False
 
     @property
     def framing(self) -> Framing:
-        return self._gathered.framing
+        return self._buffer.framing
 
     @framing.setter
     def framing(self, wanted: Framing) -> None:
-        self._gathered.framing = wanted
+        self._buffer.framing = wanted
 
     @property
-    def noise(self) -> str:
+    def stderr(self) -> str:
         """The end of its stderr, as lines without control characters."""
-        return clean(self._noise.decode("utf-8", "replace").replace("\r\n", "\n"))
+        return clean(self._stderr.decode("utf-8", "replace").replace("\r\n", "\n"))
 
     def exchange(self, message: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
         """Sends a message and returns the answer; None waits for ever. Errors: ``Ended``; the peer has ended then."""
         self.quiet()
-        return self.exchange_raw(packed(message, self.framing), seconds)
+        return self.exchange_raw(pack_message(message, self.framing), seconds)
 
     def exchange_raw(self, text: bytes, seconds: float | None) -> dict[str, Any]:
         """The same with any bytes."""
         if self.over:
-            raise Ended("crashed", "it has ended already", self.noise)
+            raise Ended("crashed", "it has ended already", self.stderr)
         self._unsent = memoryview(text)
         try:
             return self._exchanged(seconds)
@@ -100,10 +100,10 @@ class Talk:
     def _exchanged(self, seconds: float | None) -> dict[str, Any]:
         deadline = None if seconds is None else time.monotonic() + seconds
         with selectors.DefaultSelector() as wait:
-            wait.register(self._ends.speaks, selectors.EVENT_READ, self._listen)
-            wait.register(self._ends.hears, selectors.EVENT_WRITE, self._send)
-            if self._ends.noise is not None:
-                wait.register(self._ends.noise, selectors.EVENT_READ, self._endure)
+            wait.register(self._ends.read_fd, selectors.EVENT_READ, self._read)
+            wait.register(self._ends.write_fd, selectors.EVENT_WRITE, self._send)
+            if self._ends.stderr_fd is not None:
+                wait.register(self._ends.stderr_fd, selectors.EVENT_READ, self._read_stderr)
             while (answer := self._take()) is None:
                 left = PULSE if deadline is None else deadline - time.monotonic()
                 if left <= 0:
@@ -118,7 +118,7 @@ class Talk:
 
     def _take(self) -> dict[str, Any] | None:
         try:
-            found = self._gathered.take()
+            found = self._buffer.take()
         except Unreadable as what:
             raise self.ended("garbled", str(what)) from None
         if found is not None and self._unsent:
@@ -128,67 +128,67 @@ class Talk:
     def quiet(self) -> None:
         """Errors: ``Ended`` where the peer wrote without a request, or has ended."""
         if self.over:
-            raise Ended("crashed", "it has ended already", self.noise)
-        self._listen(unasked=True)
-        if self._gathered.waiting:
-            raise self.ended("garbled", f"unsolicited bytes: {self._gathered.waiting!r}", unasked=True)
+            raise Ended("crashed", "it has ended already", self.stderr)
+        self._read(unasked=True)
+        if self._buffer.waiting:
+            raise self.ended("garbled", f"unsolicited bytes: {self._buffer.waiting!r}", unasked=True)
 
     def _send(self) -> bool:
         """Whether more remains to be sent."""
         try:
-            self._unsent = self._unsent[os.write(self._ends.hears, self._unsent[:65536]) :]
+            self._unsent = self._unsent[os.write(self._ends.write_fd, self._unsent[:65536]) :]
         except BlockingIOError:
             return True
         except (BrokenPipeError, ConnectionResetError):
             self._unsent = self._unsent[:0]  # what it still writes, or the end of its stdout, explains more
         return bool(self._unsent)
 
-    def _listen(self, unasked: bool = False) -> bool:
+    def _read(self, unasked: bool = False) -> bool:
         try:
-            data = os.read(self._ends.speaks, 1 << 20)
+            data = os.read(self._ends.read_fd, 1 << 20)
         except BlockingIOError:
             return True
         except ConnectionResetError:
             data = b""
         if not data:
-            raise self.ended("crashed", "in the middle of a message" if self._gathered.waiting else "", unasked)
-        self._gathered.feed(data)
+            raise self.ended("crashed", "in the middle of a message" if self._buffer.waiting else "", unasked)
+        self._buffer.feed(data)
         return True
 
-    def _endure(self) -> bool:
+    def _read_stderr(self) -> bool:
         """Reads stderr. Whether more may come."""
-        assert self._ends.noise is not None
+        assert self._ends.stderr_fd is not None
         try:
-            data = os.read(self._ends.noise, 1 << 20)
+            data = os.read(self._ends.stderr_fd, 1 << 20)
         except BlockingIOError:
             return True
-        self.note(data)
+        self.record_stderr(data)
         return bool(data)
 
-    def hush(self) -> None:
+    def drain_stderr(self) -> None:
         """Keeps what stderr contains by now."""
         for _ in range(DRAIN):  # another process may keep writing, which is not this peer's output
-            before = self.noise_bytes
-            if not self._endure() or self.noise_bytes == before:
+            before = self.stderr_bytes
+            if not self._read_stderr() or self.stderr_bytes == before:
                 return
 
-    def note(self, data: bytes) -> None:
+    def record_stderr(self, data: bytes) -> None:
         """Keeps data as evidence."""
-        self.noise_bytes += len(data)
-        self._noise = (self._noise + data)[-self.kept :]
+        self.stderr_bytes += len(data)
+        self._stderr = (self._stderr + data)[-self.kept :]
 
     def ended(self, cause: str, detail: str, unasked: bool = False) -> Ended:
         """Ends the peer; the result is to be raised."""
         self.over = True
         cause, detail = self._peer.end(cause, detail)
-        return Ended(cause, detail, self.noise, unasked)
+        return Ended(cause, detail, self.stderr, unasked)
 
 
-class Life:
+class BaseLink:
     """What all connections to a running testee have in common."""
 
-    def __init__(self, peer: Peer, ends: Ends) -> None:
-        self.talk = Talk(peer, ends)
+    def __init__(self, peer: Peer, ends: Descriptors) -> None:
+        self.channel = Channel(peer, ends)
         """The channel, for callers that need its details."""
         self.dump_signal: str | None = None
         """The signal on which it writes to stderr where it hangs, if it is a child of this process."""
@@ -196,16 +196,16 @@ class Life:
     @property
     def over(self) -> bool:
         """Whether it has ended."""
-        return self.talk.over
+        return self.channel.over
 
-    def speak(self, framing: Framing) -> None:
+    def set_framing(self, framing: Framing) -> None:
         """Sets the framing of both directions, from now on."""
-        self.talk.framing = framing
+        self.channel.framing = framing
 
     def exchange(self, message: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
         """Sends a message and returns the answer. Errors: ``Ended``; the testee has ended then."""
-        return self.talk.exchange(message, seconds)
+        return self.channel.exchange(message, seconds)
 
     def garbled(self, detail: str, unasked: bool = False) -> Ended:
         """Stops the testee, whose answer is invalid; the result is to be raised."""
-        return self.talk.ended("garbled", detail, unasked)
+        return self.channel.ended("garbled", detail, unasked)

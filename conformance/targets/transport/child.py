@@ -14,14 +14,21 @@ from typing import IO, Any, Final, Protocol
 
 from kipcheck.conformance.targets.protocol import VERSION, Adapter, Claims, Unavailable
 from kipcheck.conformance.targets.registry import adapter
-from kipcheck.conformance.targets.transport.framing import LENGTH, MOST, Framing, Unreadable, packed, understood
+from kipcheck.conformance.targets.transport.framing import (
+    LENGTH,
+    MOST,
+    Framing,
+    Unreadable,
+    pack_message,
+    parse_message,
+)
 from kipcheck.conformance.targets.transport.supervised import DUMP, Supervised
 
 SHARE: Final = 3
 """An operation may take the deadline of its batch divided by this, so that a hang is reported before the deadline."""
 
 
-class AtWork(Protocol):
+class Executor(Protocol):
     """Runs operations. ``budget`` is processor time and ``seconds`` wall time for each; 0 and None mean no limit."""
 
     def results(
@@ -29,7 +36,7 @@ class AtWork(Protocol):
     ) -> list[dict[str, Any]]: ...
 
 
-class Here:
+class InlineExecutor:
     """Runs operations in this process, for a debugger."""
 
     def __init__(self, player: Adapter) -> None:
@@ -41,37 +48,37 @@ class Here:
         return [_result(self._player, op, budget) for op in operations]
 
 
-def serve(player: Adapter, at_work: AtWork, heard: IO[bytes], said: IO[bytes]) -> None:
+def serve(player: Adapter, executor: Executor, reader: IO[bytes], writer: IO[bytes]) -> None:
     """Serves until ``bye`` or the end of the input."""
     framing = Framing.LINES
-    while text := _next(heard, framing):
+    while text := _next(reader, framing):
         try:
-            message = understood(text)
-            reply = _reply(player, at_work, message)
+            message = parse_message(text)
+            reply = _reply(player, executor, message)
         except (Unreadable, KeyError, TypeError) as wrong:
             message, reply = {}, {"type": "unsupported", "message": f"{type(wrong).__name__}: {wrong}"}
-        said.write(packed(reply, framing))
-        said.flush()
+        writer.write(pack_message(reply, framing))
+        writer.flush()
         if message.get("type") == "bye":
             return
         if reply.get("ok") and "framing" in message:
             framing = Framing(message["framing"])
 
 
-def _next(heard: IO[bytes], framing: Framing) -> bytes:
+def _next(reader: IO[bytes], framing: Framing) -> bytes:
     """One message; empty at the end of the input."""
     if framing is Framing.LINES:
-        return heard.readline(MOST + 1)
-    length = int.from_bytes(heard.read(LENGTH), "big")
-    return heard.read(length) if 0 < length <= MOST else b""
+        return reader.readline(MOST + 1)
+    length = int.from_bytes(reader.read(LENGTH), "big")
+    return reader.read(length) if 0 < length <= MOST else b""
 
 
-def _reply(player: Adapter, at_work: AtWork, message: Mapping[str, Any]) -> dict[str, Any]:
+def _reply(player: Adapter, executor: Executor, message: Mapping[str, Any]) -> dict[str, Any]:
     match message["type"]:
         case "hello":
             return {
                 "type": "hello", "protocol": VERSION, "name": player.name, "version": player.version,
-                "language": "python", "issues": player.issues, **_told(player.claims()),
+                "language": "python", "issues": player.issues, **_claims_to_json(player.claims()),
                 "framing": [each.value for each in FRAMING], "dump_signal": DUMP.name,
             }  # fmt: skip
         case "configure":
@@ -82,7 +89,7 @@ def _reply(player: Adapter, at_work: AtWork, message: Mapping[str, Any]) -> dict
         case "batch":
             cases, budget = message["cases"], message.get("cpu_ms", 0) / 1000
             seconds = message.get("deadline_ms", 0) / 1000 / SHARE or None
-            found = at_work.results(cases, budget, seconds)
+            found = executor.results(cases, budget, seconds)
             results = [{"n": case["n"], **result} for case, result in zip(cases, found, strict=True)]
             return {"type": "results", "id": message["id"], "results": results}
         case "bye":
@@ -94,7 +101,7 @@ FRAMING: Final = (Framing.LINES, Framing.FRAMES)
 """The framings offered, preferred first: finding the end of a line costs nothing compared with parsing its JSON."""
 
 
-def _told(claims: Claims) -> dict[str, Any]:
+def _claims_to_json(claims: Claims) -> dict[str, Any]:
     return {
         "roles": sorted(each.value for each in claims.roles),
         "capabilities": {name: list(span) for name, span in claims.messages.items()},
@@ -116,32 +123,32 @@ def _result(player: Adapter, op: Mapping[str, Any], budget: float) -> dict[str, 
 
 def supervised(player: Adapter) -> Supervised:
     """Runs the adapter in a process of its own, and writes that process's stack to stderr on the dump signal."""
-    at_work = Supervised(lambda op, budget: _result(player, op, budget))
+    executor = Supervised(lambda op, budget: _result(player, op, budget))
     here = os.getpid()
 
-    def tell(number: int, frame: FrameType | None) -> None:
+    def write_dump(number: int, frame: FrameType | None) -> None:
         if os.getpid() == here:
-            os.write(2, at_work.dump())
+            os.write(2, executor.dump())
 
-    signal.signal(DUMP, tell)
+    signal.signal(DUMP, write_dump)
     for number in (DUMP, signal.SIGPROF):
         faulthandler.register(number, file=2, all_threads=True, chain=True)
-    return at_work
+    return executor
 
 
 def run(name: str) -> int:
     """Serves on stdin and stdout. Errors: LookupError for an unknown adapter."""
     os.environ["RUST_BACKTRACE"] = "0"  # a backtrace takes longer than the rest of a crash report and hides its cause
     # What the target prints must not mix with the protocol.
-    said = os.fdopen(os.dup(1), "wb")
+    writer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     try:
         player = adapter(name)
     except Unavailable as why:
-        said.write(json.dumps({"type": "hello", "unavailable": str(why)}).encode() + b"\n")
-        said.flush()
+        writer.write(json.dumps({"type": "hello", "unavailable": str(why)}).encode() + b"\n")
+        writer.flush()
         return 0
-    serve(player, supervised(player), sys.stdin.buffer, said)
+    serve(player, supervised(player), sys.stdin.buffer, writer)
     return 0
 
 

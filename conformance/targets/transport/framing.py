@@ -24,7 +24,7 @@ class Unreadable(Exception):
     """The bytes are not a message; the text shows them."""
 
 
-def packed(message: Mapping[str, Any], framing: Framing) -> bytes:
+def pack_message(message: Mapping[str, Any], framing: Framing) -> bytes:
     """Errors: ValueError for a message past ``MOST``."""
     text = json.dumps(message, separators=(",", ":")).encode()
     if len(text) > MOST:
@@ -32,60 +32,60 @@ def packed(message: Mapping[str, Any], framing: Framing) -> bytes:
     return text + b"\n" if framing is Framing.LINES else len(text).to_bytes(LENGTH, "big") + text
 
 
-class Gathered:
+class MessageBuffer:
     """Collects received bytes and returns the messages in them."""
 
     def __init__(self) -> None:
         self.framing = Framing.LINES
-        self._held = bytearray()
-        self._seen = 0
+        self._bytes = bytearray()
+        self._scanned = 0
         """This many of the collected bytes contain no end of a line."""
 
     def feed(self, data: bytes) -> None:
-        self._held += data
+        self._bytes += data
 
     def take(self) -> dict[str, Any] | None:
         """The next message, or None while it is incomplete. Errors: ``Unreadable``, as soon as that is certain."""
         text = self._line() if self.framing is Framing.LINES else self._frame()
-        return None if text is None else understood(text)
+        return None if text is None else parse_message(text)
 
     @property
     def waiting(self) -> bytes:
         """The first bytes that were received and not taken."""
-        return bytes(self._held[:SHOWN])
+        return bytes(self._bytes[:SHOWN])
 
     def _line(self) -> bytes | None:
-        end = self._held.find(b"\n", self._seen)
-        if end > MOST or (end < 0 and len(self._held) > MOST):
+        end = self._bytes.find(b"\n", self._scanned)
+        if end > MOST or (end < 0 and len(self._bytes) > MOST):
             raise Unreadable(f"a line of more than {MOST >> 20} MiB")
         if end < 0:
-            self._seen = len(self._held)
+            self._scanned = len(self._bytes)
             return None
         return self._cut(end, 1)
 
     def _frame(self) -> bytes | None:
-        if len(self._held) < LENGTH:
+        if len(self._bytes) < LENGTH:
             return None
-        length = int.from_bytes(self._held[:LENGTH], "big")
+        length = int.from_bytes(self._bytes[:LENGTH], "big")
         if length > MOST:
-            meant = f" (it may be a line: {bytes(self._held[:SHOWN])!r})" if self._held[:1] == b"{" else ""
-            raise Unreadable(f"a frame of {length} bytes: at most {MOST} are allowed{meant}")
-        if len(self._held) < LENGTH + length:
+            hint = f" (it may be a line: {bytes(self._bytes[:SHOWN])!r})" if self._bytes[:1] == b"{" else ""
+            raise Unreadable(f"a frame of {length} bytes: at most {MOST} are allowed{hint}")
+        if len(self._bytes) < LENGTH + length:
             return None
-        del self._held[:LENGTH]
+        del self._bytes[:LENGTH]
         return self._cut(length, 0)
 
     def _cut(self, end: int, more: int) -> bytes:
-        text = bytes(self._held[:end])
-        del self._held[: end + more]
-        self._seen = 0
+        text = bytes(self._bytes[:end])
+        del self._bytes[: end + more]
+        self._scanned = 0
         return text
 
 
-def understood(text: bytes) -> dict[str, Any]:
+def parse_message(text: bytes) -> dict[str, Any]:
     """Parses one message. Errors: ``Unreadable``."""
     try:
-        found = json.loads(text.decode("utf-8"), parse_constant=_no_number, parse_float=_finite)
+        found = json.loads(text.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
     except UnicodeDecodeError as wrong:
         raise Unreadable(f"not UTF-8 at byte {wrong.start}: {text[:SHOWN]!r}") from None
     except (ValueError, RecursionError) as wrong:
@@ -93,26 +93,26 @@ def understood(text: bytes) -> dict[str, Any]:
         raise Unreadable(f"not JSON: {text[:SHOWN]!r} ({why})") from None
     if not isinstance(found, dict):
         raise Unreadable(f"not a JSON object: {text[:SHOWN]!r}")
-    return _whole(found) if HALF.search(text) else found
+    return _without_lone_surrogates(found) if HALF.search(text) else found
 
 
 HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 """Matches an escaped surrogate, alone or in a pair."""
 
 
-def _whole(found: Any) -> Any:
+def _without_lone_surrogates(found: Any) -> Any:
     """Replaces lone surrogates, which cannot be encoded, by U+FFFD."""
     match found:
         case str():
             return found.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         case list():
-            return [_whole(each) for each in found]
+            return [_without_lone_surrogates(each) for each in found]
         case dict():
-            return {_whole(key): _whole(each) for key, each in found.items()}
+            return {_without_lone_surrogates(key): _without_lone_surrogates(each) for key, each in found.items()}
     return found
 
 
-def _no_number(name: str) -> float:
+def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a JSON number")
 
 

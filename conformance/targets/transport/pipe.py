@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kipcheck.conformance.targets.transport import process_tree
-from kipcheck.conformance.targets.transport.channel import Ended, Ends, Life
+from kipcheck.conformance.targets.transport.channel import BaseLink, Descriptors, Ended
 from kipcheck.conformance.targets.transport.framing import Framing
 
 __all__ = ["DUMPS", "Command", "Ended", "Framing", "Pipe", "half_of_memory", "own_python"]
@@ -49,7 +49,7 @@ class Command:
     """Bytes of address space; None for no limit (a JVM reserves far more than it uses)."""
 
 
-class Pipe(Life):
+class Pipe(BaseLink):
     """A running child. Errors: OSError where it cannot be started."""
 
     def __init__(self, command: Command) -> None:
@@ -61,8 +61,8 @@ class Pipe(Life):
         )  # fmt: skip
         self._guard = process_tree.Guard(self._process.pid)
         streams = self._process.stdin, self._process.stdout, self._process.stderr
-        ends = Ends(*(each.fileno() for each in streams if each is not None))
-        for fd in (ends.hears, ends.speaks, ends.noise):
+        ends = Descriptors(*(each.fileno() for each in streams if each is not None))
+        for fd in (ends.write_fd, ends.read_fd, ends.stderr_fd):
             assert fd is not None
             os.set_blocking(fd, False)
         self._ends = ends
@@ -70,7 +70,7 @@ class Pipe(Life):
         self._killed = False
 
     def _confine(self) -> None:
-        process_tree.die_with(self._parent)
+        process_tree.die_with_parent(self._parent)
         for number in (signal.SIGINT, signal.SIGTERM):  # ignored signals are inherited, handlers are not
             signal.signal(number, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -98,7 +98,7 @@ class Pipe(Life):
             elif code == -signal.SIGPROF:
                 cause, detail = "timeout", "more processor time than a case may take"
             else:
-                detail = f"{way_out(code)} {detail}".rstrip()
+                detail = f"{exit_text(code)} {detail}".rstrip()
         self.kill()
         return cause, detail
 
@@ -106,12 +106,12 @@ class Pipe(Life):
         """Collects the dump, from stdout too, where some runtimes write it (a JVM does): no answer is expected
         there.
         """
-        self.talk.kept += DUMP_BYTES
+        self.channel.kept += DUMP_BYTES
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, number)
         until, size = time.monotonic() + DUMP_SECONDS, 0
         with selectors.DefaultSelector() as wait:
-            for fd in (self._ends.speaks, self._ends.noise):
+            for fd in (self._ends.read_fd, self._ends.stderr_fd):
                 wait.register(fd, selectors.EVENT_READ)  # type: ignore[arg-type]
             while wait.get_map() and size < DUMP_BYTES and time.monotonic() < until:
                 ready = wait.select(DUMP_PAUSE)
@@ -119,7 +119,7 @@ class Pipe(Life):
                     return
                 for key, _ in ready:
                     data = os.read(key.fd, 1 << 14)
-                    self.talk.note(data)
+                    self.channel.record_stderr(data)
                     size += len(data)
                     if not data:
                         wait.unregister(key.fd)
@@ -151,7 +151,7 @@ class Pipe(Life):
             self._process.terminate()
             if self._left(seconds) is None:
                 found = f"SIGKILL was needed: it did not end within {seconds:g} s of SIGTERM"
-        self.talk.over = True
+        self.channel.over = True
         self.kill()
         return found
 
@@ -159,18 +159,18 @@ class Pipe(Life):
         """Kills the child at once, with its own children."""
         if self._killed:
             return
-        self._killed = self.talk.over = True
+        self._killed = self.channel.over = True
         process_tree.kill_group(self._process.pid)  # it has a session of its own: its children are killed too
         self._process.wait()
         self._guard.dismiss()
         with suppress(OSError):
-            self.talk.hush()
+            self.channel.drain_stderr()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             assert stream is not None
             stream.close()
 
 
-def way_out(code: int) -> str:
+def exit_text(code: int) -> str:
     """How a process ended, by its exit code or minus the signal."""
     if code >= 0:
         return f"left with exit code {code}"

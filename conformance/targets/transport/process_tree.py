@@ -23,18 +23,18 @@ LINUX: Final = sys.platform == "linux"
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_CHILD_SUBREAPER: Final = 36
 """Both from linux/prctl.h."""
-BURIED_S: Final = 5.0
+REAP_S: Final = 5.0
 """The time limit for killed processes to disappear."""
 
 SHELL: Final = "/bin/sh"
-AT_THE_END: Final = 'read -r _; kill -s KILL -- "-$1"'
+GUARD_SCRIPT: Final = 'read -r _; kill -s KILL -- "-$1"'
 """The script of a guard: nothing is ever written to its pipe, so it reads until the pipe ends."""
 
 _prctl: Callable[..., int] | None = ctypes.CDLL(None).prctl if LINUX else None
 """Looked up early, because it is called between fork and exec."""
 
 
-def die_with(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """From now on the kernel kills this process when its ``parent`` ends for any reason. Linux only.
 
     The kernel does so at the end of the thread that started this process, even if the parent lives on: start processes
@@ -47,7 +47,7 @@ def die_with(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def die_at_the_end_of(fd: int) -> None:
+def die_with_pipe(fd: int) -> None:
     """The same on any system, for a process that leads its group: the group is killed when the pipe ends whose other
     end only the parent has. It uses a thread, so it does not work while native code holds the interpreter lock.
     """
@@ -67,7 +67,7 @@ class Guard:
         self._process: subprocess.Popen[bytes] | None = None
         with suppress(OSError):
             self._process = subprocess.Popen(
-                [SHELL, "-c", AT_THE_END, "guard", str(group)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                [SHELL, "-c", GUARD_SCRIPT, "guard", str(group)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL, start_new_session=True, cwd="/", env={},
             )  # fmt: skip
 
@@ -107,11 +107,11 @@ def run(argv: Sequence[str], seconds: float | None = None, **more: Any) -> subpr
         Guard(process.pid),
     ):
         try:
-            said, complained = process.communicate(timeout=seconds)
+            output, errors = process.communicate(timeout=seconds)
         except BaseException:
             kill_group(process.pid)
             raise
-        return subprocess.CompletedProcess(argv, process.returncode, said, complained)
+        return subprocess.CompletedProcess(argv, process.returncode, output, errors)
 
 
 def adopt_orphans() -> None:
@@ -126,7 +126,7 @@ def end_children() -> int:
     It finds processes in other sessions and after a second fork, too, but none on systems without /proc. For processes
     without threads.
     """
-    ended, until = 0, time.monotonic() + BURIED_S
+    ended, until = 0, time.monotonic() + REAP_S
     while (found := _children()) and time.monotonic() < until:
         for pid in found:
             with suppress(ProcessLookupError):

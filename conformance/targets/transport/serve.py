@@ -7,18 +7,18 @@ from typing import NoReturn, cast
 
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import Adapter
-from kipcheck.conformance.targets.target_entries import Entry, roll as entries
+from kipcheck.conformance.targets.target_entries import Entry, target_entries as entries
 from kipcheck.conformance.targets.testee import Testee
 from kipcheck.conformance.targets.transport import child, process_tree
-from kipcheck.conformance.targets.transport.child import Here
+from kipcheck.conformance.targets.transport.child import InlineExecutor
 
 
-def speak(name: str) -> int:
+def serve_stdio(name: str) -> int:
     """Serves on stdin and stdout, until bye. Errors: LookupError; ``Unavailable``."""
     if _is_python(name):
         registry.adapter(name)  # reports an unknown name before the protocol starts
         return child.run(name)
-    _become(_testee(name))
+    _exec_command(_testee(name))
 
 
 def listen(name: str, port: int) -> int:
@@ -38,14 +38,14 @@ def _answer(player: Adapter | Testee, connection: socket.socket) -> None:
         process_tree.run(command.argv, env=command.env, cwd=command.cwd, stdin=both, stdout=both, stderr=None)
         return
     try:
-        with connection.makefile("rb") as heard, connection.makefile("wb") as said:
-            child.serve(player, Here(player), heard, said)
+        with connection.makefile("rb") as reader, connection.makefile("wb") as writer:
+            child.serve(player, InlineExecutor(player), reader, writer)
     except ConnectionError as gone:
         print(f"kipcheck: {gone}", file=sys.stderr)
 
 
 def _is_python(name: str) -> bool:
-    return name.startswith(registry.MINIATURE) or (name in entries() and entries()[name].kind == Entry().kind)
+    return name.startswith(registry.MUTANT_PREFIX) or (name in entries() and entries()[name].kind == Entry().kind)
 
 
 def _testee(name: str) -> Testee:
@@ -55,7 +55,7 @@ def _testee(name: str) -> Testee:
     raise LookupError(f"{name} has no command of its own to serve; use one of {', '.join(sorted(entries()))}")
 
 
-def _become(made: Testee) -> NoReturn:
+def _exec_command(made: Testee) -> NoReturn:
     command = made.command
     if command.cwd is not None:
         os.chdir(command.cwd)

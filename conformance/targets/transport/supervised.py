@@ -23,7 +23,7 @@ Answer = Callable[[Mapping[str, Any], float], dict[str, Any]]
 
 EVIDENCE = 8 << 10
 """Bytes that are kept of the end of its output."""
-NOISE = 64 << 20
+MAX_OUTPUT = 64 << 20
 """Bytes that it may write before writing fails."""
 DUMP: Final = signal.SIGUSR1
 """Makes the process write where it hangs, if it has a handler; without one it ends the process, which is due anyway."""
@@ -33,7 +33,7 @@ DUMP_SECONDS: Final = 1.0
 class Supervised:
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self._noise = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as this process
+        self._output = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as this process
         self._process: int | None = None
         self._read = b""
 
@@ -48,7 +48,7 @@ class Supervised:
         while len(results) < len(operations):
             if self._process is None:
                 self._begin()
-            hung = self._hold(operations[len(results) :], budget, seconds, results)
+            hung = self._execute(operations[len(results) :], budget, seconds, results)
             if len(results) < len(operations):
                 results.append(self._death(f"no answer within {seconds:g} s" if hung else ""))
         return results
@@ -59,42 +59,44 @@ class Supervised:
             return b""
         os.kill(self._process, DUMP)
         size, until = -1, time.monotonic() + DUMP_SECONDS
-        while size != (size := os.fstat(self._noise.fileno()).st_size) and time.monotonic() < until:
+        while size != (size := os.fstat(self._output.fileno()).st_size) and time.monotonic() < until:
             time.sleep(0.1)
         return self._evidence()
 
     def _begin(self) -> None:
-        self._noise.seek(0)  # the file offset is shared with the previous process
-        self._noise.truncate(0)
-        asked, ask = os.pipe()
-        tell, told = os.pipe()
+        self._output.seek(0)  # the file offset is shared with the previous process
+        self._output.truncate(0)
+        requests_in, requests_out = os.pipe()
+        results_in, results_out = os.pipe()
         here = os.getpid()
         self._process = os.fork()
         if self._process == 0:
-            process_tree.die_with(here)  # an operation that sleeps does not notice the end of its input
-            os.close(ask)
-            os.close(tell)
-            self._serve(os.fdopen(asked, "rb"), os.fdopen(told, "wb"))
-        os.close(asked)
-        os.close(told)
-        self._ask, self._told, self._read = os.fdopen(ask, "wb"), tell, b""
+            process_tree.die_with_parent(here)  # an operation that sleeps does not notice the end of its input
+            os.close(requests_out)
+            os.close(results_in)
+            self._serve(os.fdopen(requests_in, "rb"), os.fdopen(results_out, "wb"))
+        os.close(requests_in)
+        os.close(results_out)
+        self._requests, self._results_fd, self._read = os.fdopen(requests_out, "wb"), results_in, b""
 
-    def _hold(
+    def _execute(
         self, operations: Sequence[Mapping[str, Any]], budget: float, seconds: float | None,
         results: list[dict[str, Any]],
     ) -> bool:  # fmt: skip
         """Runs operations until all are done or the process died. Whether it hangs."""
         try:
-            self._ask.write(json.dumps([budget, operations]).encode() + b"\n")
-            self._ask.flush()
+            self._requests.write(json.dumps([budget, operations]).encode() + b"\n")
+            self._requests.flush()
         except BrokenPipeError:
             return False
         for _ in operations:
-            begun = time.monotonic()
+            started = time.monotonic()
             while b"\n" not in self._read:
-                if not select.select([self._told], [], [], seconds and max(0, begun + seconds - time.monotonic()))[0]:
+                if not select.select(
+                    [self._results_fd], [], [], seconds and max(0, started + seconds - time.monotonic())
+                )[0]:
                     return True
-                if not (data := os.read(self._told, 1 << 20)):
+                if not (data := os.read(self._results_fd, 1 << 20)):
                     return False
                 self._read += data
             line, _, self._read = self._read.partition(b"\n")
@@ -108,28 +110,28 @@ class Supervised:
             os.kill(self._process, signal.SIGKILL)
         _, status = os.waitpid(self._process, 0)
         self._process = None
-        os.close(self._told)
+        os.close(self._results_fd)
         with suppress(BrokenPipeError):  # unsent data
-            self._ask.close()
+            self._requests.close()
         cause, why = ("timeout", hung) if hung else death(os.waitstatus_to_exitcode(status))
         evidence = self._evidence().decode("utf-8", "replace")
         return {"status": "died", "cause": cause, "message": why, "evidence": evidence}
 
     def _evidence(self) -> bytes:
-        size = os.fstat(self._noise.fileno()).st_size
-        return os.pread(self._noise.fileno(), EVIDENCE, max(0, size - EVIDENCE))
+        size = os.fstat(self._output.fileno()).st_size
+        return os.pread(self._output.fileno(), EVIDENCE, max(0, size - EVIDENCE))
 
-    def _serve(self, asked: IO[bytes], told: IO[bytes]) -> NoReturn:
+    def _serve(self, requests_in: IO[bytes], results_out: IO[bytes]) -> NoReturn:
         code = 1
         try:
-            os.dup2(self._noise.fileno(), 1)
-            os.dup2(self._noise.fileno(), 2)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (NOISE, NOISE))
-            for line in asked:
+            os.dup2(self._output.fileno(), 1)
+            os.dup2(self._output.fileno(), 2)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_OUTPUT, MAX_OUTPUT))
+            for line in requests_in:
                 budget, operations = json.loads(line)
                 for each in operations:
-                    told.write(json.dumps(self._answer(each, budget), separators=(",", ":")).encode() + b"\n")
-                    told.flush()
+                    results_out.write(json.dumps(self._answer(each, budget), separators=(",", ":")).encode() + b"\n")
+                    results_out.flush()
             code = 0
         except SystemExit as left:
             code = left.code if isinstance(left.code, int) else 1

@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.targets.protocol import Session, Target
-from kipcheck.conformance.targets.session import Conversation, Limits
-from kipcheck.conformance.targets.transport.channel import Ended, Ends, Life
+from kipcheck.conformance.targets.session import Limits, TesteeSession
+from kipcheck.conformance.targets.transport.channel import BaseLink, Descriptors, Ended
 
 CONNECT_SECONDS: Final = 5.0
-PATIENT: Final = Limits(start_s=None, batch_s=None, cpu_s=0, together=1)
+NO_DEADLINES: Final = Limits(start_s=None, batch_s=None, cpu_s=0, together=1)
 LOCAL: Final = ("localhost", "::1")
 
-_LIVE: Final[dict[tuple[str, int], "Connection"]] = {}
+_OPEN_CONNECTIONS: Final[dict[tuple[str, int], "Connection"]] = {}
 """The open connection to each address; a new one closes it."""
 
 
@@ -32,7 +32,7 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
         raise LookupError(f"invalid address {name!r}: use tcp:HOST:PORT, such as tcp:127.0.0.1:9000")
     if not _is_here(host):
         raise LookupError(f"{name!r}: the testee must listen on this machine, use 127.0.0.1 or localhost")
-    return Listening(name, (host, int(port)))
+    return TcpTestee(name, (host, int(port)))
 
 
 def rows() -> Iterator[dict[str, Any]]:
@@ -47,7 +47,7 @@ def _is_here(host: str) -> bool:
         return False
 
 
-class Listening:
+class TcpTestee:
     """A testee at an address."""
 
     def __init__(self, name: str, address: tuple[str, int]) -> None:
@@ -56,7 +56,7 @@ class Listening:
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
-        session = Conversation(self.name, self.begin, PATIENT, edition, role)
+        session = TesteeSession(self.name, self.begin, NO_DEADLINES, edition, role)
         try:
             yield session
         finally:
@@ -64,22 +64,22 @@ class Listening:
 
     def begin(self) -> "Connection":
         """Opens a new connection. Errors: OSError."""
-        before = _LIVE.pop(self._address, None)
+        before = _OPEN_CONNECTIONS.pop(self._address, None)
         if before is not None:
             before.close({"type": "bye"}, CONNECT_SECONDS)
-        found = _LIVE[self._address] = Connection(self._address)
+        found = _OPEN_CONNECTIONS[self._address] = Connection(self._address)
         return found
 
 
-class Connection(Life):
+class Connection(BaseLink):
     """A connection to such a testee. Errors: OSError where the port refuses it."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self._socket = socket.create_connection(address, CONNECT_SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setblocking(False)
-        self._hears = os.dup(self._socket.fileno())  # one to read and one to write, for a selector
-        super().__init__(self, Ends(self._hears, self._socket.fileno()))
+        self._write_fd = os.dup(self._socket.fileno())  # one to read and one to write, for a selector
+        super().__init__(self, Descriptors(self._write_fd, self._socket.fileno()))
         self._closed = False
 
     def gone(self) -> bool:
@@ -102,6 +102,6 @@ class Connection(Life):
         """Closes the connection only; the process belongs to the user."""
         if self._closed:
             return
-        self._closed = self.talk.over = True
-        os.close(self._hears)
+        self._closed = self.channel.over = True
+        os.close(self._write_fd)
         self._socket.close()

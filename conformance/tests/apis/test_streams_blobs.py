@@ -9,7 +9,7 @@ from kipcheck.conformance.apis.streams_blobs import (
     TASK_ASSIGNMENT,
     UNDERFLOW,
     UNKNOWN_TAIL,
-    InBytes,
+    EncodedBinary,
     future_of,
     latest,
     read_assignment,
@@ -25,8 +25,8 @@ from kipcheck.conformance.models.streams.members import (
     NO_REBALANCE,
     NO_VERSION,
     AssignmentInfo,
+    AssignmentResult,
     Fatal,
-    Heard,
     Joining,
     Memory,
     Settings,
@@ -229,14 +229,14 @@ class Echo:
         self.heard += [each.data for each in members]
         return memory, {"a": Share((("t", 0),), AssignmentInfo(3, 3, (TaskId(0, 0),)))}
 
-    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+    def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
         self.heard.append(share.data)
-        return Heard(memory)
+        return AssignmentResult(memory)
 
 
 def test_a_binary_behind_bytes() -> None:
     echo = Echo()
-    binary = InBytes(echo)
+    binary = EncodedBinary(echo)
     _, said = binary.subscribe(binary.initial(), ("t",))
     assert isinstance(said, bytes)
     ahead = write_subscription(SubscriptionInfo(12, 12, PROCESS), FUTURE)

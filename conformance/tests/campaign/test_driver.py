@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from kipcheck.conformance.campaign.directory import begun_with
-from kipcheck.conformance.campaign.driver import Asked, Outcome, Ready, campaign
+from kipcheck.conformance.campaign.directory import starting_corpus
+from kipcheck.conformance.campaign.driver import CampaignRequest, Outcome, Ready, campaign
 from kipcheck.conformance.campaign.executors import local
 from kipcheck.conformance.campaign.executors.choice import EXECUTORS, Chosen
 from kipcheck.conformance.campaign.executors.local import Tick
@@ -31,7 +31,7 @@ from kipcheck.conformance.core import exits, ledger as core_ledger
 from kipcheck.conformance.tests.support.without_arrow import without_arrow
 
 VICE = "miniature/stuck-epoch"
-SMALL = Asked(
+SMALL = CampaignRequest(
     targets=(VICE,), checks=("features/epochs", "features/gating"), cases=120, rounds=2, engine="compiled",
     executor="inline", workers=1,
 )  # fmt: skip
@@ -158,7 +158,7 @@ class _Faulty:
             yield each
 
 
-def disturbed(asked: Asked, inline: Ready, shards: int, what: BaseException) -> Outcome:
+def disturbed(asked: CampaignRequest, inline: Ready, shards: int, what: BaseException) -> Outcome:
     @contextmanager
     def faulty(*arguments: Any) -> Iterator[Chosen]:
         with inline("inline", 1, None, None) as chosen:
@@ -179,7 +179,7 @@ def test_one_that_is_interrupted_tells_what_it_did_and_goes_on_to_the_same_end(
     again = campaign(replace(SMALL, out=tmp_path))
     assert again.exit_code == exits.USAGE, "it would be lost"
     assert f"--resume {tmp_path}" in again.why
-    assert campaign(Asked(out=tmp_path, resume=True), inline).exit_code == exits.FAILED
+    assert campaign(CampaignRequest(out=tmp_path, resume=True), inline).exit_code == exits.FAILED
     assert Manifest.read(tmp_path).hash == Manifest.read(whole).hash
     assert failures(tmp_path) == failures(whole)
 
@@ -196,12 +196,12 @@ def test_time_that_runs_out_leaves_a_number_of_cases_undecided(tmp_path: Path) -
 
 
 def test_what_cannot_be_gone_on_with_is_said(tmp_path: Path, whole: Path) -> None:
-    nothing = campaign(Asked(out=tmp_path, resume=True, executor="inline"))
+    nothing = campaign(CampaignRequest(out=tmp_path, resume=True, executor="inline"))
     assert nothing.exit_code == exits.USAGE
     assert "contains no manifest.json" in nothing.why
     told = json.loads((whole / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps({**told, "kipcheck": "0.0.1"}))
-    older = campaign(Asked(out=tmp_path, resume=True, executor="inline"))
+    older = campaign(CampaignRequest(out=tmp_path, resume=True, executor="inline"))
     assert older.exit_code == exits.USAGE
     assert "started by kipcheck 0.0.1" in older.why
 
@@ -228,7 +228,7 @@ def test_the_next_campaign_begins_with_the_corpus_of_the_last(tmp_path: Path, wh
     campaign(replace(SMALL, out=tmp_path, corpus=whole, cases=20, rounds=1, seed=1), inline)
     (first, *_) = row_files.read(tmp_path).rows.values()
     assert first.corpus == Manifest.read(tmp_path).plan.corpus != ""
-    assert not begun_with(whole).keys.intersection(first.coverage), "what was seen is not new"
+    assert not starting_corpus(whole).keys.intersection(first.coverage), "what was seen is not new"
     assert len(first.coverage) < 5, "and in so few cases there is little else"
 
 
@@ -254,7 +254,7 @@ def test_a_damaged_file_costs_its_shards_which_are_held_again(tmp_path: Path, wh
     wave.write_bytes(wave.read_bytes()[:100])
     for each in (out / "corpus").iterdir():
         each.write_bytes(b"not a corpus")
-    outcome = campaign(Asked(out=out, resume=True), inline)
+    outcome = campaign(CampaignRequest(out=out, resume=True), inline)
     assert outcome.exit_code == exits.FAILED
     assert f"{wave.name} is damaged" in outcome.text
     assert Manifest.read(out).hash == Manifest.read(whole).hash
@@ -273,14 +273,14 @@ def test_where_the_disk_is_full_it_ends_and_goes_on_when_there_is_room(
 
     with monkeypatch.context() as patched:
         patched.setattr(row_files, "write", full)
-        outcome = campaign(Asked(out=out, resume=True), inline)
+        outcome = campaign(CampaignRequest(out=out, resume=True), inline)
     assert "No space left on device" in outcome.why
     footer = core_ledger.read(out / "ledger.jsonl").footer
     assert footer is not None
     assert footer.exits == (exits.FAILED, exits.UNDECIDED)
     assert f"--resume {out}" in outcome.why
     assert not Manifest.read(out).complete
-    campaign(Asked(out=out, resume=True), inline)
+    campaign(CampaignRequest(out=out, resume=True), inline)
     assert Manifest.read(out).hash == Manifest.read(whole).hash
 
 
@@ -332,7 +332,7 @@ def test_a_driver_that_is_killed_is_followed_by_another_to_the_same_end(tmp_path
             os.kill(driver.pid, signal.SIGKILL)
         driver.wait()
         arguments, more = ("campaign", "--executor", "pool", "--workers", "2"), ("--resume", str(out))
-    campaign(Asked(out=out, resume=True, executor="pool", workers=2))
+    campaign(CampaignRequest(out=out, resume=True, executor="pool", workers=2))
     assert Manifest.read(out).hash == Manifest.read(undisturbed).hash
     assert failures(out) == failures(undisturbed)
 

@@ -14,7 +14,7 @@ import pytest
 
 from kipcheck.conformance.campaign import by_hypothesis
 from kipcheck.conformance.campaign.corpus.entries import Snapshot, plain_text, value_of
-from kipcheck.conformance.campaign.generate import SHARES, TOGETHER, Batch, batches
+from kipcheck.conformance.campaign.generate import CONVERSATIONS_A_BATCH, SHARES, Batch, batches
 from kipcheck.conformance.campaign.plan import SHARDS_A_ROUND, Engine, Shard
 from kipcheck.conformance.campaign.rows import Kept
 from kipcheck.conformance.checks import CHECKS
@@ -123,7 +123,7 @@ def test_the_sources_have_their_shares(engine: Engine, monkeypatch: pytest.Monke
 def test_conversations_of_a_batch_are_drawn_under_one_swarm() -> None:
     """So a verb that it switches off is missing in all of them, and each verb in some batch."""
     found = [each.values for each in drawn(12, "features/gating", engine="compiled") if each.source == "draw"]
-    assert {len([*each]) for each in found} == {TOGETHER}
+    assert {len([*each]) for each in found} == {CONVERSATIONS_A_BATCH}
     missing = [{"broker-down", "restart"} - {step["verb"] for value in each for step in value} for each in found]
     assert any(missing)
     assert not all(missing)

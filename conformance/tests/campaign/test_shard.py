@@ -11,14 +11,14 @@ import pytest
 from kipcheck.conformance.campaign.corpus.entries import Snapshot, value_of
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.rows import Row
-from kipcheck.conformance.campaign.shard import ASKED_AGAIN, PATIENT, Find, run_shard
+from kipcheck.conformance.campaign.shard import GENEROUS_LIMITS, MOST_RERUNS, TargetFactory, run_shard
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Died, Observation
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.worker import Worker
 from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.conformance.targets.protocol import Session, Target, Unavailable
 from kipcheck.conformance.targets.session import Limits
@@ -31,7 +31,7 @@ SHARD = Shard(
 
 def here(name: str, limits: Limits | None) -> Target:
     """In this process."""
-    return Afresh(name, VICES[name.removeprefix("miniature/")].made)
+    return Afresh(name, MUTANTS[name.removeprefix("miniature/")].made)
 
 
 held = partial(run_shard, snapshot=Snapshot.empty(), find=here)
@@ -72,7 +72,7 @@ def test_the_least_case_is_looked_for_apart_and_every_time_the_same(row: Row) ->
     assert held(asked) == least
     assert [each.group for each in least.found] == [each.group for each in row.found]
     filed = json.loads(next(each.line for each in least.found if each.invariant == "features/epoch-grows"))
-    assert len(filed["case"]["steps"]) == len(str(VICES[VICE].least).split("; "))
+    assert len(filed["case"]["steps"]) == len(str(MUTANTS[VICE].least).split("; "))
 
 
 def test_what_does_not_come_again_has_no_least_case(row: Row) -> None:
@@ -83,7 +83,7 @@ def test_what_does_not_come_again_has_no_least_case(row: Row) -> None:
 
 def test_what_is_kept_shows_its_keys_again_and_is_no_longer_than_that_takes(row: Row) -> None:
     assert row.kept
-    vice = subject_of(VICES[VICE])
+    vice = subject_of(MUTANTS[VICE])
     for each in row.kept:
         value = value_of(CHECKS[each.check].declaration(vice), each.value)
         assert len(value) == each.steps
@@ -118,11 +118,11 @@ class _Slow:
         self.inner, self.patient, self.asked, self.hopeless = inner, patient, asked, hopeless
         self.info, self.troubles, self.breaches = inner.info, inner.troubles, inner.breaches
 
-    def hold(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
+    def run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
         if self.patient:
             self.asked.extend(each.id for each in cases)
         if self.patient and not self.hopeless:
-            return self.inner.hold(cases)
+            return self.inner.run(cases)
         return [tuple(Died("timeout") for _ in each.steps) for each in cases]
 
 
@@ -136,8 +136,8 @@ class _SlowTarget:
             yield _Slow(inner, *self.about)
 
 
-def slow(asked: list[str], hopeless: bool = False) -> Find:
-    return lambda name, limits: _SlowTarget(name, limits is PATIENT, asked, hopeless)
+def slow(asked: list[str], hopeless: bool = False) -> TargetFactory:
+    return lambda name, limits: _SlowTarget(name, limits is GENEROUS_LIMITS, asked, hopeless)
 
 
 def test_what_answers_with_ten_times_as_much_time_was_no_failure(row: Row) -> None:
@@ -152,6 +152,6 @@ def test_what_does_not_answer_then_either_counts_and_others_of_the_sort_are_not_
     found = run_shard(replace(SHARD, cases=20), Snapshot.empty(), find=slow(asked, hopeless=True))
     sorts = {(each.check, each.case) for each in found.found if each.invariant == "survives"}
     assert sorts
-    assert ASKED_AGAIN <= len(asked) < 20
+    assert MOST_RERUNS <= len(asked) < 20
     died = sum(each.cases for each in found.counts if (each.invariant, each.result) == ("survives", "FAIL"))
     assert died == 20

@@ -13,7 +13,7 @@ from kipcheck.conformance.core.history import History, Observation, Op, Refused 
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.catalogue import requirement
 from kipcheck.conformance.engine.converse import judge
-from kipcheck.conformance.invariants.nodes import reading
+from kipcheck.conformance.invariants.nodes import decoded
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.znodes import znode
@@ -44,7 +44,7 @@ def test_what_is_spoilt_breaks_the_text(of: Any) -> None:
         for conversation in flawed(of, drawn(of, Random(seed)), Random(0)):
             (asked,) = conversation.steps
             case = Case("nodes/flaws", of.edition, Role.CODEC, (asked,))
-            strictly = reading(case, asked, lenient=False)
+            strictly = decoded(case, asked, lenient=False)
             # From 3.8.0 on a broker's lowest level may be 0 (KAFKA-17011); a feature without a name the draft forbids.
             zero = conversation.kind in ("lowest level 0", "highest level 0") and node_of(of).lowest == 0
             lawful = zero or (conversation.kind == "no name" and of.edition != "kip-584")
@@ -82,7 +82,7 @@ def test_only_what_no_reader_takes_has_to_be_refused() -> None:
 def reading_of(of: Any, text: str) -> tuple[bool, bool]:
     asked = step("codec", "decode", message=of.name, version=of.version, hex=text.encode().hex())
     case = Case("test", of.edition, Role.CODEC, (asked,))
-    strictly, leniently = (isinstance(reading(case, asked, lenient), Refused) for lenient in (False, True))
+    strictly, leniently = (isinstance(decoded(case, asked, lenient), Refused) for lenient in (False, True))
     return strictly, leniently
 
 

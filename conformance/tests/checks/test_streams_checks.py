@@ -11,11 +11,11 @@ from kipcheck.conformance.apis.streams import event_of, shorthand
 from kipcheck.conformance.apis.streams_files import application
 from kipcheck.conformance.checks.conversations import Subject
 from kipcheck.conformance.checks.streams import (
-    BOUNCED,
-    FLEETS,
     MIXED,
     MIXED_DRAFT,
+    RESTARTED,
     STREAMS_CHECKS,
+    STREAMS_GROUPS,
     editions,
     line,
     of_any_release,
@@ -29,7 +29,14 @@ from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.tests.support.streams_groups import OURS, broken, played
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.parse import belongs
-from kipcheck.strategies.streams import ANCIENT, MODERN, PROBING, fleets, line as line_of, mixed_fleets
+from kipcheck.strategies.streams import (
+    ANCIENT,
+    MODERN,
+    PROBING,
+    line as line_of,
+    mixed_streams_scripts,
+    streams_scripts,
+)
 from kipcheck.strategies.streams_groups import application_of, groups
 
 NEWEST, DRAFT = "apache", "kip-268"
@@ -51,7 +58,7 @@ def test_our_machines_keep_to_what_is_drawn(check: object, where: str) -> None:
 
 @pytest.mark.parametrize("where", [NEWEST, DRAFT])
 def test_what_is_drawn_is_declared_and_differs(where: str) -> None:
-    found, verbs = fleets(where), Counter[str]()
+    found, verbs = streams_scripts(where), Counter[str]()
     releases = Counter[str | None]()
     for seed in range(4):
         random = Random(seed)
@@ -66,7 +73,7 @@ def test_what_is_drawn_is_declared_and_differs(where: str) -> None:
 
 def test_ways_through_mixed_releases_lead_somewhere() -> None:
     """What goes on from an eager release names it first, and nothing later than what knows the eager protocol."""
-    found = mixed_fleets(NEWEST)
+    found = mixed_streams_scripts(NEWEST)
     kinds = Counter[str]()
     for seed in range(40):
         plan = found.swarm(Random(seed)).traits
@@ -85,7 +92,7 @@ def test_ways_through_mixed_releases_lead_somewhere() -> None:
 
 
 def test_a_deployment_is_one_that_can_be_read() -> None:
-    found = fleets(NEWEST).events["stream-deploy"]
+    found = streams_scripts(NEWEST).events["stream-deploy"]
     shapes = set()
     for seed in range(16):
         drawn = compiled(found)(Random(seed))
@@ -122,9 +129,9 @@ def test_editions_and_lines() -> None:
         "0.10.0",
     ]
     with pytest.raises(ValueError, match="specifies nothing about Streams"):
-        fleets("kip-584")
+        streams_scripts("kip-584")
     with pytest.raises(LookupError, match="no machine"):
-        FLEETS.subject("kip-584", "streams", None)
+        STREAMS_GROUPS.subject("kip-584", "streams", None)
 
 
 def test_a_failure_follows_every_step() -> None:
@@ -134,7 +141,7 @@ def test_a_failure_follows_every_step() -> None:
         "start a own; move a; lose a; settle",
         "start a own; move b; lose b; settle",
     ]
-    assert len([*with_failures(BOUNCED)]) == 1 + 3 * BOUNCED.count(";")
+    assert len([*with_failures(RESTARTED)]) == 1 + 3 * RESTARTED.count(";")
 
 
 @pytest.mark.parametrize(("where", "text"), [*((NEWEST, each) for each in MIXED[:3]), (DRAFT, MIXED_DRAFT[0])], ids=str)
@@ -145,7 +152,7 @@ def test_ways_that_are_promised_are_kept(where: str, text: str) -> None:
 def test_a_failure_shows_what_was_seen_step_by_step() -> None:
     history = played(NEWEST, "start a 2.2.1; settle; start b 2.0.1; settle")
     found = broken(history)["streams/adopts-blindly"].violations[0]
-    (exhibit,) = FLEETS.exhibits(history, found)
+    (exhibit,) = STREAMS_GROUPS.exhibits(history, found)
     assert [each["says"] for each in exhibit["steps"]] == [
         "start a 2.2.1", "settle", "start b 2.0.1", "settle",
     ]  # fmt: skip

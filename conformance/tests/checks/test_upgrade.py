@@ -4,12 +4,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from kipcheck.conformance.apis.machine_targets import players
+from kipcheck.conformance.apis.machine_targets import machine_adapters
 from kipcheck.conformance.apis.reference import Reference
-from kipcheck.conformance.apis.upgrade_script import answer_of, event_of, moments, shorthand, spoken, words
+from kipcheck.conformance.apis.upgrade_script import (
+    answer_of,
+    describe,
+    event_of,
+    observations,
+    parse_shorthand,
+    shorthand,
+)
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.checks.conversations import Subject
-from kipcheck.conformance.checks.upgrade import BOUNCE_CHECKS, UPGRADED, UPGRADES, editions, with_failures
+from kipcheck.conformance.checks.upgrade import UPGRADE_CHECKS, UPGRADED, UPGRADES, editions, with_failures
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History
@@ -17,21 +24,25 @@ from kipcheck.conformance.core.verdict import Grade, Result, Verdict
 from kipcheck.conformance.engine.converse import converse, judge
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.models.observed_events import Counted, Failed, Formed, Gave, Rests, SteppedDown, StreamsLed
-from kipcheck.conformance.models.upgrade import Bounce, bounces_in
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.models.upgrade import UpgradeModel, has_upgrade
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import BOUNCE, Adapter
 from kipcheck.strategies.parse import belongs
-from kipcheck.strategies.upgrade import PLANS, bounces, streams
+from kipcheck.strategies.upgrade import PLANS, streams, upgrade_scripts
 
-UPGRADERS = {name: vice for name, vice in VICES.items() if vice.check.startswith("bounce/")}
+UPGRADERS = {name: vice for name, vice in MUTANTS.items() if vice.check.startswith("bounce/")}
 OURS = [each for each in all_invariants(Role.OPERATOR_TOOL) if each.id.startswith("bounce/")]
 DRAFT, NEWEST = "kip-429", "apache@4.4.0"
 
 
 def held(adapter: Adapter, where: str, *texts: str) -> list[History]:
     with InProcess(adapter).open(where, Role.OPERATOR_TOOL) as session:
-        return [*converse([Case("bounce/upgrade", where, Role.OPERATOR_TOOL, spoken(each)) for each in texts], session)]
+        return [
+            *converse(
+                [Case("bounce/upgrade", where, Role.OPERATOR_TOOL, parse_shorthand(each)) for each in texts], session
+            )
+        ]
 
 
 def played(where: str, text: str) -> History:
@@ -43,7 +54,7 @@ def broken(history: History) -> dict[str, Verdict]:
 
 
 def generations(history: History) -> list[Formed]:
-    return [each.seen for each in moments(history) if isinstance(each.seen, Formed)]
+    return [each.seen for each in observations(history) if isinstance(each.seen, Formed)]
 
 
 BOTH = "roll a old; roll b old; settle; roll a ready; settle; roll b ready; settle; roll a cooperative; settle; "
@@ -60,13 +71,13 @@ def test_two_bounces_end_in_a_group_whose_rebalances_are_incremental(where: str)
         ("a", 1), ("b", 1), ("c", 1),
     ]  # fmt: skip
     last = len(history.ops) - 1
-    given_up = [each.seen for each in moments(history) if each.step == last and isinstance(each.seen, Gave)]
+    given_up = [each.seen for each in observations(history) if each.step == last and isinstance(each.seen, Gave)]
     assert [len(each.partitions) for each in given_up] == [1], "what c gets, and nothing else"
 
 
 def test_as_released_who_has_nothing_in_common_is_turned_away() -> None:
     history = played(NEWEST, "roll a old; settle; roll b cooperative; settle")
-    assert [each.seen for each in moments(history) if isinstance(each.seen, Failed)] == [
+    assert [each.seen for each in observations(history) if isinstance(each.seen, Failed)] == [
         Failed("b", "INCONSISTENT_GROUP_PROTOCOL")
     ]
     assert not broken(history)
@@ -76,14 +87,14 @@ def test_a_group_left_mixed_counts_at_every_generation_and_reads_nothing_twice()
     """429-10, 429-11, 429-13"""
     history = played(DRAFT, "roll a cooperative; roll b cooperative; settle; roll c ready; settle; stop b; settle")
     assert not broken(history)
-    assert [each.seen for each in moments(history) if isinstance(each.seen, Counted)][-1].total >= 2
-    assert isinstance([*moments(history)][-1].seen, Rests)
+    assert [each.seen for each in observations(history) if isinstance(each.seen, Counted)][-1].total >= 2
+    assert isinstance([*observations(history)][-1].seen, Rests)
 
 
 def test_an_old_binary_cannot_read_the_error_and_gets_nothing() -> None:
     history = played(DRAFT, "roll a cooperative; settle; roll c old; settle")
     assert not broken(history)
-    assert not [each for each in moments(history) if isinstance(each.seen, Counted)]
+    assert not [each for each in observations(history) if isinstance(each.seen, Counted)]
 
 
 def test_one_new_member_leads_at_once() -> None:
@@ -108,7 +119,7 @@ def test_a_streams_group_is_probed_unless_its_newest_instance_leads() -> None:
     """429-18"""
 
     def rounds(text: str) -> tuple[int, int]:
-        seen = [each.seen for each in moments(played(DRAFT, text))]
+        seen = [each.seen for each in observations(played(DRAFT, text))]
         return sum(isinstance(each, StreamsLed) for each in seen), sum(isinstance(each, SteppedDown) for each in seen)
 
     assert rounds("streams a 6; streams b 11") == (2, 0)
@@ -124,21 +135,21 @@ def test_a_streams_group_is_probed_unless_its_newest_instance_leads() -> None:
     ids=str,
 )  # fmt: skip
 def test_what_cannot_be_done_does_nothing(text: str, why: str) -> None:
-    assert [*moments(played(DRAFT, text))] == [], why
+    assert [*observations(played(DRAFT, text))] == [], why
 
 
 def test_who_was_taken_for_dead_comes_back() -> None:
     history = played(NEWEST, "roll a cooperative; roll b cooperative; settle; expire b; settle")
     assert not broken(history)
-    told = [words(each.seen) for each in moments(history) if each.step == 3]
+    told = [describe(each.seen) for each in observations(history) if each.step == 3]
     assert told == ["the coordinator removes b from the group"]
     assert len(generations(history)[-1].members) == 2
 
 
 def test_what_is_enabled_is_accepted() -> None:
-    machine = Bounce(edition(DRAFT))
+    machine = UpgradeModel(edition(DRAFT))
     state = machine.initial()
-    for text in spoken("roll a old; settle; roll b cooperative; move b 2; crash a"):
+    for text in parse_shorthand("roll a old; settle; roll b cooperative; move b 2; crash a"):
         state = machine.step(state, event_of(text)).state
         for event in machine.enabled(state):
             machine.step(state, event)
@@ -166,7 +177,7 @@ def test_what_is_drawn_says_everything_and_the_reference_keeps_every_invariant(w
             continue
         (history,) = held(Reference(), where, shorthand(case.steps))
         assert set(broken(history)) <= {"bounce/skipped-path"}, shorthand(case.steps)
-    assert set(verbs) | {"old-brokers"} == {*bounces(where).events, "old-brokers"}
+    assert set(verbs) | {"old-brokers"} == {*upgrade_scripts(where).events, "old-brokers"}
 
 
 def test_a_failure_follows_every_step() -> None:
@@ -184,11 +195,11 @@ def test_a_failure_follows_every_step() -> None:
 def test_there_is_something_to_upgrade_to_from_2_4_on_and_in_the_draft() -> None:
     assert [*editions("apache")] == ["apache", DRAFT]
     assert [*editions("apache@2.4.1"), *editions("apache@2.3.1"), *editions("kip-584")] == ["apache@2.4.1"]
-    assert BOUNCE in players(edition("apache@2.4.1"))
-    assert BOUNCE not in players(edition("apache@2.3.1"))
-    assert not bounces_in(edition("kip-268"))
+    assert BOUNCE in machine_adapters(edition("apache@2.4.1"))
+    assert BOUNCE not in machine_adapters(edition("apache@2.3.1"))
+    assert not has_upgrade(edition("kip-268"))
     with pytest.raises(ValueError, match="no cooperative members to upgrade to"):
-        Bounce(edition("apache@2.3.1"))
+        UpgradeModel(edition("apache@2.3.1"))
 
 
 # Planted defects
@@ -197,7 +208,7 @@ def test_there_is_something_to_upgrade_to_from_2_4_on_and_in_the_draft() -> None
 def test_every_invariant_has_a_vice_and_a_check() -> None:
     ids = {each.id for each in OURS}
     assert ids == {vice.invariant for vice in UPGRADERS.values()}
-    assert ids == {id for check in BOUNCE_CHECKS for id in check.invariants}
+    assert ids == {id for check in UPGRADE_CHECKS for id in check.invariants}
     assert {each.id: each.grade for each in OURS if each.grade is not Grade.MUST} == {
         "bounce/skipped-path": Grade.INFO,
         "bounce/no-probing": Grade.SHOULD,
@@ -205,7 +216,7 @@ def test_every_invariant_has_a_vice_and_a_check() -> None:
 
 
 def test_a_failure_shows_what_was_seen_step_by_step() -> None:
-    (history,) = held(VICES["gives-twice"].made(), NEWEST, "roll a old; roll b old; settle")
+    (history,) = held(MUTANTS["gives-twice"].made(), NEWEST, "roll a old; roll b old; settle")
     found = broken(history)["bounce/one-owner"].violations[0]
     (exhibit,) = UPGRADES.exhibits(history, found)
     assert exhibit["steps"][0]["answer"] == "no events"

@@ -15,17 +15,17 @@ from kipcheck.conformance.clients.java.streams_members import Unanswerable
 from kipcheck.conformance.engine.pool import Result
 from kipcheck.conformance.matrix import build, run
 from kipcheck.conformance.matrix.cells import Cell, Outcome, cells, outcome
-from kipcheck.conformance.matrix.groups import Made, foretold
+from kipcheck.conformance.matrix.groups import BinaryFactory, reference_binaries
 from kipcheck.conformance.matrix.known import Deviation
 from kipcheck.conformance.matrix.predictions import Predictions
 from kipcheck.conformance.matrix.release_lines import named
-from kipcheck.conformance.matrix.replay import again
-from kipcheck.conformance.matrix.run import Done, Jars, Kept, Tick
-from kipcheck.conformance.models.streams.members import Binary, Heard, Memory, Settings, Share
+from kipcheck.conformance.matrix.replay import replay
+from kipcheck.conformance.matrix.run import Done, Jars, OutcomeCache, Tick
+from kipcheck.conformance.models.streams.members import AssignmentResult, Binary, Memory, Settings, Share
 from kipcheck.conformance.targets.toolchains.maven import Unavailable
 
 Ran = Callable[..., tuple[int, str, str]]
-OURS = foretold(fitted=True)
+OURS = reference_binaries(fitted=True)
 
 
 class Forgetful:
@@ -37,7 +37,7 @@ class Forgetful:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._binary, name)
 
-    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+    def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
         heard = self._binary.assigned(memory, share)
         return replace(heard, memory=replace(heard.memory, used=memory.used))
 
@@ -52,13 +52,13 @@ def forgetful(settings: Settings) -> Binary:
 def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Ran:
     """Runs the command with our machines in the place of jars, in this process, under ``tmp_path``."""
 
-    def at(*arguments: str, made: Made = OURS, known: Sequence[Deviation] = (), missing: str = "",
+    def at(*arguments: str, made: BinaryFactory = OURS, known: Sequence[Deviation] = (), missing: str = "",
            done: Callable[[Done[Outcome]], None] = lambda done: None) -> tuple[int, str, str]:  # fmt: skip
         def jars(asked: Sequence[Cell]) -> Jars:
             there = {each.patch: each.patch for cell in asked for each in cell.pair if each.patch != missing}
             return Jars(there, {missing: f"kafka-streams {missing}: no network"} if missing else {})
 
-        def play(asked: Sequence[Cell], kept: Kept, tick: Tick, *_: Any) -> tuple[Done[Outcome], set[Cell]]:
+        def play(asked: Sequence[Cell], kept: OutcomeCache, tick: Tick, *_: Any) -> tuple[Done[Outcome], set[Cell]]:
             found: Done[Outcome] = Done()
             for cell in asked:
                 found.found[cell] = outcome(cell, made)
@@ -217,7 +217,7 @@ def test_a_history_is_played_again(ran: Ran, tmp_path: Path, monkeypatch: pytest
         if step["verb"] == "stream-start":
             step["body"]["release"] = "future"
     path.write_text(json.dumps(filed))
-    told, breaks = again(path)
+    told, breaks = replay(path)
     assert not breaks and told.endswith(" rebalances\n") and "start a future" in told
     assert main.run(["matrix", "--case", str(path)]) == 0
 
@@ -227,12 +227,12 @@ def test_a_history_is_played_again(ran: Ran, tmp_path: Path, monkeypatch: pytest
 
 def test_an_outcome_is_kept_by_what_the_jars_are(tmp_path: Path) -> None:
     cell, found = cells(["join"], [named("2.8")], [named("3.9")])[0], {"cell": {"verdict": "ok"}, "history": {}}
-    kept = Kept({"2.8.2": "aa", "3.9.2": "bb"}, tmp_path / "of-this")
+    kept = OutcomeCache({"2.8.2": "aa", "3.9.2": "bb"}, tmp_path / "of-this")
     assert kept.get(cell) is None
     kept.put(cell, found)
     assert kept.get(cell) == found
-    assert Kept({"2.8.2": "aa", "3.9.2": "cc"}, tmp_path / "of-this").get(cell) is None
-    assert Kept({"2.8.2": "aa", "3.9.2": "bb"}, tmp_path / "of-that").get(cell) is None
+    assert OutcomeCache({"2.8.2": "aa", "3.9.2": "cc"}, tmp_path / "of-this").get(cell) is None
+    assert OutcomeCache({"2.8.2": "aa", "3.9.2": "bb"}, tmp_path / "of-that").get(cell) is None
     assert kept.get(Cell("join", cell.pair._replace(old=cell.pair.new, new=cell.pair.old))) is None
     next((tmp_path / "of-this").iterdir()).write_text("{")
     assert kept.get(cell) is None
@@ -242,8 +242,8 @@ def test_of_old_versions_of_kipcheck_few_results_are_kept(tmp_path: Path) -> Non
     for number in range(5):
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "x.json").write_text("{}")
-    Kept({}, tmp_path / "4").tidy()
-    assert len([*tmp_path.iterdir()]) == run.KEPT and (tmp_path / "4" / "x.json").is_file()
+    OutcomeCache({}, tmp_path / "4").tidy()
+    assert len([*tmp_path.iterdir()]) == run.MOST_CACHED_VERSIONS and (tmp_path / "4" / "x.json").is_file()
 
 
 def test_a_budget_ends_what_goes_on_in_other_processes() -> None:

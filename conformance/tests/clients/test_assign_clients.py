@@ -68,7 +68,7 @@ def assign(session: Session, assignor: str, given: dict[str, Any]) -> Observatio
 
 
 def answer(session: Session, *steps: Any) -> Observation:
-    (held,) = session.hold([Case("t", "apache", Role.LEADER, steps)])
+    (held,) = session.run([Case("t", "apache", Role.LEADER, steps)])
     return held[-1]
 
 

@@ -17,7 +17,7 @@ from kipcheck.conformance.clients.java.programs import tool
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.targets.target_entries import roll
+from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.targets.toolchains import build, go, maven, node
 from kipcheck.conformance.tests.support.loops import for_each
 
@@ -112,7 +112,7 @@ def in_js(code: str, name: str, release: str, place: Path) -> list[str]:
     """Beside what npm installed for the testee of that release."""
     imported = re.findall(r"from '(?:\./node_modules/)?(@?[^']+)'", code)
     assert all(each.startswith(node.PACKAGES[name]) for each in imported if not each.startswith("node:"))
-    if release == roll()[name].default != node.default(roll()[name]):
+    if release == target_entries()[name].default != node.default(target_entries()[name]):
         pytest.skip(f"{name} {release} needs a later Node than {node.node()}")
     (place / "node_modules").symlink_to(node.build(name, release) / "node_modules")
     (place / "main.mjs").write_text(code, "utf-8")

@@ -129,7 +129,7 @@ def test_a_case_that_does_not_end_is_told_with_its_stack_and_the_next_is_answere
         Case("test", "apache", Role.CODEC, (asked("decode", "HeartbeatRequest", 4, hex=each),))
         for each in ("0100000000010000", HANGS, "0100000000010000")
     ]
-    (before,), (hung,), (after,) = codec.hold(cases)
+    (before,), (hung,), (after,) = codec.run(cases)
     assert isinstance(before, Replied)
     assert before == after
     assert isinstance(hung, Died)
@@ -200,7 +200,7 @@ def test_another_release_is_that_release_and_its_panics_are_told() -> None:
     with target("franz-go@1.21.3").open("apache", Role.LEADER) as session:
         assert session.info.version == "1.21.3"
         assert session.info.claims.messages["ApiVersionsRequest"] == (0, 4)
-        (died,), (after,) = session.hold([Case("test", "apache", Role.LEADER, (each,)) for each in steps])
+        (died,), (after,) = session.run([Case("test", "apache", Role.LEADER, (each,)) for each in steps])
     assert isinstance(died, Died)
     assert died.cause == "crashed"
     assert died.detail.startswith("exit status 2: panic: runtime error: index out of range")

@@ -64,5 +64,5 @@ def test_every_entry_names_its_releases_and_says_why() -> None:
     for entry in entries:
         ends = re.split(", |-", entry.versions) if entry.target == "java:kafka-streams" else [entry.versions]
         assert all(re.fullmatch(r"\d+(\.\d+)+", end) for end in ends), entry.at
-        assert entry.open == () and not any("*" in word for word in entry.shape or ()), entry.at
+        assert entry.open_keys == () and not any("*" in word for word in entry.shape or ()), entry.at
         assert PYTHON_CLIENTS.get(entry.target, entry.versions) == entry.versions, entry.at

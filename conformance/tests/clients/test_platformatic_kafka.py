@@ -202,7 +202,7 @@ def test_a_death_is_told_and_the_next_case_is_answered(stub: Session, does: str,
         body = {"assignor": "roundrobin", "topics": [], "members": [member(leads, [])]}
         return Case("test", "apache", Role.LEADER, (step("leader", "assign", **body),))
 
-    (before,), (died,), (after,) = stub.hold([assign(each) for each in ("one", does, "two")])
+    (before,), (died,), (after,) = stub.run([assign(each) for each in ("one", does, "two")])
     assert isinstance(died, Died)
     assert (died.cause, died.detail) == (cause, detail)
     for found, name in ((before, "one"), (after, "two")):

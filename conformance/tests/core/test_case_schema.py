@@ -16,7 +16,7 @@ from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.engine import run
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.run import Options
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Target
 from kipcheck.conformance.tests.support.loops import for_each
@@ -40,13 +40,13 @@ def schema() -> Callable[[str], jsonschema.Draft202012Validator]:
     return lambda part: jsonschema.Draft202012Validator({"$ref": f"{CASE}#/$defs/{part}"}, registry=registry)
 
 
-ONE_OF_EACH = {check.family.role: name for check in CHECKS.values() for name, vice in VICES.items()
+ONE_OF_EACH = {check.family.role: name for check in CHECKS.values() for name, vice in MUTANTS.items()
                if vice.check == check.id and not vice.deadly and not vice.remembers}  # fmt: skip
 
 
 def filed(name: str, out: Path) -> list[dict[str, Any]]:
     """The failures of a run with a miniature."""
-    vice = VICES[name]
+    vice = MUTANTS[name]
 
     def find(target: str) -> Target:
         return InProcess(vice.made())
@@ -80,7 +80,7 @@ def test_what_a_run_files_belongs_to_the_schema_in_every_role(
 def test_every_case_of_every_check_belongs_to_the_schema(id: str, schema: Schema) -> None:
     check = CHECKS[id]
     validator = schema("case")
-    wanted = next(each for each in VICES.values() if each.check == id)
+    wanted = next(each for each in MUTANTS.values() if each.check == id)
     samples = list(check.samples(subject_of(wanted), 0, 2))
     assert samples
     for sample in samples:

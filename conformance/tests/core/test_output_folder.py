@@ -13,12 +13,12 @@ import pytest
 
 from kipcheck import reports
 from kipcheck.conformance.campaign import shard_sizing
-from kipcheck.conformance.campaign.directory import begun_with
-from kipcheck.conformance.campaign.driver import Asked, Ready, campaign
+from kipcheck.conformance.campaign.directory import starting_corpus
+from kipcheck.conformance.campaign.driver import CampaignRequest, Ready, campaign
 from kipcheck.conformance.campaign.executors import local
 from kipcheck.conformance.campaign.executors.choice import Chosen
 from kipcheck.conformance.campaign.executors.preflight import Unready
-from kipcheck.conformance.campaign.manifest import Manifest, Unfit
+from kipcheck.conformance.campaign.manifest import Manifest, UnusableCampaign
 from kipcheck.conformance.campaign.report import row_files as rows
 from kipcheck.conformance.cli import main
 from kipcheck.conformance.core import exits, ledger
@@ -34,7 +34,7 @@ from kipcheck.conformance.core.output_folder import (
     Unusable,
 )
 from kipcheck.conformance.engine import run as engine_run
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.suite import combined
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.in_process import InProcess
@@ -48,7 +48,7 @@ RUN = (*ASKED, "reference")
 ONE = ("--message", "HeartbeatRequest", "--check", "wire/unknown-tags", "--cases", "2", "--workers", "1")
 FAILING = ("run", *ONE, "--target", VICE)
 CAMPAIGN = ("campaign", "--target", "reference", "--check", "wire/round-trip", "--cases", "300", "--executor", "inline")
-SMALL = Asked(
+SMALL = CampaignRequest(
     targets=("reference",), checks=("features/epochs",), cases=20, rounds=1, engine="compiled",
     executor="inline", workers=1,
 )  # fmt: skip
@@ -62,7 +62,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def target_of(name: str) -> Target:
         short = name.removeprefix("miniature/")
-        return InProcess(VICES[short].made()) if short in VICES else real(name)
+        return InProcess(MUTANTS[short].made()) if short in MUTANTS else real(name)
 
     monkeypatch.setattr(engine_run, "target_of", target_of)
 
@@ -379,9 +379,9 @@ def test_a_second_campaign_keeps_the_corpus_of_the_first_and_comes_to_its_own_en
         digests.append(json.loads(capsys.readouterr().out)["digest"])
     assert digests[0] == digests[1]
     # A third one may begin with the corpus of the first.
-    assert begun_with(newest).digest == newest.name.partition(".")[0]
-    with pytest.raises(Unfit, match=r"the corpus .* cannot be read"):
-        begun_with(out / "ledger.jsonl")
+    assert starting_corpus(newest).digest == newest.name.partition(".")[0]
+    with pytest.raises(UnusableCampaign, match=r"the corpus .* cannot be read"):
+        starting_corpus(out / "ledger.jsonl")
 
 
 # ---- arguments first
@@ -472,7 +472,7 @@ def test_the_folder_of_a_matrix_is_tried_before_a_cell_is_played(
     def made(*arguments: Any) -> Any:
         pytest.fail("cells are played")
 
-    monkeypatch.setattr("kipcheck.conformance.matrix.build.made", made)
+    monkeypatch.setattr("kipcheck.conformance.matrix.build.run_matrix", made)
     placed(tmp_path, "file")
     asked = ("matrix", "--from", "2.8", "--to", "3.9", "--scenario", "join")
     assert f"{tmp_path}/file cannot be written" in refused(capsys, tmp_path, *asked, "--out", tmp_path / "file" / "x")
@@ -485,12 +485,12 @@ def test_the_folder_of_a_matrix_is_tried_before_a_cell_is_played(
 def test_items_of_pytest_are_forgotten_and_nothing_else(tmp_path: Path) -> None:
     config: Any = SimpleNamespace(getoption=lambda name: tmp_path)
     assert main.run([*RUN, "--out", str(tmp_path / combined.ITEMS / "one")]) == 0
-    combined.forget(config)
+    combined.remove_earlier(config)
     assert [*(tmp_path / combined.ITEMS).iterdir()] == []
     for name in ("items/one/mine", "items/mine", "failures/mine.json", "report.html"):
         placed(tmp_path, name)
         with pytest.raises(pytest.UsageError, match=f"{name} is in the way: .*--kipcheck-out"):
-            combined.forget(config)
+            combined.remove_earlier(config)
         assert (tmp_path / name).read_text() == "precious"
         (tmp_path / name).unlink()
     assert ledger.NAME in {top for kind in OF_A_RUN for top in kind.tops}

@@ -18,7 +18,7 @@ from kipcheck import reports
 from kipcheck.conformance.campaign import rows
 from kipcheck.conformance.campaign.corpus import entries
 from kipcheck.conformance.campaign.corpus.entries import Damaged, Snapshot
-from kipcheck.conformance.campaign.corpus.snapshots import Lost, Shelf
+from kipcheck.conformance.campaign.corpus.snapshots import SnapshotMissing, SnapshotStore
 from kipcheck.conformance.campaign.manifest import Manifest
 from kipcheck.conformance.campaign.plan import Aim, Plan
 from kipcheck.conformance.campaign.rows import Kept
@@ -146,8 +146,8 @@ def test_what_did_not_start_is_told_in_lines_of_the_report(
 def test_a_doctor_is_not_infected(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from kipcheck.conformance.engine.doctor import probes
 
-    first = tuple(probes.EXAMINATIONS[:4])
-    monkeypatch.setattr(probes, "EXAMINATIONS", first)
+    first = tuple(probes.PROBES[:4])
+    monkeypatch.setattr(probes, "PROBES", first)
     for more in ((), ("--json",)):
         seen = kipcheck(capsys, "doctor", "--target", command_of("Steers"), *more)
         assert "evil.example" in seen.out
@@ -368,8 +368,8 @@ def test_a_digest_is_no_path(tmp_path: Path) -> None:
     (tmp_path / "campaign" / "corpus").mkdir(parents=True)
     outside = tmp_path / "mine.jsonl.gz"
     outside.write_bytes(b"mine")
-    with pytest.raises(Lost, match="invalid digest of a snapshot"):
-        Shelf(tmp_path / "campaign").snapshot("../../mine")
+    with pytest.raises(SnapshotMissing, match="invalid digest of a snapshot"):
+        SnapshotStore(tmp_path / "campaign").snapshot("../../mine")
     assert [*tmp_path.glob("mine*")] == [outside]
 
 

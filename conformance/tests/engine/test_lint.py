@@ -10,19 +10,19 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.remedy import Remedy
 from kipcheck.conformance.core.tags import Tags, Vocabulary
 from kipcheck.conformance.engine import lint
-from kipcheck.conformance.engine.lint import Subjects, here, numbers, troubles
+from kipcheck.conformance.engine.lint import LintInput, coverage_counts, lint_input, troubles
 
-FIRST = here().checks[0]
-INVARIANT = next(each for each in here().invariants if each.id == FIRST.invariants[0])
-TAGS = here().tags
+FIRST = lint_input().checks[0]
+INVARIANT = next(each for each in lint_input().invariants if each.id == FIRST.invariants[0])
+TAGS = lint_input().tags
 
 
-def with_tags(of: Subjects, id: str, tags: Tags) -> Subjects:
+def with_tags(of: LintInput, id: str, tags: Tags) -> LintInput:
     return replace(of, tags=Vocabulary(of.tags.classes, of.tags.effects, {**of.tags.invariants, id: tags}))
 
 
 def test_what_there_is_is_in_order() -> None:
-    assert list(troubles(here())) == []
+    assert list(troubles(lint_input())) == []
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,15 @@ def test_what_there_is_is_in_order() -> None:
             "unknown requirement 'grp-99'",
         ),
         (
-            lambda of: replace(of, invariants=(*of.invariants, replace(INVARIANT, requirements=(), besides={}))),
+            lambda of: replace(
+                of, invariants=(*of.invariants, replace(INVARIANT, requirements=(), extra_requirements={}))
+            ),
             "it covers no requirement",
         ),
         (
-            lambda of: replace(of, invariants=(*of.invariants, replace(INVARIANT, besides={("kip-0", "X"): ()}))),
+            lambda of: replace(
+                of, invariants=(*of.invariants, replace(INVARIANT, extra_requirements={("kip-0", "X"): ()}))
+            ),
             "unknown edition 'kip-0'",
         ),
         (
@@ -92,27 +96,27 @@ def test_what_there_is_is_in_order() -> None:
         (lambda of: replace(of, tags=Vocabulary(TAGS.classes, TAGS.effects, {})), "survives: it has no tags"),
     ],
 )
-def test_what_is_wrong_is_found(change: Callable[[Subjects], Subjects], wanted: str) -> None:
-    found = list(troubles(change(here())))
+def test_what_is_wrong_is_found(change: Callable[[LintInput], LintInput], wanted: str) -> None:
+    found = list(troubles(change(lint_input())))
     assert any(wanted in each for each in found), found
 
 
 def test_how_much_is_covered_is_told_by_role_and_grade() -> None:
-    counted = {(role, grade): (covered, there) for role, grade, covered, there in numbers(here())}
+    counted = {(role, grade): (covered, there) for role, grade, covered, there in coverage_counts(lint_input())}
     covered, there = counted["codec", "MUST"]
     assert 0 < covered <= there
-    assert sum(there for _, there in counted.values()) == len(here().requirements)
+    assert sum(there for _, there in counted.values()) == len(lint_input().requirements)
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lint, "words", lambda of: iter(()))  # test_lint_words.py reads those
     assert command(["checks", "--lint"]) == 0
     assert "codec         MUST" in capsys.readouterr().out
-    odd = replace(here(), remedies={})
-    monkeypatch.setattr(lint, "here", lambda: odd)
+    odd = replace(lint_input(), remedies={})
+    monkeypatch.setattr(lint, "lint_input", lambda: odd)
     assert command(["checks", "--lint"]) == 1
     assert "grp-05: it has no remedy" in capsys.readouterr().err
-    monkeypatch.setattr(lint, "here", here)
+    monkeypatch.setattr(lint, "lint_input", lint_input)
     monkeypatch.setattr(lint, "words", lambda of: iter(["a.py:1: planted"]))
     assert command(["checks", "--lint"]) == 1
     assert "a.py:1: planted" in capsys.readouterr().err

@@ -11,14 +11,14 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.remedy import Remedy
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.engine.lint import here, words
+from kipcheck.conformance.engine.lint import lint_input, words
 from kipcheck.conformance.engine.lint_words import EXEMPT, GIVEN, WORD, WORDS, Text, folder, options, package, words_in
 
 
 # At the merge of the reworded texts the mark goes: a strict mark fails as soon as the texts are clean.
 @pytest.mark.xfail(strict=True, reason="texts are being reworded")
 def test_no_text_of_the_project_contains_an_unwanted_word() -> None:
-    assert list(words(here())) == []
+    assert list(words(lint_input())) == []
 
 
 def test_no_help_text_contains_an_unwanted_word() -> None:
@@ -85,7 +85,7 @@ def _search(history: History) -> Iterator[Violation]:
 
 
 def test_declarations_made_at_run_time_are_read_as_well() -> None:
-    of = here()
+    of = lint_input()
     check = replace(of.checks[0], id="wire/x", sentence="whoever reads this, Xyzzy")
     invariant = replace(of.invariants[0], id="x", search=_search)
     changed = replace(

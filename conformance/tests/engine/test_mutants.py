@@ -20,8 +20,8 @@ from kipcheck.conformance.apis import (
     upgrade_script,
 )
 from kipcheck.conformance.apis.assignment import shorthand as assignment_shorthand
-from kipcheck.conformance.apis.consumer_target import Belonging
-from kipcheck.conformance.apis.coordinator_target import Coordinating, DraftCoordinating
+from kipcheck.conformance.apis.consumer_target import ConsumerAdapter
+from kipcheck.conformance.apis.coordinator_target import CoordinatorAdapter, DraftCoordinatorAdapter
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case, Role, Step
@@ -31,7 +31,7 @@ from kipcheck.conformance.engine.converse import converse, judge
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.worker import Finding, Unit, Worker, shrunk
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
-from kipcheck.conformance.mutants import VICES, Vice
+from kipcheck.conformance.mutants import MUTANTS, Mutant
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.conformance.targets.registry import target
@@ -54,7 +54,7 @@ GROUP_SHRUNK: Final = {"leaps-over", "takes-twins"}
 
 
 def reference_coordinator(edition: str) -> Adapter:
-    return DraftCoordinating() if edition == "kip-429" else Coordinating()
+    return DraftCoordinatorAdapter() if edition == "kip-429" else CoordinatorAdapter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,36 +69,38 @@ class Conversations:
 
 
 CONVERSATIONS: Final[Mapping[str, Conversations]] = {
-    "bounce": Conversations(upgrade_script.spoken, upgrade_script.shorthand, another_shape=True),
-    "consumer-group": Conversations(consumer_group.spoken, consumer_group.shorthand),
-    "features": Conversations(features.spoken, features.shorthand),
-    "group": Conversations(group_shorthand.spoken, group_shorthand.shorthand, reference_coordinator),
-    "member": Conversations(member_shorthand.spoken, member_shorthand.shorthand, lambda edition: Belonging()),
-    "streams": Conversations(streams.spoken, streams.shorthand, another_shape=True),
+    "bounce": Conversations(upgrade_script.parse_shorthand, upgrade_script.shorthand, another_shape=True),
+    "consumer-group": Conversations(consumer_group.parse_shorthand, consumer_group.shorthand),
+    "features": Conversations(features.parse_shorthand, features.shorthand),
+    "group": Conversations(group_shorthand.parse_shorthand, group_shorthand.shorthand, reference_coordinator),
+    "member": Conversations(
+        member_shorthand.parse_shorthand, member_shorthand.shorthand, lambda edition: ConsumerAdapter()
+    ),
+    "streams": Conversations(streams.parse_shorthand, streams.shorthand, another_shape=True),
 }
 """By the first part of the ids of checks."""
 
 
-def kind_of(vice: Vice) -> str:
+def kind_of(vice: Mutant) -> str:
     return vice.check.partition("/")[0]
 
 
 def of_kind(*kinds: str) -> list[str]:
-    return [name for name, vice in VICES.items() if kind_of(vice) in kinds]
+    return [name for name, vice in MUTANTS.items() if kind_of(vice) in kinds]
 
 
 def made(name: str) -> Any:
-    vice = VICES[name]
+    vice = MUTANTS[name]
     in_a_child = vice.deadly or vice.remembers
     return target(f"miniature/{name}", QUICK) if in_a_child else Afresh(f"miniature/{name}", vice.made)
 
 
 def unit_of(name: str, values: int | None = None) -> Unit:
-    vice, subject = VICES[name], subject_of(VICES[name])
+    vice, subject = MUTANTS[name], subject_of(MUTANTS[name])
     return Unit(name, subject.edition, vice.check, vice.subject, vice.version, 0, 1 if vice.deadly else values)
 
 
-def invariant_of(vice: Vice) -> Invariant:
+def invariant_of(vice: Mutant) -> Invariant:
     return next(each for each in all_invariants(CHECKS[vice.check].role) if each.id == vice.invariant)
 
 
@@ -106,9 +108,9 @@ def invariant_of(vice: Vice) -> Invariant:
 
 
 def test_each_check_and_each_invariant_has_a_mutant() -> None:
-    assert {vice.check for vice in VICES.values()} == set(CHECKS)
+    assert {vice.check for vice in MUTANTS.values()} == set(CHECKS)
     for role in {check.role for check in CHECKS.values()}:
-        missing = {each.id for each in all_invariants(role)} - {vice.invariant for vice in VICES.values()}
+        missing = {each.id for each in all_invariants(role)} - {vice.invariant for vice in MUTANTS.values()}
         assert not missing, f"no mutant breaks {missing}"
 
 
@@ -119,7 +121,7 @@ def test_each_invariant_is_checked() -> None:
 
 
 def test_each_mutant_is_made_for_an_invariant_and_a_subject_of_its_check() -> None:
-    for name, vice in VICES.items():
+    for name, vice in MUTANTS.items():
         check = CHECKS[vice.check]
         assert vice.invariant in (*check.invariants, "survives", "keeps-its-claims"), name
         assert check.about(subject_of(vice)), name
@@ -129,8 +131,8 @@ def test_each_mutant_is_made_for_an_invariant_and_a_subject_of_its_check() -> No
 # ---- found
 
 
-FOUND: Final = [name for name in VICES if name not in NOT_BY_ITS_CHECK]
-FIRST: Final = {VICES[name].invariant: name for name in reversed(FOUND)}
+FOUND: Final = [name for name in MUTANTS if name not in NOT_BY_ITS_CHECK]
+FIRST: Final = {MUTANTS[name].invariant: name for name in reversed(FOUND)}
 """Invariant -> the mutant that the default tier finds by drawing; integration finds the others."""
 
 
@@ -140,30 +142,30 @@ FIRST: Final = {VICES[name].invariant: name for name in reversed(FOUND)}
 )
 def test_a_mutant_is_found_by_its_check(name: str) -> None:
     with Worker(name, made(name)) as worker:
-        assert worker.first(unit_of(name), invariant_of(VICES[name])) is not None
+        assert worker.first(unit_of(name), invariant_of(MUTANTS[name])) is not None
 
 
 def test_a_leader_that_never_ends_is_stopped_at_its_deadline() -> None:
-    least = VICES["walks-for-ever"].least
+    least = MUTANTS["walks-for-ever"].least
     assert isinstance(least, str)
     with target("miniature/walks-for-ever", QUICK).open("apache", Role.LEADER) as session:
-        ((answer,),) = session.hold([group_of_leader(least)])
+        ((answer,),) = session.run([group_of_leader(least)])
     assert isinstance(answer, Died) and answer.cause == "timeout"
 
 
 # ---- the least case
 
 
-def played(adapter: Adapter, vice: Vice, *conversations: Sequence[Step]) -> list[History]:
+def played(adapter: Adapter, vice: Mutant, *conversations: Sequence[Step]) -> list[History]:
     edition, role = subject_of(vice).edition, CHECKS[vice.check].role
     cases = [Case(vice.check, edition, role, tuple(steps)) for steps in conversations]
     with InProcess(adapter).open(edition, role) as session:
         return [*converse(cases, session)]
 
 
-@pytest.mark.parametrize("name", [each for each in of_kind(*CONVERSATIONS) if isinstance(VICES[each].least, str)])
+@pytest.mark.parametrize("name", [each for each in of_kind(*CONVERSATIONS) if isinstance(MUTANTS[each].least, str)])
 def test_the_least_case_of_a_mutant_is_least_and_the_reference_passes_it(name: str) -> None:
-    vice = VICES[name]
+    vice = MUTANTS[name]
     assert isinstance(vice.least, str)
     about, invariant = CONVERSATIONS[kind_of(vice)], invariant_of(vice)
     steps = about.parse(vice.least)
@@ -181,9 +183,9 @@ def test_the_least_case_of_a_mutant_is_least_and_the_reference_passes_it(name: s
     assert name not in AS_RELEASED or invariant.grade is Grade.INFO
 
 
-@pytest.mark.parametrize("name", [each for each in of_kind("streams") if not isinstance(VICES[each].least, str)])
+@pytest.mark.parametrize("name", [each for each in of_kind("streams") if not isinstance(MUTANTS[each].least, str)])
 def test_a_mutant_that_needs_a_deployment_is_found_in_the_first_cases(name: str) -> None:
-    vice, check = VICES[name], CHECKS[VICES[name].check]
+    vice, check = MUTANTS[name], CHECKS[MUTANTS[name].check]
     samples = check.samples(subject_of(vice), 0, len(check.first))
     histories = played(vice.made(), vice, *(each.case.steps for each in samples))
     assert any(any(invariant_of(vice).search(each)) for each in histories)
@@ -193,9 +195,9 @@ def test_a_mutant_that_needs_a_deployment_is_found_in_the_first_cases(name: str)
 
 
 def found_and_shrunk(name: str, values: int | None = None) -> tuple[list[Finding], Finding]:
-    vice = VICES[name]
+    vice = MUTANTS[name]
     with Worker(name, made(name)) as worker:
-        findings = worker.hold(unit_of(name, values)).findings
+        findings = worker.run(unit_of(name, values)).findings
         least = shrunk(worker, next(each for each in findings if each.invariant == vice.invariant))
     assert least is not None, "run alone the case does not fail"
     return findings, least
@@ -204,7 +206,7 @@ def found_and_shrunk(name: str, values: int | None = None) -> tuple[list[Finding
 @pytest.mark.mutants
 @pytest.mark.parametrize("name", of_kind("wire", "nodes"))
 def test_a_codec_breaks_its_own_invariant_alone_and_is_shrunk(name: str) -> None:
-    vice = VICES[name]
+    vice = MUTANTS[name]
     findings, least = found_and_shrunk(name)
     assert {each.invariant for each in findings} == {vice.invariant}
     if vice.least is not ...:
@@ -213,9 +215,9 @@ def test_a_codec_breaks_its_own_invariant_alone_and_is_shrunk(name: str) -> None
 
 
 @pytest.mark.mutants
-@pytest.mark.parametrize("name", [each for each in of_kind("assign") if not VICES[each].deadly])
+@pytest.mark.parametrize("name", [each for each in of_kind("assign") if not MUTANTS[each].deadly])
 def test_a_leader_is_shrunk(name: str) -> None:
-    vice = VICES[name]
+    vice = MUTANTS[name]
     _, least = found_and_shrunk(name, values=80)
     assert assignment_shorthand(least.case.steps) == vice.least
     adapter = Reference()
@@ -230,7 +232,7 @@ def test_a_leader_is_shrunk(name: str) -> None:
 @pytest.mark.mutants
 @pytest.mark.parametrize("name", of_kind("consumer-group"))
 def test_a_coordinator_of_consumer_groups_is_shrunk(name: str) -> None:
-    vice = VICES[name]
+    vice = MUTANTS[name]
     with Worker(name, made(name)) as worker:
         found = worker.first(unit_of(name), invariant_of(vice))
         assert found is not None
@@ -242,7 +244,7 @@ def test_a_coordinator_of_consumer_groups_is_shrunk(name: str) -> None:
 @pytest.mark.mutants
 @pytest.mark.parametrize("name", [*of_kind("features"), *sorted(GROUP_SHRUNK)])
 def test_a_controller_or_coordinator_is_shrunk_to_as_few_steps(name: str) -> None:
-    vice = VICES[name]
+    vice = MUTANTS[name]
     assert isinstance(vice.least, str)
     about = CONVERSATIONS[kind_of(vice)]
     _, least = found_and_shrunk(name, values=12 if name in GROUP_SHRUNK else None)

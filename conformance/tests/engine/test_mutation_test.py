@@ -7,9 +7,9 @@ import pytest
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.cli import main
 from kipcheck.conformance.engine import mutation_test
-from kipcheck.conformance.engine.mutation_test import Caught, hold, hold_all, selected
-from kipcheck.conformance.mutants import VICES
-from kipcheck.conformance.mutants.declare import Vice
+from kipcheck.conformance.engine.mutation_test import MutationResult, run_mutant, run_mutants, selected
+from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.mutants.declare import Mutant
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from kipcheck.conformance.mutants.declare import Vice
     ],
 )
 def test_what_caught_it_is_told(name: str, by: tuple[str, ...], steps: int) -> None:
-    found = hold(name)
+    found = run_mutant(name)
     assert (found.caught_by, found.least_steps) == (by, steps)
     assert found.cases is not None
     assert 0 < found.cases <= 300
@@ -32,9 +32,9 @@ def test_what_caught_it_is_told(name: str, by: tuple[str, ...], steps: int) -> N
 
 
 def test_until_it_is_found_is_counted_in_its_own_check() -> None:
-    own = hold("forgets-the-sign", ("wire/two-readings",))
-    assert own.cases == hold("forgets-the-sign").cases
-    other = hold("forgets-the-sign", ("wire/vectors",))
+    own = run_mutant("forgets-the-sign", ("wire/two-readings",))
+    assert own.cases == run_mutant("forgets-the-sign").cases
+    other = run_mutant("forgets-the-sign", ("wire/vectors",))
     assert other.caught_by == ("wire/vectors",)
 
 
@@ -43,7 +43,7 @@ def test_the_number_of_workers_changes_nothing() -> None:
     names = selected(globs)
     assert len(names) > 5
     alone, shared = (
-        [(each.id, each.caught_by, each.cases, each.least_steps) for each in hold_all(names, globs, workers=n)]
+        [(each.id, each.caught_by, each.cases, each.least_steps) for each in run_mutants(names, globs, workers=n)]
         for n in (1, 2)
     )
     assert alone == shared
@@ -52,9 +52,9 @@ def test_the_number_of_workers_changes_nothing() -> None:
 
 @pytest.fixture
 def harmless(monkeypatch: pytest.MonkeyPatch) -> str:
-    vice = VICES["forgets-the-sign"]
-    made = Vice(Reference, "Does no harm.", vice.check, vice.invariant, vice.subject, vice.version, ...)
-    monkeypatch.setitem(VICES, "harmless", made)
+    vice = MUTANTS["forgets-the-sign"]
+    made = Mutant(Reference, "Does no harm.", vice.check, vice.invariant, vice.subject, vice.version, ...)
+    monkeypatch.setitem(MUTANTS, "harmless", made)
     monkeypatch.setattr(mutation_test, "selected", lambda globs: ["harmless", "forgets-the-sign"])
     return "harmless"
 
@@ -78,7 +78,7 @@ def test_as_json(harmless: str, capsys: pytest.CaptureFixture[str]) -> None:
         "id": "forgets-the-sign", "caught_by": ["wire/two-readings"], "cases": 5, "cpu_s": caught["cpu_s"],
         "least_steps": 1,
     }  # fmt: skip
-    assert Caught("a", (), None, 0.5, None).plain.keys() == caught.keys()
+    assert MutationResult("a", (), None, 0.5, None).plain.keys() == caught.keys()
 
 
 def test_nothing_meant_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,5 +89,5 @@ def test_nothing_meant_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> Non
 def test_only_the_defects_planted_for_a_check_are_held_to_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["mutants", "--check", "features/brokers", "--json", "--workers", "1"]) == 0
     rows = json.loads(capsys.readouterr().out)["vices"]
-    assert {each["id"] for each in rows} == {name for name, vice in VICES.items() if vice.check == "features/brokers"}
+    assert {each["id"] for each in rows} == {name for name, vice in MUTANTS.items() if vice.check == "features/brokers"}
     assert all(each["caught_by"] == ["features/brokers"] for each in rows)

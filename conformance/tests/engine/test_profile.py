@@ -13,9 +13,9 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.ledger import Ledger, read
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.engine import run as engine_run
-from kipcheck.conformance.engine.profile import Wrong, load, shipped
+from kipcheck.conformance.engine.profile import InvalidProfile, load, shipped
 from kipcheck.conformance.engine.run import Options, Outcome, run
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.conformance.wire.schema import messages, spec
@@ -103,7 +103,7 @@ JoinGroupRequest = "2"
 def test_a_profile_may_make_a_failure_of_a_warning(monkeypatch: pytest.MonkeyPatch, options: Options) -> None:
     strict = Path(options.profiles[0]).with_name("strict.toml")
     strict.write_text('sentence = "whoever passes messages on"\nmust = ["grp-06"]\n')
-    vice = next(each for each in VICES.values() if each.invariant == "wire/keeps-unknown-tags")
+    vice = next(each for each in MUTANTS.values() if each.invariant == "wire/keeps-unknown-tags")
     tags = replace(options, checks=("wire/unknown-tags",), messages=("HeartbeatRequest",), profiles=())
     outcome, ledger = held(monkeypatch, tags, vice.made())
     assert (outcome.exit_code, outcome.failures, outcome.warnings) == (0, 0, 1)
@@ -129,7 +129,7 @@ def test_a_profile_may_make_a_failure_of_a_warning(monkeypatch: pytest.MonkeyPat
 def test_what_is_wrong_in_a_profile_is_told(options: Options, old: str, new: str, why: str) -> None:
     path = Path(options.profiles[0])
     path.write_text(WANTED.replace(old, new))
-    with pytest.raises(Wrong, match=r"^profile ") as wrong:
+    with pytest.raises(InvalidProfile, match=r"^profile ") as wrong:
         load(str(path))
     assert why in str(wrong.value)
     outcome = run(options)
@@ -137,10 +137,10 @@ def test_what_is_wrong_in_a_profile_is_told(options: Options, old: str, new: str
 
 
 def test_a_profile_that_is_not_there_or_asks_for_nothing_is_told(tmp_path: Path) -> None:
-    with pytest.raises(Wrong, match="use consumer-client, feature-tool, or a file"):
+    with pytest.raises(InvalidProfile, match="use consumer-client, feature-tool, or a file"):
         load("consumer-cliemt")
     (tmp_path / "empty.toml").write_text('sentence = "nobody"\n')
-    with pytest.raises(Wrong, match="it requires nothing"):
+    with pytest.raises(InvalidProfile, match="it requires nothing"):
         load(str(tmp_path / "empty.toml"))
 
 

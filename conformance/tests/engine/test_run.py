@@ -29,8 +29,8 @@ from kipcheck.conformance.engine.run import Options, Outcome, run
 from kipcheck.conformance.engine.worker import Unit, UnitResult, Worker
 from kipcheck.conformance.invariants import two_decoders
 from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.invariants.wire import is_beyond_reading
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.invariants.wire import is_beyond_bounds
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.targets import registry, testee
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Target, Unavailable
@@ -65,7 +65,7 @@ def vicious(monkeypatch: pytest.MonkeyPatch, **others: Target | Exception) -> No
             if isinstance(found, Exception):
                 raise found
             return found
-        return InProcess(VICES[short].made()) if short in VICES else known(name)
+        return InProcess(MUTANTS[short].made()) if short in MUTANTS else known(name)
 
     monkeypatch.setattr(engine_run, "target_of", target_of)
 
@@ -259,7 +259,7 @@ def test_a_target_that_goes_down_too_often_is_given_up_and_what_it_did_is_still_
 
 def test_what_was_found_before_an_interruption_is_told(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     vicious(monkeypatch)
-    hold, called = Worker.hold, 0
+    hold, called = Worker.run, 0
 
     def impatient(worker: Worker, unit: Unit) -> UnitResult:
         nonlocal called
@@ -268,7 +268,7 @@ def test_what_was_found_before_an_interruption_is_told(small: Options, monkeypat
             raise KeyboardInterrupt
         return hold(worker, unit)
 
-    monkeypatch.setattr(Worker, "hold", impatient)
+    monkeypatch.setattr(Worker, "run", impatient)
     outcome, ledger = held(replace(small, targets=("miniature/forgets-the-sign",)))
     assert (outcome.exit_code, outcome.why, ledger.complete) == (1, "interrupted", False)
     assert [line.invariant for line in ledger.failures] == ["wire/decodes"]
@@ -364,7 +364,7 @@ def test_every_check_names_invariants_and_every_invariant_names_requirements() -
         by_id = {each.id: each for each in all_invariants(check.role)}
         for each in (by_id[id] for id in check.invariants):
             assert each.statement.endswith(".")
-            named = {*each.requirements, *(id for ids in each.besides.values() for id in ids)}
+            named = {*each.requirements, *(id for ids in each.extra_requirements.values() for id in ids)}
             assert named <= requirements().keys()
             assert each.grade is not Grade.MUST or any(requirements()[id].grade is Grade.MUST for id in named)
 
@@ -384,7 +384,7 @@ def test_the_judge_agrees_with_the_damage_on_what_must_be_refused(message: str) 
         subject = Subject("apache", layout("apache", message, number))
         for sample in CHECKS["wire/damage"].samples(subject, 0, 6):
             for damage, case in cases_of(damages(subject.layout, sample.value, random.Random(1), USUAL), subject):
-                judged = is_beyond_reading(case, case.steps[0])
+                judged = is_beyond_bounds(case, case.steps[0])
                 assert not judged or damage.outcome is Bearing.REFUSE, (damage.kind, damage.path, damage.data.hex())
                 asked += damage.outcome is Bearing.REFUSE
                 refused += judged

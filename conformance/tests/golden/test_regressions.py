@@ -10,7 +10,7 @@ import pytest
 from referencing import Registry, Resource
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.golden.regressions import Malformed, Regression, check, read, regressions, verify
 from kipcheck.golden.vectors import vectors
@@ -58,7 +58,7 @@ def test_they_are_no_golden_vectors() -> None:
 def test_who_fails_again_is_told_of() -> None:
     for one in KEPT:
         if one.case.role is Role.CODEC:
-            told = list(check(one, InProcess(VICES["believes-lengths"].made())))
+            told = list(check(one, InProcess(MUTANTS["believes-lengths"].made())))
             assert [line.partition(":")[0] for line in told] == [one.id]
             assert f"breaks {one.invariant}: " in told[0]
 

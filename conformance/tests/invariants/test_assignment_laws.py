@@ -11,10 +11,10 @@ from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Died, History, Observation, Op, Refused, Replied
 from kipcheck.conformance.core.verdict import Grade, Result
 from kipcheck.conformance.engine.converse import judge
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.tests.support.groups import CHECKED, LEADING, answered, member_writes, said
 
-LEADERS = {name: vice for name, vice in VICES.items() if vice.check in CHECKED}
+LEADERS = {name: vice for name, vice in MUTANTS.items() if vice.check in CHECKED}
 
 
 def test_every_law_has_a_vice_and_is_asked_by_a_check() -> None:
@@ -237,7 +237,7 @@ def test_user_data_is_what_kafka_reads(assignor: str, owned: str, data: str | No
         Case("", "apache", Role.LEADER, (step,)), "test", (Op(0, step, Replied((("hex", data),)), 1),)
     )  # fmt: skip
     law = LEADING["assign/writes-user-data" if assignor == "sticky" else "assign/writes-generation"]
-    assert law.concerns(history.case, step)
+    assert law.applies_to(history.case, step)
     assert [each.shape for each in law.search(history)] == ([] if wrong is None else [("user data", wrong)])
 
 

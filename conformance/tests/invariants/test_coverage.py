@@ -10,7 +10,7 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.engine.catalogue import requirement
 from kipcheck.conformance.engine.worker import Unit, Worker
 from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.mutants.codec import everywhere
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.tests.support.loops import for_each
@@ -22,7 +22,7 @@ BESIDES = sorted(
     {
         (edition, message, each.id, id)
         for each in all_invariants(Role.CODEC)
-        for (edition, message), ids in each.besides.items()
+        for (edition, message), ids in each.extra_requirements.items()
         for id in ids
     }
 )
@@ -46,7 +46,7 @@ class Twisted(Reference):
         return super().write(layout, value)[::-1] + b"\1"
 
 
-WRONG = {"wire/skips-unknown-tags": VICES["refuses-unknown-tags"].made}
+WRONG = {"wire/skips-unknown-tags": MUTANTS["refuses-unknown-tags"].made}
 """Where what is wrong in all is not judged, something that is wrong in nothing else."""
 
 
@@ -68,7 +68,7 @@ def test_a_statement_that_is_covered_in_an_edition_can_be_broken_there(
         id
         for check, subject in subjects
         if check.about(subject)
-        for finding in worker.hold(Unit("twisted", edition, check.id, message, subject.version, 0, 2)).findings
+        for finding in worker.run(Unit("twisted", edition, check.id, message, subject.version, 0, 2)).findings
         if finding.invariant == invariant
         for id in next(each for each in all_invariants(Role.CODEC) if each.id == invariant).covers(edition, message)
     }
@@ -84,5 +84,5 @@ def test_the_reference_keeps_all_that_a_draft_or_an_old_release_asks(edition: st
     for check in CODECS:
         for subject in check.family.subjects(edition):
             if check.family.claimed(subject, claims) and check.about(subject) and not check.heavy:
-                result = worker.hold(Unit("reference", edition, check.id, subject.name, subject.version, 0, 1))
+                result = worker.run(Unit("reference", edition, check.id, subject.name, subject.version, 0, 1))
                 assert {word for _, word, _ in result.cases} <= {"PASS"}, (check.id, subject)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.coordinator_target import Coordinating, DraftCoordinating
-from kipcheck.conformance.apis.group_shorthand import shorthand, spoken
+from kipcheck.conformance.apis.coordinator_target import CoordinatorAdapter, DraftCoordinatorAdapter
+from kipcheck.conformance.apis.group_shorthand import parse_shorthand, shorthand
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.checks.declare import Check
 from kipcheck.conformance.core.case import Case, Role
@@ -16,20 +16,20 @@ from kipcheck.conformance.core.history import Died, History, Lost, Observation, 
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.converse import converse, judge
 from kipcheck.conformance.engine.mutation_test import subject_of
-from kipcheck.conformance.invariants.group_view import reading
+from kipcheck.conformance.invariants.group_view import group_trace
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
-from kipcheck.conformance.mutants import VICES
-from kipcheck.conformance.mutants.declare import Vice
+from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.mutants.declare import Mutant
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import GROUP, Adapter
 from kipcheck.strategies.group_conversations import group_conversations
 
-PLANTED = {name: vice for name, vice in VICES.items() if vice.subject == GROUP}
+PLANTED = {name: vice for name, vice in MUTANTS.items() if vice.subject == GROUP}
 OURS: list[Invariant] = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("group/")]
 
 
 def case(text: str, edition: str = "apache") -> Case:
-    return Case("group/errors", edition, Role.COORDINATOR, spoken(text))
+    return Case("group/errors", edition, Role.COORDINATOR, parse_shorthand(text))
 
 
 def held(adapter: Adapter, case: Case) -> History:
@@ -39,7 +39,7 @@ def held(adapter: Adapter, case: Case) -> History:
 
 
 def sound(edition: str = "apache") -> Adapter:
-    adapter = DraftCoordinating() if edition == "kip-429" else Coordinating()
+    adapter = DraftCoordinatorAdapter() if edition == "kip-429" else CoordinatorAdapter()
     adapter.configure(edition)
     return adapter
 
@@ -48,7 +48,7 @@ def broken(history: History) -> set[str]:
     return {each.invariant for each in judge(history, OURS) if each.result is Result.FAIL}
 
 
-def least(name: str) -> tuple[Vice, Case]:
+def least(name: str) -> tuple[Mutant, Case]:
     vice = PLANTED[name]
     assert isinstance(vice.least, str)
     return vice, case(vice.least, subject_of(vice).edition)
@@ -173,13 +173,13 @@ def test_the_laws_follow_the_release() -> None:
     text = "join a as i; elapse 3000; sync a; fail NOT_ENOUGH_REPLICAS; join b as i"
     for edition in ("apache@2.3.1", "apache@3.9.2", "apache"):
         assert not broken(held(sound(edition), case(text, edition)))
-    assert reading(held(sound("apache@2.3.1"), case(ALONE, "apache@2.3.1"))).rules.replacement_written is False
+    assert group_trace(held(sound("apache@2.3.1"), case(ALONE, "apache@2.3.1"))).rules.replacement_written is False
 
 
 def test_where_kafka_leaves_it_open_either_may_lead() -> None:
     text = "join a; join b; join c; elapse 9000; leave a; join b id=b; join c id=c"
 
-    class Otherwise(Coordinating):
+    class Otherwise(CoordinatorAdapter):
         """Takes the last where any will do."""
 
         def choose_leader(self, state: Any, candidates: Any) -> Any:

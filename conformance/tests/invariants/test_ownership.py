@@ -5,12 +5,20 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.upgrade_script import answer_of, event_of, seen, shorthand, spoken, step_of, told
+from kipcheck.conformance.apis.upgrade_script import (
+    answer_of,
+    event_of,
+    from_json,
+    parse_shorthand,
+    shorthand,
+    step_of,
+    to_json,
+)
 from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.history import History, Lost, Op
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.converse import judge
-from kipcheck.conformance.invariants.ownership import contested, unasked, unread
+from kipcheck.conformance.invariants.ownership import contested, unread, unsubscribed
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.models.observed_events import (
     Assigned,
@@ -19,8 +27,8 @@ from kipcheck.conformance.models.observed_events import (
     Failed,
     Formed,
     Gave,
-    Happening,
     Joining,
+    ObservedEvent,
     PutOut,
     Restless,
     Rests,
@@ -33,9 +41,11 @@ OURS = [each for each in all_invariants(Role.OPERATOR_TOOL) if each.role is Role
 T0, T1, T2, U0 = ("t", 0), ("t", 1), ("t", 2), ("u", 0)
 
 
-def history(text: str, *happenings: Sequence[Happening], edition: str = "kip-429", lost: int | None = None) -> History:
+def history(
+    text: str, *happenings: Sequence[ObservedEvent], edition: str = "kip-429", lost: int | None = None
+) -> History:
     """What was seen in each step."""
-    steps = spoken(text)
+    steps = parse_shorthand(text)
     case = Case("bounce/ownership", edition, Role.OPERATOR_TOOL, steps)
     answers = [observed(answer_of(each)) for each in (*happenings, *[()] * (len(steps) - len(happenings)))]
     if lost is not None:
@@ -68,17 +78,17 @@ def test_the_sums() -> None:
     assert unread([("t",)], [(T0,), (T2,)]) == [T1]
     assert unread([("t", "u")], [(T0, T1, T2)]) == [U0]
     assert unread([], []) == []
-    assert unasked(("t",), (T0, U0)) == [U0]
+    assert unsubscribed(("t",), (T0, U0)) == [U0]
 
 
 def test_two_owners_in_one_generation_and_across() -> None:
     both = formed(1, "a", a=1, b=1)
-    once: list[Happening] = [Took("a", 1, (T0,)), Took("b", 1, (T1, T2))]
+    once: list[ObservedEvent] = [Took("a", 1, (T0,)), Took("b", 1, (T1, T2))]
     assert not broken("roll a cooperative; settle", [both, *once])
     assert broken("settle", [both, *once, Took("b", 1, (T0,))]) == {
         "bounce/one-owner": ("two owners", "one generation")
     }
-    later: list[Happening] = [formed(2, "a", a=1, b=1), Took("b", 2, (T0,))]
+    later: list[ObservedEvent] = [formed(2, "a", a=1, b=1), Took("b", 2, (T0,))]
     found = broken("settle; settle", [both, *once], later)
     assert found == {"bounce/revoked-first": ("two owners", "across generations")}
     assert not broken("settle; settle", [both, *once], [Gave("a", (T0,), lost=True), *later])
@@ -87,7 +97,7 @@ def test_two_owners_in_one_generation_and_across() -> None:
 
 
 def test_a_clash_is_told_like_a_proof() -> None:
-    before: list[Happening] = [formed(1, "a", a=1, b=1), Took("a", 1, (T0,))]
+    before: list[ObservedEvent] = [formed(1, "a", a=1, b=1), Took("a", 1, (T0,))]
     held = history("settle; roll c ready; settle", before, [], [formed(2, "a", a=1, b=1), Took("b", 2, (T0,))])
     (found,) = next(each for each in judge(held, OURS) if each.violations).violations
     assert found.why == (
@@ -98,8 +108,8 @@ def test_a_clash_is_told_like_a_proof() -> None:
 
 
 def test_what_an_unaware_leader_does_is_flagged_and_condemns_nobody() -> None:
-    before: list[Happening] = [formed(1, "b", b=1), Took("b", 1, (T0, T1, T2))]
-    after: list[Happening] = [formed(2, "a", a=0, b=1), Took("a", 2, (T0, T1))]
+    before: list[ObservedEvent] = [formed(1, "b", b=1), Took("b", 1, (T0, T1, T2))]
+    after: list[ObservedEvent] = [formed(2, "a", a=0, b=1), Took("a", 2, (T0, T1))]
     held = history("old-brokers; settle", before, after)
     verdicts = {each.invariant: each for each in judge(held, OURS) if each.result is Result.FAIL}
     assert set(verdicts) == {"bounce/skipped-path"}
@@ -114,18 +124,18 @@ def test_a_group_at_rest_reads_all_unless_it_is_mixed() -> None:
         "bounce/all-owned": ("unread",)
     }
     both = formed(2, "a", a=1, b=(0, 1))
-    mixed: list[Happening] = [both, Assigned("a", 2, (T0,)), Assigned("b", 2, (), 1), Counted("b", 1), rests(both)]
+    mixed: list[ObservedEvent] = [both, Assigned("a", 2, (T0,)), Assigned("b", 2, (), 1), Counted("b", 1), rests(both)]
     steps = "roll a cooperative; roll b ready; settle"
     assert not broken(steps, [formed(1, "a", a=1), Took("a", 1, (T0,))], [], mixed)
     assert not broken("crash a", [Rests(1, ())]), "where nobody is left nobody need read"
 
 
 def test_what_a_mixed_group_is_given() -> None:
-    before: list[Happening] = [formed(1, "a", a=1), Took("a", 1, (T0,))]
+    before: list[ObservedEvent] = [formed(1, "a", a=1), Took("a", 1, (T0,))]
     both = formed(2, "a", a=1, b=(0, 1))
-    refused: list[Happening] = [Assigned("b", 2, (), 1), Counted("b", 1)]
+    refused: list[ObservedEvent] = [Assigned("b", 2, (), 1), Counted("b", 1)]
 
-    def after(*seen: Happening) -> dict[str, tuple[str, ...]]:
+    def after(*seen: ObservedEvent) -> dict[str, tuple[str, ...]]:
         return broken("settle; settle", before, [both, *seen])
 
     assert not after(Assigned("a", 2, (T0,)), *refused)
@@ -207,7 +217,7 @@ def test_a_lost_answer_is_neither_done_nor_failed() -> None:
 
 
 def test_what_was_not_answered_is_left_open_and_condemns_nobody() -> None:
-    both: list[Happening] = [formed(1, "a", a=1, b=1), Took("a", 1, (T0,)), Took("b", 1, (T0,))]
+    both: list[ObservedEvent] = [formed(1, "a", a=1, b=1), Took("a", 1, (T0,)), Took("b", 1, (T0,))]
     held = history("settle; settle", both, lost=0)
     results = {each.invariant: each.result for each in judge(held, OURS)}
     assert set(results.values()) == {Result.UNKNOWN}
@@ -220,11 +230,11 @@ SCRIPT = (
 
 
 def test_what_is_said_in_shorthand_is_said_back() -> None:
-    assert shorthand(spoken(SCRIPT)) == SCRIPT
-    assert [step_of(event_of(each)) for each in spoken(SCRIPT)] == [*spoken(SCRIPT)]
+    assert shorthand(parse_shorthand(SCRIPT)) == SCRIPT
+    assert [step_of(event_of(each)) for each in parse_shorthand(SCRIPT)] == [*parse_shorthand(SCRIPT)]
     for wrong in ("roll a newest", "jump", "crash"):
         with pytest.raises(ValueError, match="invalid step"):
-            spoken(wrong)
+            parse_shorthand(wrong)
     with pytest.raises(ValueError, match="unknown kind of member 'newest': use one of old, "):
         event_of(step("operator", "roll", member="a", kind="newest"))
     with pytest.raises(LookupError, match="unknown event 'join': use one of old-brokers, "):
@@ -239,5 +249,5 @@ def test_what_is_said_in_shorthand_is_said_back() -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_what_is_seen_is_told_and_read_back(happening: Happening) -> None:
-    assert seen(told(happening)) == happening
+def test_what_is_seen_is_told_and_read_back(happening: ObservedEvent) -> None:
+    assert from_json(to_json(happening)) == happening

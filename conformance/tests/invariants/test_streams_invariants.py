@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kipcheck.conformance.apis.streams import Moment, moments
+from kipcheck.conformance.apis.streams import ObservedAt, observations
 from kipcheck.conformance.checks.streams import (
     COUNTS,
     LACKING,
@@ -14,14 +14,14 @@ from kipcheck.conformance.checks.streams import (
     UNEVEN,
     WITH_STANDBYS,
     T,
-    bounced,
+    restarted,
     started,
     then,
 )
 from kipcheck.conformance.core.history import History, Lost
 from kipcheck.conformance.core.verdict import Grade, Result
 from kipcheck.conformance.engine.converse import judge
-from kipcheck.conformance.invariants.streams_trace import binds, is_draft, story
+from kipcheck.conformance.invariants.streams_trace import binds, is_draft, streams_trace
 from kipcheck.conformance.invariants.streams_versions import values
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.observed_events import Gave, Restless
@@ -31,7 +31,7 @@ from kipcheck.conformance.models.streams.observed_events import (
     Began,
     Died,
     Formed,
-    Happening,
+    ObservedEvent,
     Refused,
     Rests,
     Sent,
@@ -52,9 +52,9 @@ from kipcheck.conformance.tests.support.streams_groups import (
 )
 
 NEWEST, DRAFT = "apache", "kip-268"
-UP = then(started("own", "ab"), bounced("future", "ab"))
+UP = then(started("own", "ab"), restarted("future", "ab"))
 """Generation 1 is old, 2 and 3 probe a, 4 and 5 bring both to the newest version; the last is step 7."""
-HELD = then(started("own<1.1", "ab"), bounced("own", "ab"))
+HELD = then(started("own<1.1", "ab"), restarted("own", "ab"))
 ECHO = then(started("2.3.1"), "start c future; settle")
 STATE = Deploy(COUNTS, T)
 TWO_TOPICS = Deploy(Topology((Subtopology(0, ("t", "u"), copartition=(("t", "u"),)),)), (Topic("t", 2), Topic("u", 2)))
@@ -73,7 +73,7 @@ T00, T01 = TaskId(0, 0), TaskId(0, 1)
         (NEWEST, started("own", "ab"), LACKING[1]), (NEWEST, then(started("own", "ab"), "shut-down b; settle"), None),
         (NEWEST, "start a 3.9.2<1.1; start b 3.9.2<1.1; settle; start c 4.3.1; settle", None),
         (NEWEST, "start a 2.6.3<1.1; settle; start b 2.8.2; settle", None),
-        (NEWEST, then(started("2.0.1", "ab"), bounced("2.2.1", "ab")), None),
+        (NEWEST, then(started("2.0.1", "ab"), restarted("2.2.1", "ab")), None),
         ("apache@2.3.1", UP, None), (NEWEST, "start a 3.1.2; settle", UNEVEN),
     ],
 )  # fmt: skip
@@ -227,7 +227,7 @@ def cases() -> Iterator[tuple[str, str, str, Deploy | None, Change, tuple[str, .
 
 def _leads_on(leader: str, generation: int) -> Change:
     """It does not die, but assigns."""
-    seen = (each.seen for each in moments(played(NEWEST, started("2.6.3", "ab"))))
+    seen = (each.seen for each in observations(played(NEWEST, started("2.6.3", "ab"))))
     data = next(each.data for each in seen if isinstance(each, Sent))
     return instead(of(Died, during="lead"), Sent(generation, leader, leader, (), data))
 
@@ -240,7 +240,7 @@ def _longer(times: int) -> Change:
 def _stops_in(generation: int) -> Change:
     """What comes after it is not seen, and the group rests in it."""
 
-    def change(moment: Moment) -> Happening | tuple[Happening, ...]:
+    def change(moment: ObservedAt) -> ObservedEvent | tuple[ObservedEvent, ...]:
         if isinstance(moment.seen, Rests) and moment.seen.generation == generation + 1:
             return replace(moment.seen, generation=generation)
         return () if getattr(moment.seen, "generation", 0) > generation else moment.seen
@@ -248,8 +248,8 @@ def _stops_in(generation: int) -> Change:
     return change
 
 
-def _forgets(kind: type[Happening], member: str) -> Change:
-    def change(moment: Moment) -> Happening | tuple[Happening, ...]:
+def _forgets(kind: type[ObservedEvent], member: str) -> Change:
+    def change(moment: ObservedAt) -> ObservedEvent | tuple[ObservedEvent, ...]:
         return () if isinstance(moment.seen, kind) and getattr(moment.seen, "member", "") == member else moment.seen
 
     return change
@@ -279,7 +279,7 @@ def test_hosts_that_read_nothing_may_be_left_out_of_the_first_maps(release: str,
     deployed = Deploy(COUNTS, (Topic("t", 1),), end_points=True)
     good = played(NEWEST, f"start a {release}; start b {release}; settle", deployed)
     assert "streams/hosts" not in broken(good)
-    reader = next(each.info.hosts for each in story(good).rounds[0].given if each.info is not None)
+    reader = next(each.info.hosts for each in streams_trace(good).rounds[0].given if each.info is not None)
     busy = tuple((name, read) for name, read in reader if read)
     assert len(busy) == 1
     assert ("streams/hosts" in broken(changed(good, resent(1, "a", hosts=busy)))) == told
@@ -299,7 +299,7 @@ def test_an_answer_that_is_lost_leaves_open_what_came_after() -> None:
         type(op)(op.index, op.step, Lost("the connection broke"), None) for op in history.ops[4:]
     )))  # fmt: skip
     assert {each.result for each in judge(cut, OURS.values())} == {Result.UNKNOWN}
-    assert [each.number for each in story(cut).rounds] == [1, 2, 3][: len(story(cut).rounds)]
+    assert [each.number for each in streams_trace(cut).rounds] == [1, 2, 3][: len(streams_trace(cut).rounds)]
 
 
 def test_requirements_speak_of_releases_and_editions() -> None:

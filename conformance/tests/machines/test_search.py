@@ -8,7 +8,17 @@ import pytest
 
 from kipcheck.conformance.core.edition import KIP_584
 from kipcheck.conformance.machines.plain_search import explore
-from kipcheck.conformance.machines.product import Composed, Did, Disobeyed, Law, Sent, StepLaw, Whole, broken, misdone
+from kipcheck.conformance.machines.product import (
+    ContractViolation,
+    Did,
+    Law,
+    ProductMachine,
+    Sent,
+    SimpleProduct,
+    StepLaw,
+    broken_laws,
+    broken_step_laws,
+)
 from kipcheck.conformance.machines.search import Search
 from kipcheck.conformance.models.client_laws import laws
 from kipcheck.conformance.models.clients import CONFIG, Clients, Scope
@@ -24,23 +34,23 @@ EVERYTHING = 10**9
 NEWEST = Rules.of("4.4.0")
 
 
-def searched(made: Composed[Any, Any, Any]) -> Search[Any, Any, Any]:
+def searched(made: ProductMachine[Any, Any, Any]) -> Search[Any, Any, Any]:
     search = Search(made)
-    assert search.go(EVERYTHING)
+    assert search.run(EVERYTHING)
     return search
 
 
-def counted(made: Composed[Any, Any, Any]) -> tuple[int, int, int]:
+def counted(made: ProductMachine[Any, Any, Any]) -> tuple[int, int, int]:
     """States, transitions and depth, by the readable search, which also holds every law to every state and step."""
-    whole = Whole(made)
+    whole = SimpleProduct(made)
     found = {whole.initial(): 0}
     transitions = 0
     for edge in explore(whole, lambda state: True):
         transitions += 1
         found.setdefault(edge.after, len(edge.path))
-        assert not list(broken(made, edge.after, resting=False))
-        for step in whole.followed(edge.before, edge.path[-1]) or ():
-            assert not list(misdone(made, step))
+        assert not list(broken_laws(made, edge.after, resting=False))
+        for step in whole.run_move(edge.before, edge.path[-1]) or ():
+            assert not list(broken_step_laws(made, step))
     return len(found), transitions, max(found.values())
 
 
@@ -56,20 +66,20 @@ def counted(made: Composed[Any, Any, Any]) -> tuple[int, int, int]:
     ],
     ids=["locks 2", "locks 3", "locks 4", "features", "clients", "clients with failures"],
 )
-def test_the_packed_search_counts_what_the_readable_one_counts(made: Composed[Any, Any, Any]) -> None:
+def test_the_packed_search_counts_what_the_readable_one_counts(made: ProductMachine[Any, Any, Any]) -> None:
     search = searched(made)
     assert search.complete
     assert (search.states, search.transitions, search.depth) == counted(made)
 
 
-def shortest(made: Composed[Any, Any, Any]) -> int:
+def shortest(made: ProductMachine[Any, Any, Any]) -> int:
     """How many events the readable search needs to break a law that does not wait for rest."""
-    whole = Whole(made)
+    whole = SimpleProduct(made)
     paths = (
         edge.path
         for edge in explore(whole, lambda state: True)
-        if any(broken(made, edge.after, resting=False))
-        or any(any(misdone(made, step)) for step in whole.followed(edge.before, edge.path[-1]) or ())
+        if any(broken_laws(made, edge.after, resting=False))
+        or any(any(broken_step_laws(made, step)) for step in whole.run_move(edge.before, edge.path[-1]) or ())
     )
     return len(next(paths))
 
@@ -106,7 +116,7 @@ def test_a_step_is_held_against_its_part_only_where_the_hub_goes_along_with_it()
 
 def test_a_search_goes_on_where_it_stopped() -> None:
     search = Search(Locks(3))
-    while not search.go(7):
+    while not search.run(7):
         assert not search.complete
     assert (search.states, search.transitions) == (searched(Locks(3)).states, searched(Locks(3)).transitions)
 
@@ -128,9 +138,9 @@ class Stubborn(Locks):
 
 @pytest.mark.parametrize("made", [Chatty(2), Stubborn(2)], ids=["chatty", "stubborn"])
 def test_a_machine_that_does_not_keep_to_the_rules_of_composition_is_named(made: Locks) -> None:
-    with pytest.raises(Disobeyed, match="only the hub may"):
+    with pytest.raises(ContractViolation, match="only the hub may"):
         searched(made)
-    with pytest.raises(Disobeyed, match="only the hub may"):
+    with pytest.raises(ContractViolation, match="only the hub may"):
         counted(made)
 
 

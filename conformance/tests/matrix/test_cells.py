@@ -11,23 +11,23 @@ from kipcheck.conformance.apis.streams import step_of
 from kipcheck.conformance.clients.java.programs import PARTS
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.engine.known.files import Wrong
+from kipcheck.conformance.engine.known.files import InvalidKnownFile
 from kipcheck.conformance.matrix.cells import BREAKS, OK, REFUSED, Cell, cells, outcome, verdict, verdict_of
-from kipcheck.conformance.matrix.groups import Mixed, foretold
+from kipcheck.conformance.matrix.groups import MixedGroup, reference_binaries
 from kipcheck.conformance.matrix.known import listed, parse
 from kipcheck.conformance.matrix.play import OUTCOMES, invariants, judged, played, rounds
-from kipcheck.conformance.matrix.predictions import Prediction, committed, predicted, read, renewed, written
+from kipcheck.conformance.matrix.predictions import Prediction, committed, merged, predicted, read, written
 from kipcheck.conformance.matrix.release_lines import (
     BEHAVIOURS,
     NEWEST,
     TABLE,
     THE_FUTURE,
     behaviours,
+    has_star,
     in_table,
     lines,
     named,
     needs_fix,
-    starred,
 )
 from kipcheck.conformance.matrix.scenarios import (
     BOUNCE,
@@ -45,7 +45,7 @@ from kipcheck.conformance.matrix.scenarios import (
     scripts,
 )
 from kipcheck.conformance.models.operations import Move, Settle
-from kipcheck.conformance.models.streams.observed_events import Formed, Happening, Rests
+from kipcheck.conformance.models.streams.observed_events import Formed, ObservedEvent, Rests
 from kipcheck.conformance.models.streams.operations import Deploy, Event, Start, Stop
 from kipcheck.conformance.models.streams.rules import LINES
 
@@ -88,7 +88,7 @@ def test_all_lines_are_there_and_all_of_them_have_jars() -> None:
 def test_the_table_of_the_kip_has_its_stars_and_one_row_that_they_are_about() -> None:
     there = [(old.name, new.name) for old in lines() for new in (*lines(), THE_FUTURE) if in_table(old, new)]
     assert len(there) == 28 and set(map(len, there)) == {2}
-    stars = [each for each in there if starred(*pair(*each))]
+    stars = [each for each in there if has_star(*pair(*each))]
     assert len(stars) == 15 and not any(new in ("2.0", "future") for _, new in stars)
     assert [each for each in there if needs_fix(*pair(*each))] == [("0.10.0", new) for new in TABLE[1:-1]]
 
@@ -195,7 +195,7 @@ class Counting:
     def initial(self) -> tuple[Event, ...]:
         return ()
 
-    def step(self, state: tuple[Event, ...], event: Event, /) -> Transition[tuple[Event, ...], Happening]:
+    def step(self, state: tuple[Event, ...], event: Event, /) -> Transition[tuple[Event, ...], ObservedEvent]:
         self.steps += 1
         return Transition((*state, event), (Rests(len(state), ()),))
 
@@ -210,7 +210,7 @@ def test_what_scripts_have_in_common_is_played_once() -> None:
     assert [each.generation for (each,) in found[1][1] if isinstance(each, Rests)] == [0, 1, 2]
 
 
-def formed(count: int) -> tuple[Happening, ...]:
+def formed(count: int) -> tuple[ObservedEvent, ...]:
     return (*(Formed(number, "a", ()) for number in range(count)), Rests(count, ()))
 
 
@@ -255,7 +255,7 @@ def test_all_invariants_of_outcomes_are_there() -> None:
 )
 def test_cells_that_are_known(scenario: str, old: str, new: str, expected: str, requirement: str | None) -> None:
     asked = Cell(scenario, pair(old, new))
-    found = outcome(asked, foretold(True, asked.edition))
+    found = outcome(asked, reference_binaries(True, asked.edition))
     cell, history = found["cell"], found["history"]
     assert (cell["verdict"], cell["requirement"]) == (expected, requirement), cell["reason"]
     assert (cell["reason"] is None) == (expected == OK)
@@ -275,25 +275,25 @@ def test_cells_that_are_known(scenario: str, old: str, new: str, expected: str, 
 )
 def test_a_refusal_is_on_the_clause_of_its_release(release: str, setting: str, requirement: str) -> None:
     script: Script = (Start("a", release, setting), SETTLE)
-    ((_, seen),) = played(Mixed(foretold(fitted=True)), [script])
+    ((_, seen),) = played(MixedGroup(reference_binaries(fitted=True)), [script])
     told = verdict_of(judged(script, seen, "matrix/two-bounce", "t"), TWO_BOUNCE)
-    assert told.verdict == REFUSED and told.blame is not None
+    assert told.verdict == REFUSED and told.cause is not None
     assert (
-        told.blame.requirement == requirement and f"upgrade.from={setting} is refused by {release}" in told.blame.reason
+        told.cause.requirement == requirement and f"upgrade.from={setting} is refused by {release}" in told.cause.reason
     )
 
 
 def test_a_cell_is_as_bad_as_its_worst_script_and_shows_one_in_which_somebody_dies() -> None:
     cell = Cell(JOIN, pair("2.1", "2.0"))
-    found = outcome(cell, foretold(fitted=True))
+    found = outcome(cell, reference_binaries(fitted=True))
     assert "died" in [seen["what"] for step in found["history"]["steps"] for seen in step["seen"]]
     assert found["history"]["script"] == "start a 2.1.1; settle; start b 2.0.1; settle", "the shortest one"
-    assert verdict(cell, foretold(fitted=True)) == BREAKS
+    assert verdict(cell, reference_binaries(fitted=True)) == BREAKS
 
 
 def test_probing_costs_one_more_rebalance_than_to_join_at_once() -> None:
-    same = outcome(Cell(JOIN, pair("2.2", "2.3")), foretold(fitted=True))["cell"]
-    newer = outcome(Cell(JOIN, pair("2.3", "2.4")), foretold(fitted=True))["cell"]
+    same = outcome(Cell(JOIN, pair("2.2", "2.3")), reference_binaries(fitted=True))["cell"]
+    newer = outcome(Cell(JOIN, pair("2.3", "2.4")), reference_binaries(fitted=True))["cell"]
     assert (same["rounds"], newer["rounds"]) == (1, 2)
 
 
@@ -320,13 +320,13 @@ def test_what_is_foretold_is_what_our_machines_say(cell: Cell) -> None:
 
 def test_what_is_mended_after_jars_were_played_is_observed() -> None:
     cell, other = Cell(JOIN, pair("2.0", "2.1")), Cell(JOIN, pair("2.0", "2.2"))
-    before = renewed({cell: "ok", other: ["ok", "breaks"]}, {"played": None, "cells": {}})
+    before = merged({cell: "ok", other: ["ok", "breaks"]}, {"played": None, "cells": {}})
     assert before["cells"] == {"join": {"2.0.1": {"2.1.1": "ok", "2.2.2": ["ok", "breaks"]}}}
-    again = renewed({cell: "breaks", other: "ok"}, before)
+    again = merged({cell: "breaks", other: "ok"}, before)
     assert again["cells"]["join"]["2.0.1"] == {"2.1.1": "breaks", "2.2.2": "ok"}
-    since = renewed({cell: "breaks", other: "ok"}, {**before, "played": "2026-11-22"})
+    since = merged({cell: "breaks", other: "ok"}, {**before, "played": "2026-11-22"})
     assert since["cells"]["join"]["2.0.1"] == {"2.1.1": ["ok", "ok", "breaks"], "2.2.2": ["ok", "breaks", "ok"]}
-    back = renewed({cell: "ok", other: "breaks"}, since)
+    back = merged({cell: "ok", other: "breaks"}, since)
     assert back["cells"]["join"]["2.0.1"] == {"2.1.1": ["ok", "ok"], "2.2.2": ["ok", "breaks"]}
     rules = [Prediction.of(each).rule for each in ("ok", ["ok", "breaks"], ["ok", "ok", "breaks"])]
     assert rules == ["foreseen", "fitted", "observed"]
@@ -334,7 +334,7 @@ def test_what_is_mended_after_jars_were_played_is_observed() -> None:
 
 def test_the_file_of_predictions_is_read_as_it_is_written(tmp_path: Path) -> None:
     asked = cells([JOIN, BOUNCE], [named("2.0"), named("0.10.0")], [named("3.9")])
-    table = renewed(dict.fromkeys(asked, "ok"), {"played": None, "cells": {}})
+    table = merged(dict.fromkeys(asked, "ok"), {"played": None, "cells": {}})
     path = tmp_path / "p.json"
     path.write_text(written(table))
     assert read(path) == table
@@ -378,7 +378,7 @@ def test_known_deviations_are_of_releases() -> None:
     ],
 )
 def test_a_file_of_known_deviations_that_cannot_be_used_tells_why(right: str, wrong: str, told: str) -> None:
-    with pytest.raises(Wrong) as found:
+    with pytest.raises(InvalidKnownFile) as found:
         parse(DEVIATION.replace(right, wrong), "known.toml")
     assert told in str(found.value)
 

@@ -8,7 +8,7 @@ import pytest
 from kipcheck.conformance.cli import main
 from kipcheck.conformance.clients.java.streams_members import open_jars
 from kipcheck.conformance.matrix.cells import BREAKS, OK, Cell, cells, outcome
-from kipcheck.conformance.matrix.groups import released
+from kipcheck.conformance.matrix.groups import released_binaries
 from kipcheck.conformance.matrix.known import listed
 from kipcheck.conformance.matrix.predictions import committed
 from kipcheck.conformance.matrix.release_lines import named
@@ -22,7 +22,7 @@ from kipcheck.conformance.matrix.scenarios import BOUNCE, JOIN, SCENARIOS, Pair
 )
 def test_a_cell_with_jars(scenario: str, old: str, new: str, verdict: str, requirement: str | None) -> None:
     with open_jars([old, new]) as jars:
-        found = outcome(Cell(scenario, Pair(named(old), named(new))), released(jars.binary))["cell"]
+        found = outcome(Cell(scenario, Pair(named(old), named(new))), released_binaries(jars.binary))["cell"]
     assert (found["verdict"], found["requirement"]) == (verdict, requirement), found["reason"]
     assert found["rounds"] >= 2
 
@@ -42,7 +42,10 @@ def test_cells_of_all_lines_are_as_foretold_or_known() -> None:
     unlike = []
     with open_jars(sorted({each.patch for cell in asked for each in cell.pair if each.patch != "future"})) as jars:
         for cell in asked:
-            verdict, told = outcome(cell, released(jars.binary, cell.edition))["cell"]["verdict"], predictions.of(cell)
+            verdict, told = (
+                outcome(cell, released_binaries(jars.binary, cell.edition))["cell"]["verdict"],
+                predictions.of(cell),
+            )
             assert told is not None
             if verdict != told.verdict and not any(each.expects(cell, verdict) for each in known):
                 unlike.append((*cell.key, verdict, told.verdict))

@@ -43,7 +43,7 @@ from kipcheck.conformance.models.sticky import cooperative_sticky, sticky
 from kipcheck.conformance.tests.support.groups import LEADING, answered, anything, case, got, group, held, step_of
 from kipcheck.strategies import groups, membership
 from kipcheck.strategies.compiled import compiled
-from kipcheck.strategies.membership import turned
+from kipcheck.strategies.membership import group_with_knobs
 from kipcheck.strategies.nodes import Node, record
 from kipcheck.strategies.parse import belongs, parse
 from kipcheck.strategies.reduce import reduce
@@ -111,7 +111,7 @@ def test_every_group_is_given_an_assignment_that_keeps_every_law(assignor: str, 
     asked = type(asked)(asked.actor, asked.verb, {**asked.body, **drawn})
     history = held(Reference(), Case("test", "apache", Role.LEADER, (asked,)))
     for law in LEADING.values():
-        if law.concerns(history.case, asked):
+        if law.applies_to(history.case, asked):
             assert not list(law.search(history)), law.id
 
 
@@ -201,7 +201,7 @@ def test_every_knob_turns_something() -> None:
     draw, random = compiled(anything()), Random(7)
     seen = {"stale": 0, "double": 0, "gone": 0, "unsubscribed": 0, "static": 0, "racks": 0, "others": 0, "beyond": 0}
     for _ in range(200):
-        drawn = turned(draw(random))
+        drawn = group_with_knobs(draw(random))
         topics = {each.name for each in drawn.topics}
         seen["double"] += any(len(members) > 1 for members in drawn.claims.values())
         seen["others"] += any(not readers for readers in drawn.subscribers.values())
@@ -218,12 +218,12 @@ def test_every_knob_turns_something() -> None:
 
 def test_a_group_is_reduced_to_the_least_that_fails_and_takes_the_first_names() -> None:
     def fails(value: dict[str, object]) -> bool:
-        return any(len(each.owned) > 1 for each in turned(value).members)
+        return any(len(each.owned) > 1 for each in group_with_knobs(value).members)
 
     node, random = record(group=membership.GROUPS), Random(3)
     draw = compiled(record(group=membership.USUAL))
     value = next(each for each in (draw(random) for _ in range(1000)) if fails(each))
-    least = turned(reduce(node, parse(node, value), fails))
+    least = group_with_knobs(reduce(node, parse(node, value), fails))
     assert shorthand([assign(STICKY, least.topics, least.members)]) == "sticky t0:2; a[t0]=t0-0,t0-1@10"
 
 
@@ -254,7 +254,7 @@ def test_the_reference_leads_with_all_assignors() -> None:
 
 
 def test_historic_groups_are_what_they_are_told_to_be() -> None:
-    told = [turned(value(None)) for value in CLAIMS]
+    told = [group_with_knobs(value(None)) for value in CLAIMS]
     node = record(group=membership.GROUPS, claims=membership.CLAIMS, generations=membership.STALE)
     assert all(belongs(node, value(None)) for value in CLAIMS)
     assert [shorthand([assign(STICKY, each.topics, each.members)]) for each in told] == [

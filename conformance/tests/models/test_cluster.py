@@ -7,7 +7,7 @@ import pytest
 from kipcheck.conformance.core.edition import Edition, edition
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.machines.plain_search import explore
-from kipcheck.conformance.machines.product import Whole
+from kipcheck.conformance.machines.product import SimpleProduct
 from kipcheck.conformance.machines.search import Search
 from kipcheck.conformance.models.assignment import Topic, frozen
 from kipcheck.conformance.models.cluster import Cluster
@@ -40,7 +40,7 @@ def cluster(
 
 def searched(made: Cluster) -> Search[object, object, object]:
     found: Search[object, object, object] = Search(made)  # type: ignore[arg-type]
-    found.go(30_000)
+    found.run(30_000)
     return found
 
 
@@ -63,12 +63,12 @@ def test_with_a_failure_too(scope: Scope) -> None:
 
 def test_the_packed_search_says_what_the_readable_one_says() -> None:
     made = cluster()
-    seen = {edge.after for edge in explore(Whole(made), lambda state: True)} | {made.initial()}
+    seen = {edge.after for edge in explore(SimpleProduct(made), lambda state: True)} | {made.initial()}
     assert len(seen) == searched(made).states
 
 
 def test_where_nothing_more_happens_each_member_reads_its_share() -> None:
-    whole = Whole(cluster())
+    whole = SimpleProduct(cluster())
     ends = [edge.after for edge in explore(whole, lambda state: True) if not any(whole.enabled(edge.after))]
     nodes = [[part for part in state[1:] if isinstance(part, Node)] for state in ends]
     shares = {tuple(node.state.owned for node in each if node.state is not None) for each in nodes}

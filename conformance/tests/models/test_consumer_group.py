@@ -2,8 +2,8 @@
 
 import pytest
 
-from kipcheck.conformance.apis.consumer_group import answer_of, event_of, shorthand, spoken, step_of
-from kipcheck.conformance.apis.machine_targets import players
+from kipcheck.conformance.apis.consumer_group import answer_of, event_of, parse_shorthand, shorthand, step_of
+from kipcheck.conformance.apis.machine_targets import machine_adapters
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.checks.consumer_group import GROUPS
@@ -14,27 +14,27 @@ from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.converse import converse, judge
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.models.consumer_group import Beat, ConsumerGroup, Pass, Says
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import CONSUMER_GROUP, Adapter, operation
 from kipcheck.strategies.consumer_group import CONSUMER_GROUPS
 from kipcheck.strategies.parse import belongs
 
-PLANTED = {name: vice for name, vice in VICES.items() if vice.check.startswith("consumer-group/")}
+PLANTED = {name: vice for name, vice in MUTANTS.items() if vice.check.startswith("consumer-group/")}
 OURS = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("consumer-group/")]
 
 
 def held(adapter: Adapter, text: str) -> History:
-    case = Case("consumer-group/epochs", "apache", Role.COORDINATOR, spoken(text))
+    case = Case("consumer-group/epochs", "apache", Role.COORDINATOR, parse_shorthand(text))
     with InProcess(adapter).open("apache", Role.COORDINATOR) as session:
         (history,) = converse([case], session)
         return history
 
 
 def answers(text: str) -> list[str]:
-    player = players(APACHE)[CONSUMER_GROUP]
+    player = machine_adapters(APACHE)[CONSUMER_GROUP]
     told = []
-    for each in spoken(text):
+    for each in parse_shorthand(text):
         found = player.answer({"case": 0, **operation(each)})
         given = found.get("assignment")
         partitions = "-" if given is None else ",".join(f"{topic}{number}" for topic, number in given) or "nothing"
@@ -84,10 +84,10 @@ def test_the_machine_by_hand(text: str, last: str) -> None:
 
 def test_what_is_said_in_shorthand_is_said_back() -> None:
     text = "join a on t,u none; beat a; beat a-1 told; beat b+2 on t before; leave a; pass 1000"
-    assert shorthand(spoken(text)) == text
+    assert shorthand(parse_shorthand(text)) == text
     for wrong in ("jump", "beat a everything"):
         with pytest.raises(ValueError, match=r"invalid event|invalid owned partitions"):
-            spoken(wrong)
+            parse_shorthand(wrong)
 
 
 def test_an_event_is_its_step() -> None:

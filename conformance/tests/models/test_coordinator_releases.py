@@ -7,7 +7,7 @@ import pytest
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.models.group.coordinator import Coordinator
 from kipcheck.conformance.models.group.draft import DraftCoordinator
-from kipcheck.conformance.models.group.environment_moves import stimuli
+from kipcheck.conformance.models.group.environment_moves import environment_events
 from kipcheck.conformance.models.group.messages import (
     Action,
     Append,
@@ -370,7 +370,7 @@ class Life:
         """Generation since the group was there, or was loaded."""
 
     def event(self) -> Event:
-        every = list(stimuli(self.state, self.coordinator.rules, self.coordinator.clients))
+        every = list(environment_events(self.state, self.coordinator.rules, self.coordinator.clients))
         accepted = [each for each in every if self.coordinator.accepts(self.state, each)]
         ahead: list[Event] = [
             each for each in accepted if isinstance(each, (Sync, Written)) or each == Fired(REBALANCE)

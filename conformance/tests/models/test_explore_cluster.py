@@ -15,7 +15,7 @@ from kipcheck.conformance.models.member.consumer import Consumer
 from kipcheck.conformance.models.member.rules import Assignor, Config, Rules as MemberRules
 from kipcheck.conformance.models.membership import COOPERATIVE as INCREMENTAL, EAGER
 from kipcheck.conformance.models.operations import COOPERATES, OLD
-from kipcheck.conformance.models.upgrade import ROOMY, as_before, consumers, coordinator
+from kipcheck.conformance.models.upgrade import LARGE_GROUP, consumers, coordinator, for_old_brokers
 from kipcheck.conformance.play import playable
 from kipcheck.conformance.tests.machines.test_search import LetsSyncsLie, counted, searched
 
@@ -52,7 +52,7 @@ def cluster(assign: Any, brokers: type[Coordinator] = Coordinator) -> Cluster:
     """Two cooperative members of an assignor of that name."""
     assignor = Assignor(COOPERATIVE, (INCREMENTAL, EAGER), assign)
     consumer = Consumer(Config(MemberRules.of("3.9.2"), (assignor,), topics=(TOPIC,)))
-    made = brokers(Rules.of("3.9.2"), ROOMY)
+    made = brokers(Rules.of("3.9.2"), LARGE_GROUP)
     kinds = (COOPERATES, COOPERATES)
     return Cluster(made, {COOPERATES: consumer}, ("a", "b"), Scope(crashes=0), kinds, laws(BOTH))
 
@@ -94,7 +94,7 @@ def test_an_old_leader_over_members_that_cooperate_gives_away_what_they_read() -
     topic, kinds = Topic("t", 2), (OLD, COOPERATES, COOPERATES)
     members = consumers(KIP_429, (topic,))
     before = coordinator(KIP_429, by_version=False)
-    made = Cluster(before, members, ("a", "b", "c"), Scope(crashes=0), kinds, laws(BOTH), as_before)
+    made = Cluster(before, members, ("a", "b", "c"), Scope(crashes=0), kinds, laws(BOTH), for_old_brokers)
     breach = searched(made).breach
     assert breach is not None
     assert breach.law == "bounce/revoked-first"

@@ -8,41 +8,41 @@ import pytest
 
 from kipcheck.conformance.apis.streams import shorthand, step_of
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.explore.games import game
+from kipcheck.conformance.explore.games import open_session
 from kipcheck.conformance.machines.product import Event
 from kipcheck.conformance.machines.search import Breach
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.operations import Move, Settle
 from kipcheck.conformance.models.streams.binaries import binary
-from kipcheck.conformance.models.streams.group_model import Fleet
+from kipcheck.conformance.models.streams.group_model import StreamsGroupModel
 from kipcheck.conformance.models.streams.members import (
     NEVER,
     AssignmentInfo,
+    AssignmentResult,
     Binary,
     Blob,
     Fatal,
-    Heard,
     Joining,
     Memory,
     Rejoin,
     Settings,
     Share,
 )
-from kipcheck.conformance.models.streams.observed_events import Applied, Died, Happening
+from kipcheck.conformance.models.streams.observed_events import Applied, Died, ObservedEvent
 from kipcheck.conformance.models.streams.operations import Event as Operation, Restart, Start, Stop
-from kipcheck.conformance.models.streams.product import Bounces, World
+from kipcheck.conformance.models.streams.product import Bounces, UpgradeProduct
 from kipcheck.conformance.play import playable
-from kipcheck.conformance.play.streams import fleet, upgrading
+from kipcheck.conformance.play.streams import streams_group_model, upgrade_product
 from kipcheck.conformance.tests.machines.test_search import counted, searched
 
 ALL = 9
 """More moves than a member can make while the others wait."""
 
 
-def world(text: str, scope: str, made: Fleet | None = None) -> World:
+def world(text: str, scope: str, made: StreamsGroupModel | None = None) -> UpgradeProduct:
     model, here = playable("streams"), edition(text)
-    found = upgrading(made or fleet(here), model.scope(scope, here))
-    assert isinstance(found, World)
+    found = upgrade_product(made or streams_group_model(here), model.scope(scope, here))
+    assert isinstance(found, UpgradeProduct)
     return found
 
 
@@ -75,7 +75,7 @@ def test_every_order_of_bounces_ends_well(text: str, scope: str) -> None:
     assert search.complete
 
 
-def broken(text: str, scope: str, made: Fleet | None = None) -> Breach[Any]:
+def broken(text: str, scope: str, made: StreamsGroupModel | None = None) -> Breach[Any]:
     breach = searched(world(text, scope, made)).breach
     assert breach is not None
     return breach
@@ -98,11 +98,11 @@ def operated(path: Sequence[Event[Any]], members: str, before: str, after: str) 
     yield Settle()
 
 
-def played(operations: Sequence[Operation]) -> list[Happening]:
+def played(operations: Sequence[Operation]) -> list[ObservedEvent]:
     """In a fleet, one after another."""
-    machine = fleet(edition("apache"))
+    machine = streams_group_model(edition("apache"))
     state = machine.initial()
-    seen: list[Happening] = []
+    seen: list[ObservedEvent] = []
     for each in operations:
         state, found = machine.step(state, each)
         seen += found
@@ -150,7 +150,7 @@ class Wrong:
     ) -> tuple[Memory, Mapping[str, Share]]:
         return self._sound.lead(memory, topics, members)
 
-    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+    def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
         return self._sound.assigned(memory, share)
 
 
@@ -176,7 +176,7 @@ class Forgets(Wrong):
 
 
 class NeverRises(Wrong):
-    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+    def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
         heard = super().assigned(memory, share)
         used = min(memory.used, heard.memory.used)
         return replace(
@@ -185,26 +185,26 @@ class NeverRises(Wrong):
 
 
 class Restless(Wrong):
-    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+    def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
         return replace(super().assigned(memory, share), rejoin=Rejoin("now"))
 
 
 class Anybody(Wrong):
     """Who hears that the leader knows more than is spoken goes for it, whoever that is."""
 
-    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+    def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
         heard = super().assigned(memory, share)
         assert isinstance(share.data, AssignmentInfo)
         return replace(heard, rejoin=Rejoin("again")) if share.data.supported > share.data.used else heard
 
 
-def planted(text: str, defect: Callable[[Binary], Binary]) -> Fleet:
+def planted(text: str, defect: Callable[[Binary], Binary]) -> StreamsGroupModel:
     here = edition(text)
 
     def made(settings: Settings) -> Binary:
         return defect(binary(settings, here))
 
-    return Fleet(made, here.name if text == "kip-268" else here.release)
+    return StreamsGroupModel(made, here.name if text == "kip-268" else here.release)
 
 
 DEFECTS: Mapping[str, tuple[Callable[[Binary], Any], str, str]] = {
@@ -236,5 +236,5 @@ def test_a_counter_example_can_be_played_again() -> None:
     here = edition("apache@2.1.1")
     model = playable("streams")
     scope = model.scope("members=2,crashes=0,from=2.0.1,to=own", here)
-    told = game(model, here, scope).told("coordinator bounces a")
+    told = open_session(model, here, scope).apply("coordinator bounces a")
     assert [each["to"] for each in told["actions"]] == ["a"]

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given
 
-from kipcheck.conformance.apis.features import answer_of, event_of, shorthand, spoken, step_of
+from kipcheck.conformance.apis.features import answer_of, event_of, parse_shorthand, shorthand, step_of
 from kipcheck.conformance.apis.machine_targets import features
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks import CHECKS
@@ -21,8 +21,8 @@ from kipcheck.conformance.engine.converse import converse, judge
 from kipcheck.conformance.engine.run import Options, hold
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.machines.plain_search import explore
-from kipcheck.conformance.models.features import STIMULI, BrokerUp, Event, FeatureController, State, Update
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.models.features import ENVIRONMENT_EVENTS, BrokerUp, Event, FeatureController, State, Update
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.mutants.controller import Playing
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Adapter, observed, operation
@@ -33,12 +33,12 @@ from kipcheck.strategies.parse import belongs
 
 FOUND_WITHIN = 300
 """Cases: so many a check draws at most, and each vice is found among them."""
-CONTROLLERS = {name: vice for name, vice in VICES.items() if CHECKS[vice.check].role is Role.CONTROLLER}
+CONTROLLERS = {name: vice for name, vice in MUTANTS.items() if CHECKS[vice.check].role is Role.CONTROLLER}
 OURS = [each for each in all_invariants(Role.CONTROLLER) if each.role is Role.CONTROLLER]
 
 
 def conversation(text: str) -> Case:
-    return Case("features/gating", "kip-584", Role.CONTROLLER, spoken(text))
+    return Case("features/gating", "kip-584", Role.CONTROLLER, parse_shorthand(text))
 
 
 def held(adapter: Adapter, case: Case) -> History:
@@ -49,7 +49,7 @@ def held(adapter: Adapter, case: Case) -> History:
 
 def answers(text: str) -> list[str]:
     controller = features(KIP_584)
-    told = (controller.answer({"case": 0, **operation(each)}) for each in spoken(text))
+    told = (controller.answer({"case": 0, **operation(each)}) for each in parse_shorthand(text))
     return [" ".join(str(value) for key, value in each.items() if key in ("class", "level", "epoch")) for each in told]
 
 
@@ -89,12 +89,12 @@ def test_the_machine_by_hand(text: str, last: str) -> None:
 
 def test_what_is_said_in_shorthand_is_said_back() -> None:
     text = "up 0 1-2; up 1 -; update 2; update -1!; down 1; restart; describe"
-    assert shorthand(spoken(text)) == text
+    assert shorthand(parse_shorthand(text)) == text
     with pytest.raises(ValueError, match="use update LEVEL, update LEVEL!"):
-        spoken("up 0 1-2; jump")
+        parse_shorthand("up 0 1-2; jump")
 
 
-@pytest.mark.parametrize("event", STIMULI, ids=str)
+@pytest.mark.parametrize("event", ENVIRONMENT_EVENTS, ids=str)
 def test_an_event_is_its_step(event: Event) -> None:
     assert event_of(step_of(event)) == event
 
@@ -105,7 +105,7 @@ def small(state: State) -> bool:
 
 def test_explored_in_full_no_state_holds_a_level_that_a_live_broker_does_not_support() -> None:
     edges = 0
-    for path, before, actions, after in explore(FeatureController(), small, events=lambda state: STIMULI):
+    for path, before, actions, after in explore(FeatureController(), small, events=lambda state: ENVIRONMENT_EVENTS):
         edges += 1
         assert not after.level or all(each.supports(after.level) for each in after.brokers), path
         assert after.epoch - before.epoch == (isinstance(path[-1], Update) and after.level != before.level), path
@@ -228,7 +228,7 @@ def test_an_operation_that_is_none_is_not_supported() -> None:
 
 
 def test_a_failure_shows_who_said_what() -> None:
-    history = held(VICES["admits-the-unknowing"].made(), conversation("up 0 1-2; update 1; up 1 -"))
+    history = held(MUTANTS["admits-the-unknowing"].made(), conversation("up 0 1-2; update 1; up 1 -"))
     (violation,) = next(each for each in judge(history, OURS) if each.violations).violations
     (exhibit,) = CONTROLLER.exhibits(history, violation)
     assert exhibit["kind"] == "sequence"

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from kipcheck.conformance.apis.coordinator_target import Coordinating
+from kipcheck.conformance.apis.coordinator_target import CoordinatorAdapter
 from kipcheck.conformance.apis.group import EVENTS, answer_of, event_of, reply_of, step_of
-from kipcheck.conformance.apis.group_sentences import answered
-from kipcheck.conformance.apis.group_shorthand import shorthand, spoken
+from kipcheck.conformance.apis.group_sentences import describe_answer
+from kipcheck.conformance.apis.group_shorthand import parse_shorthand, shorthand
 from kipcheck.conformance.apis.group_trace import trace
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks import CHECKS
-from kipcheck.conformance.checks.group import GROUP_CHECKS, talk
+from kipcheck.conformance.checks.group import GROUP_CHECKS, group_sequence
 from kipcheck.conformance.core.case import Case, Role, Step, step, steps_from
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History, Lost, Observation, Replied, Unsupported
@@ -54,7 +54,7 @@ DRAWN = 300
 
 
 def conversation(text: str, edition_name: str = "apache") -> Case:
-    return Case("group/errors", edition_name, Role.COORDINATOR, spoken(text))
+    return Case("group/errors", edition_name, Role.COORDINATOR, parse_shorthand(text))
 
 
 def held(adapter: Adapter, case: Case) -> History:
@@ -66,7 +66,7 @@ def held(adapter: Adapter, case: Case) -> History:
 def told(text: str, edition_name: str = "apache") -> list[str]:
     """Of each step, what came of it, in words: ``2: done`` answers the third step."""
     found = trace(held(Reference(), conversation(text, edition_name)))
-    return ["; ".join(f"{each.to}: {answered(each)}" for each in moment.replies) for moment in found.moments]
+    return ["; ".join(f"{each.to}: {describe_answer(each)}" for each in moment.replies) for moment in found.moments]
 
 
 # By hand
@@ -169,13 +169,13 @@ FULL = (
 
 
 def test_what_is_said_in_shorthand_is_said_back() -> None:
-    assert shorthand(spoken(FULL)) == FULL
-    assert {each.verb for each in spoken(FULL)} == set(EVENTS)
+    assert shorthand(parse_shorthand(FULL)) == FULL
+    assert {each.verb for each in parse_shorthand(FULL)} == set(EVENTS)
 
 
 def test_versions_that_are_not_said_stay_below_the_newest() -> None:
     newest = {"join": 2, "sync": 1}
-    steps = spoken("join a; sync a; beat a", newest)
+    steps = parse_shorthand("join a; sync a; beat a", newest)
     assert [each["version"] for each in steps] == [2, 1, 3]
     assert shorthand(steps, newest) == "join a; sync a; beat a"
 
@@ -185,7 +185,7 @@ def test_versions_that_are_not_said_stay_below_the_newest() -> None:
 )
 def test_what_is_no_shorthand_is_told(text: str) -> None:
     with pytest.raises(ValueError, match=text.split()[0]):
-        spoken(text)
+        parse_shorthand(text)
 
 
 @pytest.mark.parametrize(
@@ -241,18 +241,20 @@ def joined(to: int, member: str, generation: int = 1, error: Error = Error.NONE)
 
 
 def test_names_are_given_in_the_order_of_the_requests_and_references_mean_the_last() -> None:
-    names = Names().told([("a", joined(4, "y", 2)), ("a", joined(1, "x")), ("b", joined(2, "z", 3))])
-    assert [names.shown(each) for each in ("x", "y", "z", "?", "", "c.0", "w")] == [
+    names = Names().after_answers([("a", joined(4, "y", 2)), ("a", joined(1, "x")), ("b", joined(2, "z", 3))])
+    assert [names.canonical(each) for each in ("x", "y", "z", "?", "", "c.0", "w")] == [
         "a.1", "a.2", "b.1", "?", "", "c.0", "untold",
     ]  # fmt: skip
     assert [names.resolved(each) for each in ("a", "a-old", "b", "b-old", "c", "", "?")] == [
         "y", "x", "z", "b.0", "c.0", "", "?",
     ]  # fmt: skip
     assert [names.generation("a", behind) for behind in (0, 1, -1, None)] == [2, 1, 3, -1]
-    again = names.told([("a", joined(5, "x", 9, Error.MEMBER_ID_REQUIRED))])
-    assert (again.resolved("a"), again.resolved("a-old"), again.shown("x")) == ("x", "y", "a.1")
+    again = names.after_answers([("a", joined(5, "x", 9, Error.MEMBER_ID_REQUIRED))])
+    assert (again.resolved("a"), again.resolved("a-old"), again.canonical("x")) == ("x", "y", "a.1")
     assert again.generation("a", 0) == 2, "an id is no generation"
-    assert again.told([("a", joined(6, "v", 9, Error.FENCED_INSTANCE_ID))]) == again, "that id is not for whoever asked"
+    assert again.after_answers([("a", joined(6, "v", 9, Error.FENCED_INSTANCE_ID))]) == again, (
+        "that id is not for whoever asked"
+    )
 
 
 # Traces
@@ -298,7 +300,7 @@ def test_a_failure_shows_who_said_what_and_what_waited() -> None:
     case = conversation("join a; elapse 3000; sync a a=x; beat a id=? as i")
     history = answering(case, at3=Lost("gone"))
     verdict = next(each for each in judge(held(Tardy(), conversation(TARDY)), OURS) if each.violations)
-    (exhibit,) = talk(history, replace(verdict.violations[0], at=(1,)))
+    (exhibit,) = group_sequence(history, replace(verdict.violations[0], at=(1,)))
     assert [(each["from"], each["says"], each["answer"], each["guilty"]) for each in exhibit["steps"]] == [
         ("a", "JoinGroup v3, no member id, consumer p:x, session 10000 ms, rebalance 30000 ms", None, False),
         ("time", "3000 ms pass", "to a (step 1): generation 1, protocol p, member a.1, leads over a.1", True),
@@ -369,7 +371,7 @@ def test_what_is_drawn_is_declared_and_what_is_declared_has_a_shorthand(name: st
     for steps in drawn(name, 12):
         case = Case("", name, Role.COORDINATOR, steps)
         assert belongs(found.declaration, case.data)
-        assert spoken(shorthand(steps)) == steps
+        assert parse_shorthand(shorthand(steps)) == steps
         assert tuple(step_of(event_of(each)) for each in steps) == steps
 
 
@@ -468,7 +470,7 @@ def test_every_invariant_of_groups_is_in_a_check_and_every_case_has_a_place() ->
         CHECKS["group/errors"].family.subject("apache", "features", None)
 
 
-class Tardy(Coordinating):
+class Tardy(CoordinatorAdapter):
     """Believes a heartbeat of the generation before."""
 
     def fault(self, state: State, request: Any) -> Error | None:
@@ -482,7 +484,7 @@ TARDY = "join a; elapse 3000; beat a behind=1"
 
 def test_a_failing_conversation_shrinks_until_no_step_can_be_left_out() -> None:
     with Worker("tardy", Afresh("tardy", Tardy)) as worker:
-        findings = worker.hold(Unit("tardy", "apache", "group/errors", GROUP, None, 0, 60)).findings
+        findings = worker.run(Unit("tardy", "apache", "group/errors", GROUP, None, 0, 60)).findings
         longest = max(findings, key=lambda each: len(each.case.steps))
         least = shrunk(worker, longest)
         assert least is not None

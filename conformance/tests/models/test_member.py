@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.consumer_target import Belonging
+from kipcheck.conformance.apis.consumer_target import ConsumerAdapter
 from kipcheck.conformance.apis.member import ANSWERS, EVENTS, action_of, answer_of, event_of, rules_of, step_of
-from kipcheck.conformance.apis.member_shorthand import shorthand, spoken
+from kipcheck.conformance.apis.member_shorthand import parse_shorthand, shorthand
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks.member import DRAFT_MEMBER, MEMBER, MEMBER_CHECKS, WORDING
 from kipcheck.conformance.core.case import Case, Role, step
@@ -18,7 +18,7 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import Died, History, Lost as LostAnswer, Observation, Op, Refused, Replied
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.converse import converse, judge
-from kipcheck.conformance.invariants.member import said
+from kipcheck.conformance.invariants.member import describe
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.machines.search import Search
 from kipcheck.conformance.models.assignment import Topic
@@ -29,9 +29,9 @@ from kipcheck.conformance.models.member.messages import Given, Poll, Revoked, Su
 from kipcheck.conformance.models.member.rules import ASSIGNORS, Config, Rules
 from kipcheck.conformance.models.member.state import Phase, State
 from kipcheck.conformance.models.membership import V0, V1, Assigned, Subscription
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.mutants.member import JoinsWithAll
-from kipcheck.conformance.play.member import alone
+from kipcheck.conformance.play.member import single_consumer
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import MEMBER as MACHINE, Adapter, observed, operation
 from kipcheck.strategies.member_conversations import conversations
@@ -39,7 +39,7 @@ from kipcheck.strategies.parse import belongs
 
 OURS = [each for each in all_invariants(Role.MEMBER) if each.id.startswith("member/")]
 BY_ID = {each.id: each for each in OURS}
-THEIRS = {name: vice for name, vice in VICES.items() if vice.subject == MACHINE}
+THEIRS = {name: vice for name, vice in MUTANTS.items() if vice.subject == MACHINE}
 OLD_AND_NEW = ("apache", "kip-429", "apache@3.3.1", "apache@2.7.0", "apache@2.4.1", "apache@2.3.1", "apache@1.1.1")
 TIMELY = "open range; subscribe t; poll; joined 1; synced t:0; poll"
 """A member that owns something."""
@@ -55,16 +55,16 @@ def held(adapter: Adapter, case: Case) -> History:
 
 
 def conversation(text: str, edition_name: str = "apache") -> Case:
-    return Case("member/errors", edition_name, Role.MEMBER, spoken(text))
+    return Case("member/errors", edition_name, Role.MEMBER, parse_shorthand(text))
 
 
 def last(text: str, edition_name: str = "apache") -> str:
     """What came of the last step, in words."""
-    observation = held(Belonging(), conversation(text, edition_name)).ops[-1].observation
+    observation = held(ConsumerAdapter(), conversation(text, edition_name)).ops[-1].observation
     if isinstance(observation, Refused):
         return f"refused {observation.error}"
     assert isinstance(observation, Replied)
-    return "; ".join(said(action_of(each)) for each in observation["actions"])
+    return "; ".join(describe(action_of(each)) for each in observation["actions"])
 
 
 # The machine by hand
@@ -221,7 +221,7 @@ def joins(adapter: Adapter, text: str, edition_name: str) -> Iterator[Join]:
     ],
 )
 def test_each_release_speaks_its_versions(edition_name: str, version: int, subscription: int) -> None:
-    (join,) = joins(Belonging(), "open range; subscribe t; poll", edition_name)
+    (join,) = joins(ConsumerAdapter(), "open range; subscribe t; poll", edition_name)
     ((name, told),) = join.protocols
     assert isinstance(told, Subscription)
     assert (name, join.version, told.version, told.topics) == ("range", version, subscription, ("t",))
@@ -230,8 +230,8 @@ def test_each_release_speaks_its_versions(edition_name: str, version: int, subsc
 
 def test_of_the_draft_a_cooperative_member_tells_what_it_owns_and_an_eager_one_sends_version_0() -> None:
     text = f"{TIMELY}; subscribe t,u; poll"
-    *_, eager = joins(Belonging(), text, "kip-429")
-    *_, cooperative = joins(Belonging(), text.replace("range", "range protocol=cooperative"), "kip-429")
+    *_, eager = joins(ConsumerAdapter(), text, "kip-429")
+    *_, cooperative = joins(ConsumerAdapter(), text.replace("range", "range protocol=cooperative"), "kip-429")
     assert eager.protocols == (("range", Subscription(("t", "u"), V0)),)
     assert cooperative.protocols == (("range", Subscription(("t", "u"), V1, (("t", 0),))),)
     assert (eager.protocol_version, cooperative.protocol_version) == (V0, V1)
@@ -239,7 +239,7 @@ def test_of_the_draft_a_cooperative_member_tells_what_it_owns_and_an_eager_one_s
 
 def test_the_sticky_assignors_remember_what_was_given_last() -> None:
     text = f"{TIMELY.replace('range', 'sticky,cooperative-sticky')}; elapse 60000; elapse 200; poll"
-    *_, join = joins(Belonging(), text, "apache")
+    *_, join = joins(ConsumerAdapter(), text, "apache")
     told = {name: (blob.owned, blob.generation, blob.data, blob.data_generation)
             for name, blob in join.protocols if isinstance(blob, Subscription)}  # fmt: skip
     assert told == {"sticky": ((), -1, (("t", 0),), 1), "cooperative-sticky": ((), -1, (), 1)}
@@ -275,8 +275,8 @@ def test_leaders_are_particular_about_assignors_of_the_users_own() -> None:
     joined = {"answer": "joined", "generation": 2, "protocol_type": "consumer", "protocol": "incremental",
               "leader": "m1", "member": "m1",
               "members": [["m1", None, {**owns, "owned": []}], ["n1", None, owns]]}  # fmt: skip
-    steps = (*spoken(opened), step("coordinator", "member-told", **joined), *spoken("poll"))
-    history = held(Belonging(), Case("member/duties", "apache", Role.MEMBER, steps))
+    steps = (*parse_shorthand(opened), step("coordinator", "member-told", **joined), *parse_shorthand("poll"))
+    history = held(ConsumerAdapter(), Case("member/duties", "apache", Role.MEMBER, steps))
     assert history.ops[-1].observation == Replied((("actions", [{"action": "raised", "error": "ILLEGAL_STATE"}]),))
     assert not broken(history)
 
@@ -295,7 +295,7 @@ def test_only_editions_that_speak_of_consumers_have_one() -> None:
     assert [*MEMBER.subjects("kip-429")] == []
     assert [each.edition for each in DRAFT_MEMBER.subjects("kip-429")] == ["kip-429"]
     assert [*DRAFT_MEMBER.subjects("apache")] == []
-    assert Belonging().configure("kip-584") == "edition kip-584 specifies no consumer of classic groups"
+    assert ConsumerAdapter().configure("kip-584") == "edition kip-584 specifies no consumer of classic groups"
 
 
 def test_who_drives_it_knows_when_a_poll_would_do_something() -> None:
@@ -329,8 +329,8 @@ def test_what_is_said_in_shorthand_is_said_back() -> None:
         "synced t:0 t:1; synced; synced nothing; synced error; synced NOT_COORDINATOR; beat; "
         "beat ILLEGAL_GENERATION; left; committed"
     )
-    assert shorthand(spoken(text)) == text
-    assert {each.verb for each in spoken(text)} == {*EVENTS}
+    assert shorthand(parse_shorthand(text)) == text
+    assert {each.verb for each in parse_shorthand(text)} == {*EVENTS}
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_what_is_said_in_shorthand_is_said_back() -> None:
 )
 def test_what_is_no_step_is_told(text: str) -> None:
     with pytest.raises(ValueError, match="invalid step"):
-        spoken(f"open range; {text}")
+        parse_shorthand(f"open range; {text}")
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_what_is_no_step_is_told(text: str) -> None:
     ],
 )
 def test_what_is_no_event_is_not_supported(verb: str, body: Mapping[str, Any], why: str) -> None:
-    found = Belonging().answer({"op": verb, "case": 0, **body})
+    found = ConsumerAdapter().answer({"op": verb, "case": 0, **body})
     assert found["status"] == "unsupported"
     assert why in found["message"]
 
@@ -382,7 +382,7 @@ def test_what_is_drawn_is_declared_is_its_events_and_reaches_deep() -> None:
     told = set()
     for case in drawn("apache", 40):
         assert belongs(declaration, case.data)
-        assert spoken(shorthand(case.steps)) == tuple(step_of(event_of(each)) for each in case.steps)
+        assert parse_shorthand(shorthand(case.steps)) == tuple(step_of(event_of(each)) for each in case.steps)
         for op in held(Reference(), case).ops:
             told |= {op.step["answer"]} if op.step.verb == "member-told" else set()
             for each in dict(op.observation.payload)["actions"] if isinstance(op.observation, Replied) else ():
@@ -411,7 +411,7 @@ def broken(history: History) -> dict[str, str]:
 @pytest.mark.parametrize("edition_name", OLD_AND_NEW)
 def test_whatever_is_said_to_the_reference_it_keeps_every_law(edition_name: str) -> None:
     for case in drawn(edition_name, 40 if edition_name == "apache" else 10):
-        assert broken(held(Belonging(), case)) == {}, shorthand(case.steps)
+        assert broken(held(ConsumerAdapter(), case)) == {}, shorthand(case.steps)
 
 
 def test_every_law_has_a_vice_and_a_check() -> None:
@@ -421,7 +421,7 @@ def test_every_law_has_a_vice_and_a_check() -> None:
 
 def relabelled(text: str, played: str, judged: str) -> History:
     """What one release did, held to the rules of another."""
-    found = held(Belonging(), conversation(text, played))
+    found = held(ConsumerAdapter(), conversation(text, played))
     return History(conversation(text, judged), found.target, found.ops)
 
 
@@ -447,7 +447,7 @@ def test_what_a_release_did_breaks_the_law_of_the_next(text: str, played: str, j
 
 def results(text: str, **instead: Observation) -> dict[str, Result]:
     """With other answers than the reference's: ``at2=...`` to the third step."""
-    history = held(Belonging(), conversation(text))
+    history = held(ConsumerAdapter(), conversation(text))
     ops = [Op(op.index, op.step, instead.get(f"at{op.index}", op.observation)) for op in history.ops]
     return {each.invariant: each.result for each in judge(History(history.case, "somebody", tuple(ops)), OURS)}
 
@@ -466,12 +466,12 @@ def test_each_case_begins_afresh_and_the_reference_plays_members_in_every_editio
         cases = [conversation(TIMELY, edition_name), conversation("poll", edition_name)]
         with InProcess(Reference()).open(edition_name, Role.MEMBER) as session:
             first, second = converse(cases, session)
-        assert first.ops[-1].observation == held(Belonging(), cases[0]).ops[-1].observation
+        assert first.ops[-1].observation == held(ConsumerAdapter(), cases[0]).ops[-1].observation
         assert second.ops[0].observation == Replied((("actions", []),))
 
 
 def test_a_failure_shows_who_said_what() -> None:
-    vice = VICES["revokes-what-is-lost"]
+    vice = MUTANTS["revokes-what-is-lost"]
     assert isinstance(vice.least, str)
     history = held(vice.made(), conversation(vice.least))
     (violation,) = BY_ID["member/lost-when-out"].search(history)
@@ -495,8 +495,8 @@ def test_searched_a_little_the_laws_of_states_hold_and_planted_defects_show(
     made: type[Consumer], assignor: str, law: str | None
 ) -> None:
     config = Config(Rules.of("4.4.0"), (ASSIGNORS[assignor],), topics=(Topic("t", 2), Topic("u", 1)))
-    search = Search(alone(made(config), 1))
-    search.go(300)
+    search = Search(single_consumer(made(config), 1))
+    search.run(300)
     assert (search.breach.law if search.breach else None) == law
     assert search.breach or search.states > 300
 

@@ -12,7 +12,7 @@ from kipcheck.conformance.engine.worker import Unit, Worker
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.membership import V0, V1, Assigned, Subscription
 from kipcheck.conformance.models.mixed_group import DRAFT, INCOMPATIBLE, draft_leader, old_leader
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.tests.support.groups import DRAFTED, MIXING, answered, case, held, said, step_of
 
@@ -89,7 +89,7 @@ def test_nobody_gets_nothing() -> None:
 
 # The check, and who breaks its laws
 
-SPOILED = {name: vice for name, vice in VICES.items() if vice.check in DRAFTED}
+SPOILED = {name: vice for name, vice in MUTANTS.items() if vice.check in DRAFTED}
 
 
 def reference() -> Reference:
@@ -107,7 +107,7 @@ def test_every_law_has_a_vice_and_is_asked_by_the_check() -> None:
 def test_the_reference_keeps_every_law() -> None:
     worker = Worker("reference", InProcess(reference()))
     (check,) = DRAFTED.values()
-    result = worker.hold(Unit("reference", "kip-429", check.id, DRAFT, None, 1, 60))
+    result = worker.run(Unit("reference", "kip-429", check.id, DRAFT, None, 1, 60))
     assert {word for _, word, _ in result.cases} == {"PASS"}
 
 

@@ -15,7 +15,7 @@ from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.models.assignment import COOPERATIVE, STICKY, Group, Member, Partition, Topic
 from kipcheck.conformance.models.sticky import decided, owners, sticky
 from kipcheck.conformance.models.sticky.deviations import (
-    DEPARTURES,
+    DEVIATIONS,
     ENDLESS,
     FORMER,
     GONE,
@@ -25,13 +25,13 @@ from kipcheck.conformance.models.sticky.deviations import (
     NOTHING_ASKED,
     OLDER,
     UNEVEN,
-    UNSEEN,
-    Departure,
-    Departures,
+    UNOBSERVED,
+    Deviation,
+    Deviations,
 )
-from kipcheck.conformance.models.sticky.fix_up import Shares, undone
+from kipcheck.conformance.models.sticky.fix_up import Shares, reverted
 from kipcheck.conformance.models.sticky.hashing import Partitions, hash_of, in_table_order, share_a_cell
-from kipcheck.conformance.tests.support.groups import anything, case, got, group, held, turned
+from kipcheck.conformance.tests.support.groups import anything, case, got, group, group_with_knobs, held
 from kipcheck.strategies import membership
 from kipcheck.strategies.compiled import compiled
 
@@ -78,7 +78,7 @@ GIVEN = {
         "t0-34; q3 t0-19 t0-27 t0-35; q4 t0-36 t0-37 t0-38 t0-39",
 }  # fmt: skip
 """Asked, and what 3.9.2 gives."""
-OTHERWISE: dict[Departure, tuple[str, ...]] = {
+OTHERWISE: dict[Deviation, tuple[str, ...]] = {
     GONE: (
         "sticky t0:1; a[t0]=t0-1@10; b[t0]",
         "sticky t0:2 t1:1; a[t0]=t0-2@10; b[t0 t1]",
@@ -122,7 +122,7 @@ def test_what_is_given_is_what_3_9_2_gives() -> None:
 
 
 @pytest.mark.parametrize("departure", OTHERWISE, ids=lambda each: each.id)
-def test_each_departure_is_noted_and_keeps_the_laws_that_ask_for_it(departure: Departure) -> None:
+def test_each_departure_is_noted_and_keeps_the_laws_that_ask_for_it(departure: Deviation) -> None:
     laws = {law.id: law for law in all_invariants(Role.LEADER)}
     asking: set[str] = set()
     for text in OTHERWISE[departure]:
@@ -130,19 +130,19 @@ def test_each_departure_is_noted_and_keeps_the_laws_that_ask_for_it(departure: D
         assert departure in decided(text.split()[0], group(text.split(" | ")[0])).departures
         history = held(Reference(), asked)
         assert not [law.id for law in laws.values() if list(law.search(history))], text
-        asking |= {id for id, law in laws.items() if law.concerns(asked, asked.steps[0])}
+        asking |= {id for id, law in laws.items() if law.applies_to(asked, asked.steps[0])}
     assert {*departure.laws} <= asking
 
 
 def test_every_departure_is_listed_with_a_case_or_as_unseen() -> None:
-    assert {*OTHERWISE} | {*UNSEEN} == {*DEPARTURES}
-    assert not {*OTHERWISE} & {*UNSEEN}
-    assert len({each.id for each in DEPARTURES}) == len(DEPARTURES)
+    assert {*OTHERWISE} | {*UNOBSERVED} == {*DEVIATIONS}
+    assert not {*OTHERWISE} & {*UNOBSERVED}
+    assert len({each.id for each in DEVIATIONS}) == len(DEVIATIONS)
 
 
 def test_the_page_about_assignments_tells_of_every_departure() -> None:
     page = files("kipcheck.conformance.docs").joinpath("assignments.md").read_text("utf-8")
-    for each in DEPARTURES:
+    for each in DEVIATIONS:
         laws = ", ".join(f"`{law}`" for law in each.laws)
         assert f"| `{each.id}` | {laws} | {each.kafka} | {each.ours} |" in page
 
@@ -151,7 +151,7 @@ def test_a_claim_to_what_does_not_exist_is_no_claim() -> None:
     draw, random = compiled(anything()), Random(3)
     ghosts = 0
     for _ in range(100):
-        drawn = turned(draw(random))
+        drawn = group_with_knobs(draw(random))
         real = Group(drawn.topics, tuple(_haunted_no_more(drawn, each) for each in drawn.members))
         ghosts += real != drawn
         for name in (STICKY, COOPERATIVE):
@@ -167,7 +167,7 @@ def _haunted_no_more(group: Group, member: Member) -> Member:
 def test_the_order_in_which_a_group_is_listed_makes_no_difference() -> None:
     draw, random = compiled(anything()), Random(5)
     for _ in range(60):
-        drawn = turned(draw(random))
+        drawn = group_with_knobs(draw(random))
         turned_around = Group(drawn.topics[::-1], drawn.members[::-1])
         for name in (STICKY, COOPERATIVE):
             assert decided(name, drawn) == decided(name, turned_around)
@@ -215,7 +215,7 @@ def test_each_change_of_the_mending_brings_it_nearer_to_its_end() -> None:
     draw, random = compiled(anything(membership.MIXED)), Random(7)
     changes = {"level": 0, "bring_back": 0, "heed_the_newest": 0}
     for _ in range(250):
-        drawn = turned(draw(random))
+        drawn = group_with_knobs(draw(random))
         readers = {topic: [each.id for each in of] for topic, of in drawn.subscribers.items()}
         holders = {partition: random.choice(readers[partition[0]]) for partition in drawn.wanted}
         before = owners(drawn)
@@ -242,12 +242,12 @@ def _measure(holders: Mapping[Partition, str], before: Mapping[Partition, str]) 
 
 def test_shares_out_of_balance_are_levelled_and_that_is_noted() -> None:
     asked = group("sticky t0:2 t1:1; a[t0]; b[t0 t1]; c[t1]")
-    noted: Departures = set()
-    holders = undone(asked, {("t0", 0): "a", ("t0", 1): "a", ("t1", 0): "c"}, noted)
+    noted: Deviations = set()
+    holders = reverted(asked, {("t0", 0): "a", ("t0", 1): "a", ("t1", 0): "c"}, noted)
     assert sorted(holders.values()) == ["a", "b", "c"]
     assert noted == {UNEVEN}
     noted.clear()
-    assert undone(asked, holders, noted) == holders
+    assert reverted(asked, holders, noted) == holders
     assert not noted
 
 

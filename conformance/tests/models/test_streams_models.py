@@ -16,7 +16,7 @@ from kipcheck.conformance.models.assignment import Partition, Topic
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER
 from kipcheck.conformance.models.streams import leader as leading, member as following, rules as ruling
 from kipcheck.conformance.models.streams.binaries import binary
-from kipcheck.conformance.models.streams.deviations import DEPARTURES, Departure, departures
+from kipcheck.conformance.models.streams.deviations import DEVIATIONS, Deviation, deviations
 from kipcheck.conformance.models.streams.group_model import process_of
 from kipcheck.conformance.models.streams.leader import written
 from kipcheck.conformance.models.streams.members import (
@@ -25,10 +25,10 @@ from kipcheck.conformance.models.streams.members import (
     NO_REBALANCE,
     NO_VERSION,
     AssignmentInfo,
+    AssignmentResult,
     Binary,
     Endless,
     Fatal,
-    Heard,
     Joining,
     Memory,
     Misconfigured,
@@ -105,13 +105,13 @@ class Group:
     def cooperative(self, name: str) -> bool:
         return COOPERATIVE in self.members[name].supports
 
-    def hear(self, name: str) -> Heard:
+    def hear(self, name: str) -> AssignmentResult:
         share = self.shares[name]
         heard = self.members[name].assigned(self.memories[name], share)
         self.memories[name], self.owned[name] = heard.memory, share.partitions
         return heard
 
-    def rebalance(self, leader: str) -> dict[str, Heard]:
+    def rebalance(self, leader: str) -> dict[str, AssignmentResult]:
         self.lead(leader)
         return {each: self.hear(each) for each in self.members}
 
@@ -243,9 +243,9 @@ def test_a_member_offers_what_its_upgrade_leaves(release: str, value: str | None
 
 def test_each_departure_makes_a_difference_somewhere() -> None:
     asked = {
-        each for module in (leading, following, ruling) for each in vars(module).values() if isinstance(each, Departure)
+        each for module in (leading, following, ruling) for each in vars(module).values() if isinstance(each, Deviation)
     }
-    assert asked == {*DEPARTURES}
+    assert asked == {*DEVIATIONS}
 
 
 def test_departures_name_requirements_that_there_are() -> None:
@@ -253,18 +253,18 @@ def test_departures_name_requirements_that_there_are() -> None:
         each["id"]
         for each in tomllib.loads((files("kipcheck.conformance") / "requirements.toml").read_text())["requirement"]
     }
-    named = {found for each in DEPARTURES for found in re.findall(r"268-\d+", each.why)}
+    named = {found for each in DEVIATIONS for found in re.findall(r"268-\d+", each.why)}
     assert named and named <= known
 
 
 def test_departures_are_told_apart_and_belong_to_releases() -> None:
-    assert len({each.id for each in DEPARTURES}) == len(DEPARTURES)
+    assert len({each.id for each in DEVIATIONS}) == len(DEVIATIONS)
     known = [Release.parse(each) for each in (*LATEST, "2.2.2", "2.3.1", "3.6.1", "4.3.1")]
-    for each in DEPARTURES:
+    for each in DEVIATIONS:
         assert any(at in each for at in known), each.id
     for at in known:
-        foreseen = departures(at, fitted=False)
-        assert foreseen == {each for each in departures(at) if each.foreseen}
+        foreseen = deviations(at, fitted=False)
+        assert foreseen == {each for each in deviations(at) if each.foreseen}
 
 
 # Who leads
@@ -464,7 +464,7 @@ def test_topics_that_are_read_together_must_be_of_one_size(
 # Who follows
 
 
-def heard(release: str, used: int, info: AssignmentInfo, fitted: bool = True) -> Heard:
+def heard(release: str, used: int, info: AssignmentInfo, fitted: bool = True) -> AssignmentResult:
     """By a member that runs 0_7 and is given 0_0."""
     member = binary(Settings(release, STATELESS, process_of("a")), NEWEST, fitted)
     memory = Memory(used, active=(TaskId(0, 7),))

@@ -13,7 +13,7 @@ from kipcheck.conformance.apis import features as updates, group as groups, memb
 from kipcheck.conformance.cli import main
 from kipcheck.conformance.core.edition import APACHE, KIP_584
 from kipcheck.conformance.core.plain import plain
-from kipcheck.conformance.explore.games import game
+from kipcheck.conformance.explore.games import open_session
 from kipcheck.conformance.models.features import BrokerUp, State
 from kipcheck.conformance.models.group.messages import Error, GroupRecord, Tombstone
 from kipcheck.conformance.play import PLAYABLES
@@ -148,7 +148,9 @@ def test_the_shorthand_that_is_shown_of_an_event_says_that_event(name: str) -> N
             assert step.verb == verb.name and step.actor in verb.actors
             assert {each.name for each in verb.fields if each.needed} <= set(step.body)
             assert set(step.body) <= {each.name for each in verb.fields}
-            game(model, edition, None).told(json.dumps({"actor": step.actor, "verb": step.verb, "body": step.body}))
+            open_session(model, edition, None).apply(
+                json.dumps({"actor": step.actor, "verb": step.verb, "body": step.body})
+            )
 
 
 def test_the_events_that_are_listed_are_those_that_there_are() -> None:
@@ -156,7 +158,7 @@ def test_the_events_that_are_listed_are_those_that_there_are() -> None:
     assert {each.name for each in PLAYABLES["group"].verbs} == set(groups.EVENTS)
     assert {each.name for each in PLAYABLES["member"].verbs} == set(members.EVENTS)
     for verb in PLAYABLES["group"].verbs:
-        known = {**groups.REQUESTS, **groups.HAPPENINGS}[verb.name][1]
+        known = {**groups.REQUESTS, **groups.OTHER_EVENTS}[verb.name][1]
         assert {each.name for each in verb.fields} - {"behind", "nameless"} == set(known)
 
 

@@ -120,7 +120,7 @@ def test_it_is_found_and_it_works(installed: Path, tmp_path: Path) -> None:
     )
     for flag in ("-I", "-P"):
         place, code = run(installed, flag, "-c", program, cwd=tmp_path).split()
-        assert code == spark_worker.likeness()["the code of kipcheck"], (
+        assert code == spark_worker.fingerprint()["the code of kipcheck"], (
             "driver and workers are taken for different versions"
         )
         editable = ROOT / "src" in Path(place).parents

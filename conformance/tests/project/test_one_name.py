@@ -18,7 +18,7 @@ from kipcheck.conformance.campaign.executors import spark_worker
 from kipcheck.conformance.campaign.process import shard_pool
 from kipcheck.conformance.matrix import run as matrix
 from kipcheck.conformance.targets.registry import KINDS, PREFIXES
-from kipcheck.conformance.targets.target_entries import roll
+from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.targets.toolchains import environments
 from kipcheck.conformance.tests.support.own_packages import NAMES, project, runs_beside_packages_of_the_same_names
 
@@ -80,7 +80,7 @@ def test_in_an_environment_without_kipcheck_only_kipcheck_becomes_visible(tmp_pa
     asked = "".join(json.dumps(each) + "\n" for each in ({"type": "hello", "protocol": 1, "run": "-"}, {"type": "bye"}))
     for flag, env in (("-s", {"PYTHONPATH": str(tmp_path)}), ("-I", {})):
         done = subprocess.run(
-            [sys.executable, "-S", "-P", flag, str(environments.ALONE), "kafka-python"], input=asked, env=env,
+            [sys.executable, "-S", "-P", flag, str(environments.BOOTSTRAP), "kafka-python"], input=asked, env=env,
             capture_output=True, text=True, timeout=100, check=False,
         )  # fmt: skip
         hello = json.loads(done.stdout.splitlines()[0])
@@ -121,7 +121,7 @@ def test_imports_by_the_name_of_a_folder_are_banned() -> None:
 def loaded_by_name() -> Iterator[str]:
     yield from PREFIXES.values()
     yield from KINDS.values()
-    for entry in roll().values():
+    for entry in target_entries().values():
         if entry.kind not in KINDS:
             yield from filter(None, (entry.adapter, *entry.before.values()))
     yield shard_pool.RUN
@@ -200,10 +200,10 @@ def test_no_text_names_a_module_without_the_package() -> None:
 
 
 def test_a_folder_that_is_missing_does_not_count_as_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(matrix.ours()) == 16
+    assert len(matrix.source_digest()) == 16
     monkeypatch.setattr(matrix, "files", lambda name: tmp_path)
     with pytest.raises(FileNotFoundError, match="is not a package of kipcheck"):
-        matrix.ours()
+        matrix.source_digest()
 
 
 def test_the_digest_of_our_code_sees_every_package(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_the_digest_of_our_code_sees_every_package(tmp_path: Path) -> None:
         "reports/text.py",
     )
     whole = spark_worker._code(PACKAGE)
-    assert whole == spark_worker.likeness()["the code of kipcheck"]
+    assert whole == spark_worker.fingerprint()["the code of kipcheck"]
     for name in places:
         (tmp_path / "kipcheck" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "kipcheck" / name).write_bytes((PACKAGE / name).read_bytes())

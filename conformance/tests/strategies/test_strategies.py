@@ -14,7 +14,7 @@ from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.wire import Layout, layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.framing import decode_request, decode_response, unframe
-from kipcheck.conformance.wire.schema import messages, spec, spoken
+from kipcheck.conformance.wire.schema import messages, spec, stable_versions
 from kipcheck.strategies import (
     Body,
     Damaged,
@@ -131,7 +131,7 @@ def test_members_use_what_their_release_speaks(members: list[dict[str, Any]]) ->
     assert 2 <= len(members) <= 5
     for member in members:
         for message, version in member["versions"].items():
-            span = spoken(message, member["release"])
+            span = stable_versions(message, member["release"])
             assert span is not None and version in span
 
 

@@ -11,9 +11,9 @@ from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.suite import items
-from kipcheck.conformance.suite.items import _Lasting
+from kipcheck.conformance.suite.items import _SharedTarget
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Session, Target, Unavailable
@@ -39,7 +39,7 @@ def inside(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest
         if name == "absent":
             raise Unavailable("absent is not installed")
         short = name.removeprefix("miniature/")
-        made = Reference if name == "reference" else VICES[short].made if short in VICES else None
+        made = Reference if name == "reference" else MUTANTS[short].made if short in MUTANTS else None
         return known(name) if made is None else InProcess(made())
 
     monkeypatch.setattr(items, "target_of", target_of)
@@ -246,7 +246,7 @@ class Counted:
 
 def test_a_session_lasts_from_item_to_item_and_is_fresh_where_an_item_wants_one_again() -> None:
     counted = Counted()
-    lasting = _Lasting(counted)
+    lasting = _SharedTarget(counted)
     for _ in range(3):
         lasting.begin()
         with lasting.open("apache", Role.CODEC):

@@ -8,7 +8,7 @@ from typing import Any
 from kipcheck.conformance.clients.java.programs import Answer, JavaCodec, Order
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.targets.canonical_form import settled
+from kipcheck.conformance.targets.canonical_form import canonical
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Layout, messages, spec
 from kipcheck.strategies.compiled import compiled
@@ -70,7 +70,7 @@ def drawn(layout: Layout, count: int) -> list[Value]:
 def exactly(judge: JavaCodec, release: str, layout: Layout, values: Iterable[Value]) -> Iterator[Disagreement]:
     """Bytes of values, values of bytes, and bytes read and written again: all three must be ours to the letter."""
     pairs = [(layout.codec.to_json(value), layout.encode(value)) for value in values]
-    answers = judge.ask(each for value, data in pairs for each in _three(release, layout, value, data.hex()))
+    answers = judge.answers(each for value, data in pairs for each in _three(release, layout, value, data.hex()))
     for value, data in pairs:
         encoded, decoded, recoded = next(answers), next(answers), next(answers)
         if encoded.hex != data.hex():
@@ -85,7 +85,7 @@ def rewritten(judge: JavaCodec, release: str, layout: Layout, values: Iterable[V
     """Only that: the release reads our bytes and writes them again."""
     datas = [layout.encode(value).hex() for value in values]
     orders = (Order("recode", layout.message, layout.version, hex=data, release=release) for data in datas)
-    for data, answer in zip(datas, judge.ask(orders), strict=True):
+    for data, answer in zip(datas, judge.answers(orders), strict=True):
         if answer.hex != data:
             yield Disagreement(layout, release, "read and written again", data, _told(answer))
 
@@ -99,7 +99,7 @@ def of_another_version(judge: JavaCodec, release: str, layouts: list[Layout], co
         if at is not other
         for value in drawn(other, count)
     ]
-    for (at, value, _), answer in zip(asked, judge.ask(order for *_, order in asked), strict=True):
+    for (at, value, _), answer in zip(asked, judge.answers(order for *_, order in asked), strict=True):
         try:
             ours, refused = at.encode(value).hex(), None
         except Refused as why:
@@ -114,11 +114,11 @@ def in_substance(judge: JavaCodec, release: str, layout: Layout, values: Iterabl
     pairs = [(layout.codec.to_json(value), layout.encode(value)) for value in kept]
     message = layout.message
     orders = (each for value, data in pairs for each in _three(release, layout, value, data.hex(), public=True))
-    answers = judge.ask(orders)
+    answers = judge.answers(orders)
     for value, data in pairs:
         encoded, decoded, recoded = next(answers), next(answers), next(answers)
-        written = {"written": (encoded, settled(message, value))}
-        wanted = settled(message, _read(release, layout, value))
+        written = {"written": (encoded, canonical(message, value))}
+        wanted = canonical(message, _read(release, layout, value))
         if not (message in STREAMS and layout.version == 1 and Release.parse(release) in LONG_V1):
             written["read and written again"] = (recoded, wanted)
         if message == "StickyAssignorUserData" and layout.version == 0 and Release.parse(release) in READS_STICKY_V0:
@@ -133,10 +133,10 @@ def in_substance(judge: JavaCodec, release: str, layout: Layout, values: Iterabl
             except Refused as refused:
                 yield Disagreement(layout, release, f"we refuse what is {what}", refused, answer.hex)
                 continue
-            found = settled(message, layout.codec.to_json(value_of_theirs))
+            found = canonical(message, layout.codec.to_json(value_of_theirs))
             if found != meant or layout.encode(value_of_theirs) != theirs:
                 yield Disagreement(layout, release, f"what is {what} means to us", found, meant)
-        if decoded.value is None or settled(message, _whole(release, layout, decoded.value)) != wanted:
+        if decoded.value is None or canonical(message, _whole(release, layout, decoded.value)) != wanted:
             yield Disagreement(layout, release, f"the value of {data.hex():.300}", wanted, _told(decoded))
 
 

@@ -19,7 +19,7 @@ from kipcheck.conformance.models.assignment import Group, Member, Partition, Top
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.strategies import membership
-from kipcheck.strategies.membership import turned
+from kipcheck.strategies.membership import group_with_knobs
 from kipcheck.strategies.nodes import Node, OneOf, Record, record
 
 CHECKED = {id: check for id, check in CHECKS.items() if check.family is LEADER}
@@ -44,9 +44,9 @@ __all__ = [
     "case",
     "got",
     "group",
+    "group_with_knobs",
     "held",
     "said",
-    "turned",
 ]
 
 
@@ -124,7 +124,7 @@ def answered(text: str, *answers: str | Observation) -> History:
 def said(law: str, history: History) -> list[str]:
     """Why the history breaks the law."""
     found = {**LEADING, **MIXING}[law]
-    concerned = any(found.concerns(history.case, op.step) for op in history.ops)
+    concerned = any(found.applies_to(history.case, op.step) for op in history.ops)
     return [each.why for each in found.search(history)] if concerned else []
 
 

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from kipcheck.conformance.machines.product import HUB, Did, Law, Sent, StepLaw
+from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Did, Law, Sent, StepLaw
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,8 @@ class Locks:
             case "ask":
                 return Did(Client(wants=True))
             case "deliver":
-                return Did(replace(part, sent=True), (Sent(HUB, Message("ask", index)),))
-        return Did(Client(), (Sent(HUB, Message(move.verb, index)),))
+                return Did(replace(part, sent=True), (Sent(COORDINATOR_INDEX, Message("ask", index)),))
+        return Did(Client(), (Sent(COORDINATOR_INDEX, Message(move.verb, index)),))
 
     def take(self, index: int, part: Part, message: Message, /) -> Did[Part, Message] | None:
         if isinstance(part, Client):
@@ -125,7 +125,10 @@ class Locks:
         if server.holder or not server.waiting or self.defect == "deaf":
             return Did(server, sends)
         first, *rest = server.waiting
-        return Did(replace(server, holder=first, waiting=tuple(rest)), (*sends, Sent(first, Message("granted", HUB))))
+        return Did(
+            replace(server, holder=first, waiting=tuple(rest)),
+            (*sends, Sent(first, Message("granted", COORDINATOR_INDEX))),
+        )
 
-    def says(self, said: Move | Message, /) -> str:
-        return said.verb
+    def describe(self, value: Move | Message, /) -> str:
+        return value.verb

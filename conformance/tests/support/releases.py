@@ -4,7 +4,7 @@ from typing import Final
 
 from kipcheck.conformance.core.release import NEWEST, lines
 from kipcheck.conformance.core.releases_table import listed, named
-from kipcheck.conformance.targets.target_entries import roll
+from kipcheck.conformance.targets.target_entries import target_entries
 
 OLD: Final = named("last-before-4")
 """Kafka: the last line that reads and writes the versions which 4.0 removed."""
@@ -23,5 +23,5 @@ ORACLES: Final = {
 """Release -> its artifacts, which together know every version of every message."""
 PYTHON_CLIENTS: Final = {"kafka-python": "3.0.12", "aiokafka": "0.14.0", "kio": "0.6.5"}
 """Those that are installed with the development tools, and that findings and known lists describe."""
-FRANZ_GO: Final = roll()["franz-go"].default
-PLATFORMATIC: Final = roll()["platformatic-kafka"].default
+FRANZ_GO: Final = target_entries()["franz-go"].default
+PLATFORMATIC: Final = target_entries()["platformatic-kafka"].default

@@ -10,7 +10,7 @@ from kipcheck.conformance.targets.protocol import Session
 
 def held(session: Session, *steps: Step) -> tuple[Observation, ...]:
     """What came back on each, in one case."""
-    (answers,) = session.hold([Case("test", "apache", Role.CODEC, steps)])
+    (answers,) = session.run([Case("test", "apache", Role.CODEC, steps)])
     return answers
 
 

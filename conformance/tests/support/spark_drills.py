@@ -60,7 +60,7 @@ class Answer:
     """The first attempt of that shard comes to nothing for a long time."""
 
     def __call__(self, sent: Mapping[str, Any], packed: bytes, attempt: int) -> tuple[str, str]:
-        if packed and attempt < spark_worker.GIVES_UP:
+        if packed and attempt < spark_worker.MOST_ATTEMPTS:
             number = pickle.loads(packed).shard
             for kill in self.kills:
                 if kill.shard == number:

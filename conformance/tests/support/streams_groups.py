@@ -6,14 +6,14 @@ from functools import cache
 from typing import Any
 
 from kipcheck.conformance.apis.reference import Reference
-from kipcheck.conformance.apis.streams import Moment, moments, spoken, step_of, told
+from kipcheck.conformance.apis.streams import ObservedAt, observations, parse_shorthand, step_of, to_json
 from kipcheck.conformance.apis.streams_blobs import (
     read_assignment,
     read_subscription,
     write_assignment,
     write_subscription,
 )
-from kipcheck.conformance.apis.upgrade_target import fleet
+from kipcheck.conformance.apis.upgrade_target import streams_group
 from kipcheck.conformance.checks.conversations import Subject
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import edition
@@ -21,14 +21,14 @@ from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Result, Verdict
 from kipcheck.conformance.engine.converse import converse, judge
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
-from kipcheck.conformance.models.streams.observed_events import Formed, Happening, Rests, Sent
+from kipcheck.conformance.models.streams.observed_events import Formed, ObservedEvent, Rests, Sent
 from kipcheck.conformance.models.streams.operations import Deploy
 from kipcheck.conformance.targets.in_process import InProcess
 
 OURS: Mapping[str, Invariant] = {
     each.id: each for each in all_invariants(Role.OPERATOR_TOOL) if each.id.startswith("streams/")
 }
-Change = Callable[[Moment], "Happening | tuple[Happening, ...]"]
+Change = Callable[[ObservedAt], "ObservedEvent | tuple[ObservedEvent, ...]"]
 """What is put in the place of a happening."""
 
 
@@ -40,7 +40,7 @@ def case_of(where: str, steps: tuple[Step, ...]) -> Case:
 def played(where: str, text: str, deployed: Deploy | None = None) -> History:
     begun = () if deployed is None else (step_of(deployed),)
     with InProcess(Reference()).open(where, Role.OPERATOR_TOOL) as session:
-        (history,) = converse([case_of(where, (*begun, *spoken(text)))], session)
+        (history,) = converse([case_of(where, (*begun, *parse_shorthand(text)))], session)
     return history
 
 
@@ -50,44 +50,44 @@ def broken(history: History) -> dict[str, Verdict]:
 
 def changed(history: History, change: Change) -> History:
     """Each happening in its place, or what ``change`` puts there."""
-    seen: dict[int, list[Happening]] = {}
-    for each in moments(history):
+    seen: dict[int, list[ObservedEvent]] = {}
+    for each in observations(history):
         found = change(each)
         seen.setdefault(each.step, []).extend(found if isinstance(found, tuple) else (found,))
     ops = tuple(_op(op, seen.get(op.index, [])) for op in history.ops)
     return replace(history, ops=ops)
 
 
-def _op(op: Op, seen: list[Happening]) -> Op:
-    payload: dict[str, Any] = {"actions": [told(each) for each in seen]}
+def _op(op: Op, seen: list[ObservedEvent]) -> Op:
+    payload: dict[str, Any] = {"actions": [to_json(each) for each in seen]}
     return replace(op, observation=Replied(tuple(payload.items())))
 
 
 class Counting:
     """Says yes to one of the happenings that are meant: the first, unless ``nth`` says otherwise."""
 
-    def __init__(self, meant: Callable[[Happening], bool], nth: int = 0) -> None:
+    def __init__(self, meant: Callable[[ObservedEvent], bool], nth: int = 0) -> None:
         self.meant = meant
         self.left = nth
 
-    def __call__(self, seen: Happening) -> bool:
+    def __call__(self, seen: ObservedEvent) -> bool:
         if not self.meant(seen):
             return False
         self.left -= 1
         return self.left == -1
 
 
-def of(kind: type[Happening], nth: int = 0, **fields: Any) -> Counting:
+def of(kind: type[ObservedEvent], nth: int = 0, **fields: Any) -> Counting:
     """The first of its kind, or a later one, with these fields."""
     return Counting(
         lambda seen: isinstance(seen, kind) and all(getattr(seen, name) == value for name, value in fields.items()), nth
     )
 
 
-def instead(which: Counting, *others: Happening, **fields: Any) -> Change:
+def instead(which: Counting, *others: ObservedEvent, **fields: Any) -> Change:
     """With other fields, or others in its place."""
 
-    def change(moment: Moment) -> Happening | tuple[Happening, ...]:
+    def change(moment: ObservedAt) -> ObservedEvent | tuple[ObservedEvent, ...]:
         if not which(moment.seen):
             return moment.seen
         return replace(moment.seen, **fields) if fields else others
@@ -95,7 +95,7 @@ def instead(which: Counting, *others: Happening, **fields: Any) -> Change:
     return change
 
 
-def after(which: Counting, *more: Happening) -> Change:
+def after(which: Counting, *more: ObservedEvent) -> Change:
     return lambda moment: (moment.seen, *more) if which(moment.seen) else moment.seen
 
 
@@ -103,7 +103,7 @@ def resent(generation: int, member: str, partitions: Any = None, **fields: Any) 
     """An assignment with other user data."""
     which = of(Sent, generation=generation, member=member)
 
-    def change(moment: Moment) -> Happening:
+    def change(moment: ObservedAt) -> ObservedEvent:
         seen = moment.seen
         if not which(seen):
             return seen
@@ -118,7 +118,7 @@ def resaid(generation: int, member: str, cooperative: bool | None = None, **fiel
     """A subscription with other user data."""
     which = of(Formed, generation=generation)
 
-    def change(moment: Moment) -> Happening:
+    def change(moment: ObservedAt) -> ObservedEvent:
         seen = moment.seen
         if not which(seen):
             return seen
@@ -145,7 +145,7 @@ def at_rest(nth: int, member: str, **fields: Any) -> Change:
             elif fields:
                 yield each._replace(**fields)
 
-    def change(moment: Moment) -> Happening:
+    def change(moment: ObservedAt) -> ObservedEvent:
         seen = moment.seen
         if not which(seen):
             return seen
@@ -161,6 +161,6 @@ def subject(where: str) -> Subject:
 
 def machine_of(where: str) -> Any:
     """Of an edition that has one."""
-    player = fleet(edition(where))
+    player = streams_group(edition(where))
     assert player is not None
     return player

@@ -38,7 +38,7 @@ def ask(session: Session, layout: Layout, verb: str, **body: Any) -> Case:
 
 
 def answers(session: Session, cases: list[Case]) -> list[Observation]:
-    return [observation for (observation,) in session.hold(cases)]
+    return [observation for (observation,) in session.run(cases)]
 
 
 def test_every_claim_reads_and_writes_the_defaults(session: Session) -> None:

@@ -210,7 +210,7 @@ def decode(*codes: int) -> Case:
 def held(name: str, where: Path, batches: list[list[Case]]) -> tuple[list[Observation], list[str], list[str]]:
     """Observations of the first steps, troubles and breaches."""
     with broken(name, where, replace(LIMITS, restarts=200)).open("apache", Role.CODEC) as session:
-        observations = [answers[0] for cases in batches for answers in session.hold(cases)]
+        observations = [answers[0] for cases in batches for answers in session.run(cases)]
         return observations, list(session.troubles), list(session.breaches)
 
 
@@ -275,7 +275,7 @@ def test_who_never_stops_to_speak_unasked_is_given_up(tmp_path: Path) -> None:
 def test_a_step_in_the_middle_of_a_case_is_found(tmp_path: Path) -> None:
     case = decode(2, 3, 1, 4)
     with broken("crashes", tmp_path, LIMITS).open("apache", Role.CODEC) as session:
-        before, (answers, *_), after = (session.hold([each]) for each in (decode(5), case, decode(6)))
+        before, (answers, *_), after = (session.run([each]) for each in (decode(5), case, decode(6)))
     assert [type(each) for each in answers] == [Replied, Replied, Died, Lost]
     assert all(isinstance(each[0][0], Replied) for each in (before, after))
 
@@ -283,10 +283,10 @@ def test_a_step_in_the_middle_of_a_case_is_found(tmp_path: Path) -> None:
 def test_a_budget_of_time_that_is_spent_in_waiting_ends_the_session(tmp_path: Path) -> None:
     impatient = replace(LIMITS, batch_s=0.3, hung_s=0.5)
     with broken("hangs", tmp_path, impatient).open("apache", Role.CODEC) as session:
-        observations = [each for (each,) in session.hold([decode(1), decode(2), decode(1), decode(2)])]
+        observations = [each for (each,) in session.run([decode(1), decode(2), decode(1), decode(2)])]
         assert [type(each) for each in observations][-1] is Lost
         with pytest.raises(Unstable, match=r"hung for \d s in total"):
-            session.hold([decode(2)])
+            session.run([decode(2)])
 
 
 @pytest.mark.integration

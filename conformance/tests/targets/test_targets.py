@@ -14,7 +14,7 @@ from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, 
 from kipcheck.conformance.targets import testee
 from kipcheck.conformance.targets.protocol import Broken, Session, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import target
-from kipcheck.conformance.targets.target_entries import roll
+from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.targets.testee import Limits
 from kipcheck.conformance.targets.transport.pipe import Command
 
@@ -93,7 +93,7 @@ def test_a_death_is_pinned_to_its_case_and_no_other_verdict_is_lost(
     tmp_path: Path, vice: str, cause: str, detail: str
 ) -> None:
     with scripted(tmp_path, f'if op["hex"] == "07":\n    {vice}') as session:
-        observations = one(session.hold(CASES))
+        observations = one(session.run(CASES))
     for number, (observation, case) in enumerate(zip(observations, CASES, strict=True)):
         if number == 7:
             assert isinstance(observation, Died)
@@ -104,7 +104,7 @@ def test_a_death_is_pinned_to_its_case_and_no_other_verdict_is_lost(
 
 def test_several_deaths_in_one_batch_are_told_apart(tmp_path: Path) -> None:
     with scripted(tmp_path, 'if op["hex"] in ("02", "05"):\n    os.abort()') as session:
-        observations = one(session.hold(CASES))
+        observations = one(session.run(CASES))
     assert [n for n, each in enumerate(observations) if isinstance(each, Died)] == [2, 5]
     assert all(echoed(each, CASES[n]) for n, each in enumerate(observations) if n not in (2, 5))
 
@@ -112,7 +112,7 @@ def test_several_deaths_in_one_batch_are_told_apart(tmp_path: Path) -> None:
 def test_what_it_wrote_to_stderr_is_kept_as_evidence_and_bounded(tmp_path: Path) -> None:
     noise = "sys.stderr.write('x' * 1000000 + 'the last words'); sys.stderr.flush(); os.abort()"
     with scripted(tmp_path, noise) as session:
-        (died,) = one(session.hold([decode("00")]))
+        (died,) = one(session.run([decode("00")]))
     assert isinstance(died, Died)
     assert died.evidence.endswith("the last words")
     assert len(died.evidence) <= 8 << 10
@@ -120,12 +120,12 @@ def test_what_it_wrote_to_stderr_is_kept_as_evidence_and_bounded(tmp_path: Path)
 
 def test_a_flood_on_stderr_does_not_stop_the_answers(tmp_path: Path) -> None:
     with scripted(tmp_path, "sys.stderr.write('x' * 300000)") as session:
-        assert all(map(echoed, one(session.hold(CASES)), CASES))
+        assert all(map(echoed, one(session.run(CASES)), CASES))
 
 
 def test_the_steps_of_a_dying_case_keep_what_came_before_the_death(tmp_path: Path) -> None:
     with scripted(tmp_path, 'if op["hex"] == "07":\n    os.abort()') as session:
-        (answers,) = session.hold([decode("01", "07", "02")])
+        (answers,) = session.run([decode("01", "07", "02")])
     assert isinstance(answers[0], Replied)
     assert isinstance(answers[1], Died)
     assert isinstance(answers[2], Lost)
@@ -137,7 +137,7 @@ def test_every_status_is_an_observation(tmp_path: Path) -> None:
         "01": {"status": "unsupported", "message": "not here"},
     }
     with scripted(tmp_path, f'if op["hex"] in {rows}:\n    return {rows}[op["hex"]]') as session:
-        refused, unsupported = one(session.hold([decode("00"), decode("01")]))
+        refused, unsupported = one(session.run([decode("00"), decode("01")]))
     assert refused == Refused("ValueError", "no", 3)
     assert unsupported == Unsupported("not here")
 
@@ -151,7 +151,7 @@ def test_every_status_is_an_observation(tmp_path: Path) -> None:
 )
 def test_results_that_do_not_fit_their_batch_are_garbage(tmp_path: Path, reply: str) -> None:
     with scripted(tmp_path, reply=f"if 'results' in reply:\n    {reply}") as session:
-        (died,) = one(session.hold([decode("00")]))
+        (died,) = one(session.run([decode("00")]))
         assert len(session.breaches) == 1
     assert isinstance(died, Died)
     assert died.cause == "garbled"
@@ -163,15 +163,15 @@ def test_results_that_do_not_fit_their_batch_are_garbage(tmp_path: Path, reply: 
 )
 def test_where_no_case_is_needed_for_garbage_none_is_blamed(tmp_path: Path, reply: str) -> None:
     with scripted(tmp_path, reply=f"if 'results' in reply:\n    {reply}") as session:
-        (lost,) = one(session.hold([decode("00")]))
+        (lost,) = one(session.run([decode("00")]))
         with pytest.raises(Broken, match="also ended at a batch without cases"):
-            session.hold([decode("00")])
+            session.run([decode("00")])
     assert isinstance(lost, Lost)
 
 
 def test_a_second_answer_to_one_batch_is_noticed(tmp_path: Path) -> None:
     with scripted(tmp_path, reply="if 'results' in reply:\n    print(json.dumps(reply), flush=True)") as session:
-        first, second = one(session.hold([decode("00")]) + session.hold([decode("01")]))
+        first, second = one(session.run([decode("00")]) + session.run([decode("01")]))
     assert isinstance(first, Replied)
     assert isinstance(second, Died | Replied)
     assert isinstance(second, Died) or second["hex"] == "01"
@@ -181,7 +181,7 @@ def test_a_death_that_no_case_repeats_is_a_trouble_of_its_own(tmp_path: Path) ->
     flag = tmp_path / "died"
     answer = f'if op["hex"] == "07" and not os.path.exists("{flag}"):\n    open("{flag}", "w").close()\n    os.abort()'
     with scripted(tmp_path, answer) as session:
-        observations = one(session.hold(CASES))
+        observations = one(session.run(CASES))
         assert all(map(echoed, observations, CASES))
         (trouble,) = session.troubles
     assert "one by one none of them did" in trouble
@@ -190,10 +190,10 @@ def test_a_death_that_no_case_repeats_is_a_trouble_of_its_own(tmp_path: Path) ->
 def test_restarts_have_a_budget(tmp_path: Path) -> None:
     few = Limits(start_s=20, batch_s=1.5, restarts=3)
     with scripted(tmp_path, "os.abort()", limits=few) as session:
-        observations = one(session.hold(CASES))
+        observations = one(session.run(CASES))
         assert [type(each) for each in observations] == [Died, Died] + [Lost] * 8
         with pytest.raises(Unstable, match="went down 4 times"):
-            session.hold(CASES)
+            session.run(CASES)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_an_unknown_target_names_the_roll() -> None:
         target("nobody")
 
 
-@pytest.mark.parametrize("name", sorted(roll()))
+@pytest.mark.parametrize("name", sorted(target_entries()))
 def test_every_target_of_the_roll_opens_and_survives_nonsense(name: str) -> None:
     try:
         made = target(name, Limits(cpu_s=2))
@@ -239,7 +239,7 @@ def test_every_target_of_the_roll_opens_and_survives_nonsense(name: str) -> None
         nonsense = step("codec", "decode", message="JoinGroupResponse", version=version, hex="ff")
         nothing = step("codec", "decode", message="Nothing", version=0, hex="")
         asked = [Case("test", "apache", Role.CODEC, (each,)) for each in (nonsense, nothing)]
-        refused, unknown = one(session.hold(asked))
+        refused, unknown = one(session.run(asked))
     assert isinstance(refused, Refused)
     assert isinstance(unknown, Unsupported)
 
@@ -254,7 +254,7 @@ def ask() -> Iterator[Ask]:
 
         def asking(verb: str, message: str, version: int, **body: Any) -> Observation:
             asked = step("codec", verb, message=message, version=version, **body)
-            ((observation,),) = session.hold([Case("test", "apache", Role.CODEC, (asked,))])
+            ((observation,),) = session.run([Case("test", "apache", Role.CODEC, (asked,))])
             return observation
 
         yield asking

@@ -15,11 +15,11 @@ from kipcheck.conformance.checks import CHECKS, Check
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.targets import answers
-from kipcheck.conformance.targets.answers import Wrong
+from kipcheck.conformance.targets.answers import ProtocolViolation
 from kipcheck.conformance.targets.protocol import Session
 from kipcheck.conformance.targets.registry import target
 from kipcheck.conformance.targets.testee import Limits
-from kipcheck.conformance.targets.transport.channel import Talk
+from kipcheck.conformance.targets.transport.channel import Channel
 
 WHOLE: Final = json.loads((files("kipcheck.conformance.targets") / "testee.schema.json").read_text("utf-8"))
 
@@ -56,14 +56,14 @@ Heard = list[tuple[dict[str, Any], dict[str, Any]]]
 def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
     """What was said, and what was answered."""
     found: Heard = []
-    exchange = Talk.exchange
+    exchange = Channel.exchange
 
-    def listening(talk: Talk, message: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
+    def listening(talk: Channel, message: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
         answer = exchange(talk, message, seconds)
         found.append((json.loads(json.dumps(message)), copy.deepcopy(answer)))
         return answer
 
-    monkeypatch.setattr(Talk, "exchange", listening)
+    monkeypatch.setattr(Channel, "exchange", listening)
     return found
 
 
@@ -231,7 +231,7 @@ def test_what_the_runner_takes_is_what_the_schema_takes(definition: str, answer:
         try:
             check(other)
             why = ""
-        except Wrong as wrong:
+        except ProtocolViolation as wrong:
             why = str(wrong)
             assert re.match(r"(type|hello|configure|results)[\w.\[\]-]*: \S", why), "it says where"
         if not schema.is_valid(other):
@@ -256,5 +256,5 @@ def test_what_the_runner_takes_is_what_the_schema_takes(definition: str, answer:
 )
 def test_an_answer_that_breaks_the_schema_is_told_with_its_path(op: str, broken: Any, path: str) -> None:
     found = {"type": "results", "id": 1, "results": [{"n": 0, "status": "accepted", "hex": "", **broken}]}
-    with pytest.raises(Wrong, match=f"^{re.escape(f'results[0].{path}')}: "):
+    with pytest.raises(ProtocolViolation, match=f"^{re.escape(f'results[0].{path}')}: "):
         answers.results(found, 1, {0: op})

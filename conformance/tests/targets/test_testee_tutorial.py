@@ -9,8 +9,8 @@ import pytest
 
 from kipcheck.conformance.cli.main import run as kipcheck
 from kipcheck.conformance.core.ledger import read
-from kipcheck.conformance.engine.doctor.probes import EXAMINATIONS
-from kipcheck.conformance.engine.doctor.report import examine
+from kipcheck.conformance.engine.doctor.probes import PROBES
+from kipcheck.conformance.engine.doctor.report import run_probes
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.registry import target
 
@@ -36,7 +36,7 @@ def test_it_is_shorter_than_a_hundred_lines_and_needs_no_package() -> None:
 
 @pytest.mark.node
 def test_it_is_in_good_health(node: str) -> None:
-    lines = list(examine(target(f"cmd:{node} {TESTEE}"), 60, EXAMINATIONS))
+    lines = list(run_probes(target(f"cmd:{node} {TESTEE}"), 60, PROBES))
     assert [line for line in lines if line.state == "wrong"] == []
 
 

@@ -219,7 +219,7 @@ def test_the_codec_reads_damaged_bytes_as_the_jars_do(release: str, judge: JavaC
                 asked.append((found, damaged(data, luck) if luck.random() < 0.9 else data))
     orders = [Order("decode", found.message, found.version, hex=data.hex(), release=release) for found, data in asked]
     seen = {"accepted": 0, "rejected": 0}
-    for (found, data), answer in zip(asked, judge.ask(orders), strict=True):
+    for (found, data), answer in zip(asked, judge.answers(orders), strict=True):
         if answer.status not in seen:
             assert answer.status == "unsupported", answer
             continue

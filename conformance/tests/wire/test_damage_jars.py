@@ -13,7 +13,7 @@ from kipcheck.conformance.tests.support.releases import CLIENTS, STREAMS_JARS
 from kipcheck.conformance.tests.wire.test_jars import LINES
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Layout, messages
-from kipcheck.strategies.byte_map import mark
+from kipcheck.strategies.byte_map import map_bytes
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.damage import Damage, Outcome, damages, every_damage
 from kipcheck.strategies.messages import from_layout, layouts
@@ -28,7 +28,7 @@ def asked(judge: JavaCodec, release: str, layout: Layout, op: str) -> list[tuple
     draw, random = compiled(from_layout(layout)), Random(f"jars {layout}")
     done = [damage for _ in range(VALUES) for damage in damages(layout, draw(random), random)]
     orders = (Order(op, layout.message, layout.version, hex=each.data.hex(), release=release) for each in done)
-    return [*zip(done, judge.ask(orders), strict=True)]
+    return [*zip(done, judge.answers(orders), strict=True)]
 
 
 @pytest.mark.parametrize("release", CLIENTS)
@@ -66,7 +66,7 @@ def test_every_damage_to_a_few_messages_is_met_as_expected(judge: JavaCodec) -> 
         draw, random = compiled(from_layout(layout)), Random(1)
         done = [damage for _ in range(3) for damage in every_damage(layout, draw(random))]
         orders = [Order("decode", message, version, hex=each.data.hex(), release=release) for each in done]
-        for damage, answer in zip(done, judge.ask(orders), strict=True):
+        for damage, answer in zip(done, judge.answers(orders), strict=True):
             accepted = answer.status == "accepted"
             if damage.outcome is (Outcome.REFUSE if accepted else Outcome.ACCEPT):
                 wrong.append((str(layout), damage.kind, damage.path, damage.data.hex(), answer))
@@ -82,7 +82,7 @@ def test_every_definition_in_a_jar_has_values_and_a_map(judge: JavaCodec) -> Non
             value = compiled(from_layout(layout))(random)
             data = layout.encode(value)
             assert layout.decode(data) == value
-            assert mark(layout, value).data == data
+            assert map_bytes(layout, value).data == data
             for damage in damages(layout, value, random, ("prefix", "length", "long-varint", "unknown-tag")):
                 try:
                     found = layout.decode(damage.data)

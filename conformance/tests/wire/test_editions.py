@@ -10,7 +10,7 @@ import pytest
 
 from kipcheck.conformance.core.edition import APACHE, edition
 from kipcheck.conformance.wire import layout
-from kipcheck.conformance.wire.diff import Diff, Reading, VersionDiff, diff, reading
+from kipcheck.conformance.wire.diff import Compatibility, Diff, VersionDiff, compatibility, diff
 from kipcheck.conformance.wire.editions import editions_table, text
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Layout, MessageSpec, messages, spec
@@ -59,32 +59,32 @@ TAGGED = field("Extra", "string", taggedVersions="0+", tag=0)
 @pytest.mark.parametrize(
     ("writer", "reader", "expected"),
     [
-        (message(*TWO), message(*TWO), Reading.SAME),
-        (message(*TWO), message(*TWO[::-1]), Reading.MISREADS),
-        (message(TWO[0], field("Other", "int16")), message(*TWO), Reading.SAME),
-        (message(*TWO), message(TWO[0]), Reading.MISREADS),
-        (message(*TWO, flexible="0+"), message(*TWO), Reading.MISREADS),
-        (message(field("A", "uint16")), message(field("A", "int16")), Reading.MISREADS),
-        (message(field("A", "records")), message(field("A", "bytes", nullableVersions="0+")), Reading.SAME),
-        (message(TAGGED, flexible="0+"), message(flexible="0+"), Reading.SKIPS),
-        (message(flexible="0+"), message(TAGGED, flexible="0+"), Reading.SAME),
-        (message(TAGGED, flexible="0+"), message({**TAGGED, "tag": 7}, flexible="0+"), Reading.SKIPS),
-        (message(TAGGED, flexible="0+"), message({**TAGGED, "default": "x"}, flexible="0+"), Reading.MISREADS),
-        (message(TAGGED, flexible="0+"), message({**TAGGED, "type": "bytes"}, flexible="0+"), Reading.MISREADS),
-        (message(field("A", "string", nullableVersions="0+")), message(field("A", "string")), Reading.REFUSES),
-        (message(field("A", "string")), message(field("A", "string", nullableVersions="0+")), Reading.SAME),
+        (message(*TWO), message(*TWO), Compatibility.SAME),
+        (message(*TWO), message(*TWO[::-1]), Compatibility.MISREADS),
+        (message(TWO[0], field("Other", "int16")), message(*TWO), Compatibility.SAME),
+        (message(*TWO), message(TWO[0]), Compatibility.MISREADS),
+        (message(*TWO, flexible="0+"), message(*TWO), Compatibility.MISREADS),
+        (message(field("A", "uint16")), message(field("A", "int16")), Compatibility.MISREADS),
+        (message(field("A", "records")), message(field("A", "bytes", nullableVersions="0+")), Compatibility.SAME),
+        (message(TAGGED, flexible="0+"), message(flexible="0+"), Compatibility.SKIPS),
+        (message(flexible="0+"), message(TAGGED, flexible="0+"), Compatibility.SAME),
+        (message(TAGGED, flexible="0+"), message({**TAGGED, "tag": 7}, flexible="0+"), Compatibility.SKIPS),
+        (message(TAGGED, flexible="0+"), message({**TAGGED, "default": "x"}, flexible="0+"), Compatibility.MISREADS),
+        (message(TAGGED, flexible="0+"), message({**TAGGED, "type": "bytes"}, flexible="0+"), Compatibility.MISREADS),
+        (message(field("A", "string", nullableVersions="0+")), message(field("A", "string")), Compatibility.REFUSES),
+        (message(field("A", "string")), message(field("A", "string", nullableVersions="0+")), Compatibility.SAME),
         (
             message(field("A", "S", fields=TWO)),
             message(field("A", "S", nullableVersions="0+", fields=TWO)),
-            Reading.MISREADS,
+            Compatibility.MISREADS,
         ),
-        (message(field("A", "[]S", fields=TWO)), message(field("A", "[]T", fields=TWO)), Reading.SAME),
-        (message(field("A", "[]S", fields=TWO)), message(field("A", "[]S", fields=TWO[::-1])), Reading.MISREADS),
-        (message(*TWO, prefix={"type": "int16"}), message(*TWO), Reading.MISREADS),
+        (message(field("A", "[]S", fields=TWO)), message(field("A", "[]T", fields=TWO)), Compatibility.SAME),
+        (message(field("A", "[]S", fields=TWO)), message(field("A", "[]S", fields=TWO[::-1])), Compatibility.MISREADS),
+        (message(*TWO, prefix={"type": "int16"}), message(*TWO), Compatibility.MISREADS),
     ],
 )
-def test_a_reader_reads_skips_refuses_or_misreads(writer: Any, reader: Any, expected: Reading) -> None:
-    assert reading(resolved(writer), resolved(reader)) is expected
+def test_a_reader_reads_skips_refuses_or_misreads(writer: Any, reader: Any, expected: Compatibility) -> None:
+    assert compatibility(resolved(writer), resolved(reader)) is expected
 
 
 def of(found: Diff, message: str, version: int) -> VersionDiff:
@@ -114,7 +114,7 @@ def test_the_other_way_round_is_the_mirror_image(a: str, b: str) -> None:
 def test_an_old_reader_skips_the_tags_of_kip_584() -> None:
     found = diff(edition("apache@2.6.3"), edition("kip-584"))
     told = of(found, "ApiVersionsResponse", 3)
-    assert (told.a_of_b, told.b_of_a, told.unbumped) == (Reading.SKIPS, Reading.SAME, True)
+    assert (told.a_of_b, told.b_of_a, told.unbumped) == (Compatibility.SKIPS, Compatibility.SAME, True)
     assert not found.misreads
     new = {each.message for each in found.messages if each.a is None}
     assert new == {"UpdateFeaturesRequest", "UpdateFeaturesResponse"}
@@ -124,12 +124,12 @@ def test_the_draft_of_update_features_has_another_api_key() -> None:
     found = diff(edition("apache@2.7.0"), edition("kip-584"))
     told = next(each for each in found.messages if each.message == "UpdateFeaturesRequest")
     assert told.keys == (57, 52) and told.as_json()["apiKey"] == {"a": 57, "b": 52}
-    assert of(found, "UpdateFeaturesRequest", 0).a_of_b is Reading.MISREADS and found.misreads
+    assert of(found, "UpdateFeaturesRequest", 0).a_of_b is Compatibility.MISREADS and found.misreads
 
 
 def test_version_5_of_join_group_means_another_thing_in_kip_429() -> None:
     told = of(diff(edition("apache@2.3.0"), edition("kip-429")), "JoinGroupRequest", 5)
-    assert told.unbumped and told.a_of_b is told.b_of_a is Reading.MISREADS
+    assert told.unbumped and told.a_of_b is told.b_of_a is Compatibility.MISREADS
     assert ("groupInstanceId", "field", None) in [(each.path, each.what, each.b) for each in told.differences]
     before = diff(edition("apache@2.2.2"), edition("kip-429"))
     assert not before.misreads, "2.2.2 does not support version 5"
@@ -205,15 +205,17 @@ def test_what_is_judged_the_same_decodes_to_the_same(a: str, b: str) -> None:
             writer, reader = layout(left, name, version), layout(right, name, version)
             value = filled(writer)
             written = writer.encode(value)
-            judged.append(reading(writer, reader))
-            if judged[-1] is Reading.MISREADS:
+            judged.append(compatibility(writer, reader))
+            if judged[-1] is Compatibility.MISREADS:
                 with suppress(Refused):
                     assert values_of(reader.decode(written)) != values_of(value), f"{name} v{version}"
             else:
                 read = reader.decode(written)
                 assert reader.encode(read) == written, f"{name} v{version}"
-                assert ("_unknownTaggedFields" in repr(read)) == (judged[-1] is Reading.SKIPS), f"{name} v{version}"
-    assert judged.count(Reading.SAME) > 100
+                assert ("_unknownTaggedFields" in repr(read)) == (judged[-1] is Compatibility.SKIPS), (
+                    f"{name} v{version}"
+                )
+    assert judged.count(Compatibility.SAME) > 100
 
 
 def filled(at: Layout) -> dict[str, Any]:

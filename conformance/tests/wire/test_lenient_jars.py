@@ -43,7 +43,7 @@ def test_generated_readers_agree_on_damaged_bytes(release: str, judge: JavaCodec
     asked = inputs(release, wanted)
     orders = [Order("decode", each.message, each.version, hex=data.hex(), release=release) for each, data in asked]
     compared = {"accepted": 0, "rejected": 0}
-    for (each, data), answer in zip(asked, judge.ask(orders), strict=True):
+    for (each, data), answer in zip(asked, judge.answers(orders), strict=True):
         if answer.status not in compared:
             assert answer.status == "unsupported", answer
             continue
@@ -59,6 +59,6 @@ def test_the_assignment_reader_of_streams_agrees_on_damaged_bytes(judge: JavaCod
     """On whether it reads them: what it makes of them are maps, which keep neither order nor repetition."""
     asked = inputs("4.3.1", ("AssignmentInfo",), 100)
     orders = [Order("decode", each.message, each.version, hex=data.hex(), release="4.3.1") for each, data in asked]
-    for (each, data), answer in zip(asked, judge.ask(orders), strict=True):
+    for (each, data), answer in zip(asked, judge.answers(orders), strict=True):
         found = ours(each, data)
         assert isinstance(found, Refused) == (answer.status == "rejected"), (str(each), data.hex(), str(found), answer)

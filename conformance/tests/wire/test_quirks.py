@@ -95,7 +95,7 @@ def test_every_line_reads_damaged_bytes_as_our_lenient_reading_does(release: str
             datas = [each.data for value in values for each in damages(at, value, random)]
             datas += [noise(at.encode(value), random) for value in values for _ in range(4)]
             orders = (Order("decode", at.message, at.version, hex=data.hex(), release=release) for data in datas)
-            for data, answer in zip(datas, judge.ask(orders), strict=True):
+            for data, answer in zip(datas, judge.answers(orders), strict=True):
                 if answer.status == "unsupported":
                     assert at.message.endswith(("Key", "Value")), answer
                     continue

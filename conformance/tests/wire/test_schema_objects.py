@@ -15,7 +15,7 @@ from kipcheck.conformance.core.release import releases
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.tests.support.old_names import OLD
 from kipcheck.conformance.tests.support.schema_files import RELEASES, declared, names, swap
-from kipcheck.conformance.wire.schema import Layout, spec, spoken
+from kipcheck.conformance.wire.schema import Layout, spec, stable_versions
 
 WORDS = {
     "BOOLEAN": "bool", "INT8": "int8", "INT16": "int16", "INT32": "int32", "INT64": "int64", "STRING": "string",
@@ -140,7 +140,7 @@ def compared_with(schemas: list[dict[str, Any]]) -> tuple[dict[tuple[str, str], 
             layout = spec(edition(f"apache@{each['release']}"), message).at(version)
             found += [(each["release"], message, version, *pair) for pair in unlike(layout, each["fields"])]
     for (release, message), versions in seen.items():
-        span = spoken(message, release)
+        span = stable_versions(message, release)
         assert span and span.high is not None
         if message not in ONE_OBJECT and versions != {*range(span.low, span.high + 1)}:
             found.append((release, message, versions, str(span)))

@@ -16,7 +16,7 @@ from typing import Any
 from kipcheck.conformance.wire.constructs.scalars import Piece, put_number, take_number
 from kipcheck.conformance.wire.constructs.structs import Fields
 from kipcheck.conformance.wire.constructs.tape import Note, Role, Tape, counted, shown
-from kipcheck.conformance.wire.quirks import as_read, mended
+from kipcheck.conformance.wire.quirks import as_read, with_all_fields
 from kipcheck.conformance.wire.schema import Layout, Limits
 
 __all__ = ["build", "construct_for", "read", "read_first", "trace"]
@@ -28,7 +28,7 @@ def read(layout: Layout, data: bytes, lenient: bool = False) -> dict[str, Any]:
     """The value of ``data``, as the codec returns it. Errors: ``Refused``, with path and offset."""
     readable = as_read(layout) if lenient else layout
     value: dict[str, Any] = construct_for(readable, lenient).parse(data)
-    return value if readable is layout else mended(layout, value)
+    return value if readable is layout else with_all_fields(layout, value)
 
 
 def read_first(layout: Layout, data: bytes, lenient: bool = False) -> tuple[dict[str, Any], int]:

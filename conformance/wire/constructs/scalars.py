@@ -92,7 +92,7 @@ class Truth(Part):
 
     def put(self, value: Any, tape: Tape) -> None:
         if not isinstance(value, bool):
-            raise _another(value, "true or false", tape)
+            raise _wrong_type(value, "true or false", tape)
         _put(c.Flag, value, tape)
 
 
@@ -112,7 +112,7 @@ class Unique(Part):
 
     def put(self, value: Any, tape: Tape) -> None:
         if not isinstance(value, uuid.UUID):
-            raise _another(value, "a uuid", tape)
+            raise _wrong_type(value, "a uuid", tape)
         _put(c.Bytes(16), value.bytes, tape)
 
 
@@ -154,11 +154,11 @@ class Sized(Part):
             return
         if self.text is None:
             if not isinstance(value, bytes | bytearray | memoryview):
-                raise _another(value, "bytes", tape)
+                raise _wrong_type(value, "bytes", tape)
             raw = bytes(value)
         else:
             if not isinstance(value, str):
-                raise _another(value, "text", tape)
+                raise _wrong_type(value, "text", tape)
             raw = self.text[1](value, tape)
         if len(raw) > self.most * self.unit:
             raise tape.refused("length", f"{len(raw)} bytes where at most {self.most} may be")
@@ -184,7 +184,7 @@ class Rest(Part):
 
     def put(self, value: Any, tape: Tape) -> None:
         if not isinstance(value, bytes | bytearray | memoryview):
-            raise _another(value, "bytes", tape)
+            raise _wrong_type(value, "bytes", tape)
         _put(c.GreedyBytes, bytes(value), tape)
 
 
@@ -204,14 +204,14 @@ def put_number(kind: str, value: Any, tape: Tape) -> None:
     """Errors: ``Refused`` unless ``value`` is a number of that type."""
     wanted = float | int if kind == "float64" else int
     if not isinstance(value, wanted) or isinstance(value, bool):
-        raise _another(value, kind, tape)
+        raise _wrong_type(value, kind, tape)
     try:
         _put(NUMBERS[kind], value, tape)
     except c.FormatFieldError:
         raise tape.refused("range", f"{shown(value)} is out of the range of {kind}") from None
 
 
-def _another(value: Any, wanted: str, tape: Tape) -> Refused:
+def _wrong_type(value: Any, wanted: str, tape: Tape) -> Refused:
     return tape.refused("null" if value is None else "type", f"{shown(value)} where {wanted} is wanted")
 
 

@@ -268,7 +268,7 @@ def campaign(tmp_path: Path) -> list[Snapshot]:
 
 
 def test_snapshots_are_found_by_their_digest(tmp_path: Path, campaign: list[Snapshot]) -> None:
-    shelf = snapshots.shelf(tmp_path)
+    shelf = snapshots.snapshot_store(tmp_path)
     assert [shelf.snapshot(each.digest) for each in campaign] == campaign
     assert shelf.snapshot("") == Snapshot.empty()
     assert shelf.latest() == campaign[-1]
@@ -280,58 +280,58 @@ def test_snapshots_are_found_by_their_digest(tmp_path: Path, campaign: list[Snap
 def test_a_damaged_snapshot_is_set_aside_and_made_again_of_the_rows(
     tmp_path: Path, campaign: list[Snapshot], kind: str
 ) -> None:
-    path = snapshots.place(tmp_path, campaign[2].digest)
+    path = snapshots.snapshot_path(tmp_path, campaign[2].digest)
     spoilt = DAMAGES[kind](path.read_bytes())
     path.write_bytes(spoilt)
-    shelf = snapshots.shelf(tmp_path)
+    shelf = snapshots.snapshot_store(tmp_path)
     assert shelf.snapshot(campaign[2].digest) == campaign[2]
     (aside,) = shelf.set_aside
     assert aside.path == path and aside.now is not None and aside.now.read_bytes() == spoilt
     assert Snapshot.load(path.read_bytes()) == campaign[2], "it is not there again"
-    assert snapshots.shelf(tmp_path).latest() == campaign[-1]
+    assert snapshots.snapshot_store(tmp_path).latest() == campaign[-1]
 
 
 def test_all_but_what_came_from_elsewhere_can_be_made_again(tmp_path: Path, campaign: list[Snapshot]) -> None:
     for each in campaign[1:]:
-        snapshots.place(tmp_path, each.digest).write_bytes(b"garbage")
-    shelf = snapshots.shelf(tmp_path)
+        snapshots.snapshot_path(tmp_path, each.digest).write_bytes(b"garbage")
+    shelf = snapshots.snapshot_store(tmp_path)
     assert (shelf.latest(), shelf.snapshot(campaign[2].digest)) == (campaign[-1], campaign[2])
-    snapshots.place(tmp_path, SOME.digest).unlink()
-    with pytest.raises(snapshots.Lost, match=f"{SOME.digest}.jsonl.gz is missing, and there are no rows"):
-        snapshots.shelf(tmp_path).snapshot(SOME.digest)
+    snapshots.snapshot_path(tmp_path, SOME.digest).unlink()
+    with pytest.raises(snapshots.SnapshotMissing, match=f"{SOME.digest}.jsonl.gz is missing, and there are no rows"):
+        snapshots.snapshot_store(tmp_path).snapshot(SOME.digest)
 
 
 def test_whoever_goes_on_with_a_campaign_is_told_which_are_damaged(tmp_path: Path, campaign: list[Snapshot]) -> None:
-    assert snapshots.checked(tmp_path) == []
-    path = snapshots.place(tmp_path, campaign[1].digest)
+    assert snapshots.set_aside_damaged(tmp_path) == []
+    path = snapshots.snapshot_path(tmp_path, campaign[1].digest)
     path.write_bytes(b"garbage")
-    assert [each.path for each in snapshots.checked(tmp_path)] == [path]
-    assert snapshots.checked(tmp_path) == []
-    assert snapshots.checked(tmp_path / "none") == []
+    assert [each.path for each in snapshots.set_aside_damaged(tmp_path)] == [path]
+    assert snapshots.set_aside_damaged(tmp_path) == []
+    assert snapshots.set_aside_damaged(tmp_path / "none") == []
 
 
 def test_rows_that_make_another_snapshot_are_not_taken_for_it(tmp_path: Path) -> None:
     row_files.write(tmp_path, 0, 0, [row(0, entry("a", {1}))])
     row_files.write(tmp_path, 1, 0, [row(0, round_=1, corpus="0123456789abcdef")])
     other = grown(Snapshot.empty(), [row(0, entry("a", {1}))]).digest
-    with pytest.raises(snapshots.Lost, match=f"the rows lead to another one, {other}"):
-        snapshots.shelf(tmp_path).latest()
+    with pytest.raises(snapshots.SnapshotMissing, match=f"the rows lead to another one, {other}"):
+        snapshots.snapshot_store(tmp_path).latest()
 
 
 def test_a_corpus_without_a_ledger_is_the_newest_or_all_there_is(tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="has neither a corpus nor a ledger"):
-        snapshots.shelf(tmp_path)
+        snapshots.snapshot_store(tmp_path)
     one, two = Snapshot((entry("a", {1}),), frozenset({1})), Snapshot((entry("b", {2}),), frozenset({2}))
     snapshots.save(tmp_path, one)
     newest = snapshots.save(tmp_path, two)
-    assert snapshots.shelf(tmp_path).latest() == two
+    assert snapshots.snapshot_store(tmp_path).latest() == two
     newest.write_bytes(b"")
-    shelf = snapshots.shelf(tmp_path)
+    shelf = snapshots.snapshot_store(tmp_path)
     assert shelf.latest() == one
     assert [each.path for each in shelf.set_aside] == [newest]
     snapshots.save(tmp_path, two)
     (tmp_path / "corpus" / snapshots.LATEST).write_bytes(b"\xff")
-    both = snapshots.shelf(tmp_path).latest()
+    both = snapshots.snapshot_store(tmp_path).latest()
     assert (set(names(both)), both.keys) == ({"a", "b"}, frozenset({1, 2}))
 
 
@@ -375,7 +375,7 @@ def test_info_tells_what_there_is(folder: Path, capsys: pytest.CaptureFixture[st
     told = asked(capsys, "info", folder)
     assert (told["entries"], told["steps"], told["keys"], told["unreadable"]) == (6, 11, 7, 1)
     assert told["checks"][1] == {"check": "group/errors", "entries": 1, "steps": 2, "subjects": 1}
-    assert told["snapshots"] == [str(snapshots.place(folder, told["digest"]))]
+    assert told["snapshots"] == [str(snapshots.snapshot_path(folder, told["digest"]))]
     assert told["damaged"] == []
     assert main.run(["corpus", "info", str(folder)]) == 0
     first, stale, head, *lines = capsys.readouterr().out.splitlines()
@@ -386,7 +386,7 @@ def test_info_tells_what_there_is(folder: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_damaged_files_are_named_on_stderr(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (path,) = snapshots.shelf(folder).files()
+    (path,) = snapshots.snapshot_store(folder).files()
     path.write_bytes(b"")
     assert main.run(["corpus", "info", str(folder), "--json"]) == 0
     told = capsys.readouterr()
@@ -402,9 +402,9 @@ def test_merge_is_what_all_have_less_what_is_needed_no_more(
     told = asked(capsys, "merge", folder, tmp_path / "two", "--out", tmp_path / "three")
     assert (told["entries"], told["keys"]) == (6, 8)
     assert [each["entries"] for each in told["from"]] == [6, 1]
-    found = snapshots.shelf(tmp_path / "three").latest()
+    found = snapshots.snapshot_store(tmp_path / "three").latest()
     assert (found.digest, found.entries[-1]) == (told["digest"], more)
-    assert Path(told["file"]) == snapshots.place(tmp_path / "three", found.digest)
+    assert Path(told["file"]) == snapshots.snapshot_path(tmp_path / "three", found.digest)
     assert main.run(["corpus", "merge", str(folder), "--out", str(tmp_path / "four")]) == 0
     assert capsys.readouterr().out.splitlines()[0] == f"{folder}: 6 entries of 11 steps, 7 coverage keys"
 
@@ -414,8 +414,8 @@ def test_minimise_leaves_out_what_is_not_declared(
 ) -> None:
     told = asked(capsys, "minimise", folder)
     assert (told["before"], told["entries"], told["unreadable"]) == ({"entries": 6, "steps": 11}, 5, 1)
-    assert snapshots.shelf(folder).files() == [snapshots.place(folder, told["digest"])]
-    assert snapshots.shelf(folder).latest().entries == entries[:-1]
+    assert snapshots.snapshot_store(folder).files() == [snapshots.snapshot_path(folder, told["digest"])]
+    assert snapshots.snapshot_store(folder).latest().entries == entries[:-1]
 
 
 def test_minimise_can_hold_everything_anew(
@@ -424,11 +424,11 @@ def test_minimise_can_hold_everything_anew(
     one, two, codecs = tmp_path / "one", tmp_path / "two", entries[:3]
     snapshots.save(one, Snapshot(codecs, frozenset({1, 2, 3, 99})))
     told = asked(capsys, "minimise", one, "--target", "reference", "--out", two)
-    found = snapshots.shelf(two).latest()
+    found = snapshots.snapshot_store(two).latest()
     assert [each.id for each in found.entries] == [each.id for each in codecs]
     assert all(each.keys != before.keys for each, before in zip(found.entries, codecs, strict=True))
     assert told["keys"] == len(found.keys) == len({key for each in found.entries for key in each.keys})
-    assert snapshots.shelf(one).latest().entries == codecs, "it was not to be touched"
+    assert snapshots.snapshot_store(one).latest().entries == codecs, "it was not to be touched"
 
 
 def test_minimise_leaves_alone_what_a_ledger_speaks_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from kipcheck.conformance.campaign.executors.local import Executor, Progress, inline, pool
 from kipcheck.conformance.campaign.plan import Shard
-from kipcheck.conformance.campaign.process.child_outcome import AGAIN
+from kipcheck.conformance.campaign.process.child_outcome import RETRY_FACTOR
 from kipcheck.conformance.campaign.rows import Row
 from kipcheck.conformance.targets.transport import process_tree
 from kipcheck.conformance.tests.support.shards import little, shard, undisturbed
@@ -161,4 +161,4 @@ def test_no_process_outlives_a_driver_however_it_ends(number: signal.Signals) ->
 def test_a_hang_is_waited_for_ten_times_as_long_before_it_counts(two: Executor) -> None:
     (row,) = two.run([shard("drill:hang@1")], b"", silent)
     assert (row.status, row.at_case, row.attempt) == ("timeout", 0, 1)
-    assert row.detail.startswith(f"more than {0.3 * AGAIN:g} s of processor time in one place")
+    assert row.detail.startswith(f"more than {0.3 * RETRY_FACTOR:g} s of processor time in one place")

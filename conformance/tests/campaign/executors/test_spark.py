@@ -15,7 +15,7 @@ from kipcheck.conformance.campaign.executors import preflight, spark_logging, sp
 from kipcheck.conformance.campaign.executors.local import Executor, Progress, inline
 from kipcheck.conformance.campaign.executors.preflight import Unready
 from kipcheck.conformance.campaign.plan import Shard
-from kipcheck.conformance.campaign.process.child_outcome import went_down
+from kipcheck.conformance.campaign.process.child_outcome import failed_row
 from kipcheck.conformance.campaign.rows import Key, Row, hash_of
 from kipcheck.conformance.cli.main import run
 from kipcheck.conformance.targets.protocol import Unavailable
@@ -142,13 +142,13 @@ def test_nobody_answers(kind: str, usual: int) -> None:
         taken.bind(("127.0.0.1", 0))  # and never listens
         port = taken.getsockname()[1]
         with pytest.raises(Unready, match=rf"no connection to {kind}://127.0.0.1:{port} .*Connection refused"):
-            preflight.reached(f"{kind}://127.0.0.1:{port}")
+            preflight.require_reachable(f"{kind}://127.0.0.1:{port}")
         taken.listen()
-        preflight.reached(f"{kind}://127.0.0.1:{port}")
-        preflight.reached(f"{kind}://{'127.0.0.1:1,' if kind == 'spark' else ''}127.0.0.1:{port}/;user_id=x")
+        preflight.require_reachable(f"{kind}://127.0.0.1:{port}")
+        preflight.require_reachable(f"{kind}://{'127.0.0.1:1,' if kind == 'spark' else ''}127.0.0.1:{port}/;user_id=x")
     assert list(preflight._addresses(f"{kind}://host")) == [("host", usual)]
     with pytest.raises(Unready, match="it needs HOST:PORT"):
-        preflight.reached(f"{kind}://")
+        preflight.require_reachable(f"{kind}://")
 
 
 @pytest.mark.parametrize(
@@ -172,9 +172,9 @@ def test_a_shard_that_took_down_two_workers_is_not_run_a_third_time() -> None:
 
 
 def test_a_worker_that_is_not_like_this_one_runs_nothing() -> None:
-    there = {**spark_worker.likeness(), "kafka-python": "2.0.2", "Python": "3.99"}
+    there = {**spark_worker.fingerprint(), "kafka-python": "2.0.2", "Python": "3.99"}
     kind, why = spark_worker.answer({**sent(), "likeness": there}, b"not even looked at", 0)
-    here = spark_worker.likeness()
+    here = spark_worker.fingerprint()
     assert kind == "unlike"
     assert why == f"Python {here['Python']} instead of 3.99, kafka-python {here['kafka-python']} instead of 2.0.2"
 
@@ -199,12 +199,12 @@ def test_two_checkouts_of_one_version_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_what_is_started_in_a_hush_never_reaches_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
-    hush = spark_logging.Hush()
-    with hush.over_start():
+    hush = spark_logging.OutputCapture()
+    with hush.while_starting():
         child = subprocess.Popen(["sh", "-c", "read -r word; echo $word; echo loud >&2"], stdin=subprocess.PIPE)
     print("ours")
     child.communicate(b"late\n")
-    assert hush.said == "late\nloud\n"
+    assert hush.output == "late\nloud\n"
     hush.close()
     assert capfd.readouterr() == ("ours\n", "")
 
@@ -217,7 +217,7 @@ def test_of_a_stack_trace_the_last_cause_is_told() -> None:
     assert spark_logging.one_line("first\nsecond") == "first"
     assert spark_logging.one_line("Traceback:\n  File x\nValueError: of  no\tuse") == "ValueError: of no use"
     assert spark_logging.one_line("") == "there is no message"
-    assert len(spark_logging.one_line("x" * 9999)) == spark_logging.MOST + 3
+    assert len(spark_logging.one_line("x" * 9999)) == spark_logging.MOST_CHARACTERS + 3
 
 
 @pytest.fixture
@@ -268,7 +268,7 @@ def test_a_cluster_comes_to_the_same_rows_whatever_goes_down(tmp_path: Path, cap
         interrupted(executor, tmp_path)
     with inline(BRIEF) as local:
         expected = {**held(local, [each for each in shards if each is not poison])}
-    expected[poison.key] = went_down(poison, "infra", "")
+    expected[poison.key] = failed_row(poison, "infra", "")
     assert digests(rows) == digests(expected)
     assert [row.status for _, row in sorted(rows.items())] == ["done", "done", "done", "crashed", "done", "infra"]
     assert rows[shard(1).key].attempt == 1

@@ -15,7 +15,7 @@ import pytest
 
 from kipcheck.conformance.campaign.executors.local import inline
 from kipcheck.conformance.campaign.executors.preflight import Unready
-from kipcheck.conformance.campaign.process.child_outcome import went_down
+from kipcheck.conformance.campaign.process.child_outcome import failed_row
 from kipcheck.conformance.campaign.report import row_files
 from kipcheck.conformance.campaign.rows import Count, Found, Row
 from kipcheck.conformance.cli.main import run
@@ -49,7 +49,7 @@ def test_an_executor_that_is_killed_each_time_costs_no_other_shard() -> None:
     with spark("local-cluster[2,1,1024]", None, 0, Answer(BRIEF, (Kill(0, "executor"),))) as executor:
         rows = held(executor, [poison, *others])
     with inline(BRIEF) as local:
-        expected = {**held(local, others), poison.key: went_down(poison, "infra", "")}
+        expected = {**held(local, others), poison.key: failed_row(poison, "infra", "")}
     assert digests(rows) == digests(expected)
 
 
@@ -85,7 +85,7 @@ def test_spark_connect_in_front_of_a_cluster(tmp_path: Path, capfd: pytest.Captu
         seen: list[int] = []
         again = list(executor.run(shards[:3], b"", lambda progress: seen.append(progress.done)))
     with inline(BRIEF) as local:
-        expected = {**held(local, shards[:4]), poison.key: went_down(poison, "infra", "")}
+        expected = {**held(local, shards[:4]), poison.key: failed_row(poison, "infra", "")}
     assert digests(rows) == digests(expected)
     assert [row.digest for row in again] == [rows[each.key].digest for each in shards[:3]]
     assert capfd.readouterr() == ("", "")
@@ -106,7 +106,7 @@ def test_workers_with_another_kipcheck_hold_nothing(tmp_path: Path) -> None:
 def test_a_cluster_without_workers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kipcheck.conformance.campaign.executors import spark
 
-    monkeypatch.setattr(spark, "STARTED_S", 5.0)
+    monkeypatch.setattr(spark, "FIRST_EXECUTOR_S", 5.0)
     with (
         standalone(tmp_path, ()) as url,
         pytest.raises(Unready, match="has started no task for 5 s"),

@@ -17,16 +17,16 @@ from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.campaign.corpus.entries import Snapshot, grown
 from kipcheck.conformance.campaign.plan import Bounds, Shard
 from kipcheck.conformance.campaign.process.child_outcome import (
-    EVIDENCE,
+    OUTPUT_LIMIT,
     ROW,
-    End,
+    ChildOutcome,
     is_doubtful,
     packed,
     row_of,
     stretched,
 )
 from kipcheck.conformance.campaign.process.journal import ROOM, Entry, Journal
-from kipcheck.conformance.campaign.process.shard_pool import LEAVES_S, Barren, Nursery
+from kipcheck.conformance.campaign.process.shard_pool import STOP_S, CannotRunShards, ShardRunner
 from kipcheck.conformance.campaign.rows import Row
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.targets.fault_injection import KINDS
@@ -40,19 +40,21 @@ SOON_S = 20.0
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery(bounds=lambda shard: replace(little(shard), wall_s=3 if "sleep" in shard.target else 30)) as nursery:
+def nursery() -> Iterator[ShardRunner]:
+    with ShardRunner(
+        bounds=lambda shard: replace(little(shard), wall_s=3 if "sleep" in shard.target else 30)
+    ) as nursery:
         yield nursery
 
 
 @pytest.fixture(scope="module")
-def stubs() -> Iterator[Nursery]:
-    with Nursery(f"{__name__}:stub", bounds=little) as nursery:
+def stubs() -> Iterator[ShardRunner]:
+    with ShardRunner(f"{__name__}:stub", bounds=little) as nursery:
         yield nursery
 
 
-def test_a_child_holds_a_shard_as_this_process_does(nursery: Nursery) -> None:
-    row = nursery.hold(shard(), b"")
+def test_a_child_holds_a_shard_as_this_process_does(nursery: ShardRunner) -> None:
+    row = nursery.run_shard(shard(), b"")
     assert row.status == "done"
     assert row.cases == 12
     assert row == replace(
@@ -73,9 +75,9 @@ def test_a_child_holds_a_shard_as_this_process_does(nursery: Nursery) -> None:
         ("allocate", "memory", "more than 1024 MiB"),
     ],
 )
-def test_what_a_child_does_becomes_a_row_with_its_case(drill: str, status: str, why: str, nursery: Nursery) -> None:
+def test_what_a_child_does_becomes_a_row_with_its_case(drill: str, status: str, why: str, nursery: ShardRunner) -> None:
     held = shard(f"drill:{drill}@6")
-    row = nursery.once(held, b"")
+    row = nursery.run_once(held, b"")
     assert (row.status, row.at_case) == (status, 5)
     assert row.detail.startswith(why)
     assert Case.of(json.loads(row.case)) == undisturbed(held)[1][5]
@@ -85,43 +87,43 @@ def test_what_a_child_does_becomes_a_row_with_its_case(drill: str, status: str, 
     assert drill in ("exit", "raise") or f" in _{drill}\n" in row.detail
 
 
-def test_garbage_is_not_believed_though_a_row_follows_it(nursery: Nursery) -> None:
-    row = nursery.once(shard("drill:garbage@6"), b"")
+def test_garbage_is_not_believed_though_a_row_follows_it(nursery: ShardRunner) -> None:
+    row = nursery.run_once(shard("drill:garbage@6"), b"")
     assert (row.status, row.at_case) == ("garbled", 11)
     assert "bytes that are not a row" in row.detail
 
 
-def test_what_sleeps_is_stopped_and_has_its_case(nursery: Nursery) -> None:
-    row = nursery.once(shard("drill:sleep@1"), b"")
+def test_what_sleeps_is_stopped_and_has_its_case(nursery: ShardRunner) -> None:
+    row = nursery.run_once(shard("drill:sleep@1"), b"")
     assert (row.status, row.at_case) == ("timeout", 0)
     assert " in _sleep\n" in row.detail
 
 
-def test_what_was_only_slow_is_held_once_more_and_then_counts(nursery: Nursery, tmp_path: Path) -> None:
+def test_what_was_only_slow_is_held_once_more_and_then_counts(nursery: ShardRunner, tmp_path: Path) -> None:
     held = shard(f"drill:allocate@3,once={tmp_path / 'done'}")
-    row = nursery.hold(held, b"")
+    row = nursery.run_shard(held, b"")
     assert (row.status, row.attempt) == ("done", 1)
     assert row.digest == undisturbed(held)[0].digest
 
 
 @pytest.mark.faults
-def test_a_zygote_that_is_killed_once_costs_nothing(nursery: Nursery, tmp_path: Path) -> None:
+def test_a_zygote_that_is_killed_once_costs_nothing(nursery: ShardRunner, tmp_path: Path) -> None:
     held = shard(f"drill:parent@3,once={tmp_path / 'done'}")
-    assert nursery.hold(held, b"").digest == undisturbed(held)[0].digest
+    assert nursery.run_shard(held, b"").digest == undisturbed(held)[0].digest
 
 
 @pytest.mark.faults
-def test_a_zygote_that_is_killed_again_and_again_costs_the_shard_and_nothing_else(nursery: Nursery) -> None:
+def test_a_zygote_that_is_killed_again_and_again_costs_the_shard_and_nothing_else(nursery: ShardRunner) -> None:
     held = shard("drill:parent@3")
-    row = nursery.hold(held, b"")
+    row = nursery.run_shard(held, b"")
     assert (row.status, row.at_case) == ("crashed", 2)
     assert Case.of(json.loads(row.case)) == undisturbed(held)[1][2]
-    assert nursery.hold(shard(), b"").digest == undisturbed(shard())[0].digest
+    assert nursery.run_shard(shard(), b"").digest == undisturbed(shard())[0].digest
 
 
 @pytest.mark.faults
-def test_what_hangs_again_with_ten_times_as_much_counts(nursery: Nursery) -> None:
-    row = nursery.hold(shard("drill:hang@3"), b"")
+def test_what_hangs_again_with_ten_times_as_much_counts(nursery: ShardRunner) -> None:
+    row = nursery.run_shard(shard("drill:hang@3"), b"")
     assert (row.status, row.at_case, row.attempt) == ("timeout", 2, 1)
     assert row.detail.startswith("more than 3 s")
 
@@ -137,7 +139,7 @@ def stub(shard: Shard, snapshot: Snapshot, note: Any, find: Any) -> NoReturn:
         testee = Pipe(Command(("sh", "-c", "ulimit -v; ulimit -t")))
         while not testee.gone():
             time.sleep(0.01)
-        raise RuntimeError(repr(os.read(testee._ends.speaks, 100)))
+        raise RuntimeError(repr(os.read(testee._ends.read_fd, 100)))
     stubborn = (sys.executable, "-c", STUBBORN)
     pids = [Pipe(Command(stubborn)).pid]
     if shard.target_version != "conversing":
@@ -156,7 +158,7 @@ def lingers(shard: Shard, snapshot: Snapshot, note: Any, find: Any) -> Row:
     while shard.target == Reference.name:
         note(0, ())
         time.sleep(0.01)
-    return shard.begun().sealed()
+    return shard.empty_row().sealed()
 
 
 def stubbed(what: str, tmp_path: Path) -> tuple[Shard, Path]:
@@ -181,9 +183,9 @@ def eventually(file: Path) -> list[int]:
 
 
 @pytest.mark.skipif(not process_tree.LINUX, reason="orphans are handed to an ancestor on Linux only")
-def test_what_a_child_started_goes_with_it(stubs: Nursery, tmp_path: Path) -> None:
+def test_what_a_child_started_goes_with_it(stubs: ShardRunner, tmp_path: Path) -> None:
     held, pids = stubbed("killed", tmp_path)
-    row = stubs.once(held, b"")
+    row = stubs.run_once(held, b"")
     assert (row.status, row.detail) == ("crashed", "killed by SIGKILL")
     assert is_doubtful(row)
     assert gone(eventually(pids))
@@ -196,7 +198,7 @@ def test_what_a_child_started_goes_with_it(stubs: Nursery, tmp_path: Path) -> No
 
 @pytest.mark.faults
 @pytest.mark.skipif(not process_tree.LINUX, reason="a signal at the death of a parent is there on Linux only")
-def test_a_child_goes_with_its_zygote_and_a_testee_with_its_child(stubs: Nursery, tmp_path: Path) -> None:
+def test_a_child_goes_with_its_zygote_and_a_testee_with_its_child(stubs: ShardRunner, tmp_path: Path) -> None:
     held, pids = stubbed("conversing", tmp_path)
     stubs.begin(held, b"")
     testee, child = eventually(pids)
@@ -207,14 +209,14 @@ def test_a_child_goes_with_its_zygote_and_a_testee_with_its_child(stubs: Nursery
 
 @pytest.mark.faults
 def test_a_zygote_does_not_finish_its_warming_for_nobody() -> None:
-    with Nursery(f"{__name__}:lingers", bounds=little) as nursery:
-        assert nursery.once(shard(), b"").status == "done"
+    with ShardRunner(f"{__name__}:lingers", bounds=little) as nursery:
+        assert nursery.run_once(shard(), b"").status == "done"
         nursery.begin(shard(number=1), b"")
         time.sleep(0.5)
         assert nursery.advance() is None
         begun = time.monotonic()
         nursery.stop()
-        assert time.monotonic() - begun < LEAVES_S / 2
+        assert time.monotonic() - begun < STOP_S / 2
 
 
 def test_where_no_signal_tells_of_it_the_end_of_a_pipe_does() -> None:
@@ -234,8 +236,8 @@ def test_where_no_signal_tells_of_it_the_end_of_a_pipe_does() -> None:
         assert child.wait(SOON_S) == -signal.SIGKILL
 
 
-def test_testees_are_not_bound_by_the_limits_of_the_child(stubs: Nursery, tmp_path: Path) -> None:
-    assert "unlimited\\nunlimited" in stubs.once(stubbed("limits", tmp_path)[0], b"").detail
+def test_testees_are_not_bound_by_the_limits_of_the_child(stubs: ShardRunner, tmp_path: Path) -> None:
+    assert "unlimited\\nunlimited" in stubs.run_once(stubbed("limits", tmp_path)[0], b"").detail
 
 
 # ---- zygotes that cannot be
@@ -243,23 +245,23 @@ def test_testees_are_not_bound_by_the_limits_of_the_child(stubs: Nursery, tmp_pa
 
 def test_it_is_said_why_no_zygote_can_be_begun() -> None:
     with (
-        Nursery("kipcheck.conformance.nowhere:run") as nursery,
-        pytest.raises(Barren, match=r"No module named 'kipcheck\.conformance\.no"),
+        ShardRunner("kipcheck.conformance.nowhere:run") as nursery,
+        pytest.raises(CannotRunShards, match=r"No module named 'kipcheck\.conformance\.no"),
     ):
-        nursery.hold(shard(), b"")
+        nursery.run_shard(shard(), b"")
 
 
-def test_a_corpus_that_is_none_is_no_fault_of_a_shard(nursery: Nursery) -> None:
-    with pytest.raises(Barren, match="cannot be read"):
-        nursery.hold(shard(), b"no corpus")
-    assert nursery.hold(shard(), b"").status == "done"
+def test_a_corpus_that_is_none_is_no_fault_of_a_shard(nursery: ShardRunner) -> None:
+    with pytest.raises(CannotRunShards, match="cannot be read"):
+        nursery.run_shard(shard(), b"no corpus")
+    assert nursery.run_shard(shard(), b"").status == "done"
 
 
-def test_each_shard_has_the_corpus_that_it_is_given_and_no_other(nursery: Nursery) -> None:
+def test_each_shard_has_the_corpus_that_it_is_given_and_no_other(nursery: ShardRunner) -> None:
     held = shard(engine="mixed")
     corpus = grown(EMPTY, [undisturbed(held)[0]])
     assert corpus.entries
-    digests = [nursery.hold(held, each).digest for each in (corpus.dump(), b"", corpus.dump())]
+    digests = [nursery.run_shard(held, each).digest for each in (corpus.dump(), b"", corpus.dump())]
     began = undisturbed(held, corpus)[0].digest
     assert digests == [began, undisturbed(held)[0].digest, began]
     assert began != undisturbed(held)[0].digest
@@ -271,25 +273,30 @@ BOUNDS = Bounds(wall_s=10, cpu_s=20, case_cpu_s=2)
 ENTRY = Entry(3, 0.0, True, "{}")
 
 
-def end(**others: Any) -> End:
+def end(**others: Any) -> ChildOutcome:
     about: dict[str, Any] = {
         "code": 0, "stopped": "", "result": b"", "noise": b"", "wall_ms": 1, "cpu_ms": 1, "started": ""
     }  # fmt: skip
-    return End(**{**about, **others})
+    return ChildOutcome(**{**about, **others})
 
 
 def test_the_row_of_another_shard_or_half_a_row_is_garbage() -> None:
-    row = packed(shard().begun().sealed())
+    row = packed(shard().empty_row().sealed())
     assert row_of(shard(), BOUNDS, end(result=row), None).status == "done"
     for wrong in (
-        packed(shard(number=1).begun().sealed()), packed(shard().begun()), row[:-1], ROW, row + row, ROW + b"[]",
+        packed(shard(number=1).empty_row().sealed()),
+        packed(shard().empty_row()),
+        row[:-1],
+        ROW,
+        row + row,
+        ROW + b"[]",
         ROW + b'{"status": 1}',
-    ):  # fmt: skip
+    ):
         assert row_of(shard(), BOUNDS, end(result=wrong), ENTRY).status == "garbled"
 
 
 def test_a_row_is_not_believed_of_a_child_that_did_not_leave_in_peace() -> None:
-    row = packed(shard().begun().sealed())
+    row = packed(shard().empty_row().sealed())
     assert row_of(shard(), BOUNDS, end(result=row, code=-signal.SIGSEGV), ENTRY).status == "crashed"
     assert row_of(shard(), BOUNDS, end(result=row, code=3), ENTRY).status == "crashed"
 
@@ -304,10 +311,10 @@ def test_no_case_is_blamed_for_the_time_that_a_shard_took_as_a_whole() -> None:
 
 
 def test_the_words_of_a_child_are_kept_and_have_no_say_in_the_digest() -> None:
-    crash = end(code=3, noise=b"x" * 2 * EVIDENCE + b"the end\xff")
+    crash = end(code=3, noise=b"x" * 2 * OUTPUT_LIMIT + b"the end\xff")
     row = row_of(shard(), BOUNDS, crash, ENTRY)
     assert row.detail.endswith("the end\N{REPLACEMENT CHARACTER}")
-    assert len(row.detail) < EVIDENCE + 100
+    assert len(row.detail) < OUTPUT_LIMIT + 100
     assert row.digest == row_of(shard(), BOUNDS, end(code=3), ENTRY).digest
 
 
@@ -345,6 +352,6 @@ def test_a_drill_does_nothing_outside_of_a_campaign(kind: str) -> None:
     cases = undisturbed(shard())[1]
     with target_of(f"drill:{kind}@2").open("apache", Role.CODEC) as session:
         assert session.info.name == f"drill:{kind}@2"
-        assert len(session.hold(cases[:1])) == 1
+        assert len(session.run(cases[:1])) == 1
         with pytest.raises(Broken, match="only into a shard of a campaign"):
-            session.hold(cases[1:2])
+            session.run(cases[1:2])

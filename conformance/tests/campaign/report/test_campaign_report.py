@@ -20,17 +20,17 @@ from kipcheck.conformance.core.ledger import FirstFound, Ledger, lines, read, ty
 from kipcheck.conformance.engine import run
 from kipcheck.conformance.engine.failures import Kind
 from kipcheck.conformance.engine.known.edit import updated
-from kipcheck.conformance.engine.known.files import Wrong
+from kipcheck.conformance.engine.known.files import InvalidKnownFile
 from kipcheck.conformance.engine.replay import replay, stored
 from kipcheck.conformance.engine.run import Options
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Target
 from kipcheck.golden.regressions import check, read as regression_in
 
 NAME = "deletes-unasked"
 TARGET = f"miniature/{NAME}"
-PLAN = Plan("c0ffee00c0ffee00", (Aim(TARGET, "1"),), "kip-584", (VICES[NAME].check,), "compiled", 7, 120, 2, 40)
+PLAN = Plan("c0ffee00c0ffee00", (Aim(TARGET, "1"),), "kip-584", (MUTANTS[NAME].check,), "compiled", 7, 120, 2, 40)
 FLAKY = f"""
 target = "{TARGET}"
 [[KIND]]
@@ -47,7 +47,7 @@ DEVIATION = FLAKY.replace("KIND", "deviation")
 
 
 def find(name: str, limits: object = None) -> Target:
-    return Afresh(name, VICES[name.removeprefix("miniature/")].made)
+    return Afresh(name, MUTANTS[name.removeprefix("miniature/")].made)
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +115,8 @@ def test_it_counts_what_the_shards_held(tmp_path: Path, rows: list[Row]) -> None
 
 def test_its_failures_are_those_of_a_run_under_the_same_ids(tmp_path: Path, rows: list[Row]) -> None:
     told(tmp_path / "campaign", rows)
-    options = Options((TARGET,), "kip-584", (VICES[NAME].check,), cases=60, workers=1, out=tmp_path / "run")
-    run.hold(options, lambda name: InProcess(VICES[NAME].made()))
+    options = Options((TARGET,), "kip-584", (MUTANTS[NAME].check,), cases=60, workers=1, out=tmp_path / "run")
+    run.hold(options, lambda name: InProcess(MUTANTS[NAME].made()))
     (there,) = read(tmp_path / "run" / "ledger.jsonl").failures
     (here,) = ledger_of(tmp_path / "campaign").failures
     assert {*here.present} - {*there.present} == {"first"}
@@ -339,5 +339,5 @@ def test_a_list_of_its_own_is_brought_up_to_a_campaign_and_loses_nothing(tmp_pat
     told(tmp_path, holding(rows, found=()))
     later = updated(made.text, "known.toml", ledger_of(tmp_path), None, date(2026, 1, 31))
     assert later.text == made.text
-    with pytest.raises(Wrong, match="use another list for campaigns"):
+    with pytest.raises(InvalidKnownFile, match="use another list for campaigns"):
         updated(DEVIATION, "known.toml", ledger_of(tmp_path), None, date(2026, 1, 31))

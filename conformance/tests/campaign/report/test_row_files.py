@@ -128,7 +128,7 @@ def test_a_wave_is_never_written_over(tmp_path: Path) -> None:
 
 
 def test_of_nothing_there_is_nothing(tmp_path: Path) -> None:
-    assert row_files.read(tmp_path / "none") == row_files.Holdings({}, [], [])
+    assert row_files.read(tmp_path / "none") == row_files.LedgerContents({}, [], [])
     row_files.write(tmp_path, 0, 0, [])
     assert row_files.read(tmp_path).rows == {}
 
@@ -140,7 +140,7 @@ def test_the_same_outcome_twice_counts_once(tmp_path: Path) -> None:
     again = replace(row(0), host="other", attempt=2)
     for wave, each in enumerate((row(0), again)):
         row_files.write(tmp_path, 0, wave, [each, row(1)])
-    assert row_files.read(tmp_path) == row_files.Holdings(by_key(row(0), row(1)), [], [])
+    assert row_files.read(tmp_path) == row_files.LedgerContents(by_key(row(0), row(1)), [], [])
 
 
 def test_two_outcomes_of_one_shard_are_a_clash_that_names_the_files(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_row_whose_digest_does_not_fit_is_left_out_and_the_others_of_its_file_
     held = row_files.read(tmp_path)
     assert held.rows == by_key(row(0), row(2))
     assert [each.why for each in held.set_aside] == ["the digest of shard 1 does not match"]
-    assert row_files.read(tmp_path) == row_files.Holdings(by_key(row(0), row(2)), [], [])
+    assert row_files.read(tmp_path) == row_files.LedgerContents(by_key(row(0), row(2)), [], [])
 
 
 def test_columns_of_another_day_are_no_rows(tmp_path: Path) -> None:
@@ -411,7 +411,7 @@ files.put(Path({str(tmp_path / "ledger" / "round=0" / "wave-0.parquet")!r}), b"h
 
 def test_without_pyarrow_a_parquet_file_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
     path = row_files.write(tmp_path, 0, 0, [row(0)])
-    with without_arrow(), pytest.raises(row_files.Unread, match=r"is Parquet: .* pip install pyarrow ") as why:
+    with without_arrow(), pytest.raises(row_files.Unreadable, match=r"is Parquet: .* pip install pyarrow ") as why:
         row_files.read(tmp_path)
     assert str(path) in why.value.args[0]
     assert row_files.read(tmp_path).rows == by_key(row(0))

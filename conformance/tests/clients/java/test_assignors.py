@@ -15,7 +15,7 @@ from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.invariants.rounds import every_round
 from kipcheck.conformance.models.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
 from kipcheck.conformance.models.sticky import decided
-from kipcheck.conformance.models.sticky.deviations import ENDLESS, Departure
+from kipcheck.conformance.models.sticky.deviations import ENDLESS, Deviation
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import Session
 from kipcheck.conformance.tests.models.test_sticky import GIVEN, OTHERWISE
@@ -68,7 +68,7 @@ def asked(session: Session, *steps: Step) -> list[Case]:
 def test_range_and_round_robin_give_what_kafka_gives(kafka: Session, name: str, knobs: str) -> None:
     draw = compiled(record(group=SMALL, **KNOBS[knobs]))
     random = Random(f"{name}/{knobs}")
-    drawn = [each for each in (membership.turned(draw(random)) for _ in range(GROUPS)) if each.members]
+    drawn = [each for each in (membership.group_with_knobs(draw(random)) for _ in range(GROUPS)) if each.members]
     steps = [assign(name, each.topics, each.members) for each in drawn]
     for history, group in zip(converse(asked(kafka, *steps), kafka), drawn, strict=True):
         (given,) = every_round(history)
@@ -82,7 +82,7 @@ def test_kafka_keeps_the_laws_but_for_what_is_known(id: str) -> None:
     with Worker(KAFKA, registry.target(KAFKA)) as worker:
         for subject in check.family.subjects("apache"):
             if check.about(subject):
-                result = worker.hold(Unit(KAFKA, "apache", id, subject.name, None, 0, 40))
+                result = worker.run(Unit(KAFKA, "apache", id, subject.name, None, 0, 40))
                 unknown = [each for each in result.findings if each.invariant not in KNOWN.get(id, ())]
                 assert not unknown, [(each.invariant, each.violation.why) for each in unknown]
 
@@ -148,7 +148,7 @@ def test_some_of_each_sort_are_given_what_kafka_gives(kafka: Session, name: str)
 def agree_but_for_departures(kafka: Session, name: str, sort: str, groups: int) -> None:
     draw = compiled(record(**SORTS[sort]))
     random = Random(f"{name}/{sort}")
-    drawn = [each for each in (membership.turned(draw(random)) for _ in range(groups)) if each.members]
+    drawn = [each for each in (membership.group_with_knobs(draw(random)) for _ in range(groups)) if each.members]
     decisions = [decided(name, each) for each in drawn]
     # Those over which Kafka's search goes in circles would take seconds each, and are asked about elsewhere.
     pairs = [each for each in zip(drawn, decisions, strict=True) if ENDLESS not in each[1].departures]
@@ -173,7 +173,7 @@ def test_what_is_told_of_kafka_it_gives(kafka: Session) -> None:
     [pytest.param(each, marks=[pytest.mark.all_jars] if each is ENDLESS else []) for each in OTHERWISE],
     ids=[each.id for each in OTHERWISE],
 )
-def test_where_we_depart_from_kafka_it_breaks_the_law(kafka: Session, departure: Departure) -> None:
+def test_where_we_depart_from_kafka_it_breaks_the_law(kafka: Session, departure: Deviation) -> None:
     laws = {law.id: law for law in all_invariants(Role.LEADER)}
     broken: set[str] = set()
     for text in OTHERWISE[departure]:

@@ -12,7 +12,7 @@ from kipcheck.conformance.clients.java.field_names import Translated, names
 from kipcheck.conformance.core.case import Case, Role, Step, step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import Died, Observation, Refused, Replied, Unsupported
-from kipcheck.conformance.targets.canonical_form import crowded
+from kipcheck.conformance.targets.canonical_form import exceeds_collections
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Session, TargetInfo
 from kipcheck.conformance.wire import layout
@@ -41,7 +41,7 @@ class Release:
     troubles: Sequence[str] = ()
     breaches: Sequence[str] = ()
 
-    def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+    def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         self.asked += [each for case in cases for each in case.steps]
         return [tuple(self._answers(each) for each in case.steps) for case in cases]
 
@@ -53,7 +53,7 @@ def held(
     behind = Release(answers)
     opened: AbstractContextManager[Session] = Translated(behind, release).open("apache", Role.CODEC)
     with opened as session:
-        (found,) = session.hold([Case("test", "apache", Role.CODEC, steps)])
+        (found,) = session.run([Case("test", "apache", Role.CODEC, steps)])
     return found, behind.asked
 
 
@@ -176,7 +176,7 @@ def test_generated_classes_keep_their_order() -> None:
     ],
 )
 def test_what_no_set_map_or_string_can_hold(value: dict[str, Any]) -> None:
-    assert crowded(value)
+    assert exceeds_collections(value)
 
 
 def test_what_they_can_hold() -> None:
@@ -185,8 +185,10 @@ def test_what_they_can_hold() -> None:
     ]
     host = {"host": "h", "port": 1, "partitions": [{"topicIndex": 3, "partition": 0}]}
     topics = [{"index": 3, "topic": "a"}, {"index": 4, "topic": "b"}]
-    assert not crowded({"standbyTasks": tasks, "partitionsByHost": [host], "topics": topics, "userEndPoint": "61"})
-    assert not crowded({"topics": ["t", "t"]})  # of a subscription
+    assert not exceeds_collections(
+        {"standbyTasks": tasks, "partitionsByHost": [host], "topics": topics, "userEndPoint": "61"}
+    )
+    assert not exceeds_collections({"topics": ["t", "t"]})  # of a subscription
 
 
 def test_what_was_not_asked_leaves_the_other_answers_in_their_places() -> None:
@@ -217,7 +219,7 @@ def test_the_newest_release_needs_no_words_of_its_own() -> None:
             for value in drawn(message, version, 10):
                 data = at.encode(at.codec.from_json(value)).hex()
                 steps = (asked("encode", message, version, value=value), asked("decode", message, version, hex=data))
-                ((written, read),) = session.hold([Case("test", "apache", Role.CODEC, steps)])
+                ((written, read),) = session.run([Case("test", "apache", Role.CODEC, steps)])
                 assert (written, read) == (Replied((("hex", data),)), Replied((("value", value),)))
                 count += 1
     assert count == 40

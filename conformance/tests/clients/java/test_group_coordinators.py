@@ -8,7 +8,7 @@ import pytest
 
 from kipcheck.conformance.apis import consumer_group as consumer_groups
 from kipcheck.conformance.apis.group import answer_of, event_of
-from kipcheck.conformance.apis.group_shorthand import shorthand, spoken
+from kipcheck.conformance.apis.group_shorthand import parse_shorthand, shorthand
 from kipcheck.conformance.core.case import Case, Role, Step, steps_from
 from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.core.machine import Transition
@@ -116,7 +116,7 @@ def conversations(release: str, count: int) -> list[tuple[Step, ...]]:
 def held(session: Session, release: str, talks: Sequence[Sequence[Step]]) -> list[tuple[Observation, ...]]:
     cases = [Case("group", f"apache@{release}", Role.COORDINATOR, tuple(each)) for each in talks]
     batches = (cases[at : at + BATCH] for at in range(0, len(cases), BATCH))
-    return [answers for batch in batches for answers in session.hold(batch)]
+    return [answers for batch in batches for answers in session.run(batch)]
 
 
 def founded_in_vain(talk: Sequence[Step], seen: Observation) -> bool:
@@ -168,7 +168,7 @@ def test_conversations_go_as_with_the_released_coordinator(release: str) -> None
 
 def said(session: Session, text: str) -> list[Any]:
     """Of each step the answers as (step that asked, error), or the limit that it ran into."""
-    (answers,) = held(session, NEWEST, [spoken(text)])
+    (answers,) = held(session, NEWEST, [parse_shorthand(text)])
     return [
         each.limit if isinstance(each, Unsupported)
         else [(answer["to"], answer["error"]) for answer in each["answers"]] if isinstance(each, Replied)
@@ -207,7 +207,7 @@ def test_what_is_asked_and_when_it_is_answered(newest: Session, text: str, answe
 def test_a_conversation_goes_the_same_way_each_time(newest: Session) -> None:
     """Also where the order of a hash map decides: who leads after the leader has left."""
     text = "join a v3; join b v3; join c v3; join d v3; elapse 6000; leave a; rejoin b; rejoin c; rejoin d"
-    (first, *others) = held(newest, NEWEST, [spoken(text)] * 5)
+    (first, *others) = held(newest, NEWEST, [parse_shorthand(text)] * 5)
     leader = first[-1]["answers"][-1]["leader"] if isinstance(first[-1], Replied) else ""
     assert leader in ("b.1", "c.1", "d.1")
     assert others == [first] * 4
@@ -237,8 +237,8 @@ SINCE_4_3 = 1
     ],
 )
 def test_a_consumer_group_goes_as_ours_where_nobody_has_a_choice(newest: Session, text: str) -> None:
-    steps = consumer_groups.spoken(text)
-    (seen,) = newest.hold([Case("consumer-group", "apache", Role.COORDINATOR, steps)])
+    steps = consumer_groups.parse_shorthand(text)
+    (seen,) = newest.run([Case("consumer-group", "apache", Role.COORDINATOR, steps)])
     ours = ConsumerGroup()
     state = ours.initial()
     for step, observation in zip(steps, seen, strict=True):

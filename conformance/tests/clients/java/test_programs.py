@@ -120,7 +120,7 @@ def provoke(byte: int) -> Order:
 
 @pytest.mark.jars
 def test_errors_and_refusals_are_told_apart_and_do_not_end_it(misbehaving: JavaCodec) -> None:
-    told = list(misbehaving.ask([provoke(1), provoke(2), provoke(3), provoke(4)]))
+    told = list(misbehaving.answers([provoke(1), provoke(2), provoke(3), provoke(4)]))
     assert [(each.status, each.thrown) for each in told] == [
         ("internal", "java.lang.OutOfMemoryError"),
         ("internal", "java.lang.StackOverflowError"),

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from kipcheck.conformance.apis.streams_blobs import (
-    InBytes,
+    EncodedBinary,
     read_assignment,
     read_subscription,
     write_subscription,
@@ -23,10 +23,10 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.streams.binaries import binary
 from kipcheck.conformance.models.streams.members import (
+    AssignmentResult,
     Binary,
     Endless,
     Fatal,
-    Heard,
     Joining,
     Memory,
     Misconfigured,
@@ -106,7 +106,7 @@ def test_a_binary_asks_one_question_for_each_thing_that_it_does() -> None:
     _, shares = binary.lead(memory, (Topic("t", 1),), (Joining("a", ("t",), b"\x0a", (("t", 0),), 4),))
     assert shares == {"a": Share((("t", 0),), b"\x0c")}
     heard = binary.assigned(memory, shares["a"])
-    assert heard == Heard(Memory(2, 0, (TaskId(0, 9), TaskId(0, 10))), Rejoin("again"), applied=False)
+    assert heard == AssignmentResult(Memory(2, 0, (TaskId(0, 9), TaskId(0, 10))), Rejoin("again"), applied=False)
     assert [each["op"] for each in pipe.asked] == [
         "stream-configure", "stream-subscribe", "stream-assign", "stream-assigned",
     ]  # fmt: skip
@@ -225,7 +225,7 @@ def test_after_a_thread_that_spins_another_jvm_is_asked_and_the_answer_is_kept(t
     assert binary.subscribe(Memory(3), ("t",)) and pipe.lives == 3
     held.close()
     again = jars(pipe, tmp_path / "x.sqlite3")
-    found = again.ask([binary.subscribing(Memory(3), (topic,)) for topic in "tyz"])
+    found = again.answers([binary.subscribing(Memory(3), (topic,)) for topic in "tyz"])
     assert [each["status"] for each in found] == ["accepted", "died", "died"] and again.misses == 1
 
 
@@ -244,7 +244,7 @@ def test_one_that_brings_the_jvm_down_is_told_from_its_company() -> None:
     held = jars(pipe)
     binary = held.binary(SETTINGS)
     topics = [*(f"t{n}" for n in range(BATCH + 2)), "x"]
-    found = held.ask([binary.subscribing(Memory(3), (each,)) for each in topics])
+    found = held.answers([binary.subscribing(Memory(3), (each,)) for each in topics])
     assert [each["status"] for each in found] == [*["accepted"] * (BATCH + 2), "died"]
     with pytest.raises(Fatal, match="crashed: left with exit code 3"):
         binary.subscribe(Memory(3), ("x",))
@@ -297,6 +297,6 @@ def test_a_release_does_what_its_model_does_and_is_asked_once(asked: Sequence[st
         with open_jars(asked) as held:
             for each in settings:
                 found = through_a_round(held.binary(each), str(uuid.UUID(int=1)))
-                ours = InBytes(binary(each, edition(f"apache@{each.release}")))
+                ours = EncodedBinary(binary(each, edition(f"apache@{each.release}")))
                 assert found == through_a_round(ours, str(uuid.UUID(int=1))), each.release
             assert (held.hits, held.misses)[:: -1 if again else 1] == (0, 5 * len(asked))

@@ -14,8 +14,8 @@ from kipcheck.conformance.clients.java.streams_members import Unanswerable
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.streams.members import (
     AssignmentInfo,
+    AssignmentResult,
     Fatal,
-    Heard,
     Joining,
     Memory,
     Misconfigured,
@@ -97,7 +97,7 @@ def asked_of_all(old: Members, release: str, latest: int) -> None:
     assert sorted(each for share in shares.values() for each in share.partitions) == list(partitions("t0 t1 t2"))
     for share in shares.values():
         ((_, number),) = share.partitions
-        assert plain.assigned(plain.initial(), share) == Heard(Memory(latest, active=(TaskId(0, number),)))
+        assert plain.assigned(plain.initial(), share) == AssignmentResult(Memory(latest, active=(TaskId(0, number),)))
 
 
 def has_state_standbys_and_end_points(old: Members, release: str) -> None:
@@ -231,7 +231,7 @@ def test_what_was_asked_before_does_not_matter(old: Members) -> None:
                     binary.configuring(),
                     binary.subscribing(memory, tuple(sorted(topology.source_topics))),
                     binary.leading(memory, THREE, members),
-                    binary.telling(memory, share),
+                    binary.assigning(memory, share),
                 ]
     first = old.raw(*orders)
     assert {each["status"] for each in first} == {"accepted"}
@@ -254,7 +254,7 @@ def lives_on(members: Members, release: str) -> None:
             for supported in (3, 4)
         ]
     steps = [binary.subscribing(memory, topics), binary.leading(memory, THREE, group)]
-    steps += [each for share in shares for each in (binary.telling(memory, share), *steps)]
+    steps += [each for share in shares for each in (binary.assigning(memory, share), *steps)]
     (told,) = members.raw({**steps[0], "op": "stream-live", "steps": steps})
     carried = plain_memory(memory)
     for step, found in zip(steps, told["answers"], strict=True):
@@ -316,7 +316,7 @@ def test_a_missing_topic_is_an_error_later(every: Members, release: str, topolog
     share = led(binary, joining(binary, "a"), topics=())["a"]
     assert told(share, release) == AssignmentInfo(4, 4, error=1)
     had = Memory(4, active=tasks("0_1"))
-    assert binary.assigned(had, share) == Heard(had, applied=False, error=1)
+    assert binary.assigned(had, share) == AssignmentResult(had, applied=False, error=1)
 
 
 @pytest.mark.all_jars
@@ -364,7 +364,7 @@ def test_a_member_goes_up_to_a_version_that_it_does_not_have(old: Members) -> No
     binary = old.member("2.0.1")
     data = write_assignment(AssignmentInfo(3, 4, tasks("0_1")), "2.1.1")
     heard = binary.assigned(binary.initial(), Share(partitions("t1"), data))
-    assert heard == Heard(Memory(4, active=tasks("0_1")))
+    assert heard == AssignmentResult(Memory(4, active=tasks("0_1")))
     with pytest.raises(Fatal, match="version must be between 1 and 3; was: 4"):
         binary.subscribe(heard.memory, ("t",))
 
@@ -377,12 +377,14 @@ def test_a_member_that_probes_keeps_its_tasks_and_joins_again(every: Members, re
     shares = led(leader, joining(leader, "a"), Joining("b", ("t",), future(3)))
     had = Memory(4, active=tasks("0_1"), standby=tasks("0_2"))
     heard = binary.assigned(had, shares["b"])
-    assert heard == Heard(replace(had, used=3), Rejoin("again"), applied=False)
+    assert heard == AssignmentResult(replace(had, used=3), Rejoin("again"), applied=False)
     # By now all know a later one.
     data = write_assignment(AssignmentInfo(3, 4, tasks("0_0")), "2.1.1")
     up = binary.assigned(heard.memory, Share(partitions("t0"), data))
     assert up == (
-        Heard(had, Rejoin("again"), applied=False) if release in FIXED else Heard(Memory(4, active=tasks("0_0")))
+        AssignmentResult(had, Rejoin("again"), applied=False)
+        if release in FIXED
+        else AssignmentResult(Memory(4, active=tasks("0_0")))
     )
 
 

@@ -25,8 +25,8 @@ from kipcheck.conformance.models.streams.members import (
     NONE,
     SHUTDOWN_REQUESTED,
     AssignmentInfo,
+    AssignmentResult,
     Fatal,
-    Heard,
     Joining,
     Memory,
     Misconfigured,
@@ -129,7 +129,7 @@ def in_version(used: int, supported: int | None = None, **more: Any) -> Assignme
     return AssignmentInfo(used, used if supported is None else supported, **more)
 
 
-def hears(binary: JarBinary, memory: Memory, info: AssignmentInfo, owned: str = "t0") -> Heard:
+def hears(binary: JarBinary, memory: Memory, info: AssignmentInfo, owned: str = "t0") -> AssignmentResult:
     return binary.assigned(memory, Share(partitions(owned), write_assignment(info, binary.settings.release)))
 
 
@@ -198,7 +198,7 @@ def leads_and_is_led(members: Members, release: str) -> None:
         assert bool(info.standby_hosts) is (at(release) in HOSTS_OF_STANDBYS)
         heard = one.assigned(one.initial(), shares[mine])
         after = Memory(EVERY[release], active=tuple(sorted({*info.active})), standby=tuple(sorted(stands)))
-        assert heard == Heard(after)
+        assert heard == AssignmentResult(after)
 
 
 def answers_errors(members: Members, release: str) -> None:
@@ -212,7 +212,7 @@ def answers_errors(members: Members, release: str) -> None:
     # Topics hang by two steps on the one that is missing (KAFKA-5037).
     assert told(led(endless, joining(endless, "a"), topics=(Topic("u", 1),))["a"], release) == incomplete
     heard = leader.assigned(leader.initial(), shares["a"])
-    assert heard == Heard(Memory(latest), NEVER, applied=False, error=INCOMPLETE_SOURCE_TOPICS)
+    assert heard == AssignmentResult(Memory(latest), NEVER, applied=False, error=INCOMPLETE_SOURCE_TOPICS)
     closing = joining(leader, "a", Memory(latest, error=SHUTDOWN_REQUESTED))
     answered = told(led(leader, closing)["a"], release)
     if latest < 9:
@@ -251,11 +251,11 @@ def goes_down_and_up(members: Members, release: str) -> None:
     again = Rejoin("now" if at(release) in BY_OFFSETS else "again")
     memory, mine = binary.initial(), tasks("0_0")
     took = replace(memory, active=mine)
-    assert hears(binary, memory, in_version(4, active=mine)) == Heard(replace(took, used=4), again)
-    assert hears(binary, memory, in_version(4, latest, active=mine)) == Heard(took, again)
-    assert hears(binary, replace(memory, used=4), in_version(4, latest, active=mine)) == Heard(took, again)
-    assert hears(binary, memory, in_version(2, -1, active=mine)) == Heard(took)
-    assert hears(binary, memory, in_version(latest, active=mine)) == Heard(took)
+    assert hears(binary, memory, in_version(4, active=mine)) == AssignmentResult(replace(took, used=4), again)
+    assert hears(binary, memory, in_version(4, latest, active=mine)) == AssignmentResult(took, again)
+    assert hears(binary, replace(memory, used=4), in_version(4, latest, active=mine)) == AssignmentResult(took, again)
+    assert hears(binary, memory, in_version(2, -1, active=mine)) == AssignmentResult(took)
+    assert hears(binary, memory, in_version(latest, active=mine)) == AssignmentResult(took)
     for info, owned in (
         (in_version(5, active=mine), "t0"),
         (in_version(4, latest + 1, active=mine), "t0"),
@@ -458,7 +458,7 @@ def lives_on(members: Members, release: str) -> None:
         for supported in (4, EVERY[release])
     ]
     steps = [binary.subscribing(memory, topics), binary.leading(memory, THREE, group)]
-    steps += [each for share in shares for each in (binary.telling(memory, share), *steps[:2])]
+    steps += [each for share in shares for each in (binary.assigning(memory, share), *steps[:2])]
     (found,) = members.raw({**steps[0], "op": "stream-live", "steps": steps})
     carried = plain_memory(memory)
     for step, answer in zip(steps, found["answers"], strict=True):
@@ -492,7 +492,7 @@ def orders_of(members: Members, release: str) -> list[dict[str, Any]]:
                 {**binary.configuring()},
                 {**binary.subscribing(memory, ("t",))},
                 {**binary.leading(memory, (*THREE, Topic("u", 3)), group)},
-                {**binary.telling(memory, share)},
+                {**binary.assigning(memory, share)},
             ]
     return orders
 

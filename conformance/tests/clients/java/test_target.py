@@ -41,7 +41,7 @@ ALL_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 
 def held(session: Session, *steps: Any) -> tuple[Observation, ...]:
-    (answers,) = session.hold([Case("test", "apache", Role.CODEC, steps)])
+    (answers,) = session.run([Case("test", "apache", Role.CODEC, steps)])
     return answers
 
 
@@ -318,7 +318,7 @@ def test_releases_answer_differently_in_one_process() -> None:
             programs.Order("decode", "LeaveGroupRequest", 3, hex="00007fffffff", release=release)
             for release in ("2.8.0", "2.8.2", "2.8.0")
         ]
-        told = [(each.status, each.thrown) for each in judge.ask(orders)]
+        told = [(each.status, each.thrown) for each in judge.answers(orders)]
     exhausted = ("internal", "java.lang.OutOfMemoryError")
     assert told == [exhausted, ("rejected", "java.lang.RuntimeException"), exhausted]
 
@@ -376,7 +376,7 @@ def session(folder: Path) -> Iterator[Session]:
 def seen(session: Session, *bytes_: int) -> list[Observation]:
     """Each of these in a case of its own, all in one batch."""
     steps = [asked("decode", "StickyAssignorUserData", 0, hex=f"{each:02x}") for each in bytes_]
-    return [answer for (answer,) in session.hold([Case("test", "apache", Role.CODEC, (each,)) for each in steps])]
+    return [answer for (answer,) in session.run([Case("test", "apache", Role.CODEC, (each,)) for each in steps])]
 
 
 @pytest.mark.jars

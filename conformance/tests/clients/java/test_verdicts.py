@@ -12,8 +12,8 @@ from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.invariants.tags import decode_tagged
-from kipcheck.conformance.invariants.versions import WRITTEN_BY_HAND, is_from_another_version
-from kipcheck.conformance.invariants.wire import decode_plain, is_beyond_reading, is_forgiven
+from kipcheck.conformance.invariants.versions import WRITTEN_BY_HAND, has_absent_field
+from kipcheck.conformance.invariants.wire import decode_plain, is_beyond_bounds, is_leniently_readable
 from kipcheck.conformance.tests.support.releases import CLIENTS
 from kipcheck.conformance.wire.schema import messages, spec
 
@@ -25,11 +25,11 @@ SPOKEN = [each for each in messages(APACHE) if each.endswith(("Request", "Respon
 
 def demanded(case: Case, step: Step) -> tuple[str, tuple[str, ...]] | None:
     """Of which releases what is known, where the gate says anything about the step."""
-    if is_beyond_reading(case, step):
+    if is_beyond_bounds(case, step):
         return "rejected", RELEASES
     if decode_plain(case, step) or decode_tagged(case, step):
         return "accepted", RELEASES
-    if is_forgiven(case, step):
+    if is_leniently_readable(case, step):
         return "accepted", (NEWEST,)
     return None
 
@@ -50,7 +50,7 @@ def orders(message: str) -> Iterator[tuple[str, Order]]:
 def test_released_jars_do_what_is_demanded(message: str, judge: JavaCodec) -> None:
     asked = list(orders(message))
     seen: Counter[str] = Counter()
-    for (wanted, order), answer in zip(asked, judge.ask(order for _, order in asked), strict=True):
+    for (wanted, order), answer in zip(asked, judge.answers(order for _, order in asked), strict=True):
         if answer.status == "unsupported":
             continue  # a release without this version
         seen[wanted] += 1
@@ -72,13 +72,13 @@ def test_released_jars_refuse_what_a_version_lacks_and_leave_out_what_may_be_ign
         if ABSENT.about(Subject("apache", layout)):
             for sample in ABSENT.samples(Subject("apache", layout), 7):
                 step = sample.case.steps[1]
-                wanted = "rejected" if is_from_another_version(sample.case, step) else "accepted"
+                wanted = "rejected" if has_absent_field(sample.case, step) else "accepted"
                 asked += [
                     (wanted, Order("encode", message, layout.version, value=step["value"], release=release))
                     for release in RELEASES
                     if message not in WRITTEN_BY_HAND
                 ]
-    for (wanted, order), answer in zip(asked, judge.ask(order for _, order in asked), strict=True):
+    for (wanted, order), answer in zip(asked, judge.answers(order for _, order in asked), strict=True):
         if answer.status == "unsupported" or "has no field" in answer.message:
             continue  # a release without this version, or without the field in any of its versions
         told = f"{order.release} {order.message} v{order.version} {order.value}: {answer.status} {answer.thrown or ''}"

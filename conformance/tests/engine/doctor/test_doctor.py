@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.cli.main import run as kipcheck
-from kipcheck.conformance.engine.doctor.probes import EXAMINATIONS
-from kipcheck.conformance.engine.doctor.report import Line, examine
+from kipcheck.conformance.engine.doctor.probes import PROBES
+from kipcheck.conformance.engine.doctor.report import ProbeResult, run_probes
 from kipcheck.conformance.targets.registry import target
 from kipcheck.conformance.targets.testee import Testee
 from kipcheck.conformance.targets.transport.pipe import Command
@@ -20,13 +20,13 @@ from kipcheck.conformance.tests.support import broken_testees
 from kipcheck.conformance.tests.support.broken_testees import TESTEES, WellBred
 
 
-def seen(name: str, where: Path, seconds: float = 20) -> dict[str, Line]:
+def seen(name: str, where: Path, seconds: float = 20) -> dict[str, ProbeResult]:
     env = {**os.environ, "BROKEN_TESTEE_FLAG": str(where / "flag")}
     command = Command((sys.executable, "-I", "-S", broken_testees.__file__, name), env)
-    return {line.id: line for line in examine(Testee(name, command), seconds, EXAMINATIONS)}
+    return {line.id: line for line in run_probes(Testee(name, command), seconds, PROBES)}
 
 
-def wrong(lines: dict[str, Line]) -> dict[str, str]:
+def wrong(lines: dict[str, ProbeResult]) -> dict[str, str]:
     return {id: line.found for id, line in lines.items() if line.state == "wrong"}
 
 
@@ -34,7 +34,7 @@ def wrong(lines: dict[str, Line]) -> dict[str, str]:
 def test_what_keeps_the_protocol_is_in_good_health(name: str, tmp_path: Path) -> None:
     lines = seen(name, tmp_path)
     assert wrong(lines) == ({"unknown-edition": "it answers ok"} if "any" in name else {})
-    assert list(lines) == [each.id for each in EXAMINATIONS]
+    assert list(lines) == [each.id for each in PROBES]
     assert lines["frames"].state == ("ok" if "frames" in name else "skipped")
     assert lines["speed"].state == "told"
 
@@ -47,7 +47,7 @@ def test_what_keeps_the_protocol_is_in_good_health(name: str, tmp_path: Path) ->
     ],
 )
 def test_our_own_testees_are_in_good_health(name: str) -> None:
-    assert wrong({line.id: line for line in examine(target(name), 60, EXAMINATIONS)}) == {}
+    assert wrong({line.id: line for line in run_probes(target(name), 60, PROBES)}) == {}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_our_own_testees_are_in_good_health(name: str) -> None:
 def test_what_is_wrong_is_found_and_a_remedy_named(
     name: str, id: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kipcheck.conformance.engine.doctor.probes.GRACE", 0.3)
+    monkeypatch.setattr("kipcheck.conformance.engine.doctor.probes.BYE_S", 0.3)
     hangs = name in ("hangs-at-hello", "ignores-bye")
     lines = seen(name, tmp_path, 1.0 if hangs else 20)
     assert found in wrong(lines).get(id, ""), lines
@@ -102,7 +102,7 @@ def test_what_is_wrong_is_found_and_a_remedy_named(
 def test_every_examination_can_fail() -> None:
     """But for the one that judges nothing, and those that need a machine, a schema or a name to be seen to."""
     seen_to = {row[1] for row in _rows()} | {"unknown-edition", "speed", "afresh", "schema", "identity", "roles"}
-    assert seen_to | {"unknown-message"} >= {each.id for each in EXAMINATIONS}
+    assert seen_to | {"unknown-message"} >= {each.id for each in PROBES}
 
 
 def _rows() -> Iterator[tuple[str, str, str]]:
@@ -121,11 +121,11 @@ def test_the_command_says_what_is_wrong_and_gives_3(capsys: pytest.CaptureFixtur
         text = capsys.readouterr().out
         assert "wrong   an unknown role is unsupported: it answers ok\n" in text
         assert 'how to fix it: answer {"type": "configure", "unsupported": "why"}\n' in text
-        assert text.endswith(f"2 of {len(EXAMINATIONS)} probes failed\n")
+        assert text.endswith(f"2 of {len(PROBES)} probes failed\n")
         assert kipcheck(["doctor", "--target", well, "--json"]) == 0
         told = json.loads(capsys.readouterr().out)
     assert (told["target"], told["healthy"]) == (well, True)
-    assert [each["id"] for each in told["examinations"]] == [each.id for each in EXAMINATIONS]
+    assert [each["id"] for each in told["examinations"]] == [each.id for each in PROBES]
     assert {each["state"] for each in told["examinations"]} == {"ok", "told", "skipped"}
 
 
@@ -151,7 +151,7 @@ def test_a_doctor_sees_whoever_listens(tmp_path: Path) -> None:
     try:
         assert serving.stdout is not None
         address = serving.stdout.readline().partition(" is ")[2].partition(";")[0]
-        lines = {line.id: line for line in examine(target(address), 20, EXAMINATIONS)}
+        lines = {line.id: line for line in run_probes(target(address), 20, PROBES)}
     finally:
         serving.terminate()
         serving.communicate()

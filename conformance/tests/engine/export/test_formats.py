@@ -20,25 +20,25 @@ from kipcheck.conformance.engine.export.formats import Impossible, Stored, as_he
 from kipcheck.conformance.engine.export.pcap import CLIENT_PORT, PORT, Sent, checksum, pcap
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.worker import Unit, Worker, shrunk
-from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.framing import decode_request, decode_response, unframe
 
 PROGRAMS = [
-    name for name, vice in VICES.items()
+    name for name, vice in MUTANTS.items()
     if CHECKS[vice.check].role in (Role.CODEC, Role.CONTROLLER) and not vice.deadly and not vice.remembers
 ]  # fmt: skip
 
 
 def failure(name: str, out: Path) -> Path:
     """As a run files it."""
-    vice = VICES[name]
+    vice = MUTANTS[name]
     subject = subject_of(vice)
     with Worker(name, Afresh(f"miniature/{name}", vice.made)) as worker:
         unit = Unit(f"miniature/{name}", subject.edition, vice.check, subject.name, subject.version, 0, None)
-        findings = worker.hold(unit).findings
+        findings = worker.run(unit).findings
         found = shrunk(worker, next(each for each in findings if each.invariant == vice.invariant))
         assert found is not None
         line = failure_records.failure(worker.session(subject.edition, CHECKS[vice.check].role).info, [found], out)
@@ -61,7 +61,7 @@ def trouble(program: bytes, adapter: Adapter) -> str | None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_fails_with_the_defect_and_not_without_it(name: str, tmp_path: Path) -> None:
     program = as_script(load(failure(name, tmp_path)))
-    found = trouble(program, VICES[name].made())
+    found = trouble(program, MUTANTS[name].made())
     assert found is not None
     assert "expected" in found
     assert trouble(program, Reference()) is None

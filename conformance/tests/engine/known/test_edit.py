@@ -50,7 +50,7 @@ def test_entries_of_both_kinds_keep_their_order() -> None:
     made = Update("\n".join(texts))
     entries = {each.checks[0]: each for each in parse(made.text, "a.toml").entries}
     _without(made, entries["wire/3"], {("A", 1)}, set())
-    _without(made, entries["wire/2"], set(entries["wire/2"].exact), set())
+    _without(made, entries["wire/2"], set(entries["wire/2"].exact_places), set())
     _without(made, entries["wire/0"], {("A", 1), ("B", 1)}, set())
     less = [
         texts[0].replace("A = '1'  # one\n", "").replace("'1-2'", '"2"'),

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from kipcheck.conformance.core.ledger import Failure as LedgerFailure
-from kipcheck.conformance.engine.known.files import Wrong, headings, overlaps, parse
+from kipcheck.conformance.engine.known.files import InvalidKnownFile, headings, overlaps, parse
 from kipcheck.conformance.engine.known.rules import (
     Entry,
-    Failure,
     Known,
-    among,
+    ObservedFailure,
     base,
     fits,
-    globs_meet,
+    globs_overlap,
+    is_release_in,
     numbers,
     overlap,
     places_in,
@@ -64,18 +64,18 @@ def entry(**changes: Any) -> Entry:
     return replace(entries()[0], **changes)
 
 
-def failure(**changes: Any) -> Failure:
+def failure(**changes: Any) -> ObservedFailure:
     line = {
         "id": "f1", "target": "some-client", "version": "3.0.12", "checks": ["wire/prefixes"],
         "invariant": "wire/refuses", "shrunk": True, "shape": ["accepted", "truncated", "bytes"],
         "why": "HeartbeatRequest v3 / groupId at byte 2: cut off; it was accepted",
         "where": {"HeartbeatRequest": "0-1, 4", "JoinGroupRequest": "6"},
     }  # fmt: skip
-    return Failure.of(LedgerFailure.of(line | changes, blank=True))
+    return ObservedFailure.of(LedgerFailure.of(line | changes, blank=True))
 
 
 def troubles(text: str) -> list[str]:
-    with pytest.raises(Wrong) as wrong:
+    with pytest.raises(InvalidKnownFile) as wrong:
         parse(dedent(text), "known.toml")
     return list(wrong.value.troubles)
 
@@ -205,9 +205,9 @@ TEXTS = ["".join(letters) for size in range(5) for letters in product("ab", repe
 @given(one=GLOBS, other=GLOBS)
 @settings(max_examples=300)
 def test_two_globs_meet_where_there_is_a_text_for_both(one: str, other: str) -> None:
-    assert globs_meet(one, other) == globs_meet(other, one)
+    assert globs_overlap(one, other) == globs_overlap(other, one)
     if any(fits(one, text) and fits(other, text) for text in TEXTS):
-        assert globs_meet(one, other)
+        assert globs_overlap(one, other)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_two_globs_meet_where_there_is_a_text_for_both(one: str, other: str) -> 
      ("x*y*z", "x*w*z", True), ("ab*", "a", False), ("*", "", True), ("a.c", "abc", False)],
 )  # fmt: skip
 def test_globs_that_meet_and_that_do_not(one: str, other: str, meet: bool) -> None:
-    assert globs_meet(one, other) is globs_meet(other, one) is meet
+    assert globs_overlap(one, other) is globs_overlap(other, one) is meet
 
 
 # ---- matching
@@ -225,10 +225,10 @@ def test_globs_that_meet_and_that_do_not(one: str, other: str, meet: bool) -> No
 def test_the_same_failure_is_meant_in_the_places_that_are_named() -> None:
     found, one = failure(), entry()
     assert found.places == {("HeartbeatRequest", v) for v in (0, 1, 4)} | {("JoinGroupRequest", 6)}
-    assert one.same(found)
-    assert all(one.names(place) for place in found.places)
-    assert not one.names(("JoinGroupRequest", 4)) and not one.names(("SyncGroupRequest", 0))
-    assert not one.names(("HeartbeatRequest", None))
+    assert one.matches(found)
+    assert all(one.covers(place) for place in found.places)
+    assert not one.covers(("JoinGroupRequest", 4)) and not one.covers(("SyncGroupRequest", 0))
+    assert not one.covers(("HeartbeatRequest", None))
 
 
 @pytest.mark.parametrize(
@@ -240,42 +240,42 @@ def test_the_same_failure_is_meant_in_the_places_that_are_named() -> None:
     ],
 )  # fmt: skip
 def test_another_failure_is_not_meant(changes: dict[str, Any]) -> None:
-    assert not entry().same(failure(**changes))
+    assert not entry().matches(failure(**changes))
 
 
 def test_the_same_failure_may_be_shown_by_another_check() -> None:
-    assert entry().same(failure(checks=["wire/damage", "wire/vectors"]))
+    assert entry().matches(failure(checks=["wire/damage", "wire/vectors"]))
 
 
 def test_of_what_was_not_shrunk_the_shape_may_be_a_beginning() -> None:
     begun = failure(shape=["accepted", "truncated"])
-    assert not entry().same(begun) and entry().same(replace(begun, whole=False))
-    assert not entry().same(replace(failure(shape=["accepted", "length"]), whole=False))
+    assert not entry().matches(begun) and entry().matches(replace(begun, whole=False))
+    assert not entry().matches(replace(failure(shape=["accepted", "length"]), whole=False))
 
 
 def test_why_narrows_what_is_meant() -> None:
-    assert entry(why=r"cut off; it was accepted$").same(failure())
-    assert not entry(why=r"^cut off").same(failure())
-    assert entry(why="^never").akin(failure())
+    assert entry(why=r"cut off; it was accepted$").matches(failure())
+    assert not entry(why=r"^cut off").matches(failure())
+    assert entry(why="^never").same_invariant(failure())
 
 
 def test_words_of_a_shape_may_hold_a_wildcard() -> None:
-    assert entry(shape=("accepted", "*", "b*s")).same(failure())
-    assert not entry(shape=("accepted", "*")).same(failure())
+    assert entry(shape=("accepted", "*", "b*s")).matches(failure())
+    assert not entry(shape=("accepted", "*")).matches(failure())
     assert fits("a*c", "abc") and fits("*", "") and not fits("a.c", "abc") and fits("[x]", "[x]")
 
 
 def test_places_without_versions() -> None:
     one = entry(where={"sticky": (), "range": ()})
-    assert one.exact == {("sticky", None), ("range", None)}
-    assert one.same(failure(where={"sticky": ""}))
-    assert one.names(("sticky", None)) and not one.names(("sticky", 0))
+    assert one.exact_places == {("sticky", None), ("range", None)}
+    assert one.matches(failure(where={"sticky": ""}))
+    assert one.covers(("sticky", None)) and not one.covers(("sticky", 0))
 
 
 def test_exact_places_are_those_that_are_named_one_by_one() -> None:
     one = entry(where={"A": ((0, 1), (4, 4)), "B": ((6, None),), "C*": ((0, 2),), "d": ()})
-    assert one.exact == {("A", 0), ("A", 1), ("A", 4), ("d", None)}
-    assert one.open == ("B", "C*")
+    assert one.exact_places == {("A", 0), ("A", 1), ("A", 4), ("d", None)}
+    assert one.open_keys == ("B", "C*")
 
 
 @pytest.mark.parametrize(
@@ -289,16 +289,16 @@ def test_exact_places_are_those_that_are_named_one_by_one() -> None:
     ],
 )  # fmt: skip
 def test_versions_of_a_target(version: str, versions: str, there: bool) -> None:
-    assert among(version, versions) is there
+    assert is_release_in(version, versions) is there
 
 
 def test_a_name_may_end_in_a_release() -> None:
     assert base("kafka-python@2.3.0", "2.3.0") == "kafka-python"
     assert base("java:kafka-clients:3.9.2", "3.9.2") == "java:kafka-clients"
     assert base("cmd:./testee --fast", "1") == "cmd:./testee --fast"
-    assert entry(target="kafka-python", versions="all").about("kafka-python@2.3.0", "2.3.0")
-    assert not entry(target="kafka-python", versions="3.0+").about("kafka-python@2.3.0", "2.3.0")
-    assert entry(target="kafka-python@2.3.0", versions="all").about("kafka-python@2.3.0", "2.3.0")
+    assert entry(target="kafka-python", versions="all").applies_to("kafka-python@2.3.0", "2.3.0")
+    assert not entry(target="kafka-python", versions="3.0+").applies_to("kafka-python@2.3.0", "2.3.0")
+    assert entry(target="kafka-python@2.3.0", versions="all").applies_to("kafka-python@2.3.0", "2.3.0")
 
 
 def test_an_entry_expires_after_its_last_day() -> None:
@@ -322,7 +322,7 @@ def test_what_the_page_shows_is_taken() -> None:
     page = (files("kipcheck.conformance") / "docs" / "known.md").read_text("utf-8")
     shown, flaky, profile = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     (one,) = parse(shown, "known.md").entries
-    assert one.exact == {("JoinGroupRequest", n) for n in range(6)} | {("SyncGroupRequest", n) for n in range(4)}
-    assert one.alike(("accepted", "length", "bytes"), "JoinGroupRequest v0: length 1 runs 1 past the end")
+    assert one.exact_places == {("JoinGroupRequest", n) for n in range(6)} | {("SyncGroupRequest", n) for n in range(4)}
+    assert one.matches_shape(("accepted", "length", "bytes"), "JoinGroupRequest v0: length 1 runs 1 past the end")
     assert [each.kind for each in parse(f'target = "odd"\n{flaky}', "known.md").entries] == ["flaky"]
     assert tomllib.loads(profile)["roles"] == ["codec", "leader"]

@@ -16,8 +16,8 @@ from kipcheck.conformance.core.ledger import Header, KnownEntry, Ledger, read
 from kipcheck.conformance.engine import run as engine_run
 from kipcheck.conformance.engine.known import lists, match
 from kipcheck.conformance.engine.known.edit import updated
-from kipcheck.conformance.engine.known.files import Wrong
-from kipcheck.conformance.engine.known.lists import load, slugs
+from kipcheck.conformance.engine.known.files import InvalidKnownFile
+from kipcheck.conformance.engine.known.lists import file_names, load
 from kipcheck.conformance.engine.run import Options, Outcome, run
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Unavailable
@@ -459,8 +459,8 @@ def test_an_edition_that_is_none_is_told(options: Options, held: Held, listed: P
 
 
 def test_default_is_the_list_of_each_target(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert slugs("kafka-python@2.3.0") == ["kafka-python"]
-    assert slugs("java:kafka-clients:3.9.2") == ["java-kafka-clients", "java-kafka-clients-3.9.2"]
+    assert file_names("kafka-python@2.3.0") == ["kafka-python"]
+    assert file_names("java:kafka-clients:3.9.2") == ["java-kafka-clients", "java-kafka-clients-3.9.2"]
     (tmp_path / "known").mkdir()
     (tmp_path / "known" / "odd.toml").write_text('target = "odd"\n' + ENTRY)
     monkeypatch.setattr(lists, "files", lambda package: tmp_path)
@@ -596,13 +596,13 @@ def test_what_a_person_has_to_decide_is_left_and_told(options: Options, held: He
 
 def test_other_cases_and_runs_that_were_cut_short_are_refused(options: Options, held: Held) -> None:
     text = 'target = "odd"\n' + ENTRY
-    with pytest.raises(Wrong, match="seed 0, but the run used edition apache, seed 5"):
+    with pytest.raises(InvalidKnownFile, match="seed 0, but the run used edition apache, seed 5"):
         rewritten(text, whole(replace(options, seed=5), held, SOME))
     assert rewritten("", whole(replace(options, seed=5), held, SOME)).text.startswith('target = "odd"\nseed = 5\n')
-    with pytest.raises(Wrong, match="use --target with one of its targets: odd"):
+    with pytest.raises(InvalidKnownFile, match="use --target with one of its targets: odd"):
         updated(text, "odd.toml", whole(options, held, SOME), "even", TODAY)
     cut = replace(whole(options, held, SOME), lines={"target": whole(options, held, SOME).targets})
-    with pytest.raises(Wrong, match="cut short"):
+    with pytest.raises(InvalidKnownFile, match="cut short"):
         rewritten(text, cut)
 
 

@@ -18,7 +18,7 @@ GO_SAYS = "go version go1.30.0 linux/amd64"
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only folder on the PATH, empty; no toolchain comes from a Python package; the cache is empty."""
-    build.told.cache_clear()
+    build.version_text.cache_clear()
     folder = tmp_path / "tools"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -182,7 +182,7 @@ def test_it_is_built_anew_where_anything_it_is_made_from_changes(
     installs(tools, "")
     first = node.build("platformatic-kafka", "2.12.1")
     if changed == "the toolchain":
-        build.told.cache_clear()
+        build.version_text.cache_clear()
         script(tools, "node", "echo v24.2.0")
     if changed == "our sources":
         monkeypatch.setattr(build, "sources", lambda language, endings: {"main.mjs": ""})

@@ -11,7 +11,7 @@ import pytest
 
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.registry import target, targets_table
-from kipcheck.conformance.targets.target_entries import roll
+from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.targets.toolchains import environments
 
 pytestmark = pytest.mark.integration
@@ -101,7 +101,7 @@ def test_a_release_that_is_none_is_wrong_usage(name: str) -> None:
 
 def test_the_table_tells_what_is_here_without_importing_it(shelf: Path) -> None:
     rows = {row["name"]: row for row in targets_table()}
-    assert rows.keys() >= roll().keys()
+    assert rows.keys() >= target_entries().keys()
     assert rows["reference"]["available"]
     assert rows["kafka-python"]["version"].startswith("3.")
     for row in rows.values():
@@ -133,6 +133,8 @@ def test_a_child_finds_the_same_order_in_sets_each_time_and_nothing_of_the_users
     python, *flags, _, _ = environments.command("doll", "1.5", "doll")
     code = f"import sys; print(hash('t'), {str(shelf)!r} in sys.path)"
     argv = [python, *flags, "-c", code]
-    said = {subprocess.run(argv, env=environments.surroundings(), capture_output=True, check=True).stdout for _ in "ab"}
+    said = {
+        subprocess.run(argv, env=environments.child_environment(), capture_output=True, check=True).stdout for _ in "ab"
+    }
     (only,) = said
     assert only.endswith(b" False\n")

@@ -125,7 +125,7 @@ def test_maven_is_asked_once_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (tmp_path / "runs").read_text().split() == ["run"]
     (note,) = (tmp_path / "cache").rglob("*.missing")
     assert str(note) in str(again.value)
-    os.utime(note, (0, time.time() - maven.REMEMBERED - 9))
+    os.utime(note, (0, time.time() - maven.MISS_REMEMBERED_S - 9))
     with pytest.raises(Unavailable, match="mvn: Could not find"):
         maven.fetch([TWO])
     assert (tmp_path / "runs").read_text().split() == ["run", "run"]

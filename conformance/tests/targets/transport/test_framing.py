@@ -7,22 +7,29 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.targets.transport.framing import MOST, Framing, Gathered, Unreadable, packed, understood
+from kipcheck.conformance.targets.transport.framing import (
+    MOST,
+    Framing,
+    MessageBuffer,
+    Unreadable,
+    pack_message,
+    parse_message,
+)
 
 MESSAGES: list[dict[str, Any]] = [
     {"type": "hello"}, {"text": "grüße\n中文 \N{PARTY POPPER}"}, {"hex": "00" * 5000}, {}, {"n": -(1 << 63)},
 ]  # fmt: skip
 
 
-def gathered(framing: Framing) -> Gathered:
-    found = Gathered()
+def gathered(framing: Framing) -> MessageBuffer:
+    found = MessageBuffer()
     found.framing = framing
     return found
 
 
 @pytest.mark.parametrize("framing", Framing)
 def test_what_is_packed_is_found_again_however_it_comes(framing: Framing) -> None:
-    stream = b"".join(packed(each, framing) for each in MESSAGES)
+    stream = b"".join(pack_message(each, framing) for each in MESSAGES)
     choose = random.Random(0)
     for most in (1, 3, 1000, len(stream)):
         held, found, at = gathered(framing), [], 0
@@ -37,13 +44,13 @@ def test_what_is_packed_is_found_again_however_it_comes(framing: Framing) -> Non
 
 
 def test_frames_are_led_by_their_length_as_kafka_s_own_are() -> None:
-    assert packed({"a": 1}, Framing.FRAMES) == b'\x00\x00\x00\x07{"a":1}'
-    assert packed({"a": 1}, Framing.LINES) == b'{"a":1}\n'
+    assert pack_message({"a": 1}, Framing.FRAMES) == b'\x00\x00\x00\x07{"a":1}'
+    assert pack_message({"a": 1}, Framing.LINES) == b'{"a":1}\n'
 
 
 def test_from_lines_to_frames_in_the_middle_of_what_came() -> None:
     held = gathered(Framing.LINES)
-    held.feed(packed({"a": 1}, Framing.LINES) + packed({"b": 2}, Framing.FRAMES))
+    held.feed(pack_message({"a": 1}, Framing.LINES) + pack_message({"b": 2}, Framing.FRAMES))
     assert held.take() == {"a": 1}
     held.framing = Framing.FRAMES
     assert (held.take(), held.take()) == ({"b": 2}, None)
@@ -66,10 +73,10 @@ def test_a_length_is_refused_before_what_it_promises_is_there() -> None:
 def test_the_longest_message_is_one_of_16_mib(framing: Framing) -> None:
     longest = {"a": "x" * (MOST - len('{"a":""}'))}
     held = gathered(framing)
-    held.feed(packed(longest, framing))
+    held.feed(pack_message(longest, framing))
     assert held.take() == longest
     with pytest.raises(ValueError, match="16777217 bytes"):
-        packed({"a": longest["a"] + "x"}, framing)
+        pack_message({"a": longest["a"] + "x"}, framing)
     too_long = b'{"a":"' + b"x" * MOST
     held.feed((MOST + 1).to_bytes(4, "big") + too_long if framing is Framing.FRAMES else too_long)
     with pytest.raises(Unreadable, match=r"16 MiB|a frame of 16777217"):
@@ -90,11 +97,11 @@ def test_the_longest_message_is_one_of_16_mib(framing: Framing) -> None:
 )  # fmt: skip
 def test_what_is_no_message_is_told(text: bytes, why: str) -> None:
     with pytest.raises(Unreadable, match=why):
-        understood(text)
+        parse_message(text)
 
 
 def test_half_a_character_has_a_sign_in_its_place_and_a_whole_one_is_kept() -> None:
-    told = understood(b'{"\\ud800": ["a\\uDFFFb", {"c": "\\ud83c\\udf89"}], "d": "\\u00e9\\\\ud800"}')
+    told = parse_message(b'{"\\ud800": ["a\\uDFFFb", {"c": "\\ud83c\\udf89"}], "d": "\\u00e9\\\\ud800"}')
     assert told == {"\N{REPLACEMENT CHARACTER}": ["a\N{REPLACEMENT CHARACTER}b", {"c": "\N{PARTY POPPER}"}],
                     "d": "\u00e9\\ud800"}  # fmt: skip
     json.dumps(told, ensure_ascii=False).encode()

@@ -97,7 +97,7 @@ sys.exit(child.run("sleeper"))
 def test_a_python_client_tells_where_it_hangs(hang: str, limits: Limits) -> None:
     command = Command((sys.executable, "-P", "-c", SLEEPER.format(hang=hang)))
     with Testee("sleeper", command, limits).open("apache", Role.CODEC) as session:
-        before, (died,), after = session.hold([GOOD, decode("HeartbeatResponse", 0, ""), GOOD])
+        before, (died,), after = session.run([GOOD, decode("HeartbeatResponse", 0, ""), GOOD])
     assert isinstance(died, Died)
     assert died.cause == "timeout"
     assert " in read\n" in died.evidence
@@ -141,7 +141,7 @@ GOOD = decode("HeartbeatResponse", 0, "0000")
 def test_a_planted_death_loses_no_other_verdict(vice: str, deadly: Case, cause: str) -> None:
     cases = [GOOD, deadly, GOOD, GOOD, deadly, *[GOOD] * 70, deadly]
     with target(f"miniature/{vice}", Limits(cpu_s=0.3, restarts=0)).open("apache", Role.CODEC) as session:
-        answers = [observation for (observation,) in session.hold(cases)]
+        answers = [observation for (observation,) in session.run(cases)]
     for case, observation in zip(cases, answers, strict=True):
         if case is deadly:
             assert isinstance(observation, Died)
@@ -153,14 +153,14 @@ def test_a_planted_death_loses_no_other_verdict(vice: str, deadly: Case, cause: 
 def test_what_comes_after_a_death_in_the_same_case_is_lost() -> None:
     deadly = decode("HeartbeatResponse", 0, "0000", "", "0000")
     with target("miniature/hangs-on-truncation", Limits(cpu_s=0.2, restarts=0)).open("apache", Role.CODEC) as session:
-        (answers,) = session.hold([deadly])
+        (answers,) = session.run([deadly])
     assert [type(each) for each in answers] == [Replied, Died, Lost]
 
 
 def one(name: str, *steps: Step) -> list[Observation]:
     with target(name, Limits(restarts=0)).open("apache", Role.CODEC) as session:
         cases = [Case("test", "apache", Role.CODEC, (each,)) for each in steps]
-        return [observation for (observation,) in session.hold(cases)]
+        return [observation for (observation,) in session.run(cases)]
 
 
 def test_a_length_of_256_gib_is_answered_or_seen_as_a_death_and_costs_its_neighbours_nothing() -> None:

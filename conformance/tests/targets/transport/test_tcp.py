@@ -63,8 +63,8 @@ def test_roles_take_turns_on_one_connection() -> None:
     ):
         asked = Case("test", "apache", Role.CONTROLLER, (step("operator", "describe"),))
         for _ in range(2):
-            ((answer,),) = codec.hold([decode(0)])
-            ((told,),) = controller.hold([asked])
+            ((answer,),) = codec.run([decode(0)])
+            ((told,),) = controller.run([asked])
             assert isinstance(answer, Replied)
             assert isinstance(told, Replied)
         assert not codec.troubles and not controller.troubles
@@ -91,7 +91,7 @@ def broken(name: str, lives: int) -> Iterator[str]:
 
 def test_a_death_is_its_own_case_s_and_the_rest_is_held_with_the_next_life() -> None:
     with broken("crashes", lives=10) as address, target(address).open("apache", Role.CODEC) as session:
-        answers = [answer for (answer,) in session.hold([decode(0), decode(1), decode(2)])]
+        answers = [answer for (answer,) in session.run([decode(0), decode(1), decode(2)])]
     assert [type(each) for each in answers] == [Replied, Died, Replied]
     assert isinstance(answers[1], Died)
     assert answers[1].detail == "closed the connection"
@@ -99,10 +99,10 @@ def test_a_death_is_its_own_case_s_and_the_rest_is_held_with_the_next_life() -> 
 
 def test_where_nobody_listens_any_more_the_death_is_told_and_the_rest_is_lost() -> None:
     with broken("crashes", lives=1) as address, target(address).open("apache", Role.CODEC) as session:
-        answers = [answer for (answer,) in session.hold([decode(0), decode(1), decode(2)])]
+        answers = [answer for (answer,) in session.run([decode(0), decode(1), decode(2)])]
         assert [type(each) for each in answers] == [Replied, Died, Lost]
         with pytest.raises(Broken, match=r"cannot be started|did not start"):
-            session.hold([decode(0)])
+            session.run([decode(0)])
 
 
 def test_nobody_there_is_unavailable() -> None:
