@@ -15,16 +15,16 @@ from kipcheck.strategies.nodes import Node
 
 Value: TypeAlias = Any
 Drawing: TypeAlias = Callable[[Random, Value | None], Value]
-"""A value that begins as the one given does, if one is, and goes on by luck."""
+"""Draws a value. If one is given, the drawn value begins like it and continues at random."""
 Exhibit: TypeAlias = dict[str, Any]
-"""Plain data of one ``kind`` that a report knows how to show: ``bytes``, ``table`` or ``sequence``."""
+"""Plain data of one ``kind`` that reports can render: ``bytes``, ``table`` or ``sequence``."""
 
 
 Operation: TypeAlias = Mapping[str, Any]
-"""In the words of the testee protocol."""
+"""An operation of the testee protocol."""
 Completes: TypeAlias = Callable[[Step, Sequence[Op]], Step | None]
-"""A step, and what came before it in its case -> the step as it is sent: the very same one if it leaves nothing open;
-None if it goes on from an answer that there is not.
+"""A step and the observations before it in its case -> the step as it is sent: the same object if it is complete;
+None if it continues from an answer that is missing.
 """
 
 
@@ -76,26 +76,26 @@ class Family(Generic[S]):
     """By edition, name and version. Errors: LookupError."""
     claimed: Callable[[S, Claims], bool]
     node: Callable[[S], Node]
-    """What values there are: a shrinker reduces along it."""
+    """The declaration of the values; the shrinker reduces along it."""
     draw: Callable[[S, Random], Value]
     exhibits: Callable[[History, Violation], list[Exhibit]]
-    """What shows a failure, besides its sentences: steps and answers in words, and the guilty places of bytes."""
+    """Evidence of a failure: steps and answers as text, and the bytes that violate the invariant."""
     remains: Callable[[S, Value, tuple[str, ...]], tuple[str, ...]] = nothing_remains
-    """What sort of things are left in a shrunk value, to tell failures apart whose violations look alike."""
+    """The kinds of parts left in a shrunk value. They distinguish failures whose violations have one shape."""
     batch: Callable[[S, Random], Drawing] | None = None
-    """How values are drawn that have something in common, which is drawn here; None: they have nothing in common."""
+    """Draws the part that several values share, and returns how they are drawn; None: values share nothing."""
     trimmed: Callable[[Value], Value] = as_it_is
-    """Without what the declaration allows and ``draw`` leaves out, for it has checks of its own."""
+    """The value without parts that the declaration allows and ``draw`` omits, since other checks cover them."""
     complete: Completes | None = None
-    """None: its steps leave nothing open."""
+    """None: the steps of the family are complete as drawn."""
     digest: Callable[[History], str] = gist
-    """A few letters for what a target made of a case: equal where the answers mean the same."""
+    """A short digest of a target's answers to a case: equal if the answers mean the same."""
     coverage: Callable[[S, Sequence[Op]], Iterator[list[Fields]]] = of_conversations
-    """What is counted of each step, for a campaign to tell whether it is new."""
+    """The coverage keys of each step, by which a campaign recognises new behaviour."""
     place: Callable[[Step], tuple[str, int | None] | None] = no_place
-    """The subject that a step names, and its version; None where steps name none, as those for a machine."""
+    """The subject that a step names, and its version; None if it names none, as steps for a machine."""
     sample_ops: Callable[[Role, Claims], Iterable[Operation]] = no_operations
-    """Harmless operations in a role, of what a testee claims: a doctor sends them. One family has those of a role."""
+    """Harmless operations within the testee's claims, which the doctor sends. One family provides those of a role."""
 
 
 class Conversation(NamedTuple):
@@ -171,7 +171,7 @@ class Check(Generic[S]):
             )
 
     def about_value(self, subject: S, value: Value, seed: int, number: int) -> Iterator[Sample]:
-        """All samples of one value, whoever drew it: ``cases`` makes the same ones of a smaller value."""
+        """All samples of one value, drawn or reduced: ``cases`` makes the same samples of a smaller value."""
         random = self._random(subject, seed, number, "conversations")
         for steps, kind in self.conversations(subject, value, random):
             yield Sample(Case(self.id, subject.edition, self.role, steps), value, number, kind)

@@ -28,9 +28,9 @@ RENAMED = {
     ("MetadataResponse", "authorized_operations"): "clusterAuthorizedOperations",
     ("MetadataResponseTopic", "authorized_operations"): "topicAuthorizedOperations",
 }
-"""Fields that it names differently from the definition."""
+"""Fields whose names differ from the definition."""
 SKIPS = "skip-assignment"
-LIMITS = {SKIPS: "its consumer uses JoinGroup up to version 7, which cannot tell a leader to skip the assignment"}
+LIMITS = {SKIPS: "its consumer uses JoinGroup up to version 7, which cannot instruct a leader to skip the assignment"}
 
 
 class KafkaPython:

@@ -32,6 +32,7 @@ EXEMPT: tuple[tuple[str, str], ...] = (
     (r"\bkipcheck vices\b", "an alias of the command mutants"),
     (r"\b(?:beat|leave) [a-z]+(?:[+-]\d+)?(?: on [a-z,]+)? told\b", "shorthand of the consumer group protocol"),
     (r"\bnone, told or before\b", "values of the field owned, in the consumer group protocol"),
+    (r"\Arestarts, and forgets what it was told\Z", "an event by which play and counter-examples name a restart"),
     (
         r"\A(?:above told|not told|to nobody|known to nobody|told to skip)\Z",
         "shapes: stored failures are compared by them",
@@ -118,6 +119,8 @@ def package() -> Iterator[Text]:
 def folder(path: Path, shown: str) -> Iterator[Text]:
     """``shown``: how findings name the folder."""
     for each in sorted(path.rglob("*.*")):
+        if each.name == Path(__file__).name:  # its patterns name the words
+            continue
         parts = each.relative_to(path).parts
         reader = _READERS.get(".schema.json" if each.name.endswith(".schema.json") else each.suffix)
         if reader is not None and parts[0] not in ("tests", "benchmarks") and each.is_file():

@@ -49,7 +49,7 @@ class Stored:
 
     @property
     def target(self) -> str:
-        """Which a program asks where nobody names another; empty where the file names a command that is not trusted."""
+        """The target that a program uses by default; empty if the file names a command that is not trusted."""
         named = self.line.target
         return named if self.trusted or is_data(named) else ""
 
@@ -85,7 +85,7 @@ def as_script(stored: Stored) -> bytes:
 
 
 def as_pytest(stored: Stored) -> bytes:
-    """A test file. Where only the judge can tell, as of an assignment, it needs kipcheck; else nothing but a testee."""
+    """A test file. It needs a testee; and kipcheck, if only an invariant can judge the answer, as of an assignment."""
     try:
         return _program(stored, without="def main(")
     except Impossible:
@@ -160,7 +160,9 @@ def wanted(stored: Stored) -> dict[str, Any]:
         return ANY
     if stored.case.role not in (Role.CODEC, Role.CONTROLLER):
         answers = "assignment" if stored.case.role is Role.LEADER else "answer"
-        raise Impossible(f"more than one {answers} keeps the law, so only the judge can tell: --as pytest has it")
+        raise Impossible(
+            f"more than one {answers} satisfies the invariant, so a fixed expectation is impossible: use --as pytest"
+        )
     guilty = stored.case.steps[stored.guilty]
     if invariant == "wire/same-answer":
         same = (index for index, step in enumerate(stored.case.steps[: stored.guilty]) if step == guilty)

@@ -160,7 +160,7 @@ class Rules:
 
     # Requests of members
     heartbeats_by_phase: bool
-    """0.10.0: while a group is not stable, every heartbeat gets REBALANCE_IN_PROGRESS, whoever sends it."""
+    """0.10.0: while a group is not stable, every heartbeat gets REBALANCE_IN_PROGRESS, from members and others."""
     busy_while_completing: bool
     """A heartbeat while the assignment is pending gets REBALANCE_IN_PROGRESS (up to 2.6.0; KAFKA-10134)."""
     busy_generation_checked: bool

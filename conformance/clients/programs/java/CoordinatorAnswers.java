@@ -101,7 +101,7 @@ final class CoordinatorAnswers {
                 Object error = Values.object(each).get("errorCode");
                 Object before = all.put("errorCode", error);
                 if (before != null && !before.equals(error)) {
-                    throw new IllegalStateException("partitions are told " + before + " and " + error);
+                    throw new IllegalStateException("partitions have different errors: " + before + " and " + error);
                 }
             }
         }
