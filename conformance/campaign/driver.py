@@ -134,7 +134,7 @@ class _Intent:
 
     @classmethod
     def of(cls, request: CampaignRequest) -> Self:
-        """Errors: ``Misused``, ``Unavailable``, ``Broken``, ``Unfit``, OSError."""
+        """Errors: ``InvalidOptions``, ``Unavailable``, ``Broken``, ``UnusableCampaign``, OSError."""
         options = Options(targets=request.targets, edition=request.edition, checks=request.checks, known=request.known)
         selection = Selection.of(options)
         known_deviations(options)  # reports invalid lists before anything runs

@@ -53,7 +53,8 @@ def machine_family(
     def subject(edition: str, requested: str, version: int | None) -> Subject:
         if requested != name or edition not in editions(edition):
             raise LookupError(
-                f"unknown machine {requested!r} in edition {edition}: use {name}, in an edition that has it"
+                f"unknown machine {requested!r} in edition {edition}: the machine is {name}; 'kipcheck editions' "
+                "lists the editions"
             )
         return Subject(edition, name)
 

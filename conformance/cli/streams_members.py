@@ -141,7 +141,7 @@ def _started(member: Member, streams_app: Application, made: BinaryFactory) -> t
 
 @contextmanager
 def binaries(target: str, edition: str) -> Iterator[BinaryFactory]:
-    """Errors: ``Strange``; LookupError for an unknown release; ``artifacts.Unavailable``."""
+    """Errors: ``NoStreamsMembers``; LookupError for an unknown release; ``maven.Unavailable``."""
     form = edition_named(edition)
     if form != KIP_268 and form.standing is not Standing.RELEASED:
         raise NoStreamsMembers(f"{edition} does not specify Streams groups: use apache@RELEASE or {KIP_268}")

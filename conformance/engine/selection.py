@@ -69,7 +69,7 @@ class Selection:
 
     @classmethod
     def of(cls, options: Options) -> "Selection":
-        """Errors: ``Misused``."""
+        """Errors: ``InvalidOptions``."""
         try:
             found = edition(options.edition)
             for family in FAMILIES:

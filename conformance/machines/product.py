@@ -8,7 +8,7 @@ network that delays, loses or repeats messages is state of a component, and its 
     act(i, part, move)      its next state, and the messages it sends
     take(j, part, message)  the next state of component j on a message, and the messages it sends (only the hub may)
 
-So each transition is a function of few values, which recur often, and this makes the search fast (``packed``). Keep the
+So each transition is a function of few values, which recur often, and this makes the search fast (``search``). Keep the
 number of component states small: values that only grow (generations, request numbers, fresh ids) must be relative to
 the present (when the hub moves on, it sends a message to age the numbers of every component) or come from a small pool;
 otherwise a search does not end. A budget of the scope (crashes, joins) is counted down in a component; a shared budget

@@ -95,7 +95,7 @@ FROM_LEADER: Law[Part] = Law(
 
 
 def outlives(storage: Storage) -> Law[Part]:
-    """Applies to states that keep the log (see ``hub.forgetful``)."""
+    """Applies to states that keep the log (see ``coordinator_node.without_stale_log``)."""
 
     def kept(index: int, part: Part) -> Any:
         if not isinstance(part, CoordinatorNode) or part.group.phase is not Phase.STABLE or part.group.writes:

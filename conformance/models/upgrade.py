@@ -1,6 +1,7 @@
 """Rolling upgrades and downgrades of a group, with faults.
 
-``Bounce`` is the machine of a conversation: its events are steps of an operator, its actions are observed events of the
+``UpgradeModel`` is the machine of a conversation: its events are steps of an operator, its actions are observed
+events of the
 members. It is deterministic: a member moves when the script says so, and in ``Settle`` all members take turns.
 """
 
@@ -132,7 +133,7 @@ class State(NamedTuple):
 
 
 class UpgradeModel:
-    """Errors: ValueError for an edition without cooperative members (``bounces_in``)."""
+    """Errors: ValueError for an edition without cooperative members (``has_upgrade``)."""
 
     def __init__(
         self,

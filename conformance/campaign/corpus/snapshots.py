@@ -125,7 +125,7 @@ class SnapshotStore:
 def snapshot_store(folder: Path) -> SnapshotStore:
     """Of a campaign with its ledger, or of a folder that contains only a corpus.
 
-    Errors: LookupError if the folder has neither; ``ledger.Unread``; OSError.
+    Errors: LookupError if the folder has neither; ``Unreadable``; OSError.
     """
     if not any((folder / name).is_dir() for name in (NAME, row_files.NAME)):
         raise LookupError(f"{folder} has neither a corpus nor a ledger of a campaign")

@@ -40,7 +40,9 @@ class Executor(Protocol):
         ...
 
     def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
-        """The row of each shard, in any order. Closing the iterator stops running shards. Errors: ``Barren``."""
+        """The row of each shard, in any order. Closing the iterator stops running shards. Errors:
+        ``CannotRunShards``.
+        """
         ...
 
 

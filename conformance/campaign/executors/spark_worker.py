@@ -1,4 +1,4 @@
-"""Runs a shard in a Python worker of Spark, through a ``Nursery`` that lives as long as the worker.
+"""Runs a shard in a Python worker of Spark, through a ``ShardRunner`` that lives as long as the worker.
 
 The function that Spark ships by value (``spark``) calls it with plain values and bytes only: nothing is unpickled
 before the worker's kipcheck is known to match the driver's.

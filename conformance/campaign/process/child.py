@@ -46,7 +46,9 @@ class ParentLink(NamedTuple):
 def run_child(
     order: ShardOrder, snapshot: Snapshot, run: Run, journal: Journal, ties: ParentLink, result_fd: int, output_fd: int
 ) -> NoReturn:
-    """The main function of the child. ``given``: the pipe for the result. ``spoken``: the pipe for all other output."""
+    """The main function of the child. ``result_fd``: the pipe for the result. ``output_fd``: the pipe for all
+    other output.
+    """
     code = 1
     try:
         os.setsid()

@@ -90,7 +90,7 @@ class ShardRunner:
 
     def run_shard(self, shard: Shard, snapshot: bytes, times: float = 1.0) -> Row:
         """``times``: a factor for the bounds of the shard. If its row ``is_doubtful``, the shard is run once more, here
-        and at once, with ``AGAIN`` times as much, and the second row counts. Errors: ``Barren``.
+        and at once, with ``AGAIN`` times as much, and the second row counts. Errors: ``CannotRunShards``.
         """
         row = self.run_once(shard, snapshot, times)
         return self.run_once(shard, snapshot, times * RETRY_FACTOR, attempt=1) if is_doubtful(row) else row
@@ -108,7 +108,7 @@ class ShardRunner:
                 self.stop()
 
     def begin(self, shard: Shard, snapshot: bytes, times: float = 1.0, attempt: int = 0) -> None:
-        """Errors: ``Barren``."""
+        """Errors: ``CannotRunShards``."""
         assert self._work is None
         bounds = stretched(self._bounds(shard), times)
         self._work = _Work(ShardOrder(shard, bounds, None), snapshot, attempt, 0.0)
@@ -137,7 +137,7 @@ class ShardRunner:
         return self._process.stdout.fileno()
 
     def advance(self) -> Row | None:
-        """Reads without waiting; returns the row once it is complete. Errors: ``Barren``."""
+        """Reads without waiting; returns the row once it is complete. Errors: ``CannotRunShards``."""
         assert self._work is not None
         work = self._work
         if time.monotonic() >= work.until:

@@ -81,7 +81,7 @@ def about(sql: str) -> str:
 def analyse(folder: Path, master: str | None = None, remote: str | None = None) -> Mapping[str, Answer]:
     """Runs all queries on the ledger below the folder of a campaign, which the workers must be able to read.
 
-    Errors: ``Unready`` if Spark is not available, ``Unanswered``, ``ledger.Unread``, OSError.
+    Errors: ``Unready`` if Spark is not available, ``QueryFailed``, ``Unreadable``, OSError.
     """
     place = (folder / row_files.NAME).resolve()
     waves = sorted(path for path in place.glob("round=*/wave-*") if path.suffix in (".parquet", ".jsonl"))

@@ -154,7 +154,7 @@ class _Read(NamedTuple):
 def read(folder: Path) -> LedgerContents:
     """All rows below the folder of a campaign; none if it has no ledger yet.
 
-    A damaged file is set aside, and its readable rows are written to a new one. Errors: ``Unread`` if pyarrow is
+    A damaged file is set aside, and its readable rows are written to a new one. Errors: ``Unreadable`` if pyarrow is
     missing for a file; OSError if a file cannot be read at all.
     """
     rows: dict[Key, tuple[Row, Path]] = {}

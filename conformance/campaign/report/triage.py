@@ -75,7 +75,7 @@ class Triage:
 
 
 def triage(folder: Path, against: Path | None = None) -> Triage:
-    """Errors: ``Unread``."""
+    """Errors: ``Unreadable``."""
     ledger = _read(folder)
     before = None if against is None else _read(against)
     found = [*_here(ledger, before)]

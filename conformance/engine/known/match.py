@@ -361,7 +361,7 @@ def fails_alone(worker: Worker, finding: Finding) -> int:
 
 
 def known_deviations(options: Options) -> KnownDeviations:
-    """For a run with these options, as of today. Errors: ``Misused``."""
+    """For a run with these options, as of today. Errors: ``InvalidOptions``."""
     try:
         known = load(options.known, options.targets)
         profiles = [profile.load(each) for each in dict.fromkeys(options.profiles)]

@@ -150,7 +150,7 @@ def _cached(coordinate: Coordinate) -> Path | None:
 
 
 def _fetch_unless_missed(missing: list[Coordinate]) -> str:
-    """``_bring``, except for jars that the same repository did not have within the last day."""
+    """``_fetch``, except for jars that the same repository did not have within the last day."""
     where = _repository() or "mvn"
     known = [each for each in missing if _recent(each, where)]
     to_fetch = [each for each in missing if each not in known]

@@ -118,7 +118,6 @@ def test_verbs_are_registered_with_the_check_of_their_answers() -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        "kipcheck.conformance.campaign.executors.spark_worker",
         "kipcheck.conformance.campaign.shard",
         "kipcheck.conformance.engine.doctor.probes",
         "kipcheck.conformance.engine.run",

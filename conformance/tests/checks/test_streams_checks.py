@@ -130,7 +130,7 @@ def test_editions_and_lines() -> None:
     ]
     with pytest.raises(ValueError, match="specifies nothing about Streams"):
         streams_scripts("kip-584")
-    with pytest.raises(LookupError, match="no machine"):
+    with pytest.raises(LookupError, match="unknown machine"):
         STREAMS_GROUPS.subject("kip-584", "streams", None)
 
 

@@ -213,7 +213,7 @@ def test_partitions_stand_in_the_order_of_a_table_that_never_shrinks() -> None:
 
 def test_each_change_of_the_mending_brings_it_nearer_to_its_end() -> None:
     draw, random = compiled(anything(membership.MIXED)), Random(7)
-    changes = {"level": 0, "bring_back": 0, "heed_the_newest": 0}
+    changes = {"level": 0, "return_to_owner": 0, "honor_newest_claim": 0}
     for _ in range(250):
         drawn = group_with_knobs(draw(random))
         readers = {topic: [each.id for each in of] for topic, of in drawn.subscribers.items()}
@@ -223,7 +223,7 @@ def test_each_change_of_the_mending_brings_it_nearer_to_its_end() -> None:
         shares.level()
         last = _measure(shares.holders, before)
         changes["level"] += last < _measure(holders, before)
-        for change in ("heed_the_newest", "bring_back"):
+        for change in ("honor_newest_claim", "return_to_owner"):
             while getattr(shares, change)():
                 now = _measure(shares.holders, before)
                 assert now < last

@@ -168,7 +168,7 @@ def test_a_release_knows_its_latest_version_and_starts_with_it(spans: str, lates
 
 @pytest.mark.parametrize("text", ["0.9.0.1", "3.9", "own", ""])
 def test_what_is_no_release_of_streams_has_no_rules(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no release|0\.10\.0\.0"):
+    with pytest.raises(ValueError, match=r"invalid release|0\.10\.0\.0"):
         Rules.of(text)
 
 

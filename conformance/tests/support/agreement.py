@@ -109,7 +109,7 @@ def of_another_version(judge: JavaCodec, release: str, layouts: list[Layout], co
 
 
 def in_substance(judge: JavaCodec, release: str, layout: Layout, values: Iterable[Value]) -> Iterator[Disagreement]:
-    """Through classes that keep sets and maps: the same but for what those lose (see ``settled``)."""
+    """Through classes that keep sets and maps: the same but for what those lose (see ``canonical``)."""
     kept = [keepable(layout, value, release) for value in values]
     pairs = [(layout.codec.to_json(value), layout.encode(value)) for value in kept]
     message = layout.message

@@ -169,7 +169,7 @@ def test_a_release_is_read_from_the_jars_there_are(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("name", ["maven:4", "maven:latest", "maven:4.1.0-rc1", "maven:../4.1.0"])
 def test_only_exact_releases_are_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maven, "fetch", None)
-    with pytest.raises(LookupError, match="no release"):
+    with pytest.raises(LookupError, match="invalid release"):
         definitions(edition(name))
 
 
@@ -192,8 +192,8 @@ def test_every_process_can_fetch_the_jars_of_an_edition(module: str) -> None:
         from importlib import import_module
         from kipcheck.conformance.core.jars import files_of
         import_module({module!r})
-        from kipcheck.conformance import artifacts
-        artifacts.fetch = lambda coordinates: {{each: "jar" for each in coordinates}}
+        from kipcheck.conformance.targets.toolchains import maven
+        maven.fetch = lambda coordinates: {{each: "jar" for each in coordinates}}
         print(files_of(["a:b:1"]))"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "{'a:b:1': 'jar'}\n"
