@@ -6,9 +6,9 @@ This terminates, because each change lowers the pair (S, D) of natural numbers:
     D    the number of partitions that are not with their former owner
 
 ``level`` moves a partition to a member that has at least two fewer, which lowers S: (a - 1)² + (b + 1)² is less than
-a² + b² by 2 (a - b - 1). ``return_to_owner`` and ``honor_newest_claim`` move a partition to its owner, which lowers D;
-a partition moved in exchange was not with its owner. They never raise S, because they exchange one for one, or take from
-a member that has more than the receiver. So no state recurs, and there are finitely many.
+a² + b² by 2 (a - b - 1). ``return_to_owner`` and ``honor_newest_claim`` move a partition to its owner, which lowers
+D; a partition moved in exchange was not with its owner. They never raise S, because they exchange one for one, or
+take from a member that has more than the receiver. So no state recurs, and there are finitely many.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,9 +1,9 @@
 """Kills child processes and their descendants when their parent ends for any reason, ``kill -9`` included.
 
-There are three ways. On Linux the kernel kills a child at the death of its parent (``die_with_parent``) and hands orphans
-to an ancestor (``adopt_orphans``). On any system, a small shell reads a pipe whose other end the parent has, and kills a
-process group when the pipe ends (``Guard``): that includes programs that a testee or a build tool started. A process
-that starts a session of its own leaves the group; only an ancestor can then kill it.
+There are three ways. On Linux the kernel kills a child at the death of its parent (``die_with_parent``) and hands
+orphans to an ancestor (``adopt_orphans``). On any system, a small shell reads a pipe whose other end the parent has,
+and kills a process group when the pipe ends (``Guard``): that includes programs that a testee or a build tool
+started. A process that starts a session of its own leaves the group; only an ancestor can then kill it.
 """
 
 import ctypes
