@@ -28,11 +28,11 @@ from pathlib import Path
 from kipcheck.conformance.cli import main
 from kipcheck.conformance.matrix import build, run
 from kipcheck.conformance.matrix.cells import outcome
-from kipcheck.conformance.matrix.groups import foretold
+from kipcheck.conformance.matrix.groups import reference_binaries
 build.jars = lambda asked: run.Jars({each.patch: each.patch for cell in asked for each in cell.pair})
-build.Kept = lambda digests: run.Kept(digests, Path("kept"))
+build.OutcomeCache = lambda digests: run.OutcomeCache(digests, Path("kept"))
 run._within = lambda releases: nullcontext()
-run._outcome = lambda cell: outcome(cell, foretold(fitted=True))
+run._outcome = lambda cell: outcome(cell, reference_binaries(fitted=True))
 sys.exit(main.run(sys.argv[1:]))
 """
 """``kipcheck matrix`` without jars."""

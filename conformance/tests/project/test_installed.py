@@ -111,12 +111,12 @@ def test_a_source_distribution_builds_the_same_wheel(built: Built) -> None:
 def test_it_is_found_and_it_works(installed: Path, tmp_path: Path) -> None:
     program = (
         "import kipcheck\nfrom kipcheck import layout\nfrom kipcheck.strategies import values\n"
-        "from kipcheck.conformance.campaign.executors.spark_worker import likeness\n"
+        "from kipcheck.conformance.campaign.executors.spark_worker import fingerprint\n"
         "for name in ('conformance', 'strategies', 'golden', 'reports'):\n"
         "    try:\n        __import__(name)\n"
         "    except ModuleNotFoundError:\n        continue\n"
         "    raise SystemExit(name)\n"
-        "print(kipcheck.__file__, likeness()['the code of kipcheck'])\n"
+        "print(kipcheck.__file__, fingerprint()['the code of kipcheck'])\n"
     )
     for flag in ("-I", "-P"):
         place, code = run(installed, flag, "-c", program, cwd=tmp_path).split()

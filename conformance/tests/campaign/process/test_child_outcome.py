@@ -222,7 +222,7 @@ def test_a_zygote_does_not_finish_its_warming_for_nobody() -> None:
 def test_where_no_signal_tells_of_it_the_end_of_a_pipe_does() -> None:
     code = (
         "import time; from kipcheck.conformance.targets.transport import process_tree; "
-        "process_tree.die_at_the_end_of(0); print(flush=True); time.sleep(600)"
+        "process_tree.die_with_pipe(0); print(flush=True); time.sleep(600)"
     )
     child = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True

@@ -368,18 +368,19 @@ def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
     program = """
 import sys
 from pathlib import Path
-from kipcheck.conformance.campaign import ledger
+from kipcheck.conformance.campaign.files import Full
+from kipcheck.conformance.campaign.report import row_files
 from kipcheck.conformance.tests.campaign.report.test_row_files import row
 folder, written = Path(sys.argv[1]), 0
 try:
     while written < 1000:
-        ledger.write(folder, 0, written, [row(written)])
+        row_files.write(folder, 0, written, [row(written)])
         written += 1
-except ledger.Full as why:
+except Full as why:
     assert 0 < written < 1000, written
-    assert sorted(ledger.read(folder).rows) == [row(shard).key for shard in range(written)]
+    assert sorted(row_files.read(folder).rows) == [row(shard).key for shard in range(written)]
     next(folder.rglob("wave-0.parquet")).unlink()
-    ledger.write(folder, 0, written, [row(written)])
+    row_files.write(folder, 0, written, [row(written)])
     print(why)
 """
     mounted = f"mount -t tmpfs -o size=64k tmpfs {tmp_path} && exec {sys.executable} -c '{program}' {tmp_path}"

@@ -163,7 +163,7 @@ def test_whatever_a_failure_says_the_program_is_python() -> None:
 def test_what_only_the_judge_can_tell_is_no_script_and_a_test_that_asks_the_judge(tmp_path: Path) -> None:
     asked = step("leader", "assign", assignor="range", topics=[], members=[])
     assignment = stored(asked, role=Role.LEADER, invariant="assignment/every-partition")
-    with pytest.raises(Impossible, match="more than one assignment keeps the law"):
+    with pytest.raises(Impossible, match="more than one assignment satisfies the invariant"):
         as_script(assignment)
     names: dict[str, Any] = {"__name__": "exported"}
     exec(compile(as_pytest(assignment), "exported.py", "exec"), names)  # noqa: S102 - our own
