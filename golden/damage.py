@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
+from kipcheck.conformance.wire.byte_map import ByteMap, Role, Span
+from kipcheck.conformance.wire.constructs import byte_map
 from kipcheck.conformance.wire.schema import Layout
 from kipcheck.golden.samples import SMALL, Value, small
-from kipcheck.strategies.byte_map import ByteMap, Region, Role, map_bytes
 from kipcheck.strategies.damage import Corruption, Damage, apply_corruption, corruptions
 
 EACH: Final = {
@@ -20,10 +21,10 @@ MANY_TAGS_IN: Final = ("ApiVersionsRequest", 3)
 def damaged(layout: Layout) -> Iterator[tuple[str, Damage]]:
     """Notes and damage of the value with the note ``SMALL``."""
     value: Value = layout.decode(layout.encode(small(layout)))
-    byte_map = map_bytes(layout, value)
+    mapped = byte_map(layout, value)
     seen: dict[str, bytes] = {}
-    for corruption in _chosen(byte_map):
-        damage = apply_corruption(byte_map, corruption)
+    for corruption in _chosen(mapped):
+        damage = apply_corruption(mapped, corruption)
         if damage is None or damage.data in seen.values():
             continue
         note = _note(corruption, damage)
@@ -33,17 +34,17 @@ def damaged(layout: Layout) -> Iterator[tuple[str, Damage]]:
         yield note, damage
 
 
-def _chosen(byte_map: ByteMap) -> Iterator[Corruption]:
-    cuts = sorted({corruption.edits[0].offset: corruption for corruption in corruptions(byte_map, ("prefix",))}.items())
+def _chosen(mapped: ByteMap) -> Iterator[Corruption]:
+    cuts = sorted({corruption.edits[0].offset: corruption for corruption in corruptions(mapped, ("prefix",))}.items())
     for at in sorted({0, len(cuts) // 3, 2 * len(cuts) // 3, len(cuts) - 1} if cuts else ()):
         yield cuts[at][1]
-    kinds = [kind for kind in EACH if kind != "version" or _leads(byte_map.layout)]
-    if (byte_map.layout.message, byte_map.layout.version) == MANY_TAGS_IN:
+    kinds = [kind for kind in EACH if kind != "version" or _leads(mapped.layout)]
+    if (mapped.layout.message, mapped.layout.version) == MANY_TAGS_IN:
         kinds.append("many-tags")
-    regions = {region.offset: region for region in byte_map.regions if region.size}
+    regions = {region.offset: region for region in mapped.spans if region.size}
     taken: dict[tuple[object, ...], int] = {}
     first: dict[tuple[object, ...], tuple[int, ...]] = {}
-    for corruption in corruptions(byte_map, kinds):
+    for corruption in corruptions(mapped, kinds):
         region = regions.get(corruption.edits[0].offset)
         sort = (corruption.kind, *_sort(region)) if region else (corruption.kind,)
         # Of tags the innermost section is as good as any; of others all damage of a sort is at one place.
@@ -54,10 +55,10 @@ def _chosen(byte_map: ByteMap) -> Iterator[Corruption]:
         yield corruption
 
 
-def _sort(region: Region) -> tuple[object, ...]:
+def _sort(region: Span) -> tuple[object, ...]:
     if region.role in (Role.LENGTH, Role.COUNT):
         return region.role, region.form, region.nullable
-    return region.role, region.form, region.known
+    return region.role, region.form, region.slot is None
 
 
 def _leads(layout: Layout) -> bool:

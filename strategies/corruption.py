@@ -1,12 +1,13 @@
 """The kinds of damage: the places in the bytes of a value where each applies, and the outcomes a reader may have."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
-from kipcheck.strategies.byte_map import ByteMap, Region, Role, Section, default_payload, uvarint
+from kipcheck.conformance.wire.byte_map import ByteMap, Path, Role, Section, Span
+from kipcheck.conformance.wire.primitives import UNKNOWN, uvarint
 from kipcheck.strategies.messages import LAST_TAG
-from kipcheck.strategies.parse import Path
 
 FLOOD = 200_000
 """Bytes: far more than any message here, and still cheap for a reader that is linear in time and memory."""
@@ -22,8 +23,7 @@ class Outcome(Enum):
     ACCEPT = "must accept"
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """Replaces ``removed`` bytes by ``patch``."""
 
     offset: int
@@ -35,8 +35,7 @@ class Edit:
         return len(self.patch) - self.removed
 
 
-@dataclass(frozen=True, slots=True)
-class Corruption:
+class Corruption(NamedTuple):
     """Damage that is not applied yet: cheap, so that all of it can be listed."""
 
     kind: str
@@ -73,13 +72,11 @@ def _kind(name: str, outcome: Outcome, sentence: str, *, heavy: bool = False) ->
     return register
 
 
-def _at(
-    kind: str, region: Region, patch: bytes, removed: int | None = None, outcome: Outcome | None = None
-) -> Corruption:
-    """One edit at a place. A reader that does not know a tag need not check what is inside."""
-    outcome = outcome or (Outcome.EITHER if region.inside else KINDS[kind].outcome)
+def _at(kind: str, span: Span, patch: bytes, removed: int | None = None, outcome: Outcome | None = None) -> Corruption:
+    """One edit at a span. A reader that does not know a tag need not check what is inside."""
+    outcome = outcome or (Outcome.EITHER if span.inside else KINDS[kind].outcome)
     return Corruption(
-        kind, outcome, region.path, (Edit(region.offset, region.size if removed is None else removed, patch),)
+        kind, outcome, _path(span), (Edit(span.offset, span.size if removed is None else removed, patch),)
     )
 
 
@@ -87,180 +84,187 @@ def _at(
 
 
 @_kind("prefix", Outcome.REFUSE, "The bytes end too early.")
-def _prefixes(byte_map: ByteMap) -> Iterator[Corruption]:
-    size = len(byte_map.data)
-    for region in byte_map.regions:
-        inside = range(region.offset, region.end)
+def _prefixes(mapped: ByteMap) -> Iterator[Corruption]:
+    size = len(mapped.data)
+    for span in mapped.spans:
+        path, inside = _path(span), range(span.offset, span.end)
         around = {*inside[:2], *inside[-1:]}
         for cut in inside if size <= EVERY_CUT else sorted(around):
-            yield Corruption("prefix", Outcome.REFUSE, region.path, (Edit(cut, size - cut, b""),))
+            yield Corruption("prefix", Outcome.REFUSE, path, (Edit(cut, size - cut, b""),))
 
 
 @_kind("length", Outcome.REFUSE, "A length or count runs past the end of the bytes.")
-def _lengths(byte_map: ByteMap) -> Iterator[Corruption]:
-    size = len(byte_map.data)
-    for region in _of(byte_map, Role.LENGTH, Role.COUNT):
-        left = size - region.end
+def _lengths(mapped: ByteMap) -> Iterator[Corruption]:
+    size = len(mapped.data)
+    for span in _of(mapped, Role.LENGTH, Role.COUNT):
+        left = size - span.end
         # UTF-16 units take two bytes each, so any count above the remaining bytes is too large in bytes as well.
-        for number in (left + 1, *_HUGE[region.form]):
-            if left < number <= _LARGEST[region.form]:
-                yield _at("length", region, _number(region.form, number, bias=1))
-        if region.form == "uvarint" and not region.nullable:
-            yield _at("length", region, b"\xff\xff\xff\xff\x0f")  # -1 to a reader of signed ints, so null
-    for region in _of(byte_map, Role.TAG_SIZE):
-        if not region.known:
-            left = size - region.end
-            yield from (_at("length", region, uvarint(number)) for number in (left + 1, 0x7FFF_FFFF, 0xFFFF_FFFF))
-    for region in _of(byte_map, Role.TAG_COUNT):
-        left = size - region.end
-        yield from (_at("length", region, uvarint(number)) for number in (left + 1, 0x7FFF_FFFF))
+        for number in (left + 1, *_HUGE[span.form]):
+            if left < number <= _LARGEST[span.form]:
+                yield _at("length", span, _number(span.form, number, bias=1))
+        if span.form == "uvarint" and not span.nullable:
+            yield _at("length", span, b"\xff\xff\xff\xff\x0f")  # -1 to a reader of signed ints, so null
+    for span in _of(mapped, Role.TAG_SIZE):
+        if span.slot is None:
+            left = size - span.end
+            yield from (_at("length", span, uvarint(number)) for number in (left + 1, 0x7FFF_FFFF, 0xFFFF_FFFF))
+    for span in _of(mapped, Role.TAG_COUNT):
+        left = size - span.end
+        yield from (_at("length", span, uvarint(number)) for number in (left + 1, 0x7FFF_FFFF))
 
 
 @_kind("long-varint", Outcome.REFUSE, "A varint takes more than five bytes.")
-def _long_varints(byte_map: ByteMap) -> Iterator[Corruption]:
-    for region in _varints(byte_map):
-        same = _padded(byte_map.data[region.offset : region.end], 6)
+def _long_varints(mapped: ByteMap) -> Iterator[Corruption]:
+    for span in _varints(mapped):
+        same = _padded(mapped.data[span.offset : span.end], 6)
         for patch in (same, b"\xff\xff\xff\xff\xff\x01", b"\x80" * 10 + b"\x00"):
-            yield _at("long-varint", region, patch)
+            yield _at("long-varint", span, patch)
 
 
 @_kind("flood", Outcome.REFUSE, "A varint without end, or a count of 2^31-1 before a large input.", heavy=True)
-def _floods(byte_map: ByteMap) -> Iterator[Corruption]:
-    for region in _varints(byte_map):
-        yield _at("flood", region, b"\xff" * FLOOD, len(byte_map.data) - region.offset)
-    for region in _of(byte_map, Role.LENGTH, Role.COUNT):
-        if _LARGEST[region.form] > FLOOD:
-            huge = _number(region.form, 0x7FFF_FFFF, bias=0)
-            yield _at("flood", region, huge + bytes(FLOOD), len(byte_map.data) - region.offset)
-    for region in _of(byte_map, Role.TAG_COUNT):
-        yield _at("flood", region, uvarint(0x7FFF_FFFF) + bytes(FLOOD), len(byte_map.data) - region.offset)
+def _floods(mapped: ByteMap) -> Iterator[Corruption]:
+    for span in _varints(mapped):
+        yield _at("flood", span, b"\xff" * FLOOD, len(mapped.data) - span.offset)
+    for span in _of(mapped, Role.LENGTH, Role.COUNT):
+        if _LARGEST[span.form] > FLOOD:
+            huge = _number(span.form, 0x7FFF_FFFF, bias=0)
+            yield _at("flood", span, huge + bytes(FLOOD), len(mapped.data) - span.offset)
+    for span in _of(mapped, Role.TAG_COUNT):
+        yield _at("flood", span, uvarint(0x7FFF_FFFF) + bytes(FLOOD), len(mapped.data) - span.offset)
 
 
 # Either
 
 
 @_kind("trailing", Outcome.EITHER, "Bytes follow after the end.")
-def _trailing(byte_map: ByteMap) -> Iterator[Corruption]:
-    if any(region.form == "rest" for region in byte_map.regions):
+def _trailing(mapped: ByteMap) -> Iterator[Corruption]:
+    if any(span.form == "rest" for span in mapped.spans):
         return
-    for extra in (b"\x00", b"\xff", b"\x00\x00\x00\x01\xff", byte_map.data or b"\x01"):
-        yield Corruption("trailing", Outcome.EITHER, (), (Edit(len(byte_map.data), 0, extra),))
+    for extra in (b"\x00", b"\xff", b"\x00\x00\x00\x01\xff", mapped.data or b"\x01"):
+        yield Corruption("trailing", Outcome.EITHER, (), (Edit(len(mapped.data), 0, extra),))
 
 
 @_kind("boolean", Outcome.EITHER, "A boolean is neither 0 nor 1.")
-def _booleans(byte_map: ByteMap) -> Iterator[Corruption]:
-    for region in _of(byte_map, Role.BOOLEAN):
-        yield from (_at("boolean", region, bytes((byte,))) for byte in (2, 0x80, 0xFF))
+def _booleans(mapped: ByteMap) -> Iterator[Corruption]:
+    for span in _of(mapped, Role.BOOLEAN):
+        yield from (_at("boolean", span, bytes((byte,))) for byte in (2, 0x80, 0xFF))
 
 
 @_kind("presence", Outcome.EITHER, "The byte before a struct that may be null is neither -1 nor 1.")
-def _presences(byte_map: ByteMap) -> Iterator[Corruption]:
-    for region in _of(byte_map, Role.PRESENCE):
-        if region.form == "int8":
-            yield from (_at("presence", region, bytes((byte,))) for byte in (0, 2, 0x7F, 0x80, 0xFE))
+def _presences(mapped: ByteMap) -> Iterator[Corruption]:
+    for span in _of(mapped, Role.PRESENCE):
+        if span.form == "int8":
+            yield from (_at("presence", span, bytes((byte,))) for byte in (0, 2, 0x7F, 0x80, 0xFE))
 
 
 @_kind("text", Outcome.EITHER, "A text is no UTF-8, or not in the form that its field has.")
-def _texts(byte_map: ByteMap) -> Iterator[Corruption]:
-    for region in _of(byte_map, Role.TEXT):
-        if not region.size:
+def _texts(mapped: ByteMap) -> Iterator[Corruption]:
+    for span in _of(mapped, Role.TEXT):
+        if not span.size:
             continue
-        patches = (b"\xd8\x00", b"\xdc\x00\xd8\x00") if region.form == "utf16" else _BAD_UTF8
+        patches = (b"\xd8\x00", b"\xdc\x00\xd8\x00") if span.form == "utf16" else _BAD_UTF8
         for patch in patches:
-            if len(patch) <= region.size and not (patch == b"\xc0\x80" and region.form == "utf"):
-                padding = "a".encode("utf-16-be") * region.size if region.form == "utf16" else b"a" * region.size
-                yield _at("text", region, patch + padding[: region.size - len(patch)])
+            if len(patch) <= span.size and not (patch == b"\xc0\x80" and span.form == "utf"):
+                padding = "a".encode("utf-16-be") * span.size if span.form == "utf16" else b"a" * span.size
+                yield _at("text", span, patch + padding[: span.size - len(patch)])
 
 
 @_kind("null", Outcome.EITHER, "Null where there is none, or a negative number other than -1 for null.")
-def _nulls(byte_map: ByteMap) -> Iterator[Corruption]:
-    for region in _of(byte_map, Role.LENGTH, Role.COUNT):
-        if region.inside or region.form == "uint16":
+def _nulls(mapped: ByteMap) -> Iterator[Corruption]:
+    for span in _of(mapped, Role.LENGTH, Role.COUNT):
+        if span.inside or span.form == "uint16":
             continue
-        negative = (b"\x00", b"\xff\xff\xff\xff\x0f") if region.form == "uvarint" else _NEGATIVE[region.form]
-        for patch in negative[1:] if region.nullable else negative[:1] if region.form == "uvarint" else negative:
-            yield _at("null", region, patch, region.span)
+        negative = (b"\x00", b"\xff\xff\xff\xff\x0f") if span.form == "uvarint" else _NEGATIVE[span.form]
+        for patch in negative[1:] if span.nullable else negative[:1] if span.form == "uvarint" else negative:
+            yield _at("null", span, patch, mapped.ends.get(span.offset, span.end) - span.offset)
 
 
 @_kind("wide-varint", Outcome.EITHER, "A varint of five bytes encodes more than 32 bits, or a negative number of tags.")
-def _wide_varints(byte_map: ByteMap) -> Iterator[Corruption]:
-    for region in _varints(byte_map):
-        yield _at("wide-varint", region, b"\xff\xff\xff\xff\x7f")
-        if region.role is Role.TAG_COUNT:
-            yield _at("wide-varint", region, b"\xff\xff\xff\xff\x0f")
+def _wide_varints(mapped: ByteMap) -> Iterator[Corruption]:
+    for span in _varints(mapped):
+        yield _at("wide-varint", span, b"\xff\xff\xff\xff\x7f")
+        if span.role is Role.TAG_COUNT:
+            yield _at("wide-varint", span, b"\xff\xff\xff\xff\x0f")
 
 
 @_kind("padded-varint", Outcome.EITHER, "A varint takes more bytes than its number needs.")
-def _padded_varints(byte_map: ByteMap) -> Iterator[Corruption]:
-    for region in _varints(byte_map):
-        for size in (region.size + 1, 5):
-            if region.size < size <= 5:
-                patch = _padded(byte_map.data[region.offset : region.end], size)
-                edits = _resized(byte_map, (Edit(region.offset, region.size, patch),))
-                yield Corruption("padded-varint", Outcome.EITHER, region.path, edits)
+def _padded_varints(mapped: ByteMap) -> Iterator[Corruption]:
+    for span in _varints(mapped):
+        for size in (span.size + 1, 5):
+            if span.size < size <= 5:
+                patch = _padded(mapped.data[span.offset : span.end], size)
+                edits = _resized(mapped, (Edit(span.offset, span.size, patch),))
+                yield Corruption("padded-varint", Outcome.EITHER, _path(span), edits)
 
 
 @_kind("tag-order", Outcome.EITHER, "Tagged fields are out of order, or one stands there twice.")
-def _tag_orders(byte_map: ByteMap) -> Iterator[Corruption]:
-    for section in byte_map.sections:
+def _tag_orders(mapped: ByteMap) -> Iterator[Corruption]:
+    for section in mapped.sections:
         one, other = section.free(2)
         last = section.starts[-1]
         for extra in ((other, one), (one, one)):
-            yield _more_tags("tag-order", byte_map, section, [(tag, b"\x07") for tag in extra], last)
-        spans = [byte_map.data[a:b] for a, b in zip(section.starts, section.starts[1:], strict=False)]
+            yield _more_tags("tag-order", mapped, section, [(tag, b"\x07") for tag in extra], last)
+        spans = [mapped.data[a:b] for a, b in zip(section.starts, section.starts[1:], strict=False)]
         if spans:
-            yield _more_raw_tags("tag-order", byte_map, section, spans[0], 1, last)
+            yield _more_raw_tags("tag-order", mapped, section, spans[0], 1, last)
         if len(spans) > 1:
             swapped = Edit(section.starts[0], len(spans[0]) + len(spans[1]), spans[1] + spans[0])
             yield Corruption("tag-order", Outcome.EITHER, section.path, (swapped,))
 
 
 @_kind("tag-size", Outcome.EITHER, "The data of a known tagged field is shorter or longer than its size field.")
-def _tag_sizes(byte_map: ByteMap) -> Iterator[Corruption]:
-    for region in byte_map.sizes:
-        size = _read(byte_map.data[region.offset : region.end])
+def _tag_sizes(mapped: ByteMap) -> Iterator[Corruption]:
+    for span in mapped.known_sizes:
+        size = _read(mapped.data[span.offset : span.end])
         for wrong in (size - 1, size + 1, 0, 0x7FFF_FFFF):
             if wrong >= 0 and wrong != size:
-                yield _at("tag-size", region, uvarint(wrong))
+                yield _at("tag-size", span, uvarint(wrong))
 
 
 @_kind("tag-default", Outcome.EITHER, "A known tagged field is written although it has its default value.")
-def _tag_defaults(byte_map: ByteMap) -> Iterator[Corruption]:
-    for section in byte_map.sections:
+def _tag_defaults(mapped: ByteMap) -> Iterator[Corruption]:
+    for section in mapped.sections:
         for slot in section.layout.tagged:
             if slot.tag is not None and slot.tag not in section.tags:
-                field = [(slot.tag, default_payload(slot))]
-                yield _more_tags("tag-default", byte_map, section, field, _slot_of(section, slot.tag))
+                field = [(slot.tag, section.defaults[slot.tag])]
+                yield _more_tags("tag-default", mapped, section, field, _slot_of(section, slot.tag))
 
 
 @_kind("version", Outcome.EITHER, "The leading version is not the one that the layout has.")
-def _versions(byte_map: ByteMap) -> Iterator[Corruption]:
-    for region in _of(byte_map, Role.VERSION):
-        version = byte_map.layout.version
+def _versions(mapped: ByteMap) -> Iterator[Corruption]:
+    for span in _of(mapped, Role.VERSION):
+        version = mapped.layout.version
         for other in (version + 1, version - 1, -1, 100, 0x7FFF):
-            yield _at("version", region, (other % (1 << 8 * region.size)).to_bytes(region.size, "big"))
+            yield _at("version", span, (other % (1 << 8 * span.size)).to_bytes(span.size, "big"))
 
 
 @_kind("many-tags", Outcome.EITHER, f"There are {MANY_TAGS:,} unknown tagged fields.", heavy=True)
-def _many_tags(byte_map: ByteMap) -> Iterator[Corruption]:
-    for section in byte_map.sections[-1:]:
+def _many_tags(mapped: ByteMap) -> Iterator[Corruption]:
+    for section in mapped.sections[-1:]:
         above = max((*section.tags, *(slot.tag or 0 for slot in section.layout.tagged)), default=0) + 1
         fields = [(tag, b"") for tag in range(above, above + MANY_TAGS)]
         if fields[-1][0] <= LAST_TAG:
-            yield _more_tags("many-tags", byte_map, section, fields, section.starts[-1])
+            yield _more_tags("many-tags", mapped, section, fields, section.starts[-1])
 
 
 # Must accept
 
 
 @_kind("unknown-tag", Outcome.ACCEPT, "A struct has a tagged field that the layout does not know.")
-def _unknown_tags(byte_map: ByteMap) -> Iterator[Corruption]:
-    for section in byte_map.sections:
+def _unknown_tags(mapped: ByteMap) -> Iterator[Corruption]:
+    for section in mapped.sections:
         (lowest,) = section.free(1)
         tags = [lowest, *(tag for tag in (99, LAST_TAG) if tag not in {*section.tags, *_known(section)})]
         for tag, data in zip(tags, (b"", b"\x00\xff", b"\x2a" * 200), strict=False):
-            corruption = _more_tags("unknown-tag", byte_map, section, [(tag, data)], _slot_of(section, tag))
-            yield replace(corruption, tags=((tag, data),))
+            corruption = _more_tags("unknown-tag", mapped, section, [(tag, data)], _slot_of(section, tag))
+            yield corruption._replace(tags=((tag, data),))
+
+
+def _path(span: Span) -> Path:
+    """The path of the field; of unknown tagged fields, that of their struct."""
+    if span.role is Role.VERSION:
+        return span.path or ("version",)
+    return span.path[:-2] if UNKNOWN in span.path else span.path
 
 
 def _known(section: Section) -> Iterator[int]:
@@ -273,36 +277,35 @@ def _slot_of(section: Section, tag: int) -> int:
 
 
 def _more_tags(
-    kind: str, byte_map: ByteMap, section: Section, fields: list[tuple[int, bytes]], offset: int
+    kind: str, mapped: ByteMap, section: Section, fields: list[tuple[int, bytes]], offset: int
 ) -> Corruption:
     raw = b"".join(uvarint(tag) + uvarint(len(data)) + data for tag, data in fields)
-    return _more_raw_tags(kind, byte_map, section, raw, len(fields), offset)
+    return _more_raw_tags(kind, mapped, section, raw, len(fields), offset)
 
 
-def _more_raw_tags(kind: str, byte_map: ByteMap, section: Section, raw: bytes, number: int, offset: int) -> Corruption:
-    count = section.count
-    more = Edit(count.offset, count.size, uvarint(len(section.tags) + number))
-    return Corruption(kind, KINDS[kind].outcome, section.path, _resized(byte_map, (more, Edit(offset, 0, raw))))
+def _more_raw_tags(kind: str, mapped: ByteMap, section: Section, raw: bytes, number: int, offset: int) -> Corruption:
+    more = Edit(section.offset, section.starts[0] - section.offset, uvarint(len(section.tags) + number))
+    return Corruption(kind, KINDS[kind].outcome, section.path, _resized(mapped, (more, Edit(offset, 0, raw))))
 
 
-def _resized(byte_map: ByteMap, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+def _resized(mapped: ByteMap, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
     """Corrects the sizes of the surrounding tagged fields, from the innermost out."""
     first, growth = edits[0].offset, sum(edit.growth for edit in edits)
     around = []
-    for region in reversed(byte_map.sizes):
-        size = _read(byte_map.data[region.offset : region.end])
-        if region.end <= first < region.end + size:
-            around.append(Edit(region.offset, region.size, uvarint(size + growth)))
+    for span in reversed(mapped.known_sizes):
+        size = _read(mapped.data[span.offset : span.end])
+        if span.end <= first < span.end + size:
+            around.append(Edit(span.offset, span.size, uvarint(size + growth)))
             growth += around[-1].growth
     return (*reversed(around), *edits)
 
 
-def _of(byte_map: ByteMap, *roles: Role) -> Iterator[Region]:
-    return (region for region in byte_map.regions if region.role in roles)
+def _of(mapped: ByteMap, *roles: Role) -> Iterator[Span]:
+    return (span for span in mapped.spans if span.role in roles)
 
 
-def _varints(byte_map: ByteMap) -> Iterator[Region]:
-    return (region for region in byte_map.regions if region.form == "uvarint")
+def _varints(mapped: ByteMap) -> Iterator[Span]:
+    return (span for span in mapped.spans if span.form == "uvarint")
 
 
 def _number(form: str, number: int, bias: int) -> bytes:

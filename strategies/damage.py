@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from kipcheck.conformance.wire.byte_map import ByteMap
+from kipcheck.conformance.wire.constructs import byte_map
 from kipcheck.conformance.wire.schema import Layout
-from kipcheck.strategies.byte_map import ByteMap, map_bytes
 from kipcheck.strategies.corruption import KINDS, Corruption, Kind, Outcome
 from kipcheck.strategies.legal import FORGIVING, prefix_is_legal, reads_again
 from kipcheck.strategies.messages import UNKNOWN_TAGS
@@ -63,20 +64,20 @@ def damages(layout: Layout, value: Mapping[str, Any], random: Random, kinds: Ite
 
     Errors: KeyError for an unknown kind.
     """
-    byte_map = map_bytes(layout, value)
+    mapped = byte_map(layout, value)
     for kind in kinds:
-        found = [*KINDS[kind].find(byte_map)]
+        found = [*KINDS[kind].find(mapped)]
         if found:
-            damage = apply_corruption(byte_map, random.choice(found))
+            damage = apply_corruption(mapped, random.choice(found))
             if damage is not None:
                 yield damage
 
 
 def every_damage(layout: Layout, value: Mapping[str, Any], kinds: Iterable[str] = USUAL) -> Iterator[Damage]:
     """Every damage to the bytes of ``value``. Errors: KeyError for an unknown kind."""
-    byte_map = map_bytes(layout, value)
-    for corruption in corruptions(byte_map, kinds):
-        damage = apply_corruption(byte_map, corruption)
+    mapped = byte_map(layout, value)
+    for corruption in corruptions(mapped, kinds):
+        damage = apply_corruption(mapped, corruption)
         if damage is not None:
             yield damage
 
@@ -86,26 +87,26 @@ def prefixes(layout: Layout, value: Mapping[str, Any]) -> Iterator[Damage]:
     return every_damage(layout, value, ("prefix",))
 
 
-def corruptions(byte_map: ByteMap, kinds: Iterable[str] = USUAL) -> Iterator[Corruption]:
+def corruptions(mapped: ByteMap, kinds: Iterable[str] = USUAL) -> Iterator[Corruption]:
     """Damage that can be applied. Errors: KeyError for an unknown kind."""
     for kind in kinds:
-        yield from KINDS[kind].find(byte_map)
+        yield from KINDS[kind].find(mapped)
 
 
-def apply_corruption(byte_map: ByteMap, corruption: Corruption) -> Damage | None:
+def apply_corruption(mapped: ByteMap, corruption: Corruption) -> Damage | None:
     """The damaged bytes; None where they encode a legal value."""
-    layout, at = byte_map.layout, 0
+    layout, at = mapped.layout, 0
     parts: list[bytes] = []
     for edit in corruption.edits:
-        parts += (byte_map.data[at : edit.offset], edit.patch)
+        parts += (mapped.data[at : edit.offset], edit.patch)
         at = edit.offset + edit.removed
-    data = b"".join((*parts, byte_map.data[at:]))
-    if data == byte_map.data or (corruption.kind == "prefix" and prefix_is_legal(layout, data)):
+    data = b"".join((*parts, mapped.data[at:]))
+    if data == mapped.data or (corruption.kind == "prefix" and prefix_is_legal(layout, data)):
         return None
     outcome = corruption.outcome
     if outcome is Outcome.REFUSE and (layout.message in FORGIVING or reads_again(layout, data)):
         outcome = Outcome.EITHER
-    value = None if outcome is not Outcome.ACCEPT else _with_tags(byte_map.value, corruption.path, corruption.tags)
+    value = None if outcome is not Outcome.ACCEPT else _with_tags(mapped.value, corruption.path, corruption.tags)
     return Damage(corruption.kind, outcome, written(corruption.path), corruption.edits[0].offset, data, value)
 
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import kipcheck.conformance.targets  # noqa: F401 - lets editions such as maven:4.1.0 find their jars
 from kipcheck.conformance.apis.assignment import assign
 from kipcheck.conformance.models.assignment import Group
+from kipcheck.conformance.wire.byte_map import ByteMap
+from kipcheck.conformance.wire.constructs import byte_map
 from kipcheck.strategies import membership
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.body import Body, Damaged, Frame, body_node, body_of, frame_node, frame_of
-from kipcheck.strategies.byte_map import ByteMap, map_bytes
 from kipcheck.strategies.damage import KINDS, USUAL, Corruption, apply_corruption
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.messages import from_layout, layouts
@@ -76,10 +77,10 @@ def damaged(
     def aimed(drawn: dict[str, Any]) -> tuple[Body, ByteMap, list[Corruption]]:
         """The damage of the drawn kind, or of the next kind that applies to this body."""
         body = body_of(drawn["body"])
-        byte_map = map_bytes(body.layout, body.value)
+        mapped = byte_map(body.layout, body.value)
         first = chosen.index(drawn["kind"])
-        found = ([*KINDS[kind].find(byte_map)] for kind in (*chosen[first:], *chosen[:first]))
-        return body, byte_map, next(filter(None, found), [])
+        found = ([*KINDS[kind].find(mapped)] for kind in (*chosen[first:], *chosen[:first]))
+        return body, mapped, next(filter(None, found), [])
 
     node = record(kind=Pick(chosen), body=_any([body_node(each) for each in layouts(edition, message, versions)]))
     found = strategy(node).map(aimed).filter(_can_be_damaged).flatmap(_one_of)
@@ -87,10 +88,10 @@ def damaged(
 
 
 def _one_of(target: tuple[Body, ByteMap, list[Corruption]]) -> "SearchStrategy[Any]":
-    body, byte_map, corruptions = target
+    body, mapped, corruptions = target
 
     def done(at: int) -> Damaged | None:
-        damage = apply_corruption(byte_map, corruptions[at])
+        damage = apply_corruption(mapped, corruptions[at])
         return None if damage is None else Damaged(body, damage)
 
     return strategy(Integer(0, len(corruptions) - 1)).map(done)

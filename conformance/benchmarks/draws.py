@@ -12,8 +12,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 
 from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.constructs import byte_map
 from kipcheck.strategies.as_hypothesis import strategy
-from kipcheck.strategies.byte_map import map_bytes
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.damage import damages
 from kipcheck.strategies.messages import from_layout
@@ -79,7 +79,7 @@ def harm(name: str, version: int, cases: int) -> str:
     draw, random = compiled(from_layout(one)), Random(0)
     values = [draw(random) for _ in range(cases)]
     encode = microseconds(lambda: [one.encode(value) for value in values], cases)
-    places = microseconds(lambda: [map_bytes(one, value) for value in values], cases)
+    places = microseconds(lambda: [byte_map(one, value) for value in values], cases)
     made: list[Any] = []
     each = microseconds(lambda: made.extend(x for value in values for x in damages(one, value, random)), cases)
     return f"{encode:8.1f} {places:9.1f} {each:9.0f} {len(made) / cases:9.1f}"

@@ -15,9 +15,10 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.verdict import Disagreement
 from kipcheck.conformance.invariants.two_decoders import without_foreign_fields
 from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.byte_map import Role, Span
+from kipcheck.conformance.wire.constructs import byte_map
 from kipcheck.conformance.wire.schema import MessageSpec, spec
 from kipcheck.golden.vectors import Vector, check as unlike, vectors
-from kipcheck.strategies.byte_map import Region, Role as Says, map_bytes
 from kipcheck.strategies.damage import USUAL, damages, every_damage
 
 TAGS = "_unknownTaggedFields"
@@ -176,10 +177,10 @@ def claims(subject: Subject, value: Value, random: Random) -> Iterator[Conversat
                 yield Conversation((subject.decode(data),))
 
 
-def length_positions(layout: Layout, value: Value) -> Iterator[Region]:
+def length_positions(layout: Layout, value: Value) -> Iterator[Span]:
     """The positions of lengths and counts."""
-    claiming = (Says.LENGTH, Says.COUNT, Says.TAG_COUNT, Says.TAG_SIZE)
-    return (position for position in map_bytes(layout, value).regions if position.role in claiming)
+    claiming = (Role.LENGTH, Role.COUNT, Role.TAG_COUNT, Role.TAG_SIZE)
+    return (position for position in byte_map(layout, value).spans if position.role in claiming)
 
 
 TINY = 64

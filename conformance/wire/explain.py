@@ -2,13 +2,15 @@
 
 import json
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from kipcheck.conformance.wire.byte_map import ByteMap, Role, Span
 from kipcheck.conformance.wire.constructs import trace
-from kipcheck.conformance.wire.constructs.tape import Note, Role
 from kipcheck.conformance.wire.describe import VERSION, meaning_of, name_of
 from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.jsontext import path_of
 from kipcheck.conformance.wire.schema import Layout
 from kipcheck.conformance.wire.znodes import ZNode
 
@@ -16,8 +18,7 @@ WIDEST: Final = {"bytes": 35, "path": 48, "type": 30, "value": 40}
 """The widest columns of the text, in characters; longer cells are cut, in the text only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """Some of the bytes, and their interpretation."""
 
     offset: int
@@ -45,37 +46,63 @@ class Explained:
 
 def explain(layout: Layout, data: bytes, lenient: bool = False) -> Explained:
     """One row per field, with its length if it has one; counts, presence bytes and tag sections have their own rows."""
-    notes: list[Note] = []
-    damage = None
-    try:
-        layout.trace(data, notes, lenient) if isinstance(layout, ZNode) else trace(layout, data, notes, lenient)
-    except Refused as refused:
-        damage = refused
-    rows = [Row(n.offset, n.size, n.lead, n.path, n.type, n.value, _meaning(n, layout.edition)) for n in notes]
-    done = notes[-1].offset + notes[-1].size if notes else 0
+    found = layout.trace(data, lenient) if isinstance(layout, ZNode) else trace(layout, data, lenient)
+    rows, damage = [*_rows(found)], found.damage
+    done = found.spans[-1].end if found.spans else 0
     if done < len(data):
         why = damage.why if damage else "bytes after the end of the message"
         rows.append(Row(done, len(data) - done, 0, damage.path if damage else "", "not read", None, why, False))
     return Explained(layout, data, tuple(rows), damage)
 
 
-def _meaning(note: Note, edition: str) -> str:
-    match note.role:
+def _rows(found: ByteMap) -> Iterator[Row]:
+    lead = 0
+    for span in found.spans:
+        leads = span.role in (Role.LENGTH, Role.SYNTAX)
+        lead += span.size if leads else 0
+        if leads and (span.role is Role.SYNTAX or span.value is not None):
+            continue
+        offset, size = (span.offset, lead) if leads else (span.offset - lead, lead + span.size)
+        if size:
+            meaning = _meaning(span, found.layout.edition)
+            yield Row(offset, size, lead, path_of(span.path), _type(span), span.value, meaning)
+        lead = 0
+
+
+_TYPES: Final = {
+    Role.TAG: "uvarint tag", Role.TAG_SIZE: "uvarint size", Role.TAG_COUNT: "uvarint tag count",
+    "tag": "bytes of an unknown tag", "rest": "bytes to the end",
+}  # fmt: skip
+
+
+def _type(span: Span) -> str:
+    """The type as laid out: ``compact nullable string``."""
+    kind = _TYPES.get(span.role) or _TYPES.get(span.form)
+    if kind or span.slot is None:
+        return kind or span.form
+    if span.role is Role.PRESENCE:
+        return f"{span.form} presence"
+    if span.role not in (Role.LENGTH, Role.COUNT, Role.TEXT, Role.BYTES):
+        return span.form
+    kind = "array count" if span.role is Role.COUNT else span.slot.type
+    return " ".join(word for word in ("compact" * span.slot.compact, "nullable" * span.slot.nullable, kind) if word)
+
+
+def _meaning(span: Span, edition: str) -> str:
+    match span.role:
         case Role.VERSION:
             return VERSION
-        case Role.TAGS:
+        case Role.TAG_COUNT:
             return "tagged fields that follow"
         case Role.TAG:
-            return f"tag of {note.slot.name}" if note.slot else "a tag that this version does not know"
-        case Role.SIZE:
+            return f"tag of {span.slot.name}" if span.slot else "a tag that this version does not know"
+        case Role.TAG_SIZE:
             return "size of the tagged field in bytes"
-        case Role.UNKNOWN:
-            return "kept unchanged"
-        case Role.FIELD | Role.COUNT | Role.PRESENCE:
-            if note.slot is None:
-                return ""
-            name = name_of(note.owner, note.slot.name, note.value, edition) if note.role is Role.FIELD else ""
-            return ": ".join(filter(None, (name, meaning_of(note.owner, note.slot))))
+    if span.slot is None:
+        return "kept unchanged" if span.form == "tag" else ""
+    counts = span.role in (Role.COUNT, Role.PRESENCE)
+    name = "" if counts else name_of(span.owner, span.slot.name, span.value, edition)
+    return ": ".join(filter(None, (name, meaning_of(span.owner, span.slot))))
 
 
 def as_json(explained: Explained) -> str:

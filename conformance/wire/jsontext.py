@@ -151,10 +151,13 @@ class Scan:
         return Broken("json", f"{chr(self.data[at])!a} where {what} is wanted", at)
 
 
+_PLAIN: Final = re.compile(r"\w+").fullmatch
+
+
 def path_of(steps: Sequence[str | int]) -> str:
     """``features["metadata.version"].max_version_level``."""
     text = "".join(
-        f"[{step}]" if isinstance(step, int) else f".{step}" if re.fullmatch(r"\w+", step) else f"[{json.dumps(step)}]"
+        f"[{step}]" if isinstance(step, int) else f".{step}" if _PLAIN(step) else f"[{json.dumps(step)}]"
         for step in steps
     )
     return text.removeprefix(".")

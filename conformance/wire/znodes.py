@@ -19,7 +19,8 @@ from typing import Any, Final
 from kipcheck.conformance.core.edition import Edition, Standing, edition as _edition
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import named, span
-from kipcheck.conformance.wire.constructs.tape import Note, Role, shown
+from kipcheck.conformance.wire.byte_map import ByteMap, Role, Span
+from kipcheck.conformance.wire.constructs.tape import shown
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.jsontext import Broken, Scan, Text, path_of
 from kipcheck.conformance.wire.schema import Layout, Slot
@@ -98,19 +99,18 @@ class ZNode(Layout):
             return self.version
         return [] if key.default == () else {} if key.default == {} else key.default
 
-    def trace(self, data: bytes, notes: list[Note], lenient: bool = False) -> dict[str, Any]:
-        """Like ``decode``; ``notes`` gets an entry for each value, up to the damage if there is any."""
-        scan = Scan(data)
-        limit = len(data)
+    def trace(self, data: bytes, lenient: bool = False) -> ByteMap:
+        """Like ``decode``, but with the map of the values, up to the damage if there is any."""
+        found, scan, limit = ByteMap(self, data), Scan(data), len(data)
         try:
-            return _NodeReader(self, lenient).value(scan)
+            found.value = _NodeReader(self, lenient).value(scan)
         except Refused as refused:
+            found.damage = refused
             limit = limit if refused.offset is None else refused.offset
-            raise
-        finally:
-            notes += self._notes(scan, limit)
+        found.spans += self._spans(scan, limit)
+        return found
 
-    def _notes(self, scan: Scan, limit: int) -> Iterator[Note]:
+    def _spans(self, scan: Scan, limit: int) -> Iterator[Span]:
         done = 0
         leaves = [leaf for leaf in scan.leaves if leaf.text.end <= limit]
         for number, leaf in enumerate(leaves):
@@ -124,11 +124,10 @@ class ZNode(Layout):
             slot = Slot(names[-1] if len(names) != 2 else names[0], "") if names else None
             value, brackets = leaf.text.value, isinstance(leaf.text.value, Mapping | tuple)
             kind = {str: "string", bool: "boolean", int: "number", float: "number"}.get(type(value), "null")
-            yield Note(
-                done, leaf.text.offset - done, end - done, path_of(leaf.steps),
-                "JSON brackets" if brackets else f"JSON {kind}", "empty" if brackets else value,
-                Role.FIELD, slot, self.message,
-            )  # fmt: skip
+            path, start = tuple(leaf.steps), leaf.text.offset
+            yield Span(done, start - done, Role.SYNTAX, "JSON", path, None, slot, self.message)
+            form = "JSON brackets" if brackets else f"JSON {kind}"
+            yield Span(start, end - start, Role.JSON, form, path, "empty" if brackets else value, slot, self.message)
             done = end
 
 

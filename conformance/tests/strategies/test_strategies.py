@@ -208,7 +208,7 @@ def test_nodes_do_without_hypothesis() -> None:
     loaded = modules_after(
         "from kipcheck import strategies\n"
         "from kipcheck.strategies import body, compiled, damage, messages, mutate, nodes, parse\n"
-        "from kipcheck.strategies import Body, byte_map, reduce, versions\n"
+        "from kipcheck.strategies import Body, reduce, versions\n"
         "from kipcheck import layout\n"
         "from random import Random\n"
         "node = messages.from_layout(layout('apache', 'JoinGroupRequest', 9))\n"

@@ -11,9 +11,9 @@ from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.tests.support.agreement import BY_HAND, CONSUMER, STREAMS, generated, of
 from kipcheck.conformance.tests.support.releases import CLIENTS, STREAMS_JARS
 from kipcheck.conformance.tests.wire.test_jars import LINES
+from kipcheck.conformance.wire.constructs import byte_map
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Layout, messages
-from kipcheck.strategies.byte_map import map_bytes
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.damage import Damage, Outcome, damages, every_damage
 from kipcheck.strategies.messages import from_layout, layouts
@@ -82,7 +82,7 @@ def test_every_definition_in_a_jar_has_values_and_a_map(judge: JavaCodec) -> Non
             value = compiled(from_layout(layout))(random)
             data = layout.encode(value)
             assert layout.decode(data) == value
-            assert map_bytes(layout, value).data == data
+            assert byte_map(layout, value).value == value
             for damage in damages(layout, value, random, ("prefix", "length", "long-varint", "unknown-tag")):
                 try:
                     found = layout.decode(damage.data)

@@ -1,7 +1,7 @@
 """Decodes and encodes layouts with construct, independently of the codec, so that the two check each other.
 
 Only the declaration is shared with the codec: code shared by two decoders is not checked by either. This one is slower,
-reports exactly where bytes go wrong (the codec calls it for that), and can note every byte it reads (``explain``).
+reports exactly where bytes go wrong (the codec calls it for that), and maps the bytes (for ``explain`` and damage).
 
 Strict decoding accepts what Kafka writes. Lenient decoding accepts what the readers of Kafka's generated classes
 accept: any non-zero byte is true, any negative length is null, invalid UTF-8 becomes U+FFFD, varints may be longer than
@@ -13,13 +13,15 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from kipcheck.conformance.wire.byte_map import ByteMap, Role
 from kipcheck.conformance.wire.constructs.scalars import Piece, put_number, take_number
 from kipcheck.conformance.wire.constructs.structs import Fields
-from kipcheck.conformance.wire.constructs.tape import Note, Role, Tape, counted, shown
+from kipcheck.conformance.wire.constructs.tape import Tape, counted, shown
+from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.quirks import as_read, with_all_fields
 from kipcheck.conformance.wire.schema import Layout, Limits
 
-__all__ = ["build", "construct_for", "read", "read_first", "trace"]
+__all__ = ["build", "byte_map", "construct_for", "read", "read_first", "trace"]
 
 CONSUMER_PROTOCOL = ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment")
 
@@ -38,10 +40,22 @@ def read_first(layout: Layout, data: bytes, lenient: bool = False) -> tuple[dict
     return whole.take(tape), tape.tell()
 
 
-def trace(layout: Layout, data: bytes, notes: list[Note], lenient: bool = False) -> dict[str, Any]:
-    """Like ``read``; appends a note to ``notes`` for everything that was read, up to the damage if there is any."""
-    value: dict[str, Any] = construct_for(layout, lenient).parse(data, notes=notes)
-    return value
+def trace(layout: Layout, data: bytes, lenient: bool = False) -> ByteMap:
+    """Like ``read``, but with the map of everything that was read, up to the damage if there is any."""
+    found = ByteMap(layout, data)
+    try:
+        found.value = construct_for(layout, lenient).parse(data, found=found)
+    except Refused as refused:
+        found.damage = refused
+    return found
+
+
+def byte_map(layout: Layout, value: Mapping[str, Any]) -> ByteMap:
+    """The bytes of ``value`` as the codec writes them, mapped. Errors: ``Refused``."""
+    found = trace(layout, layout.encode(value))
+    if found.damage is not None:
+        raise found.damage
+    return found
 
 
 def build(layout: Layout, value: Mapping[str, Any]) -> bytes:
@@ -71,7 +85,7 @@ class Whole(Piece):
         self.fields = Fields(layout)
 
     def _parse(self, stream: Any, context: Any, path: str) -> dict[str, Any]:
-        tape = Tape(self.layout, stream.read(), self.lenient, context.get("notes"))
+        tape = Tape(self.layout, stream.read(), self.lenient, context.get("found"))
         value = self.take(tape)
         if tape.left and not tape.lenient:
             raise tape.refused("trailing", f"{counted(tape.left, 'byte')} after the end of the message")
@@ -89,7 +103,7 @@ class Whole(Piece):
         found = take_number(prefix.type, "version", tape)
         if found != self.layout.version and not (tape.lenient and self._newer(found)):
             raise tape.refused("version", f"version {found} leads, {self.layout.version} was asked for", 0)
-        tape.note(0, prefix.type, found, Role.VERSION)
+        tape.record(0, Role.VERSION, prefix.type, found)
         tape.steps.clear()
         return {prefix.name: found} if prefix.name else {}
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import construct as c
 
+from kipcheck.conformance.wire.byte_map import Role
 from kipcheck.conformance.wire.constructs.tape import Tape, counted, shown
 from kipcheck.conformance.wire.constructs.texts import TEXTS
 from kipcheck.conformance.wire.errors import Refused
@@ -24,6 +25,7 @@ NUMBERS: Final[Mapping[str, Piece]] = {
     "uint16": c.Int16ub,
     "float64": c.Float64b,
 }
+SIZES: Final = {kind: piece.sizeof() for kind, piece in NUMBERS.items()}
 LENGTHS: Final = {"string": "int16", "bytes": "int32", "records": "int32", "utf": "uint16", "utf16": "int32"}
 """The type of the length in front, where it is not a varint."""
 MOST: Final = 0x7FFF_FFFF
@@ -64,12 +66,12 @@ class Number(Part):
     def __init__(self, slot: Slot):
         super().__init__()
         self.slot = slot
-        self.least = NUMBERS[slot.type].sizeof()
+        self.least = SIZES[slot.type]
 
     def take(self, tape: Tape) -> int | float:
         start = tape.tell()
         value: int | float = take_number(self.slot.type, self.slot.type, tape)
-        tape.note(start, self.slot.type, value, slot=self.slot)
+        tape.record(start, Role.NUMBER, self.slot.type, value, self.slot)
         return value
 
     def put(self, value: Any, tape: Tape) -> None:
@@ -87,7 +89,7 @@ class Truth(Part):
         value: int = _taken(c.Byte, tape)
         if value > 1 and not tape.lenient:
             raise tape.refused("boolean", f"{value} where 0 or 1 is wanted", start)
-        tape.note(start, "bool", bool(value), slot=self.slot)
+        tape.record(start, Role.BOOLEAN, "bool", bool(value), self.slot)
         return bool(value)
 
     def put(self, value: Any, tape: Tape) -> None:
@@ -107,7 +109,7 @@ class Unique(Part):
         start = tape.tell()
         tape.need(16, "uuid takes 16 bytes")
         value = uuid.UUID(bytes=_taken(c.Bytes(16), tape))
-        tape.note(start, "uuid", value, slot=self.slot)
+        tape.record(start, Role.NUMBER, "uuid", value, self.slot)
         return value
 
     def put(self, value: Any, tape: Tape) -> None:
@@ -122,28 +124,30 @@ class Sized(Part):
     def __init__(self, slot: Slot):
         super().__init__()
         self.slot = slot
-        self.label = label(slot, slot.type)
+        self.role = Role.BYTES if slot.type in ("bytes", "records") else Role.TEXT
         self.length = "uvarint" if slot.compact else LENGTHS[slot.type]
-        self.least = 1 if slot.compact else NUMBERS[self.length].sizeof()
+        self.least = 1 if slot.compact else SIZES[self.length]
         self.unit = 2 if slot.type == "utf16" else 1
         self.most = LONGEST.get(slot.type, MOST)
-        self.text = None if slot.type in ("bytes", "records") else TEXTS[slot.type]
+        self.text = None if self.role is Role.BYTES else TEXTS[slot.type]
 
     def take(self, tape: Tape) -> bytes | str | None:
         start = tape.tell()
         length = take_length(self.length, self.slot, tape)
         if length is None:
-            tape.note(start, self.label, None, slot=self.slot, lead=tape.tell() - start)
+            tape.record(start, Role.LENGTH, self.length, None, self.slot)
             return None
         if length > self.most:
             raise tape.refused("length", f"length {length} where at most {self.most} may be", start)
         if length * self.unit > tape.left:
             past = length * self.unit - tape.left
             raise tape.refused("length", f"length {length} runs {past} past {tape.edge}", start)
-        lead = tape.tell() - start
+        begin = tape.tell()
         raw: bytes = _taken(c.Bytes(length * self.unit), tape)
-        value = raw if self.text is None else self.text[0](raw, tape, start + lead)
-        tape.note(start, self.label, value, slot=self.slot, lead=lead)
+        value = raw if self.text is None else self.text[0](raw, tape, begin)
+        tape.record(start, Role.LENGTH, self.length, length, self.slot, begin)
+        tape.record(begin, self.role, self.slot.type, value, self.slot)
+        tape.record_end(start)
         return value
 
     def put(self, value: Any, tape: Tape) -> None:
@@ -178,8 +182,7 @@ class Rest(Part):
     def take(self, tape: Tape) -> bytes:
         start = tape.tell()
         value: bytes = _taken(c.Bytes(tape.left), tape)
-        if value:
-            tape.note(start, "bytes to the end", value, slot=self.slot)
+        tape.record(start, Role.BYTES, "rest", value, self.slot)
         return value
 
     def put(self, value: Any, tape: Tape) -> None:
@@ -188,14 +191,9 @@ class Rest(Part):
         _put(c.GreedyBytes, bytes(value), tape)
 
 
-def label(slot: Slot, kind: str) -> str:
-    """The type as laid out: ``compact nullable string``."""
-    return " ".join(word for word in ("compact" * slot.compact, "nullable" * slot.nullable, kind) if word)
-
-
 def take_number(kind: str, what: str, tape: Tape) -> Any:
     """Errors: ``Refused`` where fewer bytes remain than ``what`` takes."""
-    size = NUMBERS[kind].sizeof()
+    size = SIZES[kind]
     tape.need(size, f"{what} takes {counted(size, 'byte')}")
     return _taken(NUMBERS[kind], tape)
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final
 
+from kipcheck.conformance.wire.byte_map import Role, Section
 from kipcheck.conformance.wire.constructs.scalars import (
     MOST,
     NUMBERS,
@@ -13,14 +15,13 @@ from kipcheck.conformance.wire.constructs.scalars import (
     Sized,
     Truth,
     Unique,
-    label,
     put_length,
     put_number,
     put_varint,
     take_length,
     take_number,
 )
-from kipcheck.conformance.wire.constructs.tape import Role, Tape, counted, shown
+from kipcheck.conformance.wire.constructs.tape import Tape, counted, shown
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Layout, Limits, Slot
 
@@ -95,7 +96,6 @@ class Listed(Part):
         self.limits = limits
         self.length = "uvarint" if slot.compact else "int32"
         self.least = 1 if slot.compact else 4
-        self.label = label(slot, "array count")
 
     def take(self, tape: Tape) -> list[Any] | None:
         start = tape.tell()
@@ -105,7 +105,7 @@ class Listed(Part):
             raise _too_many(count, "element", count * least, tape, start)
         if count is not None and tape.limited and self.limits and count > self.limits.elements:
             raise tape.refused("length", f"{count} elements where at most {self.limits.elements} may be", start)
-        tape.note(start, self.label, count, Role.COUNT, self.slot)
+        tape.record(start, Role.COUNT, self.length, count, self.slot)
         if count is None:
             return None
         found = []
@@ -113,6 +113,7 @@ class Listed(Part):
             tape.steps.append(index)
             found.append(self.element.take(tape))
             tape.steps.pop()
+        tape.record_end(start)
         return found
 
     def put(self, value: Any, tape: Tape) -> None:
@@ -147,7 +148,7 @@ class Maybe(Part):
         if not fits and not tape.lenient:
             wanted = "-1 or 1" if self.slot.tag is None else "0 or 1"
             raise tape.refused("presence", f"{flag} where {wanted} is wanted", start)
-        tape.note(start, f"{self.type} presence", present, Role.PRESENCE, self.slot)
+        tape.record(start, Role.PRESENCE, self.type, present, self.slot)
         if not present:
             return None
         value: dict[str, Any] = self.struct.take(tape)
@@ -167,27 +168,38 @@ class Tags(Part):
         self.layout = layout
         self.known = {slot.tag: (slot, wire(slot, layout.limits)) for slot in layout.slots if slot.tag is not None}
 
+    @cached_property
+    def defaults(self) -> dict[int, bytes]:
+        """By tag: the data of a field with its default value."""
+        tape = Tape(self.layout, writing=True)
+        return {tag: _aside(part, slot.fresh(), tape) for tag, (slot, part) in self.known.items()}
+
     def take(self, tape: Tape) -> dict[str, Any]:
         found = {slot.name: slot.fresh() for slot, _ in self.known.values()}
         unknown: list[dict[str, Any]] = []
-        last = -1
+        tags, starts, last, begin = [], [], -1, tape.tell()
         for _ in range(self._take_count(tape)):
             start = tape.tell()
             tag = tape.varint()
             if not tape.lenient and not last < tag <= MOST:
                 raise tape.refused("tag", f"tag {tag} after tag {last}" if last >= 0 else f"tag {tag}", start)
             last = tag
+            tags.append(tag)
+            starts.append(start)
             known = self.known.get(tag)
             if known:
                 tape.steps.append(known[0].name)
-                tape.note(start, "uvarint tag", tag, Role.TAG, known[0])
+                tape.record(start, Role.TAG, "uvarint", tag, known[0])
                 found[known[0].name] = self._take_known(known[1], known[0], tape)
             else:
                 tape.steps += [UNKNOWN, len(unknown)]
-                tape.note(start, "uvarint tag", tag, Role.TAG)
+                tape.record(start, Role.TAG, "uvarint", tag)
                 unknown.append({"tag": tag, "data": self._take_unknown(tape)})
                 tape.steps.pop()
             tape.steps.pop()
+        if tape.found is not None:
+            ends, path = (*starts, tape.tell()), tuple(tape.steps)
+            tape.found.sections.append(Section(self.layout, path, begin, tuple(tags), ends, self.defaults))
         return {**found, UNKNOWN: unknown} if unknown else found
 
     def _take_count(self, tape: Tape) -> int:
@@ -195,29 +207,27 @@ class Tags(Part):
         count = tape.varint()
         limits = self.layout.limits
         if tape.lenient and not limits and count > MOST:
-            tape.note(start, "uvarint tag count", count, Role.TAGS)
+            tape.record(start, Role.TAG_COUNT, "uvarint", count)
             return 0  # Kafka reads a negative number, and its loop does not run.
         if count * 2 > tape.left:
             raise _too_many(count, "tagged field", count * 2, tape, start)
         if tape.limited and limits and count > limits.tags:
             raise tape.refused("length", f"{count} tagged fields where at most {limits.tags} may be", start)
-        tape.note(start, "uvarint tag count", count, Role.TAGS)
+        tape.record(start, Role.TAG_COUNT, "uvarint", count)
         return count
 
     def _take_known(self, part: Part, slot: Slot, tape: Tape) -> Any:
         start = tape.tell()
         size = tape.varint()
-        if tape.lenient:
-            tape.note(start, "uvarint size", size, Role.SIZE, slot)
-            return part.take(tape)
-        if size > tape.left:
+        if size > tape.left and not tape.lenient:
             raise tape.refused("length", f"length {size} runs {size - tape.left} past {tape.edge}", start)
-        tape.note(start, "uvarint size", size, Role.SIZE, slot)
-        around, tape.end = tape.end, tape.tell() + size
+        tape.record(start, Role.TAG_SIZE, "uvarint", size, slot)
+        around = tape.end, tape.inside
+        tape.end, tape.inside = tape.end if tape.lenient else tape.tell() + size, True
         value = part.take(tape)
-        if tape.left:
+        if tape.left and not tape.lenient:
             raise tape.refused("tag", f"tag {slot.tag} says {size} bytes, the field takes {size - tape.left}")
-        tape.end = around
+        tape.end, tape.inside = around
         return value
 
     def _take_unknown(self, tape: Tape) -> bytes:
@@ -225,11 +235,10 @@ class Tags(Part):
         size = tape.varint()
         if size > tape.left:
             raise tape.refused("length", f"length {size} runs {size - tape.left} past {tape.edge}", start)
-        tape.note(start, "uvarint size", size, Role.SIZE)
+        tape.record(start, Role.TAG_SIZE, "uvarint", size)
         start = tape.tell()
         value = tape.read(size)
-        if value:
-            tape.note(start, "bytes of an unknown tag", value, Role.UNKNOWN)
+        tape.record(start, Role.BYTES, "tag", value)
         return value
 
     def put(self, value: Any, tape: Tape) -> None:
@@ -239,7 +248,7 @@ class Tags(Part):
                 continue
             tape.steps.append(slot.name)
             payload = _aside(part, value[slot.name], tape)
-            if payload != _aside(part, slot.fresh(), tape):
+            if payload != self.defaults[tag]:
                 payloads[tag] = payload
             tape.steps.pop()
         last = -1

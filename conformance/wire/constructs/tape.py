@@ -1,44 +1,11 @@
-"""The stream of the construct decoder: its position, the path of the current field, and notes of what was read."""
+"""The stream of the construct decoder: its position, the path of the current field, and the map of what was read."""
 
 import io
-from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
+from kipcheck.conformance.wire.byte_map import ByteMap, Role, Span
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Layout, Slot
-
-
-class Role(Enum):
-    """The purpose of some bytes."""
-
-    FIELD = "a field, with the length that leads it"
-    COUNT = "how many elements follow"
-    PRESENCE = "whether a struct follows"
-    VERSION = "the version that leads the bytes"
-    TAGS = "how many tagged fields follow"
-    TAG = "the number of a tagged field"
-    SIZE = "how many bytes a tagged field takes"
-    UNKNOWN = "the bytes of a tagged field that the layout does not know"
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Some bytes that were read, and their interpretation."""
-
-    offset: int
-    lead: int
-    """How many of the bytes are the length in front."""
-    size: int
-    path: str
-    type: str
-    """The type as laid out: ``compact nullable string``."""
-    value: Any
-    role: Role
-    slot: Slot | None
-    """The field that the bytes belong to; None for bytes of no field."""
-    owner: str
-    """The message or struct that declares the field."""
 
 
 class Tape(io.BytesIO):
@@ -49,19 +16,21 @@ class Tape(io.BytesIO):
         layout: Layout,
         data: bytes = b"",
         lenient: bool = False,
-        notes: list[Note] | None = None,
+        found: ByteMap | None = None,
         writing: bool = False,
     ):
         super().__init__(data)
         self.layout = layout
         self.lenient = lenient
-        self.notes = notes
+        self.found = found
         self.end = self.size = len(data)
         """Where reading must stop: the end of the bytes, or of the current tagged field."""
         self.steps: list[str | int] = []
         """Names and indices down to the current field; unchanged when reading fails."""
         self.owners: list[str] = []
         self.writing = writing
+        self.inside = False
+        """Whether a known tagged field is being read."""
         led = layout.prefix is not None and layout.prefix.name is not None
         self.limited = lenient and not led
         """Whether ``Limits`` apply: they are those of kafka-clients; no release of Streams has them."""
@@ -115,13 +84,19 @@ class Tape(io.BytesIO):
             raise self.refused("varint", f"{number} in {self.tell() - start} bytes, more than it needs", start)
         return number
 
-    def note(
-        self, offset: int, type: str, value: Any, role: Role = Role.FIELD, slot: Slot | None = None, lead: int = 0
+    def record(
+        self, start: int, role: Role, form: str, value: Any, slot: Slot | None = None, end: int | None = None
     ) -> None:
-        """Notes what was read from ``offset`` to the current position, if notes are kept."""
-        if self.notes is not None:
+        """Adds the bytes from ``start`` to ``end``, by default the current position, to the map, if there is one."""
+        if self.found is not None:
+            size = (self.tell() if end is None else end) - start
             owner = self.owners[-1] if self.owners else self.layout.message
-            self.notes.append(Note(offset, lead, self.tell() - offset, self.path, type, value, role, slot, owner))
+            self.found.spans.append(Span(start, size, role, form, tuple(self.steps), value, slot, owner, self.inside))
+
+    def record_end(self, start: int) -> None:
+        """Adds the current position as the end of what the length or count at ``start`` counts, if there is a map."""
+        if self.found is not None:
+            self.found.ends[start] = self.tell()
 
 
 def counted(number: int, what: str) -> str:

@@ -29,6 +29,8 @@ def write_utf8(text: str, tape: Tape) -> bytes:
 
 def read_modified(raw: bytes, tape: Tape, offset: int) -> str:
     """Errors: ``Refused`` for invalid modified UTF-8; in strict mode also for a form that the writer does not use."""
+    if raw.isascii() and 0 not in raw:
+        return raw.decode("ascii")
     units = bytearray()
     at = 0
     while at < len(raw):
