@@ -17,7 +17,8 @@ from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import NotPlayed, Target

@@ -32,7 +32,8 @@ from kipcheck.conformance.campaign.generate import batches
 from kipcheck.conformance.campaign.plan import Engine, Shard
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.checks.declare import Subject
-from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.worker import invariants_of
 from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.conformance.targets.protocol import Session

@@ -32,7 +32,8 @@ from kipcheck.conformance.checks import CHECKS, Check
 from kipcheck.conformance.checks.declare import Subject, Value
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.history import History
-from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.worker import Worker
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants

@@ -14,7 +14,8 @@ from kipcheck.conformance.apis.group_shorthand import shorthand
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.strategies.group_conversations import group_conversations

@@ -25,7 +25,8 @@ from kipcheck.conformance.engine import failure_records
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.failures import Kind
 from kipcheck.conformance.engine.selection import subjects
-from kipcheck.conformance.engine.worker import Finding, Unit, UnitResult, Worker, judged, shrunk
+from kipcheck.conformance.engine.shrink import shrunk
+from kipcheck.conformance.engine.worker import Finding, Unit, UnitResult, Worker, judged
 from kipcheck.conformance.targets.protocol import Broken, Session, Target, TargetInfo, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import target as target_of
 from kipcheck.conformance.targets.session import Limits

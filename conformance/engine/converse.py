@@ -1,14 +1,12 @@
-"""cases x session -> histories -> verdicts."""
+"""Runs cases in a session: sends each step and records the observations as a history."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kipcheck.conformance.checks import family_of
 from kipcheck.conformance.checks.declare import Completes
 from kipcheck.conformance.core.case import Case, Step
-from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Unsupported
-from kipcheck.conformance.core.verdict import Result, Verdict
-from kipcheck.conformance.invariants.registry import Invariant
+from kipcheck.conformance.core.history import History, Lost, Observation, Op
 from kipcheck.conformance.targets.protocol import Session
 
 NO_ROUND_BEFORE = Lost("the round before it has no answer to go on from")
@@ -56,23 +54,3 @@ def _rest(steps: Sequence[Step], before: Sequence[Op]) -> list[tuple[int, Step]]
 
 def _op(index: int, step: Step, answer: Observation) -> Op:
     return Op(index, step, answer, index + 1)
-
-
-def judge(history: History, invariants: Iterable[Invariant]) -> Iterator[Verdict]:
-    """One verdict for each invariant that a step of the case concerns."""
-    for each in invariants:
-        read = [op for op in history.ops if each.applies_to(history.case, op.step)]
-        if not read:
-            continue
-        found = tuple(each.search(history))
-        seen = {type(op.observation) for op in read}
-        result = (
-            Result.FAIL
-            if found
-            else Result.SKIP
-            if Unsupported in seen
-            else Result.UNKNOWN
-            if seen & {Lost, Died}
-            else Result.PASS
-        )
-        yield Verdict(history.case.id, history.target, each.id, result, found)

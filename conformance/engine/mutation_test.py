@@ -13,7 +13,8 @@ from kipcheck.conformance.checks import CHECKS, Check
 from kipcheck.conformance.checks.declare import Subject
 from kipcheck.conformance.core.edition import EDITIONS
 from kipcheck.conformance.engine.pool import pool
-from kipcheck.conformance.engine.worker import Finding, Unit, Worker, shrunk
+from kipcheck.conformance.engine.shrink import shrunk
+from kipcheck.conformance.engine.worker import Finding, Unit, Worker
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.mutants import MUTANTS, Mutant
 from kipcheck.conformance.targets.in_process import Afresh

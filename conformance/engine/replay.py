@@ -10,8 +10,9 @@ from kipcheck.conformance.core.exits import BROKEN, CONFORMANT, FAILED, OURS, UN
 from kipcheck.conformance.core.foreign import is_data, one_line
 from kipcheck.conformance.core.ledger import NAME
 from kipcheck.conformance.core.verdict import Disagreement, Result
-from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.failures import FOLDER, load
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.targets.protocol import Broken, Session, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import target as target_of

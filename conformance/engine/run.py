@@ -50,16 +50,8 @@ from kipcheck.conformance.engine.known.match import KnownDeviations, known_devia
 from kipcheck.conformance.engine.ledger_header import header
 from kipcheck.conformance.engine.progress import Progress, show_traceback
 from kipcheck.conformance.engine.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
-from kipcheck.conformance.engine.worker import (
-    NOT_REACHED,
-    Finding,
-    Results,
-    UnitResult,
-    Worker,
-    shared_workers,
-    shrunk,
-    unshrunk,
-)
+from kipcheck.conformance.engine.shrink import shrunk, unshrunk
+from kipcheck.conformance.engine.worker import NOT_REACHED, Finding, Results, UnitResult, Worker, shared_workers
 from kipcheck.conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import is_shared, target as target_of
 

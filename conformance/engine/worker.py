@@ -1,8 +1,8 @@
-"""A unit of a run: one check on one subject with one target; and the shrinking of failures."""
+"""A unit of a run: one check on one subject with one target."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
@@ -12,18 +12,12 @@ from kipcheck.conformance.checks.declare import Sample
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Result, Verdict, Violation, worst
-from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.pool import pool
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.targets.protocol import Broken, NotPlayed, Session, Target, TargetInfo, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import target as target_of
-from kipcheck.strategies.parse import belongs
-from kipcheck.strategies.reduce import reduce
-
-TRIES = 300
-"""The most smaller values that are tried for one failure."""
-DEADLY_TRIES = 24
-"""The same where each failing try costs a process, and perhaps the whole time limit of a case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,80 +203,6 @@ def _word(verdicts: list[Verdict], role: Role) -> str:
     if broken:
         return "FAIL" if Grade.MUST in broken else "WARN" if Grade.SHOULD in broken else "NOTE"
     return worst(verdicts).name
-
-
-def unshrunk(finding: Finding) -> Finding:
-    """The finding as it is, if there is no time to shrink it."""
-    return replace(finding, shape=finding.violation.shape)
-
-
-def shrunk(worker: Worker, finding: Finding) -> Finding | None:
-    """The finding with the smallest case found that fails in the same way; None if the case alone does not fail."""
-    check, unit = CHECKS[finding.unit.check], finding.unit
-    subject = check.family.subject(unit.edition, unit.subject, unit.version)
-    invariant = next(each for each in all_invariants(check.role) if each.id == finding.invariant)
-    rerun = worker.violation(finding.case, invariant)
-    remembers = rerun is None
-    if rerun is None:
-        worker.close()  # state in the target may hide it: try again with a fresh session
-        rerun = worker.violation(finding.case, invariant)
-    if rerun is None:
-        return None
-    history, violation = rerun
-    expected_shape = violation.shape
-    best = replace(finding, history=history, violation=violation, shape=expected_shape)
-    if not check.shrinks or remembers:
-        return best
-    tried: set[str] = set()
-    most = DEADLY_TRIES if expected_shape[:1] == ("died",) else TRIES
-
-    def fails(value: Any) -> bool:
-        nonlocal best
-        if repr(value) in tried or len(tried) == most:
-            return False
-        tried.add(repr(value))
-        cases = list(check.cases(subject, value, unit.seed, finding.number, finding.kind))
-        for observed, found in worker.violations(cases, invariant):
-            if found.shape == expected_shape:
-                best = replace(best, history=observed, value=value, violation=found)
-                return True
-        return False
-
-    if check.again is not None:
-        fails(finding.value)  # minimises the place within the value itself
-    if belongs(node := check.declaration(subject), finding.value):  # a check's first values may not
-        reduce(node, finding.value, fails)
-    best = _with_fewest_steps(worker, best, invariant)
-    return replace(best, shape=(*expected_shape, *check.family.remains(subject, best.value, expected_shape)))
-
-
-def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant) -> Finding:
-    """Removes the steps after the failure, then repeatedly every step that the failure does not need."""
-    found_with = best
-    best = _without(worker, best, invariant, range(max(best.violation.at) + 1, len(best.case.steps)))
-    while True:
-        before = best
-        for left_out in reversed(range(len(before.case.steps))):
-            best = _without(worker, best, invariant, [left_out])
-        if best is before:
-            break
-    if best is not found_with:
-        worker.close()  # it may fail only because of state that longer cases left in the target
-        if worker.violation(best.case, invariant) is None:
-            return found_with
-    return best
-
-
-def _without(worker: Worker, best: Finding, invariant: Invariant, left_out: Collection[int]) -> Finding:
-    """The finding without these steps, if it then still fails in the same way."""
-    steps = tuple(step for number, step in enumerate(best.case.steps) if number not in left_out)
-    if not 0 < len(steps) < len(best.case.steps):
-        return best
-    case = replace(best.case, steps=steps)
-    found = worker.violation(case, invariant)
-    if found is None or found[1].shape != best.violation.shape:
-        return best
-    return replace(best, history=found[0], violation=found[1])
 
 
 Results: TypeAlias = Callable[[Iterable[Unit], Callable[[], bool]], Iterator[UnitResult]]

@@ -12,7 +12,7 @@ from kipcheck.conformance.core.case import Case, Role, Step, step
 from kipcheck.conformance.core.history import History, Observation, Op, Refused as Refusal, Replied
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.catalogue import requirement
-from kipcheck.conformance.engine.converse import judge
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.invariants.nodes import decoded
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.wire.errors import Refused

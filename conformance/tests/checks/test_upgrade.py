@@ -21,7 +21,8 @@ from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Result, Verdict
-from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.models.observed_events import Counted, Failed, Formed, Gave, Rests, SteppedDown, StreamsLed
 from kipcheck.conformance.models.upgrade import UpgradeModel, has_upgrade

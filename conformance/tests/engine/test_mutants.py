@@ -27,9 +27,11 @@ from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import Died, History
 from kipcheck.conformance.core.verdict import Grade, Result
-from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.mutation_test import subject_of
-from kipcheck.conformance.engine.worker import Finding, Unit, Worker, shrunk
+from kipcheck.conformance.engine.shrink import shrunk
+from kipcheck.conformance.engine.worker import Finding, Unit, Worker
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.mutants import MUTANTS, Mutant
 from kipcheck.conformance.targets.in_process import Afresh, InProcess

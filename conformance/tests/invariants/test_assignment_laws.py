@@ -10,7 +10,7 @@ from kipcheck.conformance.checks.assignment import digest as gist, shown
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Died, History, Observation, Op, Refused, Replied
 from kipcheck.conformance.core.verdict import Grade, Result
-from kipcheck.conformance.engine.converse import judge
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.tests.support.groups import CHECKED, LEADING, answered, member_writes, said
 

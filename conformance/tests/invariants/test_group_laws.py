@@ -14,7 +14,8 @@ from kipcheck.conformance.checks.declare import Check
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Refused, Replied, Silent
 from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.invariants.group_view import group_trace
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants

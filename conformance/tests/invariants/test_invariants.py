@@ -14,7 +14,7 @@ from kipcheck.conformance.core.history import (
     Unsupported,
 )
 from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.converse import judge
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.invariants.two_decoders import difference
 from kipcheck.conformance.invariants.wire import words

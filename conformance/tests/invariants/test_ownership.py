@@ -17,7 +17,7 @@ from kipcheck.conformance.apis.upgrade_script import (
 from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.history import History, Lost, Op
 from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.converse import judge
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.invariants.ownership import contested, unread, unsubscribed
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.models.observed_events import (

@@ -20,7 +20,7 @@ from kipcheck.conformance.checks.streams import (
 )
 from kipcheck.conformance.core.history import History, Lost
 from kipcheck.conformance.core.verdict import Grade, Result
-from kipcheck.conformance.engine.converse import judge
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.invariants.streams_trace import binds, is_draft, streams_trace
 from kipcheck.conformance.invariants.streams_versions import values
 from kipcheck.conformance.models.assignment import Topic

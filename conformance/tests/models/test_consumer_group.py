@@ -11,7 +11,8 @@ from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op
 from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.models.consumer_group import Beat, ConsumerGroup, Pass, Says
 from kipcheck.conformance.mutants import MUTANTS

@@ -17,7 +17,8 @@ from kipcheck.conformance.core.edition import KIP_584
 from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Replied
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.core.verdict import Grade, Result
-from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.run import Options, hold
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.machines.plain_search import explore

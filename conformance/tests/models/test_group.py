@@ -21,8 +21,10 @@ from kipcheck.conformance.core.case import Case, Role, Step, step, steps_from
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History, Lost, Observation, Replied, Unsupported
 from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.converse import converse, judge
-from kipcheck.conformance.engine.worker import Unit, Worker, shrunk
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.engine.shrink import shrunk
+from kipcheck.conformance.engine.worker import Unit, Worker
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.models.group.editions import coordinator
 from kipcheck.conformance.models.group.messages import (

@@ -17,7 +17,8 @@ from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import Died, History, Lost as LostAnswer, Observation, Op, Refused, Replied
 from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.invariants.member import describe
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.machines.search import Search

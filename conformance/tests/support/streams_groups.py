@@ -19,7 +19,8 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Result, Verdict
-from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.models.streams.observed_events import Formed, ObservedEvent, Rests, Sent
 from kipcheck.conformance.models.streams.operations import Deploy

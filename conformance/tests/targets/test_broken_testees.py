@@ -16,7 +16,7 @@ from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.history import Died, Lost, Observation, Replied
 from kipcheck.conformance.core.ledger import Ledger, read
-from kipcheck.conformance.engine import run as engine_run, worker
+from kipcheck.conformance.engine import run as engine_run, shrink
 from kipcheck.conformance.engine.run import Options, Outcome
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import Broken, Unstable
@@ -175,7 +175,7 @@ def test_what_is_wrong_is_told_and_every_verdict_is_there_and_right(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipe, "LINGER", 0.2)
-    monkeypatch.setattr(worker, "DEADLY_TRIES", 1)
+    monkeypatch.setattr(shrink, "DEADLY_TRIES", 1)
     row = ROWS[name]
     outcome, ledger = run(name, tmp_path, row.limits)
     assert outcome.exit_code == row.exit, (outcome.why, ledger.troubles, ledger.failures)
@@ -292,7 +292,7 @@ def test_a_budget_of_time_that_is_spent_in_waiting_ends_the_session(tmp_path: Pa
 @pytest.mark.integration
 @pytest.mark.parametrize("name", ["prints", "crashes-in-company", "spares-itself"])
 def test_the_number_of_workers_changes_no_verdict(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "DEADLY_TRIES", 1)
+    monkeypatch.setattr(shrink, "DEADLY_TRIES", 1)
     command = f"cmd:{sys.executable} -I -S {broken_testees.__file__} {name}"
     found = []
     for workers in (1, 2):

@@ -19,7 +19,8 @@ from kipcheck.conformance.engine import failure_records
 from kipcheck.conformance.engine.export.formats import Impossible, Stored, as_hex, as_pcap, as_pytest, as_script, load
 from kipcheck.conformance.engine.export.pcap import CLIENT_PORT, PORT, Sent, checksum, pcap
 from kipcheck.conformance.engine.mutation_test import subject_of
-from kipcheck.conformance.engine.worker import Unit, Worker, shrunk
+from kipcheck.conformance.engine.shrink import shrunk
+from kipcheck.conformance.engine.worker import Unit, Worker
 from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Adapter
