@@ -56,6 +56,20 @@ def add(commands: Commands) -> None:
         choices=ENGINES,
         help="hypothesis: only the public strategies; compiled: only the compiled draws; mixed: both (default)",
     )
+    _add_executor(made)
+    made.add_argument(
+        "--corpus",
+        type=Path,
+        metavar="DIR|FILE",
+        help="start with the corpus of an earlier campaign: its newest snapshot, or the one in FILE",
+    )
+    where = made.add_mutually_exclusive_group()
+    where.add_argument("--out", type=Path, metavar="DIR", help="default kipcheck-out")
+    where.add_argument("--resume", type=Path, metavar="DIR", help="continue the campaign in DIR")
+
+
+def _add_executor(made: argparse.ArgumentParser) -> None:
+    """The options that decide where shards run."""
     made.add_argument(
         "--executor",
         choices=EXECUTORS,
@@ -71,15 +85,6 @@ def add(commands: Commands) -> None:
     cluster = made.add_mutually_exclusive_group()
     cluster.add_argument("--master", metavar="URL", help="Spark master: local[4], spark://HOST:7077, yarn, k8s://...")
     cluster.add_argument("--remote", metavar="sc://HOST:PORT", help="a Spark Connect server")
-    made.add_argument(
-        "--corpus",
-        type=Path,
-        metavar="DIR|FILE",
-        help="start with the corpus of an earlier campaign: its newest snapshot, or the one in FILE",
-    )
-    where = made.add_mutually_exclusive_group()
-    where.add_argument("--out", type=Path, metavar="DIR", help="default kipcheck-out")
-    where.add_argument("--resume", type=Path, metavar="DIR", help="continue the campaign in DIR")
 
 
 def _campaign(options: argparse.Namespace) -> int:

@@ -27,6 +27,16 @@ from kipcheck.conformance.core.foreign import one_line
 def add(commands: Commands) -> None:
     gate = commands.add("run", _run, "run checks against targets", EXIT_CODES)
     gate.set_defaults(interrupted=UNDECIDED)
+    _add_selection(gate)
+    gate.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    gate.add_argument("--events", metavar="FILE", help="write events at once, as JSON Lines; - for standard output")
+    gate.add_argument("--dry-run", action="store_true", help="print what would run, and run nothing")
+    gate.add_argument("--json", action="store_true", help="print the plan of --dry-run as JSON")
+    _add_replay(commands)
+
+
+def _add_selection(gate: argparse.ArgumentParser) -> None:
+    """The options that decide what is run, and how it is judged."""
     gate.add_argument("--target", action="append", metavar="T", help="default kafka-python; may be repeated")
     gate.add_argument("--edition", default="apache", metavar="E")
     gate.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
@@ -70,11 +80,9 @@ def add(commands: Commands) -> None:
         default=os.environ.get("KIPCHECK_PART") or None,
         help="run the I-th of N parts, to be merged afterwards; default: the environment variable KIPCHECK_PART",
     )
-    gate.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
-    gate.add_argument("--events", metavar="FILE", help="write events at once, as JSON Lines; - for standard output")
-    gate.add_argument("--dry-run", action="store_true", help="print what would run, and run nothing")
-    gate.add_argument("--json", action="store_true", help="print the plan of --dry-run as JSON")
 
+
+def _add_replay(commands: Commands) -> None:
     about = "run stored failures again: exit 1 if one still fails, 0 if all are gone"
     replay_parser = commands.add("replay", _replay, about, EXIT_CODES)
     replay_parser.add_argument(
