@@ -468,7 +468,7 @@ def test_every_invariant_of_groups_is_in_a_check_and_every_case_has_a_place() ->
     assert {each.id for each in OURS} == {id for check in GROUP_CHECKS for id in check.invariants}
     for name, there in (("apache", 5), ("apache@2.3.1", 5), ("kip-429", 6), ("kip-584", 0)):
         assert sum(bool([*check.family.subjects(name)]) for check in GROUP_CHECKS) == there, name
-    with pytest.raises(LookupError, match="unknown machine 'features' in edition apache: use group"):
+    with pytest.raises(LookupError, match="unknown machine 'features' in edition apache: the machine is group"):
         CHECKS["group/errors"].family.subject("apache", "features", None)
 
 
