@@ -268,6 +268,10 @@ def two_members(assignor: str, topic: str) -> dict[str, Any]:
     return {"op": "assign", "assignor": assignor, "topics": topics, "members": [member, {**member, "id": "c2"}]}
 
 
+def describe(operation: Operation) -> str | None:
+    return f"{operation['op']} {operation['assignor']}" if "assignor" in operation else None
+
+
 def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
     if role is Role.LEADER:
         yield from (two_members(each, "t") for each in ASSIGNORS if each in claims.assignors)
@@ -285,6 +289,7 @@ LEADER: Family[Assignor] = Family(
     digest=digest,
     coverage=coverage,
     place=place,
+    describe=describe,
     sample_ops=sample_ops,
 )
 ALWAYS = (

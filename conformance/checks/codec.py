@@ -209,6 +209,12 @@ def place(step: Step) -> tuple[str, int | None]:
     return step.body.get("message", ""), step.body.get("version")
 
 
+def describe(operation: Operation) -> str | None:
+    if "message" not in operation:
+        return None
+    return f"{operation['op']} {operation['message']} v{operation['version']}"
+
+
 def layouts(claims: Claims) -> Iterator[Layout]:
     """Of the messages and versions that are claimed and that ``apache`` has."""
     known = set(messages(APACHE))
@@ -236,6 +242,7 @@ CODEC: Family[Subject] = Family(
     trimmed=bare,
     coverage=coverage,
     place=place,
+    describe=describe,
     sample_ops=sample_ops,
 )
 

@@ -62,6 +62,10 @@ def no_place(step: Step) -> None:
     return None
 
 
+def no_description(operation: Operation) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Family(Generic[S]):
     """Subjects of one role, and how their values are drawn, sent, reduced, counted, compared and shown.
@@ -94,6 +98,8 @@ class Family(Generic[S]):
     """The coverage keys of each step, by which a campaign recognises new behaviour."""
     place: Callable[[Step], tuple[str, int | None] | None] = no_place
     """The subject that a step names, and its version; None if it names none, as steps for a machine."""
+    describe: Callable[[Operation], str | None] = no_description
+    """An operation of the family as text for people; None for those of other families."""
     sample_ops: Callable[[Role, Claims], Iterable[Operation]] = no_operations
     """Harmless operations within the testee's claims, which the doctor sends. One family provides those of a role."""
 

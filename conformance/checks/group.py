@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from kipcheck.conformance.apis.group import REQUESTS
 from kipcheck.conformance.apis.group_sentences import describe_answers, describe_step
 from kipcheck.conformance.apis.group_shorthand import shorthand
 from kipcheck.conformance.apis.group_trace import trace
@@ -63,6 +64,13 @@ def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
     return replace(found, exhibits=group_sequence)
 
 
+def describe(operation: Operation) -> str | None:
+    """A request with its version."""
+    if operation["op"] not in REQUESTS:
+        return None
+    return f"{operation['op']} v{operation['version']}"
+
+
 def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
     """A member joins, and the group is described."""
     if role is Role.COORDINATOR and GROUP in claims.machines:
@@ -73,7 +81,7 @@ def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
         yield {"op": "describe-group", "actor": "a", "version": 3}
 
 
-COORDINATOR = replace(_family(released), sample_ops=sample_ops)
+COORDINATOR = replace(_family(released), describe=describe, sample_ops=sample_ops)
 DRAFT_COORDINATOR = _family(draft)
 
 ANSWERS = (

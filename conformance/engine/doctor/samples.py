@@ -1,4 +1,4 @@
-"""What a doctor asks: harmless operations on what a testee claims."""
+"""Sample operations: harmless ones, within the claims of a testee, which the doctor sends."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -13,7 +13,7 @@ EDITION: Final = "apache"
 
 
 def asked_of(claims: Claims, role: Role) -> Iterator[Operation]:
-    """Harmless ones, of what it claims; those for a codec where no family has some for the role."""
+    """Harmless operations within the claims; those of codecs if no family has any for the role."""
     any_found = False
     for family in FAMILIES:
         for op in family.sample_ops(role, claims):
@@ -24,19 +24,17 @@ def asked_of(claims: Claims, role: Role) -> Iterator[Operation]:
 
 
 def assignors() -> tuple[str, ...]:
-    """All that a testee can be asked for, in any edition."""
+    """The assignors of all editions."""
     leaders = [each for each in FAMILIES if each.role is Role.LEADER]
     names = (subject.name for family in leaders for name in EDITIONS for subject in family.subjects(name))
     return (*dict.fromkeys(names), STREAM)
 
 
 def named(op: Operation) -> str:
-    """For a person."""
-    what = op.get("message") or op.get("assignor") or ""
-    version = f" v{op['version']}" if "version" in op else ""
-    return f"{op['op']} {what}{version}".strip()
+    """An operation as text for people, in the words of its family; else its name."""
+    return next(filter(None, (family.describe(op) for family in FAMILIES)), str(op["op"]))
 
 
 def plain(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What was answered, without what differs each time."""
+    """The answer without the fields that differ each time."""
     return {key: each for key, each in result.items() if key not in ("n", "evidence")}
