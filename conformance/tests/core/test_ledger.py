@@ -134,7 +134,6 @@ OTHERS = {
     ("conformance/cli/group_assignment.py", "each"): "a partition of an answer",
     ("conformance/cli/group_assignment.py", "member"): "a member of a group in a file",
     ("conformance/engine/doctor/report.py", "results"): "a message of the testee protocol",
-    ("conformance/engine/doctor/samples.py", "op"): "an operation",
     ("conformance/engine/export/standalone.py", "each"): "a step; the program must run without kipcheck",
     ("conformance/engine/known/edit.py", "document[entry.kind][0]"): "an entry of a list",
     ("conformance/engine/known/edit.py", "tomllib.loads(made.text)"): "a list",
