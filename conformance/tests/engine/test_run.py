@@ -222,7 +222,7 @@ def test_a_target_that_does_not_start_is_3_and_the_others_are_still_held(
     outcome, ledger = held(replace(small, targets=("broken", "reference")))
     assert outcome.exit_code == 3
     # It greets at its start, which may be before it is asked for hello, or after.
-    assert re.search("not JSON|spoke unasked: b'good morning", ledger.troubles[0].why)
+    assert re.search("not JSON|unsolicited bytes: b'good morning", ledger.troubles[0].why)
     assert ledger.footer is not None
     assert ledger.footer.counts.keys() == {"reference"}
 
