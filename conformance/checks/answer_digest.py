@@ -1,34 +1,32 @@
-"""What a target made of a case, in a few letters: enough to see where two targets differ."""
+"""Digests of a target's answers to a case, by which two targets are compared."""
 
-import hashlib
-import json
 from collections.abc import Callable
 from typing import Any
 
 from kipcheck.conformance.core.history import Died, History, Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.plain import short_digest
 
 REFUSED = "refused"
 
 
 def payload(answer: Replied) -> Any:
-    """All of it."""
+    """The whole answer, as plain data."""
     return dict(answer.payload)
 
 
-def gist(history: History, meant: Callable[[Replied], Any] = payload) -> str:
-    """Of all answers of a case: equal where they are, and for what is refused whatever the words were.
+def answer_digest(history: History, compared: Callable[[Replied], Any] = payload) -> str:
+    """A digest of all answers to a case. All refusals are equal, whatever their messages.
 
-    ``meant`` gives, as plain data, what of an answer is compared.
+    ``compared``: the part of an answer that counts, as plain data.
     """
-    answers = [_gist(op.observation, meant) for op in history.ops]
+    answers = [_of_observation(op.observation, compared) for op in history.ops]
     return REFUSED if set(answers) == {REFUSED} else ",".join(answers)
 
 
-def _gist(observation: Observation, meant: Callable[[Replied], Any]) -> str:
+def _of_observation(observation: Observation, compared: Callable[[Replied], Any]) -> str:
     match observation:
         case Replied():
-            text = json.dumps(meant(observation), sort_keys=True)
-            return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+            return short_digest(compared(observation))
         case Refused():
             return REFUSED
         case Died() | Unsupported():

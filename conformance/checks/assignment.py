@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from kipcheck.conformance.apis.assignment import assign, completed, shares, with_user_data
-from kipcheck.conformance.checks.answer_digest import gist, payload
+from kipcheck.conformance.checks.answer_digest import answer_digest, payload
 from kipcheck.conformance.checks.coverage import Fields, outcome, size
 from kipcheck.conformance.checks.declare import Check, Conversation, Exhibit, Family, Operation
 from kipcheck.conformance.checks.known_hard_groups import CLAIMS
@@ -201,12 +201,12 @@ def drawn(node: Node) -> Callable[[Assignor, Random], Value]:
 
 
 def digest(history: History) -> str:
-    """Of who gets what, in whatever order; the user data of an assignment concerns its own assignor alone."""
-    return gist(history, _given)
+    """A digest of the assignment, in any order of members, without user data, which only its own assignor reads."""
+    return answer_digest(history, _given)
 
 
 def _given(answer: Replied) -> Any:
-    with suppress(ValueError):  # what is no assignment is compared as it is
+    with suppress(ValueError):  # an invalid assignment is compared unchanged
         if any(name == "assignment" for name, _ in answer.payload):
             return {"assignment": sorted((member, sorted(partitions)) for member, partitions in shares(answer))}
     return payload(answer)

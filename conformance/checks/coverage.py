@@ -1,4 +1,4 @@
-"""What coverage counts of a conversation: small plain fields for each step, deaf to extras in the answers."""
+"""Coverage keys of a conversation: small plain values for each step, unaffected by additional fields in answers."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
@@ -10,12 +10,12 @@ Fields: TypeAlias = tuple[Any, ...]
 
 
 def size(number: int) -> int:
-    """0, 1, 2 to 3, 4 to 7, and so on to 64 and more."""
+    """The class of a size: 0, 1, 2 to 3, 4 to 7, and so on up to 64 and more."""
     return min(number.bit_length(), 7)
 
 
 def outcome(observation: Observation) -> str:
-    """Without the words of the target."""
+    """The observation without the target's messages."""
     match observation:
         case Replied():
             return "replied"
@@ -32,16 +32,16 @@ def outcome(observation: Observation) -> str:
 
 
 def of_conversations(subject: Any, ops: Sequence[Op]) -> Iterator[list[Fields]]:
-    """What was said and what came of it, each by itself and after what the same actor had heard before."""
+    """Each operation with its answer, alone and after the previous one of the same actor."""
     before: dict[str, Fields] = {}
     for op in ops:
-        now: Fields = (op.step.verb, *_heard(op.observation))
+        now: Fields = (op.step.verb, *_answer_fields(op.observation))
         actor = op.step.actor
         yield [("machine", subject.name, now), ("machine", subject.name, before.get(actor, ()), now)]
         before[actor] = now
 
 
-def _heard(observation: Observation) -> Iterator[Any]:
+def _answer_fields(observation: Observation) -> Iterator[Any]:
     if not isinstance(observation, Replied):
         yield outcome(observation)
         return
@@ -54,7 +54,7 @@ def _heard(observation: Observation) -> Iterator[Any]:
             yield name, value is None or value < 0
 
 
-def _kind(told: Any) -> tuple[str, str]:
-    if not isinstance(told, dict):
+def _kind(entry: Any) -> tuple[str, str]:
+    if not isinstance(entry, dict):
         return "", ""
-    return str(told.get("answer") or told.get("action") or told.get("what")), str(told.get("error", ""))
+    return str(entry.get("answer") or entry.get("action") or entry.get("what")), str(entry.get("error", ""))

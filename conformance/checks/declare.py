@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from kipcheck.conformance.checks.answer_digest import gist
+from kipcheck.conformance.checks.answer_digest import answer_digest
 from kipcheck.conformance.checks.coverage import Fields, of_conversations
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op
@@ -92,7 +92,7 @@ class Family(Generic[S]):
     """The value without parts that the declaration allows and ``draw`` omits, since other checks cover them."""
     complete: Completes | None = None
     """None: the steps of the family are complete as drawn."""
-    digest: Callable[[History], str] = gist
+    digest: Callable[[History], str] = answer_digest
     """A short digest of a target's answers to a case: equal if the answers mean the same."""
     coverage: Callable[[S, Sequence[Op]], Iterator[list[Fields]]] = of_conversations
     """The coverage keys of each step, by which a campaign recognises new behaviour."""

@@ -1,5 +1,7 @@
 """Frozen values as plain data for JSON: the states and actions of machines, for people and other programs."""
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -9,6 +11,11 @@ from typing import Any, get_args, get_type_hints
 
 KIND = "is"
 """The key for the kind of a value, where values of several kinds may stand."""
+
+
+def short_digest(value: Any) -> str:
+    """12 hex digits over a value of JSON: ids of failures, and digests of answers, are made of them."""
+    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=6).hexdigest()
 
 
 def plain(value: object, kind: str | None = None) -> Any:

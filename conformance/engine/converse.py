@@ -13,21 +13,21 @@ NO_ROUND_BEFORE = Lost("the round before it has no answer to go on from")
 
 
 def converse(cases: Sequence[Case], session: Session) -> Iterator[History]:
-    """The histories, in the order of the cases. A step that goes on from an earlier answer waits for it, so the cases
-    are held in as many rounds as it takes.
+    """The histories, in the order of the cases. A step that uses an earlier answer waits for it, so the cases are run
+    in several rounds if necessary.
 
-    Errors: ``Broken`` and ``Unstable``, when no more can be asked of the target.
+    Errors: ``Broken`` and ``Unstable``, if the target cannot be used any more.
     """
     found: list[list[Op]] = [[] for _ in cases]
     complete = [None if (family := family_of(case)) is None else family.complete for case in cases]
     while waiting := [number for number, case in enumerate(cases) if len(found[number]) < len(case.steps)]:
         runs = {number: _ready(cases[number].steps, found[number], complete[number]) for number in waiting}
-        asked = {number: run for number, run in runs.items() if run}
-        for number in runs.keys() - asked.keys():
+        ready = {number: run for number, run in runs.items() if run}
+        for number in runs.keys() - ready.keys():
             ops = found[number]
             ops += [_op(each, step, NO_ROUND_BEFORE) for each, step in _rest(cases[number].steps, ops)]
-        answers = session.run([replace(cases[number], steps=run) for number, run in asked.items()]) if asked else ()
-        for (number, run), given in zip(asked.items(), answers, strict=True):
+        answers = session.run([replace(cases[number], steps=run) for number, run in ready.items()]) if ready else ()
+        for (number, run), given in zip(ready.items(), answers, strict=True):
             ops = found[number]
             for step, answer in zip(run, given, strict=True):
                 ops.append(_op(len(ops), step, answer))
@@ -36,7 +36,7 @@ def converse(cases: Sequence[Case], session: Session) -> Iterator[History]:
 
 
 def _ready(steps: Sequence[Step], before: Sequence[Op], complete: Completes | None) -> tuple[Step, ...]:
-    """What can be asked now: the next step, completed, and those after it that wait for nothing."""
+    """The steps that can be sent now: the next one, completed, and those after it that use no later answer."""
     if complete is None:
         return tuple(steps[len(before) :])
     run: list[Step] = []

@@ -1,6 +1,5 @@
 """Makes a failure of the ledger from findings: with everything that a report shows, annotated bytes included."""
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.history import Died
 from kipcheck.conformance.core.ledger import BrokenRequirement, Failure, FiledFailure, exhibits_of, where_of
+from kipcheck.conformance.core.plain import short_digest
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.tags import tags_of
 from kipcheck.conformance.engine.failures import DistinctFailure, file
@@ -76,8 +76,7 @@ def _stderr(shown: "Finding") -> str | None:
 
 
 def _id(info: TargetInfo, finding: "Finding") -> str:
-    text = json.dumps([info.name, finding.invariant, finding.shape])
-    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+    return short_digest([info.name, finding.invariant, finding.shape])
 
 
 def _size(case: Case) -> tuple[int, str]:

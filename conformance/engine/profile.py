@@ -1,7 +1,5 @@
 """Profiles: what a target must claim, in addition to doing correctly what it claims."""
 
-import hashlib
-import json
 import re
 import shlex
 import tomllib
@@ -13,6 +11,7 @@ from typing import Any
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.ledger import Failure, TableExhibit, TableRow, spans
+from kipcheck.conformance.core.plain import short_digest
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.engine.known.rules import SubjectVersion, numbers, places_in
@@ -158,11 +157,10 @@ def unmet_lines(profile: Profile, info: TargetInfo, required: Sequence[ClaimRequ
             continue
         versions = [each for each in claim.missing if each is not None]
         what = f"{claim.name} v{spans(versions)}" if versions else f"the {claim.sort} {claim.name}"
-        text = json.dumps([info.name, profile.invariant, claim.sort, claim.name])
         row = TableRow(cells=(claim.sort, claim.name, claim.asked, claim.claimed), guilty=True)
         columns = ("sort", "name", "required by the profile", "claimed")
         yield Failure(
-            id=hashlib.blake2b(text.encode(), digest_size=6).hexdigest(),
+            id=short_digest([info.name, profile.invariant, claim.sort, claim.name]),
             target=info.name,
             version=info.version,
             check=CHECK,

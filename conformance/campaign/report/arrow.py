@@ -47,11 +47,6 @@ def table_of(rows: Iterable[Row]) -> Any:
     return pa.Table.from_pylist([_plain(row.plain) for row in rows], schema=SCHEMA)
 
 
-def rows_of(table: Any) -> list[Row]:
-    """From a table or a batch. Errors: KeyError, TypeError or ValueError if it contains invalid rows."""
-    return [Row.of(each) for each in table.to_pylist()]
-
-
 def parquet_of(rows: Iterable[Row]) -> bytes:
     """The bytes of a file. Errors: see ``table_of``."""
     sink = io.BytesIO()

@@ -1,4 +1,4 @@
-"""A stored failure in a form that needs no gate: a program, a test, a packet capture, bytes."""
+"""Exports a stored failure as a program, a test, a packet capture or bytes, which need no run of kipcheck."""
 
 import json
 import re
@@ -27,17 +27,17 @@ from kipcheck.conformance.wire.schema import spec
 
 
 class Impossible(Exception):
-    """The form has no place for this failure. Says why, and which would do."""
+    """The form cannot represent this failure. The message gives the reason, and a form that can."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What ``failures/ID.json`` holds."""
+    """The content of ``failures/ID.json``."""
 
     line: FiledFailure
     case: Case
     trusted: bool = False
-    """May a command that stands in the file become part of a program?"""
+    """Whether a command in the file may become part of a program."""
 
     @property
     def id(self) -> str:
@@ -55,9 +55,9 @@ class Stored:
 
 
 def load(path: Path, trusted: bool = False) -> Stored:
-    """``trusted``: a command that stands in the file may become part of a program.
+    """``trusted``: a command in the file may become part of a program.
 
-    Errors: OSError; ValueError that names the file and what is wrong with it.
+    Errors: OSError; ValueError with the file and the reason.
     """
     line, case = failures.load(path)
     try:
@@ -80,7 +80,7 @@ MARK: Final = "# ---- from here on as it stands\n"
 
 
 def as_script(stored: Stored) -> bytes:
-    """A program that asks a testee and leaves with 1 while the failure shows. Errors: ``Impossible``."""
+    """A program that runs the case with a testee, and exits with 1 while the failure occurs. Errors: ``Impossible``."""
     return _program(stored, without="def test_it_fails_no_more(")
 
 

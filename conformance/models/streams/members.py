@@ -20,7 +20,6 @@ NO_VERSION: Final = -1
 """The latest supported version in user data of versions 1 and 2, which do not contain it."""
 LATEST_OFFSET: Final = -2
 """Offset sum of a task that runs actively (``Task.LATEST_OFFSET``)."""
-UNKNOWN_OFFSET_SUM: Final = -3
 NO_REBALANCE: Final = (1 << 63) - 1
 """``nextRebalanceMs`` of an assignment after which nothing is scheduled."""
 
