@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any, Final
+from typing import Any
 
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.ledger import FAILURE_FORMATS
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.converse import converse
@@ -23,8 +24,6 @@ from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import NotPlayed, Target
 from kipcheck.golden.vector_files import REGRESSIONS
-
-FORMAT: Final = 1
 
 
 class Malformed(ValueError):
@@ -50,7 +49,7 @@ class Regression:
 def regression(filed: Mapping[str, Any]) -> str:
     """The text of a file, from the content of ``failures/ID.json``."""
     content = {
-        "format": FORMAT,
+        "format": filed.get("format", 1),
         "id": filed["id"],
         "note": filed["why"],
         "target": filed["target"],
@@ -75,8 +74,9 @@ def read(file: Traversable) -> Regression:
     """Errors: ``Malformed``; OSError."""
     try:
         content = json.loads(file.read_text("utf-8"))
-        if content["format"] != FORMAT:
-            raise Malformed(f"{file.name}: unsupported format {content['format']}: must be {FORMAT}")
+        if content["format"] not in FAILURE_FORMATS:
+            known = " or ".join(map(str, FAILURE_FORMATS))
+            raise Malformed(f"{file.name}: unsupported format {content['format']}: must be {known}")
         found = Regression(
             content["id"],
             content["note"],

@@ -9,14 +9,13 @@ from kipcheck.conformance.core.foreign import harmless_json
 from kipcheck.conformance.core.ledger import plain, spans
 from kipcheck.reports.summary import Cell, Reached, Summary
 
-FORMAT = 1
 HALVES = re.compile("[\ud800-\udfff]")
 
 
 def render(found: Summary) -> str:
     return dumped(
         {
-            "format": FORMAT,
+            "format": found.ledger.failure_format,
             "kipcheck": found.header.kipcheck or None,
             "python": found.header.python or None,
             "begun": found.header.begun or None,

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -17,7 +18,8 @@ from kipcheck.conformance.campaign.rows import digest_of
 from kipcheck.conformance.core.output_folder import OutputFolder
 
 NAME: Final = "manifest.json"
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""That of the failures in the rows: a campaign is continued with shapes of the same format only."""
 
 
 class UnusableCampaign(Exception):
@@ -66,7 +68,10 @@ class Manifest:
         try:
             fields_read = json.loads(path.read_text("utf-8"))
             if fields_read.pop("format") != FORMAT:
-                raise UnusableCampaign(f"{path} has a format that this kipcheck does not read")
+                raise UnusableCampaign(
+                    f"{path} has another format, in which the same failure has another shape: start a new campaign in "
+                    f"another folder; --corpus {shlex.quote(str(folder))} begins it with the corpus of this one"
+                )
             plan = fields_read.pop("plan")
             aims = tuple(Aim(**each) for each in plan.pop("aims"))
             made = Plan(aims=aims, checks=tuple(plan.pop("checks")), **plan)

@@ -16,6 +16,7 @@ from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.failure_group import FailureGroup, grouped
 from kipcheck.conformance.core.foreign import harmless_json, is_data
 from kipcheck.conformance.core.ledger import (
+    FAILURE_FORMATS,
     Failure,
     FiledFailure,
     Flaky,
@@ -211,6 +212,9 @@ def load(path: Path) -> tuple[FiledFailure, Case]:
     check_failure(found, str(path))
     try:
         filed = FiledFailure.of(found, blank=True)
+        if filed.failure_format not in FAILURE_FORMATS:
+            known = " and ".join(map(str, FAILURE_FORMATS))
+            raise Malformed(f'"format" is {filed.format}, and this kipcheck reads {known}')
         case = Case.of(found["case"])
         whole = all(isinstance(each.verb, str) and isinstance(each.body, Mapping) for each in case.steps)
         if not case.steps or not whole or not isinstance(case.edition, str):

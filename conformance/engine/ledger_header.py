@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 from importlib import metadata
 
 from kipcheck.conformance.checks import CHECKS
-from kipcheck.conformance.core.ledger import FORMAT, AboutInvariant, AboutRequirement, Header, RunOptions
+from kipcheck.conformance.core.ledger import (
+    FAILURE_FORMAT,
+    FORMAT,
+    AboutInvariant,
+    AboutRequirement,
+    Header,
+    RunOptions,
+)
 from kipcheck.conformance.core.remedy import remedies
 from kipcheck.conformance.core.requirement import Requirement, requirements
 from kipcheck.conformance.engine.selection import InvalidOptions, Options, Selection
@@ -31,6 +38,7 @@ def header(options: Options) -> Header:
         checks={each.id: each.sentence for each in CHECKS.values()},
         invariants=selected,
         requirements=_requirements(selected) if selected else {},
+        failure_format=FAILURE_FORMAT,
     )
 
 

@@ -32,6 +32,7 @@ from kipcheck.conformance.core.ledger import (
     Writer,
     missing,
     read,
+    unlike_formats,
 )
 from kipcheck.conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder
 from kipcheck.conformance.core.part import Part
@@ -122,6 +123,8 @@ def _source(folder: Path) -> Source:
 
 def _alike(sources: Sequence[Source]) -> None:
     for one, other in pairwise(sources):
+        if unlike := unlike_formats(one.ledger, other.ledger):
+            raise Unlike(f"{unlike}: merge ledgers of one format at a time")
         pairs = [("kipcheck", one.ledger.header.kipcheck, other.ledger.header.kipcheck)]
         pairs.append(("--edition", one.options.edition, other.options.edition))
         _same(one, other, pairs)

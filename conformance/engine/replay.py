@@ -2,13 +2,14 @@
 
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.exits import BROKEN, CONFORMANT, FAILED, OURS, UNDECIDED, USAGE
 from kipcheck.conformance.core.foreign import is_data, one_line
-from kipcheck.conformance.core.ledger import NAME
+from kipcheck.conformance.core.ledger import FAILURE_FORMAT, NAME
 from kipcheck.conformance.core.verdict import Disagreement, Result
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.failures import FOLDER, load
@@ -16,6 +17,8 @@ from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.targets.protocol import Broken, Session, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import target as target_of
+
+OLDER: Final = "the file is of format 1: a run now gives the failure another id and shape"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Rep
     except ValueError as wrong:
         return ReplayResult(USAGE, str(wrong))
     target, invariant_id = filed.target, filed.invariant
+    older = filed.failure_format < FAILURE_FORMAT
     if instead is None and not trusted and not is_data(target):
         return ReplayResult(USAGE, untrusted_message(path, target))
     invariant = next((each for each in all_invariants(case.role) if each.id == invariant_id), None)
@@ -57,7 +61,8 @@ def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Rep
         return ReplayResult(UNDECIDED, f"the invariant {invariant_id!r} does not exist any more")
     try:
         with target_of(instead or target).open(case.edition, case.role) as session:
-            return _replayed(session, case, invariant)
+            found = _replayed(session, case, invariant)
+            return replace(found, message=f"{found.message} ({OLDER})") if older else found
     except (LookupError, Unavailable) as gone:
         return ReplayResult(UNDECIDED, str(gone))
     except (Broken, Unstable) as down:

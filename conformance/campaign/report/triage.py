@@ -1,5 +1,6 @@
 """Triage: the distinct failures of a run or a campaign, each as new, flaky, known or fixed."""
 
+import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
@@ -9,7 +10,17 @@ from typing import Any, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.failure_group import GRADES, severity
 from kipcheck.conformance.core.foreign import harmless_line
-from kipcheck.conformance.core.ledger import NAME, Failure, Flaky, Ledger, Place, missing, places_of, read
+from kipcheck.conformance.core.ledger import (
+    NAME,
+    Failure,
+    Flaky,
+    Ledger,
+    Place,
+    missing,
+    places_of,
+    read,
+    unlike_formats,
+)
 from kipcheck.conformance.engine.failures import FLAKY, FOLDER, again, is_among
 from kipcheck.reports.phrases import some
 
@@ -27,7 +38,7 @@ MOST: Final = 400
 
 
 class Unread(Exception):
-    """There is no ledger that can be read. The message names the folder and the remedy."""
+    """There is no ledger that can be read, or compared. The message names the folder and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +86,9 @@ class Triage:
 
 
 def triage(folder: Path, against: Path | None = None) -> Triage:
-    """Errors: ``Unreadable``."""
+    """Errors: ``Unread``, also if the ledgers have failures of different formats."""
     ledger = _read(folder)
-    before = None if against is None else _read(against)
+    before = None if against is None else _comparable(ledger, _read(against))
     found = [*_here(ledger, before)]
     gone: list[Failure] = []
     fixed: list[Judged] = []
@@ -97,6 +108,18 @@ def _read(folder: Path) -> Ledger:
         raise Unread(missing(folder)) from None
     except (OSError, ValueError) as wrong:
         raise Unread(str(wrong)) from None
+
+
+def _comparable(ledger: Ledger, before: Ledger) -> Ledger:
+    """The earlier ledger, if its ids mean the same. Errors: ``Unread``."""
+    if unlike := unlike_formats(ledger, before):
+        older = min(ledger, before, key=lambda each: each.failure_format).path.parent
+        how = f"kipcheck replay {shlex.quote(str(older))}"
+        raise Unread(
+            f"{unlike}, so they cannot show what is new or fixed: run both with the same kipcheck, or use {how} to "
+            "see which of the older failures still occur"
+        )
+    return before
 
 
 def _here(ledger: Ledger, before: Ledger | None) -> Iterator[Judged]:

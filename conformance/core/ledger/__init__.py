@@ -15,6 +15,8 @@ from typing import Any, Final, Self, TextIO, cast
 
 from kipcheck.conformance.core.foreign import harmless_json
 from kipcheck.conformance.core.ledger.failure import (
+    FAILURE_FORMAT,
+    FAILURE_FORMATS,
     BrokenRequirement,
     ByteRow,
     BytesExhibit,
@@ -61,12 +63,14 @@ from kipcheck.conformance.core.ledger.record import Json, Malformed, Record, pla
 from kipcheck.conformance.core.ledger.versions import numbers, places_of, spans, where_of
 
 __all__ = [
+    "FAILURE_FORMAT", "FAILURE_FORMATS",
     "FORMAT", "ID", "NAME", "TYPES", "AboutInvariant", "AboutRequirement", "Begin", "BrokenRequirement", "ByteRow",
     "BytesExhibit", "Campaign", "CheckDone", "Counts", "Difference", "Exhibit", "Failure", "FiledFailure", "FirstFound",
     "Flaky", "Footer", "Grade", "Header", "Json", "KnownEntry", "Ledger", "LedgerLine", "Malformed", "MergedFrom",
     "Place", "Record", "Round", "RunOptions", "SequenceExhibit", "SequenceStep", "Skip", "Stale", "TableExhibit",
     "TableRow", "Tally", "Target", "Trouble", "Unknown", "Verdict", "Writer", "check_failure", "exhibits_of", "lines",
-    "missing", "numbers", "places_of", "plain", "read", "spans", "type_of", "where_of",
+    "missing", "numbers", "places_of", "plain", "read", "spans", "type_of",
+    "unlike_formats", "where_of",
 ]  # fmt: skip
 
 NAME: Final = "ledger.jsonl"
@@ -182,6 +186,11 @@ class Ledger:
         return next(iter(cast("Sequence[Footer]", self.lines.get(Footer.TYPE, ()))), None)
 
     @property
+    def failure_format(self) -> int:
+        """The format of its failures: only those of equal formats have comparable ids and shapes."""
+        return 1 if self.header.failure_format is None else self.header.failure_format
+
+    @property
     def complete(self) -> bool:
         return self.footer is not None and self.footer.complete
 
@@ -205,6 +214,9 @@ def read(path: Path) -> Ledger:
         raise ValueError(f"{path} is not a ledger: its first line must be a header of format {FORMAT}")
     header = _line(first, path, 1)
     assert isinstance(header, Header)
+    if (header.failure_format or 1) not in FAILURE_FORMATS:
+        known = " and ".join(map(str, FAILURE_FORMATS))
+        raise ValueError(f"{path}: its failures have format {header.failure_format}; this kipcheck reads {known}")
     by_type: dict[str, list[LedgerLine]] = {}
     totals = _Totals()
     for number, found in following:
@@ -248,6 +260,14 @@ class _Totals:
         self.cases.setdefault(place, Counter()).update(line.results)
         for invariant, results in line.by.items():
             self.held.setdefault((place, invariant), Counter()).update(results)
+
+
+def unlike_formats(one: Ledger, other: Ledger) -> str:
+    """What keeps failures of the two from being compared, to begin an error message; empty if nothing does."""
+    if one.failure_format == other.failure_format:
+        return ""
+    about = (f"{each.path.parent} has failures of format {each.failure_format}" for each in (one, other))
+    return f"{' and '.join(about)}: the same failure has another id and shape in each"
 
 
 def missing(folder: Path) -> str:

@@ -23,6 +23,16 @@ Where: TypeAlias = Annotated[Mapping[str, Versions], About("Subject -> versions.
 Results: TypeAlias = Annotated[Mapping[str, Number], About("Result -> cases.")]
 
 
+FAILURE_FORMAT: Final = 2
+"""The format of failures: what their shapes consist of, and so their ids. It is that of ``failures/ID.json``.
+
+1: coarser shapes, and with them other ids. Files of format 1 are read, and their cases replayed; ids and shapes of
+different formats cannot be compared.
+"""
+FAILURE_FORMATS: Final = (1, FAILURE_FORMAT)
+"""Those that are read. Files that state none are of format 1."""
+
+
 Step: TypeAlias = Annotated[Mapping[str, Any], Requires("verb")]
 """An operation of the case, with its fields as the testee protocol names them."""
 
@@ -202,10 +212,15 @@ class FiledFailure(Failure):
     """The content of ``failures/ID.json``: the failure and its case."""
 
     format: int | None = None
+    """Absent: 1."""
     case: Any = None
     """The case as ``Case.plain`` has it."""
     stderr: str | None = None
     """What the target wrote to stderr before it crashed or was killed."""
+
+    @property
+    def failure_format(self) -> int:
+        return 1 if self.format is None else self.format
 
     @property
     def line(self) -> Failure:
@@ -218,7 +233,9 @@ class FiledFailure(Failure):
         """The content of a file with this failure and case."""
         last = ("case", "stderr") if stderr is not None else ("case",)
         keys = ("format", *line.present, *last)
-        return cls(**line.shared(Failure), format=1, case=case, stderr=stderr, keys=keys, others=line.others)
+        return cls(
+            **line.shared(Failure), format=FAILURE_FORMAT, case=case, stderr=stderr, keys=keys, others=line.others
+        )
 
     def with_line(self, line: Failure) -> "FiledFailure":
         """The same with all that the line holds."""

@@ -170,6 +170,8 @@ class Header(Record):
     """The campaigns of the ledger; absent in a ledger of runs alone."""
     merged: tuple[MergedFrom, ...] | None = field(default=None, metadata={NULLABLE: True})
     """The ledgers that were merged into this one."""
+    failure_format: Annotated[int, AtLeast(1)] | None = None
+    """The format of the failures, that is of their shapes and ids; absent: 1."""
 
 
 # ---- targets, checks and cases

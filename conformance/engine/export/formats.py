@@ -202,7 +202,7 @@ def test_it_fails_no_more(tmp_path: Path) -> None:
     target = f"cmd:{{testee}}" if testee else TARGET
     assert target, "no testee: name its command in KIPCHECK_TESTEE"
     found = replay(path, target)
-    assert found.exit_code == 0, found.says
+    assert found.exit_code == 0, found.message
 '''
 
 

@@ -73,7 +73,7 @@ def test_updated_values_keep_their_places_and_new_ones_come_last() -> None:
 def test_a_file_holds_the_failure_and_its_case() -> None:
     line = Failure.of(FAILURE)
     filed = FiledFailure.holding(line, {"steps": []}, "its last words")
-    assert filed.plain == {"format": 1, **FAILURE, "case": {"steps": []}, "stderr": "its last words"}
+    assert filed.plain == {"format": 2, **FAILURE, "case": {"steps": []}, "stderr": "its last words"}
     assert filed.line == line and filed.line.plain == FAILURE
     known = line.update(known=REASON)
     assert filed.with_line(known).plain == {**filed.plain, "known": REASON}

@@ -28,7 +28,7 @@ def filed(folder: Path, failure: Line, steps: int = 1) -> tuple[str, Line]:
     """The line, and its file."""
     (folder / "failures").mkdir(parents=True, exist_ok=True)
     case = {"check": failure["check"], "edition": "apache", "role": "codec", "steps": [STEP] * steps}
-    (folder / "failures" / f"{failure['id']}.json").write_text(json.dumps({"format": 1, **failure, "case": case}))
+    (folder / "failures" / f"{failure['id']}.json").write_text(json.dumps({"format": 2, **failure, "case": case}))
     return "failure", failure
 
 

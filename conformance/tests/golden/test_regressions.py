@@ -78,7 +78,7 @@ def test_what_is_wrong_with_one_is_told(tmp_path: Path, changed: dict[str, Any],
     assert any(line.startswith(f"{ONE.id}: {says}") for line in verify(tmp_path)), list(verify(tmp_path))
 
 
-@pytest.mark.parametrize("changed", [{"format": 2}, {"note": None}, {"case": {}}, {"name": "other.json"}])
+@pytest.mark.parametrize("changed", [{"format": 3}, {"note": None}, {"case": {}}, {"name": "other.json"}])
 def test_what_is_none_is_named(tmp_path: Path, changed: dict[str, Any]) -> None:
     with pytest.raises(Malformed, match=r"^[0-9a-z]+\.json: "):
         read(file(tmp_path, **changed))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from kipcheck.conformance.core.foreign import harmless_json
-from kipcheck.conformance.core.ledger import FORMAT
+from kipcheck.conformance.core.ledger import FAILURE_FORMAT, FORMAT
 
 Line = dict[str, Any]
 
@@ -39,6 +39,7 @@ HEADER: Line = {
         "429-07": {"clause": "Assignor", "grade": "MUST", "role": "leader", "edition": "both", "text": "One owner."},
         "268-09": {"clause": "Version probing", "grade": "SHOULD", "role": "member", "edition": "both"},
     },
+    "failure_format": FAILURE_FORMAT,
 }  # fmt: skip
 TARGETS: list[Line] = [
     {"target": "somebody", "version": "1.0", "language": "python", "issues": "https://issues.example/"},
