@@ -25,7 +25,8 @@ def reason(entry: KnownEntry | Flaky) -> str:
 def expected(failure: Failure) -> str:
     """How lists of known deviations cover a failure; empty if they do not."""
     if known := failure.known:
-        return f"a known deviation: {reason(known)}"
+        more = f" It also occurs on {where(known)}, which the list does not name." if known.where else ""
+        return f"a known deviation: {reason(known)}{more}"
     if beyond := failure.beyond:
         more = f" It is not expected on {where(beyond)}." if beyond.where else ""
         return f"in part a known deviation: {reason(beyond)}.{more}"

@@ -11,8 +11,9 @@ def add(commands: Commands) -> None:
     known = commands.add("known", _list, "update, check or list known deviations")
     kinds = known.add_subparsers(metavar="update|check|list", required=True)
     about = (
-        "update a list from a run: add entries for its failures (write their reason and link yourself), remove "
-        "entries that no longer fail, and keep everything else, comments included; exit 1 if entries need manual work"
+        "update a list from runs: add entries for their failures (write their reason and link yourself), remove "
+        "entries that no longer fail, count their cases, and keep everything else, comments included; runs with "
+        "another seed or number of cases than the list, and campaigns, only add; exit 1 if entries need manual work"
     )
     update = kinds.add_parser("update", help=about.partition(":")[0], description=about)
     update.add_argument("file", type=Path, metavar="FILE", help="created if it does not exist")
@@ -20,9 +21,9 @@ def add(commands: Commands) -> None:
         "--from",
         dest="out",
         type=Path,
-        default=Path("kipcheck-out"),
+        action="append",
         metavar="DIR",
-        help="the --out of the run; default kipcheck-out",
+        help="the --out of a run or campaign; may be repeated; default kipcheck-out",
     )
     update.add_argument("--target", metavar="T", help="one of the run's targets; required if it has several")
     update.set_defaults(call=_update)
@@ -51,9 +52,9 @@ def _update(options: argparse.Namespace) -> int:
     from kipcheck.conformance.engine.known.files import InvalidKnownFile
 
     try:
-        ledger = read(options.out / NAME if options.out.is_dir() else options.out)
+        ledgers = [read(each / NAME if each.is_dir() else each) for each in options.out or [Path("kipcheck-out")]]
         text = options.file.read_text("utf-8") if options.file.exists() else ""
-        made = updated(text, str(options.file), ledger, options.target, date.today())
+        made = updated(text, str(options.file), ledgers, options.target, date.today())
         if made.text != text:
             options.file.write_text(made.text, "utf-8")
     except InvalidKnownFile as wrong:
@@ -61,8 +62,15 @@ def _update(options: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         return complain(error, USAGE)
     except (LookupError, TypeError, AttributeError) as wrong:
-        return complain(f"the ledger of {options.out} does not match its schema: {wrong!r}", USAGE)
-    for word, lines in (("added", made.added), ("removed", made.removed), ("narrowed", made.narrowed)):
+        named = ", ".join(map(str, options.out or ["kipcheck-out"]))
+        return complain(f"a ledger of {named} does not match its schema: {wrong!r}", USAGE)
+    for word, lines in (
+        ("added", [*made.added, *made.explained]),
+        ("removed", made.removed),
+        ("narrowed", made.narrowed),
+        ("widened", made.widened),
+        ("counted", made.counted),
+    ):
         for line in lines:
             print_harmless(one_line(f"{word:<9} {line}"))
     for line in made.left:

@@ -223,7 +223,7 @@ class _Report:
                     steady.append(each)
                 else:
                     self._flaky(writer, each, entry, "failed")
-        lines = listed.match_failures([each.line for each in steady])
+        lines = listed.match_failures([each.line for each in steady], anywhere=True)
         for each, line in zip(steady, lines, strict=True):
             self._failure(writer, DistinctFailure(line, each.filed))
         self._stale(writer, (each for each in listed.stale_lines() if each.kind in STALE_KINDS))

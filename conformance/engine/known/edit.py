@@ -1,22 +1,34 @@
-"""Updates a file of known deviations from a run, and keeps the text of everything that does not change.
+"""Updates a file of known deviations from runs and campaigns, and keeps the text of everything that does not change.
 
-After a campaign it only adds entries: a failure that a campaign does not find may still occur.
+A run with the list's own draw decides what the list expects exactly: it adds, narrows and removes entries, and counts
+their cases. Other runs, and campaigns, add what they find as ``seldom``, and remove nothing: a failure that they do not
+find may still occur.
 """
 
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from typing import Any
 
 import tomlkit
 
-from kipcheck.conformance.core.ledger import Failure, Ledger, Target, where_of
+from kipcheck.conformance.core.ledger import FAILURE_FORMAT, Failure, Ledger, Target, places_of, where_of
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.engine import profile
-from kipcheck.conformance.engine.known.files import InvalidKnownFile, headings, parse
+from kipcheck.conformance.engine.known import text as texts
+from kipcheck.conformance.engine.known.files import InvalidKnownFile, parse
+from kipcheck.conformance.engine.known.heirs import NO_EXPLANATION, Explanation, same_failure, same_place
 from kipcheck.conformance.engine.known.match import Knowledge, KnownDeviations
-from kipcheck.conformance.engine.known.rules import Draw, Entry, Known, SubjectVersion, base
+from kipcheck.conformance.engine.known.rules import (
+    Draw,
+    Entry,
+    Known,
+    ObservedFailure,
+    SubjectVersion,
+    base,
+    maker,
+    versions_in,
+)
 from kipcheck.conformance.targets.protocol import TargetInfo
 
 TODO = "TODO"
@@ -30,70 +42,269 @@ class Update:
     text: str
     """The new text of the file."""
     added: list[str] = field(default_factory=list)
+    """Entries whose reason and link are TODO."""
+    explained: list[str] = field(default_factory=list)
+    """Entries that were added with the reason and link of another one."""
+    widened: list[str] = field(default_factory=list)
+    """Entries with further places."""
     removed: list[str] = field(default_factory=list)
     narrowed: list[str] = field(default_factory=list)
+    counted: list[str] = field(default_factory=list)
+    """Entries with another number of cases than before."""
     left: list[str] = field(default_factory=list)
     """Stale entries that a person has to edit."""
 
 
-def updated(text: str, path: str, ledger: Ledger, target: str | None, today: date) -> Update:
-    """``text``: empty for a new file. Errors: ``Wrong``."""
-    known = parse(text, path, draft=True)
-    line, draw = _target(ledger, target), _draw(ledger)
-    from_campaign = bool(ledger.campaigns)
-    if from_campaign and known.entries and known.draw == Draw(known.draw.edition):
-        why = "runs expect its entries to match exactly, with the same cases: use another list for campaigns"
-        raise InvalidKnownFile([f"{path}:1: {why}"])
-    if not from_campaign and known.entries and known.draw != draw:
-        raise InvalidKnownFile(
-            [f"{path}:1: its entries were found with {_draw_text(known.draw)}, but the run used {_draw_text(draw)}"]
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A ledger, and what it says about the target."""
+
+    ledger: Ledger
+    target: Target
+    draw: Draw
+
+    @classmethod
+    def of(cls, ledger: Ledger, target: str | None) -> "_Source":
+        """Errors: ``InvalidKnownFile``."""
+        at, names = ledger.path, [each.target for each in ledger.targets]
+        found = [each for each in ledger.targets if target in (None, each.target, base(each.target, each.version))]
+        if len(found) != 1:
+            raise InvalidKnownFile([f"{at}:1: use --target with one of its targets: {', '.join(names) or 'none'}"])
+        if not ledger.complete:
+            why = "the run was cut short, so missing failures prove nothing: complete it first"
+            raise InvalidKnownFile([f"{at}:1: {why}"])
+        if ledger.failure_format != FAILURE_FORMAT:
+            why = f"its failures are of format {ledger.failure_format}, in which they have other shapes: run it again"
+            raise InvalidKnownFile([f"{at}:1: {why}"])
+        return cls(ledger, found[0], _draw(ledger))
+
+    @property
+    def made_by(self) -> str:
+        return maker(self.ledger.header.kipcheck)
+
+    @property
+    def is_run(self) -> bool:
+        return not self.ledger.campaigns
+
+    @property
+    def has_all_checks(self) -> bool:
+        """Whether no check was left out: only then it counts all cases of a failure."""
+        return self.ledger.header.options.checks == ("*",)
+
+    def account(self, known: Known, today: date) -> tuple[KnownDeviations, list[Failure]]:
+        """The list as this ledger shows it, and the failures with the entries that match them."""
+        account = KnownDeviations((known,), self.draw, today, [self.target.target], version=self.ledger.header.kipcheck)
+        recorded = _recorded_target(account, self.ledger, self.target)
+        return account, account.match_failures(
+            [_without_known(each) for each in self.ledger.failures if _of(each, recorded)]
         )
-    account = KnownDeviations((known,), draw, today, [line.target])
-    recorded = _recorded_target(account, ledger, line)
-    lines = account.match_failures([_without_known(each) for each in ledger.failures if _of(each, recorded)])
-    made = Update(text or _header(recorded, draw))
-    drop: dict[Entry, tuple[set[SubjectVersion], set[str]]] = {}
-    for stale in account.stale():
-        if stale.kind in STALE:
-            if from_campaign:
-                continue
-            places, patterns = drop.setdefault(stale.entry, (set(), set()))
-            places |= stale.places
-            patterns |= stale.patterns
-        else:
-            made.left.append(f"{stale.entry.at}: {stale.kind}: {stale.why}")
-    for entry in sorted(drop, key=lambda each: -each.line):
-        _without(made, entry, *drop[entry])
-    target_of_file = tomllib.loads(made.text).get("target", "")
-    failures = [each for each in lines if each.grade != Grade.INFO.value]  # INFO needs no entry
-    for each in sorted(failures, key=lambda each: (each.invariant, each.shape)):
-        where = {} if each.known else each.where if each.beyond is None else each.beyond.where
-        if where:
-            _with(made, each, where, recorded, target_of_file, seldom=from_campaign)
-    _checked(made, path, known)
+
+
+def updated(text: str, path: str, ledgers: Sequence[Ledger], target: str | None, today: date) -> Update:
+    """``text``: empty for a new file, which gets the draw of the first ledger. Errors: ``InvalidKnownFile``."""
+    before = parse(text, path, draft=True)
+    sources = [_Source.of(each, target) for each in ledgers]
+    first = sources[0]
+    own = before.draw if text.strip() else first.draw
+    for each in sources:
+        if (each.target.target, each.target.version) != (first.target.target, first.target.version):
+            what = f"{each.target.target} {each.target.version} in {each.ledger.path}"
+            raise InvalidKnownFile([f"{path}:1: {first.target.target} {first.target.version}, but {what}"])
+        if each.draw.edition != own.edition:
+            why = f"it is about edition {own.edition}, but {each.ledger.path} about edition {each.draw.edition}"
+            raise InvalidKnownFile([f"{path}:1: {why}"])
+    made = Update(text or _header(first.target, own))
+    rewriting = _Rewriting(made, path, before, today)
+    for each in sorted(sources, key=lambda each: not (each.is_run and each.draw == own)):  # stable
+        rewriting.take(each, exact=each.is_run and each.draw == own)
     return made
 
 
-def _target(ledger: Ledger, target: str | None) -> Target:
-    names = [each.target for each in ledger.targets]
-    found = [each for each in ledger.targets if target in (None, each.target, base(each.target, each.version))]
-    if len(found) != 1:
-        raise InvalidKnownFile([f"{ledger.path}:1: use --target with one of its targets: {', '.join(names) or 'none'}"])
-    if not ledger.complete:
-        raise InvalidKnownFile(
-            [f"{ledger.path}:1: the run was cut short, so missing failures prove nothing: complete it first"]
-        )
-    return found[0]
+@dataclass(slots=True)
+class _Rewriting:
+    """Takes one ledger after the other into the text of a list."""
+
+    made: Update
+    path: str
+    before: Known
+    today: date
+    left: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    """What a person has to decide, once for each entry."""
+
+    def take(self, source: _Source, exact: bool) -> None:
+        """``exact``: it is a run with the list's own draw."""
+        self._strike(source, exact)
+        self._add(source, exact)
+        if exact and source.has_all_checks:
+            self._count(source)
+
+    def _known(self) -> Known:
+        return parse(self.made.text, self.path, draft=True)
+
+    # ---- what is gone
+
+    def _strike(self, source: _Source, exact: bool) -> None:
+        """Removes what does not show, and makes a seldom entry an exact one where it shows."""
+        made, known = self.made, self._known()
+        account, _ = source.account(known, self.today)
+        drop: dict[Entry, tuple[set[SubjectVersion], set[str]]] = {}
+        for stale in account.stale():
+            if stale.kind not in STALE:
+                about = stale.kind, stale.entry.invariant, stale.entry.shape
+                self.left.setdefault(about, f"{stale.entry.at}: {stale.kind}: {stale.why}")
+            elif exact and (stale.places or stale.patterns):
+                places, patterns = drop.setdefault(stale.entry, (set(), set()))
+                places |= stale.places
+                patterns |= stale.patterns
+        made.left = [*self.left.values()]
+        promoted: set[Entry] = set()
+        for entry in known.entries if exact else ():
+            shown = account.shown(entry)
+            if entry.seldom and shown:
+                places, _ = drop.setdefault(entry, (set(), set()))
+                if entry.open_keys or entry.exact_places - places <= shown:
+                    promoted.add(entry)
+                else:
+                    places |= shown  # they are added again, as exact ones
+        for entry in sorted(drop, key=lambda each: -each.line):
+            if entry in promoted:
+                made.text = texts.with_value(made.text, entry, "seldom", None)
+            if any(drop[entry]):
+                without(made, entry, *drop[entry])
+
+    # ---- what is new
+
+    def _add(self, source: _Source, exact: bool) -> None:
+        _, lines = source.account(self._known(), self.today)
+        failures = [each for each in lines if each.grade != Grade.INFO.value]  # INFO needs no entry
+        for line in sorted(failures, key=lambda each: (each.invariant, each.shape)):
+            where = {} if line.known else line.where if line.beyond is None else line.beyond.where
+            if where:
+                self._add_failure(source, line, where, exact)
+
+    def _add_failure(self, source: _Source, line: Failure, where: Mapping[str, str], exact: bool) -> None:
+        known = self._known()
+        places = frozenset(places_of(where))
+        found = self._explanation(source, known, line, places, exact)
+        like = found.entry
+        sibling = next((each for each in known.entries if _takes(each, line, seldom=not exact)), None)
+        if sibling is not None and (not exact or like is not None):
+            self._widen(sibling, line, where)
+            return
+        self.made.text = _with(self.made.text, line, where, found, source.target, seldom=not exact)
+        about = f"{line.invariant}: {', '.join(where)}"
+        if like is None:
+            self.made.added.append(about)
+        else:
+            self.made.explained.append(f"{about}: with reason and link of {like.at} ({', '.join(like.shape or ())})")
+        self._require(len(self._known().entries) == len(known.entries) + 1)
+
+    def _explanation(
+        self, source: _Source, known: Known, line: Failure, places: frozenset[SubjectVersion], exact: bool
+    ) -> Explanation:
+        """With its own draw and kipcheck, a failure in a new place or shape is news, which a person has to explain."""
+        other_kipcheck = bool(self.before.entries) and self.before.made_by != source.made_by
+        listed = (*self.before.entries, *known.entries)
+        news = exact and not other_kipcheck
+        seldom = [each for each in listed if each.seldom and any(map(each.covers, places))]
+        found = same_failure(seldom if news else listed, line)
+        if found != NO_EXPLANATION or news:
+            return found
+        found = same_place(self.before, known.entries, line, places)
+        if found.entry is not None and not other_kipcheck:
+            return Explanation(candidates=(found.entry,))
+        return found
+
+    def _widen(self, entry: Entry, line: Failure, where: Mapping[str, str]) -> None:
+        """With further places, and with the checks that show the failure there."""
+        made = self.made
+        changed: dict[str, str | None] = {}
+        for subject, versions in where.items():
+            spans = entry.where.get(subject)
+            changed[subject] = versions if spans is None else _united(versions_in(spans), versions, subject)
+        made.text = texts.with_places(made.text, entry, changed)
+        checks = _with_checks(entry, line.checks)
+        if checks is not None:
+            made.text = texts.with_value(made.text, self._same(entry), "checks", checks)
+        made.widened.append(f"{entry.at}: {entry.invariant}: {', '.join(where)}")
+        after = self._same(entry)
+        self._require(all(after.covers(place) for place in places_of(where)))
+
+    # ---- cases
+
+    def _count(self, source: _Source) -> None:
+        """Writes the number of cases of all entries that can be counted; of the others only an old one remains."""
+        made, known = self.made, self._known()
+        account, lines = source.account(known, self.today)
+        counted = False
+        for entry in sorted(known.entries, key=lambda each: -each.line):
+            number = account.count(entry) or None
+            if number is None and (entry.cases is None or known.made_by == source.made_by):
+                continue  # the run did not reach all of it
+            if number is not None:
+                counted = True
+                shown_by = (each.checks for each in lines if entry.matches(ObservedFailure.of(each)))
+                checks = _with_checks(entry, [check for checks in shown_by for check in checks])
+                if checks is not None:
+                    made.text = texts.with_value(made.text, entry, "checks", checks)
+            if number != entry.cases:
+                made.text = texts.with_value(made.text, self._same(entry), "cases", number)
+                if entry.cases is not None:
+                    made.counted.append(f"{entry.at}: {entry.invariant}: {number or 'no'} cases, before {entry.cases}")
+        if counted and known.made_by != source.made_by:
+            made.text = texts.with_top(made.text, "made_by", source.made_by)
+        self._require(len(self._known().entries) == len(known.entries))
+
+    # ----
+
+    def _same(self, entry: Entry) -> Entry:
+        """The entry in the text as it is now, if only lines below its heading have changed."""
+        return next(each for each in self._known().entries if each.line == entry.line)
+
+    def _require(self, whole: bool) -> None:
+        if not whole:
+            why = "its layout cannot be rewritten: write each entry as a [[deviation]] table"
+            raise InvalidKnownFile([f"{self.path}:1: {why}"])
+
+
+def _takes(entry: Entry, line: Failure, seldom: bool) -> bool:
+    """Whether further places of the failure belong to the entry."""
+    exactly = entry.shape == tuple(map(str, line.shape)) and not entry.why
+    alike = entry.invariant == line.invariant and entry.applies_to(line.target, line.version)
+    return entry.kind == "deviation" and exactly and alike and entry.seldom == seldom and not entry.open_keys
+
+
+def _united(one: str, other: str, subject: str) -> str:
+    return where_of([*places_of({subject: one}), *places_of({subject: other})])[subject]
+
+
+def _with_checks(entry: Entry, checks: Sequence[str]) -> list[str] | None:
+    """The checks of the entry and these; None if it has them all."""
+    return None if set(checks) <= set(entry.checks) else sorted({*entry.checks, *checks})
+
+
+def without(made: Update, entry: Entry, places: set[SubjectVersion], dropped_patterns: set[str]) -> None:
+    """Removes places, and keys with a wildcard; with the last of them the entry."""
+    remaining, before = where_of(entry.exact_places - places), where_of(entry.exact_places)
+    if not remaining and not set(entry.open_keys) - dropped_patterns:
+        made.text = texts.without_entry(made.text, entry)
+        made.removed.append(f"{entry.at}: {entry.invariant}")
+        return
+    changed = {
+        each: remaining.get(each)
+        for each in entry.where
+        if each in dropped_patterns or remaining.get(each) != before.get(each)
+    }
+    made.text = texts.with_places(made.text, entry, changed)
+    made.narrowed.append(f"{entry.at}: {entry.invariant}")
+
+
+# ---- ledgers
 
 
 def _draw(ledger: Ledger) -> Draw:
     options, recorded = ledger.header.options, sum(each.held for each in ledger.campaigns)
     return Draw(options.edition, options.seed, options.cases or recorded or None)
-
-
-def _draw_text(draw: Draw) -> str:
-    cases = "" if draw.cases is None else f" and {draw.cases} cases"
-    return f"edition {draw.edition}, seed {draw.seed}{cases}"
 
 
 def _recorded_target(account: KnownDeviations, ledger: Ledger, line: Target) -> TargetInfo:
@@ -121,93 +332,41 @@ def _of(failure: Failure, recorded: TargetInfo) -> bool:
     return failure.target == recorded.name and failure.check != profile.CHECK
 
 
-# ---- text
+# ---- new text
 
 
-def _blocks(text: str) -> dict[int, tuple[int, int]]:
-    """The line of an entry's heading -> its first and last line, with the comments directly above it."""
-    lines = text.splitlines()
-    starts = [number for _, number in headings(text)]
-    begins = {start: _above(lines, start) for start in starts}
-    found = {}
-    for start, following in zip(starts, [*starts[1:], 0], strict=True):
-        end = begins[following] - 1 if following else len(lines)
-        found[start] = (begins[start], end)
-    return found
-
-
-def _above(lines: list[str], start: int) -> int:
-    while start > 1 and lines[start - 2].lstrip().startswith("#"):
-        start -= 1
-    return start
-
-
-def _without(made: Update, entry: Entry, places: set[SubjectVersion], dropped_patterns: set[str]) -> None:
-    """Removes places, and keys with a wildcard; with the last of them the entry."""
-    remaining, before = where_of(entry.exact_places - places), where_of(entry.exact_places)
-    begin, end = _blocks(made.text)[entry.line]
-    lines = made.text.splitlines(keepends=True)
-    if not remaining and not set(entry.open_keys) - dropped_patterns:
-        del lines[begin - 1 : end]
-        made.removed.append(f"{entry.at}: {entry.invariant}")
-    else:
-        changed = {
-            each: remaining.get(each)
-            for each in entry.where
-            if each in dropped_patterns or remaining.get(each) != before.get(each)
-        }
-        lines[begin - 1 : end] = [_narrowed("".join(lines[begin - 1 : end]), entry, changed)]
-        made.narrowed.append(f"{entry.at}: {entry.invariant}")
-    made.text = "".join(lines)
-
-
-def _narrowed(block: str, entry: Entry, changed: Mapping[str, str | None]) -> str:
-    """One entry with other versions of subjects, or without them.
-
-    tomlkit moves entries where those of both kinds alternate, and loses track of dotted keys once one is removed:
-    so it gets one entry, and one change, at a time.
-    """
-    for subject, versions in changed.items():
-        document = tomlkit.parse(block)
-        where: Any = document[entry.kind][0]["where"]
-        if versions is None:
-            del where[subject]
-        else:
-            where[subject] = versions
-        block = tomlkit.dumps(document)
-    return block
-
-
-def _header(info: TargetInfo, draw: Draw) -> str:
-    top = {"target": base(info.name, info.version)}
+def _header(target: Target, draw: Draw) -> str:
+    top = {"target": base(target.target, target.version)}
     return tomlkit.dumps(top | {key: each for key, each in asdict(draw).items() if each != getattr(Draw(), key)})
 
 
-def _with(made: Update, line: Failure, where: Mapping[str, str], info: TargetInfo, target: str, seldom: bool) -> None:
-    """Appends an entry whose reason and link are TODO."""
-    mine, why = base(info.name, info.version), f"{TODO}: {line.why}"
-    entry = {
-        **({"target": mine} if target not in (mine, info.name) else {}),
+def _top_target(text: str) -> str:
+    found: str = tomlkit.parse(text).get("target", "")
+    return found
+
+
+def _with(text: str, line: Failure, where: Mapping[str, str], found: Explanation, target: Target, seldom: bool) -> str:
+    """Appends an entry, whose reason and link are TODO if no other entry explains it."""
+    mine = base(target.target, target.version)
+    like = found.entry
+    entry: dict[str, Any] = {
+        **({"target": mine} if _top_target(text) not in (mine, target.target) else {}),
         "checks": [*line.checks],
         "invariant": line.invariant,
-        "versions": info.version,
+        "versions": target.version,
         "shape": [_encodable(each) for each in line.shape],
-        "reason": _encodable(why[:300]),
-        "link": TODO,
+        "reason": _encodable(f"{TODO}: {line.why}"[:300]) if like is None else like.reason,
+        "link": TODO if like is None else like.link,
         **({"seldom": True} if seldom else {}),
     }
-    rows = f"[[deviation]]\n{tomlkit.dumps(entry)}[deviation.where]\n{tomlkit.dumps(where)}"
-    made.text = made.text.rstrip("\n") + "\n\n" * bool(made.text.strip()) + rows
-    made.added.append(f"{line.invariant}: {', '.join(where)}")
+    return texts.appended(text, entry, where, tuple(_candidates(found.candidates)))
+
+
+def _candidates(entries: Sequence[Entry]) -> Iterator[str]:
+    for each in entries:
+        yield f"Perhaps as {', '.join(each.shape or ())}: {each.reason} {each.link}"
 
 
 def _encodable(text: str) -> str:
     """With ``?`` for lone surrogates, which a file cannot contain."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _checked(made: Update, path: str, before: Known) -> None:
-    """Parses the new text: only the intended entries may have changed."""
-    after = parse(made.text, path, draft=True)
-    if len(after.entries) != len(before.entries) - len(made.removed) + len(made.added):
-        raise InvalidKnownFile([f"{path}:1: its layout cannot be rewritten: write each entry as a [[deviation]] table"])

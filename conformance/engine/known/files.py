@@ -21,9 +21,10 @@ class InvalidKnownFile(ValueError):
 WORDS: Mapping[str, type] = {
     "target": str, "versions": str, "checks": list, "invariant": str, "shape": list, "why": str, "where": dict,
     "reason": str, "link": str, "expires": date, "seldom": bool,
+    "cases": int,
 }  # fmt: skip
 TOP: Mapping[str, type] = {
-    "target": str, "edition": str, "seed": int, "cases": int, "deviation": list, "flaky": list,
+    "target": str, "edition": str, "seed": int, "cases": int, "made_by": str, "deviation": list, "flaky": list,
 }  # fmt: skip
 NEEDED = ("target", "versions", "checks", "invariant", "where", "reason", "link")
 NAMES: Mapping[type, str] = {
@@ -42,7 +43,8 @@ def parse(text: str, path: str, draft: bool = False) -> Known:
     reader.troubles += overlaps(entries)
     if reader.troubles:
         raise InvalidKnownFile(reader.troubles)
-    return Known(path, Draw(**{key: listed[key] for key in ("edition", "seed", "cases") if key in listed}), entries)
+    draw = Draw(**{key: listed[key] for key in ("edition", "seed", "cases") if key in listed})
+    return Known(path, draw, entries, listed.get("made_by", ""))
 
 
 def loaded(text: str, path: str) -> dict[str, Any]:
@@ -138,6 +140,8 @@ class _Reader:
         if not where:
             self._error(self._line_of("where", line), "where must name a subject")
         self._texts(table, line)
+        if "cases" in table:
+            self._counted(kind, table, line)
         if len(self.troubles) > before:
             return None
         shape = tuple(table["shape"]) if "shape" in table else None
@@ -145,7 +149,7 @@ class _Reader:
             kind, self.path, line, table["target"], table["versions"], tuple(table["checks"]),
             table["invariant"], shape,
             table.get("why", ""), where, table["reason"], table["link"], table.get("expires"),
-            table.get("seldom", False),
+            table.get("seldom", False), table.get("cases"),
         )  # fmt: skip
 
     def _texts(self, table: Mapping[str, Any], line: int) -> None:
@@ -166,6 +170,12 @@ class _Reader:
         for key, wrong in (("reason", no_reason), ("link", no_link)):
             if not self.draft and (trouble := wrong(table[key])):
                 self._error(self._line_of(key, line), trouble)
+
+    def _counted(self, kind: Kind, table: Mapping[str, Any], line: int) -> None:
+        if table["cases"] < 1:
+            self._error(self._line_of("cases", line), "cases must be a positive integer")
+        if table.get("seldom") or kind == "flaky":
+            self._error(self._line_of("cases", line), "cases are counted for a [[deviation]] without seldom = true")
 
     def _places(self, subject: str, value: Any, line: int) -> tuple[Span, ...]:
         try:

@@ -52,7 +52,7 @@ def row(entry: Entry) -> dict[str, Any]:
         "checks": list(entry.checks), "invariant": entry.invariant,
         "shape": list(entry.shape) if entry.shape is not None else None, "why": entry.why, "where": where,
         "reason": entry.reason, "link": entry.link, "expires": str(entry.expires) if entry.expires else None,
-        "seldom": entry.seldom,
+        "seldom": entry.seldom, "cases": entry.cases,
     }  # fmt: skip
 
 

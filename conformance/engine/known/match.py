@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from importlib import metadata
 from typing import Any, Literal
 
 from kipcheck.conformance.checks import CHECKS
@@ -11,11 +12,21 @@ from kipcheck.conformance.core.ledger import Failure as Line, Flaky, KnownEntry,
 from kipcheck.conformance.engine import profile
 from kipcheck.conformance.engine.known.files import InvalidKnownFile
 from kipcheck.conformance.engine.known.lists import load, unknown_names
-from kipcheck.conformance.engine.known.rules import Draw, Entry, Known, ObservedFailure, SubjectVersion, base, fits
+from kipcheck.conformance.engine.known.rules import (
+    Draw,
+    Entry,
+    Known,
+    ObservedFailure,
+    SubjectVersion,
+    base,
+    fits,
+    maker,
+)
 from kipcheck.conformance.engine.profile import Profile
 from kipcheck.conformance.engine.selection import InvalidOptions, Options, subjects
 from kipcheck.conformance.engine.worker import Finding, UnitResult, Worker, invariants_of
 from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unstable
+from kipcheck.conformance.targets.registry import is_steady
 
 MOST_FAILURES = 4
 """The most distinct failures that one entry may match: its single reason has to explain all of them."""
@@ -42,7 +53,9 @@ class _TargetRun:
     shown: dict[Entry, set[SubjectVersion]] = field(default_factory=dict)
     changed: dict[Entry, dict[SubjectVersion, str]] = field(default_factory=dict)
     """Places where an entry's failure did not show, but another one of the same invariant did -> its id."""
-    failures: dict[Entry, set[str]] = field(default_factory=dict)
+    failures: dict[Entry, dict[str, ObservedFailure]] = field(default_factory=dict)
+    """The failures that an entry matches, by id."""
+    timed_out: list[ObservedFailure] = field(default_factory=list)
     steady: set[Entry] = field(default_factory=set)
     places: dict[str, set[SubjectVersion]] = field(default_factory=dict)
     """Check -> its places among the target's claims."""
@@ -58,10 +71,12 @@ class KnownDeviations:
         today: date = date.min,
         targets: Sequence[str] = (),
         profiles: Sequence[Profile] = (),
+        version: str = "",
     ) -> None:
-        """``targets``: those of the run, which need not be in the registry."""
+        """``targets``: those of the run, which need not be in the registry. ``version``: of the kipcheck that ran."""
         self.entries = tuple(entry for each in known for entry in each.entries)
-        self._draws = {entry: each.draw for each in known for entry in each.entries}
+        self._lists = {entry: each for each in known for entry in each.entries}
+        self._made_by = maker(version)
         self._draw = draw
         self._today = today
         self._targets = targets
@@ -98,10 +113,11 @@ class KnownDeviations:
 
     # ---- failures
 
-    def match_failures(self, lines: Sequence[Line], in_full: bool = True) -> list[Line]:
+    def match_failures(self, lines: Sequence[Line], in_full: bool = True, anywhere: bool = False) -> list[Line]:
         """The lines of distinct failures, those of profiles included, with the entries that match them.
 
-        Not ``in_full``: the run was cut short, and no failure was shrunk.
+        Not ``in_full``: the run was cut short, and no failure was shrunk. ``anywhere``: a failure that an entry
+        matches is known in every place, as in a campaign, which finds ever more places for it.
 
         ``known``: entries match all places. ``beyond``: entries match some places, and this line has the others.
         ``changed``: an entry expects another failure there.
@@ -110,26 +126,16 @@ class KnownDeviations:
         for each in self._profiles:
             lines = [profile.raise_grade(each, line) for line in lines]
         considered = [(line, ObservedFailure.of(line, whole=in_full)) for line in lines]
-        matched: dict[str, dict[SubjectVersion, Entry]] = {}
-        for _, failure in considered:
-            by_place = matched.setdefault(failure.id, {})
-            for entry in self._listed("deviation"):
-                named = {place for place in failure.places if entry.covers(place)}
-                if named and entry.matches(failure):
-                    by_place.update(dict.fromkeys(named, entry))
-                    self._run.shown.setdefault(entry, set()).update(named)
-                    self._run.failures.setdefault(entry, set()).add(failure.id)
+        self._run.timed_out += [failure for _, failure in considered if failure.timed_out]
+        matched = {failure.id: self._matched(failure, anywhere) for _, failure in considered}
         judged: list[Line] = []
         for line, failure in considered:
-            by_place = matched[failure.id]
-            remaining = failure.places - by_place.keys()
-            if by_place:
-                known = known_entry(next(iter(by_place.values())))
-                line = (
-                    line.update(beyond=known.update(where=where_of(remaining)))
-                    if remaining
-                    else line.update(known=known)
-                )
+            entries = matched[failure.id]
+            remaining = failure.places - {place for places in entries.values() for place in places}
+            if entries:
+                known = known_entry(next(iter(entries)))
+                more = known.update(where=where_of(remaining)) if remaining else known
+                line = line.update(beyond=more) if remaining and not anywhere else line.update(known=more)
             instead = {place: others for place in remaining if (others := self._replaced(failure, place))}
             for place, others in instead.items():
                 for entry in others:
@@ -138,6 +144,18 @@ class KnownDeviations:
                 line = line.update(changed=known_entry(next(iter(instead.values()))[0]))
             judged.append(line)
         return judged
+
+    def _matched(self, failure: ObservedFailure, anywhere: bool) -> dict[Entry, set[SubjectVersion]]:
+        """The entries that match the failure, and where; ``anywhere``: also those that name none of its places."""
+        found: dict[Entry, set[SubjectVersion]] = {}
+        for entry in self._listed("deviation"):
+            named = {place for place in failure.places if entry.covers(place)}
+            if (named or anywhere) and entry.matches(failure):
+                found[entry] = named
+                self._run.failures.setdefault(entry, {})[failure.id] = failure
+                if named:
+                    self._run.shown.setdefault(entry, set()).update(named)
+        return dict(sorted(found.items(), key=lambda each: not each[1]))
 
     def _listed(self, kind: str) -> Iterator[Entry]:
         for entry in self.entries:
@@ -148,9 +166,10 @@ class KnownDeviations:
         """The entries that expect another failure of the same invariant there, which did not show, or a flaky one that
         failed every time.
         """
+        expected = (entry for entry in self._listed("deviation") if self._is_exact(entry))
         return [
             entry
-            for entry in (*self._listed("deviation"), *self._run.steady)
+            for entry in (*expected, *self._run.steady)
             if entry.same_invariant(failure)
             and entry.covers(place)
             and (entry in self._run.steady or place not in self._run.shown.get(entry, ()))
@@ -193,7 +212,7 @@ class KnownDeviations:
     def unknown_entries(self) -> Iterator[StaleLine]:
         """Entries that name unknown targets, checks, invariants or subjects."""
         for entry in self.entries:
-            for why in unknown_names(entry, self._draws[entry].edition, self._targets):
+            for why in unknown_names(entry, self._lists[entry].draw.edition, self._targets):
                 self._unknown.add(entry)
                 yield self._line(Stale(entry, "nothing", why))
 
@@ -230,11 +249,49 @@ class KnownDeviations:
         if not shown and states.keys() <= {"unlooked"}:
             self.counts["not_looked_at"] += 1
             return
-        considered = ("passes", "changed") if self._is_comparable(entry, shown, states) else ()
+        considered = ("passes", "changed") if self._is_exact(entry) else ()
+        found = False
         for state in (*considered, *(("nothing",) if entry not in self._unknown else ())):
             if places := states.get(state, set()):
                 named = frozenset(patterns.get(state, ()))
+                found = True
                 yield Stale(entry, state, self._why(entry, state, places), frozenset(places), named)
+        if not found and self._lists[entry].made_by == self._made_by:
+            yield from self._miscounted(entry)
+
+    def _miscounted(self, entry: Entry) -> Iterator["Stale"]:
+        number = self.count(entry)
+        if entry.cases is not None and number is not None and number != entry.cases:
+            ids = ", ".join(sorted(self._run.failures[entry]))
+            cases = f"{number} case{'s fail' if number > 1 else ' fails'} in this way, and the entry says {entry.cases}"
+            yield Stale(entry, "changed", f"{cases}: another defect may be behind it: see {ids}")
+
+    def shown(self, entry: Entry) -> frozenset[SubjectVersion]:
+        """The places where the entry's failure showed with the current target."""
+        return frozenset(self._run.shown.get(entry, ()))
+
+    def count(self, entry: Entry) -> int | None:
+        """The number of cases that show the entry's failures; None if a rerun may give another one.
+
+        So it is for another draw than the list's own, for a target that is not steady, where cases ran into their time
+        limit, if one of the failures is in places of other entries too, and if a check or place was left out.
+        """
+        run = self._run
+        failures = run.failures.get(entry, {}).values()
+        apart = all(entry.covers(place) for each in failures for place in each.places)
+        if not failures or not apart or not self._is_exact(entry) or not is_steady(run.info.name):
+            return None
+        places = {place for check in entry.checks for place in self._places(check) if entry.covers(place)}
+        places |= entry.exact_places
+        for place in places:
+            about = [check for check in entry.checks if place in self._places(check)]
+            if not about or any((check, None, place) not in run.looked for check in about):
+                return None
+        if entry.open_keys and run.knowledge == "unknown":
+            return None
+        if any(places & each.places and set(entry.checks) & set(each.checks) for each in run.timed_out):
+            return None
+        return sum(each.cases for each in failures)
 
     def _state_of(self, entry: Entry, pattern: str) -> tuple[str, set[SubjectVersion]]:
         """The state of the places that a wildcard matches, in none of which the failure showed."""
@@ -245,19 +302,9 @@ class KnownDeviations:
         worst = next(each for each in ("unlooked", "changed", "passes", "nothing") if each in states)
         return worst, under
 
-    def _is_comparable(
-        self, entry: Entry, shown: set[SubjectVersion], states: Mapping[str, set[SubjectVersion]]
-    ) -> bool:
-        """Whether the entry can be stale because of places that do not show it.
-
-        If the run had other cases than the file, only if no place of the entry shows it and all of them were checked.
-        """
-        draw, cases = self._draws[entry], self._draw.cases
-        if draw == self._draw:
-            return True
-        values = [check.values for each in entry.checks if (check := CHECKS.get(each)) is not None]
-        enough = cases is None or cases >= (draw.cases or max(values, default=0))
-        return enough and not shown and not entry.seldom and "unlooked" not in states
+    def _is_exact(self, entry: Entry) -> bool:
+        """Whether the entry must show in all its places: the run had the cases with which it was found."""
+        return self._lists[entry].draw == self._draw and not entry.seldom
 
     def _state(self, entry: Entry, place: SubjectVersion) -> str:
         """passes, changed, nothing or unlooked, for a place where the entry's failure did not show."""
@@ -266,7 +313,7 @@ class KnownDeviations:
             return "changed"
         about = [check for check in entry.checks if place in self._places(check)]
         if not about:
-            here = self._draws[entry].edition == self._draw.edition and run.knowledge != "unknown"
+            here = self._lists[entry].draw.edition == self._draw.edition and run.knowledge != "unknown"
             return "nothing" if here and CHECKS.keys() & entry.checks else "unlooked"  # or an unused profile
         if any((check, None, place) not in run.looked for check in about):
             return "unlooked"
@@ -297,7 +344,7 @@ class KnownDeviations:
         return f"{where}: {entry.invariant} is not checked there with {target}"
 
     def _too_wide(self, entry: Entry) -> Iterator["Stale"]:
-        failures = self._run.failures.get(entry, set())
+        failures = self._run.failures.get(entry, {})
         if len(failures) > MOST_FAILURES:
             why = f"it matches {len(failures)} distinct failures, at most {MOST_FAILURES} are allowed"
             yield Stale(entry, "wide", f"{why}: {', '.join(sorted(failures))}")
@@ -368,4 +415,5 @@ def known_deviations(options: Options) -> KnownDeviations:
     except (InvalidKnownFile, profile.InvalidProfile) as wrong:
         raise InvalidOptions(str(wrong)) from None
     draw = Draw(str(edition(options.edition)), options.seed, options.cases)
-    return KnownDeviations(known, draw, date.today(), options.targets, profiles)
+    version = metadata.version("kipcheck")
+    return KnownDeviations(known, draw, date.today(), options.targets, profiles, version)

@@ -31,6 +31,11 @@ class Draw:
     """None: each check's own number."""
 
 
+def maker(version: str) -> str:
+    """``made_by`` of a list that this version of kipcheck wrote: another one may draw other cases."""
+    return f"kipcheck {version}"
+
+
 @dataclass(frozen=True, slots=True)
 class ObservedFailure:
     """A distinct failure of a run, reduced to what entries are compared with."""
@@ -45,6 +50,8 @@ class ObservedFailure:
     places: frozenset[SubjectVersion]
     whole: bool = True
     """Whether the failure was shrunk. If not, its shape may be a prefix of the shrunk failure's shape."""
+    cases: int = 0
+    """The number of cases that show it."""
 
     @classmethod
     def of(cls, line: Line, whole: bool = True) -> "ObservedFailure":
@@ -53,7 +60,13 @@ class ObservedFailure:
             (subject, version) for subject, versions in line.where.items() for version in numbers(places_in(versions))
         }
         about = line.id, line.target, line.version, line.checks, line.invariant
-        return cls(*about, tuple(map(str, line.shape)), line.why, frozenset(places), whole and line.shrunk)
+        shape, whole = tuple(map(str, line.shape)), whole and line.shrunk
+        return cls(*about, shape, line.why, frozenset(places), whole, line.cases)
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the target died because its time was over: how often depends on the speed of the machine."""
+        return self.shape[:1] == ("died",) and "timeout" in self.shape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +92,9 @@ class Entry:
     link: str
     expires: date | None
     seldom: bool
-    """The failure occurs rarely: with another seed, its absence proves nothing."""
+    """The failure occurs with other seeds than the list's own: its absence never proves anything."""
+    cases: int | None = None
+    """The number of cases that show it with the list's own draw. None: it is not compared."""
 
     @property
     def at(self) -> str:
@@ -152,6 +167,8 @@ class Known:
     path: str
     draw: Draw
     entries: tuple[Entry, ...]
+    made_by: str = ""
+    """The kipcheck that counted the cases of the entries, as ``maker`` has it."""
 
 
 # ---- matching

@@ -4,8 +4,9 @@ import tomllib
 
 import pytest
 
-from kipcheck.conformance.engine.known.edit import Update, _narrowed, _without
+from kipcheck.conformance.engine.known.edit import Update, without
 from kipcheck.conformance.engine.known.files import parse
+from kipcheck.conformance.engine.known.text import with_places
 
 ENTRY = """\
 [[{kind}]]
@@ -35,7 +36,7 @@ ROWS = "[{kind}.where]\n# both\nA = '1'  # one\n\"B\" = '1-2' # two\n# the end"
 def test_versions_change_and_subjects_go(above: str, where: str, wanted: str) -> None:
     text = above + ENTRY.format(kind="deviation", shape="x", where=where.replace("{kind}", "deviation"))
     entry = parse(text, "a.toml").entries[0]
-    made = _narrowed(text, entry, {"A": None, "B": "2"})
+    made = with_places(text, entry, {"A": None, "B": "2"})
     assert made.rstrip("\n") == (above + ENTRY.format(kind="deviation", shape="x", where=wanted)).rstrip("\n")
     assert tomllib.loads(made)["deviation"][0]["where"] == {"B": "2"}
 
@@ -49,9 +50,9 @@ def test_entries_of_both_kinds_keep_their_order() -> None:
     ]
     made = Update("\n".join(texts))
     entries = {each.checks[0]: each for each in parse(made.text, "a.toml").entries}
-    _without(made, entries["wire/3"], {("A", 1)}, set())
-    _without(made, entries["wire/2"], set(entries["wire/2"].exact_places), set())
-    _without(made, entries["wire/0"], {("A", 1), ("B", 1)}, set())
+    without(made, entries["wire/3"], {("A", 1)}, set())
+    without(made, entries["wire/2"], set(entries["wire/2"].exact_places), set())
+    without(made, entries["wire/0"], {("A", 1), ("B", 1)}, set())
     less = [
         texts[0].replace("A = '1'  # one\n", "").replace("'1-2'", '"2"'),
         texts[1],

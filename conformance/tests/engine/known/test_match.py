@@ -1,7 +1,5 @@
 """Runs with lists of known deviations: what is expected does not fail, and whatever changes does."""
 
-import json
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from itertools import cycle
@@ -12,98 +10,25 @@ import pytest
 
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.cli.main import run as command
-from kipcheck.conformance.core.ledger import Header, KnownEntry, Ledger, read
+from kipcheck.conformance.core.ledger import KnownEntry, read
 from kipcheck.conformance.engine import run as engine_run
 from kipcheck.conformance.engine.known import lists, match
-from kipcheck.conformance.engine.known.edit import updated
-from kipcheck.conformance.engine.known.files import InvalidKnownFile
 from kipcheck.conformance.engine.known.lists import file_names, load
-from kipcheck.conformance.engine.run import Options, Outcome, run
-from kipcheck.conformance.targets.in_process import InProcess
+from kipcheck.conformance.engine.run import Options, run
 from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.tests.support.odd_client import (
+    ENTRY,
+    LINK,
+    REASON,
+    SOME,
+    Defect,
+    Held,
+    Odd,
+    off_by_one,
+    refused,
+    stale,
+)
 from kipcheck.conformance.wire import Layout
-from kipcheck.conformance.wire.errors import Refused
-
-TODAY = date(2026, 11, 21)
-LINK = "https://github.com/odd/client/issues/7"
-REASON = "It counts generations from one on, as its first release did."
-Defect = Callable[[dict[str, Any]], dict[str, Any]]
-
-
-def off_by_one(value: dict[str, Any]) -> dict[str, Any]:
-    return {**value, "generationId": (value["generationId"] + 1) % 2**31}
-
-
-def refused(value: dict[str, Any]) -> dict[str, Any]:
-    raise Refused("text", "it takes no generation", message="HeartbeatRequest", version=0)
-
-
-class Odd(Reference):
-    """A client that reads the heartbeats of some versions wrongly."""
-
-    name, version = "odd", "1.2.3"
-
-    def __init__(self, defects: Mapping[int, Defect], message: str = "HeartbeatRequest") -> None:
-        super().__init__()
-        self.version = "1.2.3"
-        self.defects = defects
-        self.message = message
-
-    def read(self, layout: Layout, data: bytes) -> dict[str, Any]:
-        value = super().read(layout, data)
-        if layout.message == self.message and layout.version in self.defects:
-            return self.defects[layout.version](value)
-        return value
-
-
-SOME = {version: off_by_one for version in (1, 2, 3)}
-ENTRY = f"""
-[[deviation]]
-checks = ["wire/two-readings"]
-invariant = "wire/decodes"
-versions = "1.0.0-1.9.9"
-shape = ["misread", "int32", "int", "int"]
-reason = "{REASON}"
-link = "{LINK}"
-[deviation.where]
-HeartbeatRequest = "1-3"
-"""
-
-
-@pytest.fixture
-def listed(tmp_path: Path) -> Path:
-    path = tmp_path / "odd.toml"
-    path.write_text('target = "odd"\n' + ENTRY)
-    return path
-
-
-@pytest.fixture
-def options(tmp_path: Path, listed: Path) -> Options:
-    return Options(
-        targets=("odd",), messages=("HeartbeatRe*",), checks=("wire/two-readings",), workers=1,
-        known=(str(listed),), out=tmp_path / "out",
-    )  # fmt: skip
-
-
-@pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Outcome, Ledger]]:
-    def held(options: Options, defects: Mapping[int, Defect] = SOME, **made: Any) -> tuple[Outcome, Ledger]:
-        target = made.get("target") or Odd(defects)
-        monkeypatch.setattr(engine_run, "target_of", lambda name: InProcess(target))
-        outcome = run(options)
-        if outcome.exit_code == 2:
-            return outcome, Ledger(options.out, Header())
-        assert outcome.ledger is not None, outcome.why
-        return outcome, read(outcome.ledger)
-
-    return held
-
-
-Held = Callable[..., tuple[Outcome, Ledger]]
-
-
-def stale(ledger: Ledger) -> list[tuple[str, str]]:
-    return [(each.kind, each.entry.rpartition(":")[2]) for each in ledger.stale]
 
 
 def test_what_is_known_does_not_fail_and_is_told(options: Options, held: Held, listed: Path) -> None:
@@ -331,15 +256,25 @@ def test_a_check_that_was_left_out_may_be_the_one_that_shows_it(options: Options
     assert held(replace(options, checks=both), {})[0].exit_code == 5
 
 
-def test_with_other_cases_a_part_that_does_not_show_says_nothing(options: Options, held: Held, listed: Path) -> None:
-    other = replace(options, seed=3)
-    assert held(other, {1: off_by_one})[0].exit_code == 0
-    outcome, ledger = held(other, {})
-    assert (outcome.exit_code, stale(ledger)) == (5, [("passes", "3")])
-    assert held(replace(options, cases=2), {})[0].exit_code == 0
+def test_with_other_cases_what_does_not_show_says_nothing(options: Options, held: Held, listed: Path) -> None:
+    for other in (replace(options, seed=3), replace(options, cases=2), replace(options, cases=200)):
+        assert held(other, {1: off_by_one})[0].exit_code == 0
+        outcome, ledger = held(other, {})
+        assert (outcome.exit_code, stale(ledger)) == (0, [])
+    assert held(options, {1: off_by_one})[0].exit_code == 5, "with its own cases it is held to the letter"
     listed.write_text(listed.read_text().replace("[deviation.where]", "seldom = true\n[deviation.where]"))
-    assert held(other, {})[0].exit_code == 0
-    assert held(options, {})[0].exit_code == 5, "with its own cases it is held to the letter"
+    assert held(options, {})[0].exit_code == 0
+    assert held(options)[0].exit_code == 0
+
+
+def test_with_other_cases_a_new_place_or_shape_is_a_failure(options: Options, held: Held, listed: Path) -> None:
+    other = replace(options, seed=3)
+    assert held(other, {**SOME, 4: off_by_one})[0].exit_code == 1
+    outcome, ledger = held(other, {**SOME, 2: refused})
+    assert (outcome.exit_code, stale(ledger)) == (1, []), "the list may not have shown with this seed"
+    assert [each.changed for each in ledger.failures] == [None, None]
+    listed.write_text(listed.read_text().replace("[deviation.where]", "seldom = true\n[deviation.where]"))
+    assert held(options, {**SOME, 2: refused})[0].exit_code == 1
 
 
 def test_a_file_may_be_about_other_cases(options: Options, held: Held, listed: Path) -> None:
@@ -470,157 +405,3 @@ def test_default_is_the_list_of_each_target(monkeypatch: pytest.MonkeyPatch, tmp
 
 def test_the_lists_that_come_with_kipcheck_are_well_formed_and_about_what_there_is() -> None:
     assert command(["known", "check", "default"]) == 0
-
-
-# ---- the rewrite tool
-
-
-def rewritten(text: str, ledger: Ledger, today: date = TODAY) -> Any:
-    return updated(text, "odd.toml", ledger, None, today)
-
-
-def with_everything(ledger: Ledger) -> Ledger:
-    """With a header that leaves nothing out."""
-    options = ledger.header.options.update(checks=("*",), messages=("*",))
-    return replace(ledger, header=ledger.header.update(options=options))
-
-
-def whole(options: Options, held: Held, defects: Mapping[int, Defect]) -> Ledger:
-    """Of a run that left nothing out, as far as its header tells."""
-    _, ledger = held(replace(options, known=()), defects)
-    return with_everything(ledger)
-
-
-def test_a_list_is_begun_from_a_run_and_refused_until_it_is_filled_in(options: Options, held: Held) -> None:
-    made = rewritten("", whole(options, held, SOME))
-    assert (len(made.added), made.removed, made.narrowed) == (1, [], [])
-    listed = Path(options.known[0])
-    listed.write_text(made.text)
-    assert held(options)[0].exit_code == 2
-    filled = made.text.replace('link = "TODO"', f'link = "{LINK}"')
-    assert "TODO: HeartbeatRequest v" in filled
-    listed.write_text("\n".join(f'reason = "{REASON}"' if "TODO" in line else line for line in filled.splitlines()))
-    outcome, _ = held(options)
-    assert (outcome.exit_code, outcome.known) == (0, 1)
-    assert rewritten(listed.read_text(), whole(options, held, SOME)).text == listed.read_text()
-
-
-COMMENTED = f"""\
-# What odd does otherwise.
-target = "odd"   # the one in our cellar
-
-# The first of them,
-# in two lines.
-[[deviation]]
-checks = ["wire/two-readings"]
-invariant = "wire/decodes"   # and nothing else
-versions = "1.0.0-1.9.9"
-shape = ["misread", "int32", "int", "int"]
-reason = '''{REASON}
-[[deviation]] is no heading here.'''
-link = "{LINK}"
-[deviation.where]
-# Both of these:
-HeartbeatRequest = "1-3"  # since 0.9
-HeartbeatResponse = '0'
-
-# About another one.
-[[deviation]]
-checks=["wire/two-readings"]
-invariant="wire/decodes"
-versions="1.0.0-1.9.9"
-shape=["refused", "text", "it takes no generation"]
-reason="{REASON}"
-link="{LINK}"
-where = {{ HeartbeatRequest = "0, 4" }}  # inline
-
-# The end.
-"""
-
-
-def test_the_rest_of_a_list_is_left_to_the_letter(options: Options, held: Held) -> None:
-    text = COMMENTED.replace("HeartbeatResponse = '0'\n", "").replace('"0, 4"', '"0"')
-    unchanged = rewritten(text, whole(options, held, {**SOME, 0: refused}))
-    assert unchanged.text == text
-    fewer = rewritten(text, whole(options, held, {1: off_by_one, 3: off_by_one, 0: refused}))
-    assert fewer.text == text.replace('"1-3"  # since', '"1, 3"  # since')
-    assert (fewer.added, fewer.removed, len(fewer.narrowed)) == ([], [], 1)
-
-
-def test_entries_and_places_that_are_gone_are_struck_off(options: Options, held: Held) -> None:
-    made = rewritten(COMMENTED, whole(options, held, {**SOME, 4: refused}))
-    assert made.text == COMMENTED.replace("HeartbeatResponse = '0'\n", "").replace('"0, 4"', '"4"')
-    made = rewritten(COMMENTED, whole(options, held, SOME))
-    begin, end = COMMENTED.index("# About another one."), COMMENTED.index("# The end.")
-    assert made.text.startswith(COMMENTED[:begin].replace("HeartbeatResponse = '0'\n", ""))
-    assert "another one" not in made.text and "inline" not in made.text and len(made.removed) == 1
-    assert end > begin
-
-
-def test_what_never_decides_is_not_added(options: Options, held: Held) -> None:
-    ledger = whole(options, held, SOME)
-    noted = ledger.failures[0].update(grade="INFO")
-    assert rewritten("", replace(ledger, lines={**ledger.lines, "failure": [noted]})).added == []
-
-
-def test_a_failure_that_spreads_is_added_where_it_is_new(options: Options, held: Held) -> None:
-    text = 'target = "odd"\n' + ENTRY
-    made = rewritten(text, whole(options, held, {**SOME, 4: off_by_one}))
-    assert made.text.startswith(text) and len(made.added) == 1
-    assert made.text.endswith('[deviation.where]\nHeartbeatRequest = "4"\n')
-
-
-def test_a_changed_reason_is_struck_off_and_added(options: Options, held: Held) -> None:
-    made = rewritten('target = "odd"\n' + ENTRY, whole(options, held, {**SOME, 2: refused}))
-    assert 'HeartbeatRequest = "1, 3"' in made.text and 'HeartbeatRequest = "2"' in made.text
-    assert (len(made.narrowed), len(made.added)) == (1, 1)
-
-
-def test_what_the_lists_of_the_run_itself_said_does_not_count(options: Options, held: Held) -> None:
-    _, ledger = held(options)
-    assert ledger.failures[0].known is not None
-    assert len(rewritten("", with_everything(ledger)).added) == 1
-
-
-def test_what_the_run_left_out_is_left(options: Options, held: Held) -> None:
-    text = 'target = "odd"\n' + ENTRY.replace("HeartbeatRequest", "SyncGroupRequest")
-    _, ledger = held(replace(options, known=()), {})
-    assert rewritten(text, ledger).text == text
-
-
-def test_what_a_person_has_to_decide_is_left_and_told(options: Options, held: Held) -> None:
-    text = 'target = "odd"\n' + ENTRY.replace("[deviation.where]", "expires = 2020-01-01\n[deviation.where]")
-    made = rewritten(text, whole(options, held, SOME))
-    assert made.text == text and made.left == ["odd.toml:3: expired: it expired on 2020-01-01: review it"]
-
-
-def test_other_cases_and_runs_that_were_cut_short_are_refused(options: Options, held: Held) -> None:
-    text = 'target = "odd"\n' + ENTRY
-    with pytest.raises(InvalidKnownFile, match="seed 0, but the run used edition apache, seed 5"):
-        rewritten(text, whole(replace(options, seed=5), held, SOME))
-    assert rewritten("", whole(replace(options, seed=5), held, SOME)).text.startswith('target = "odd"\nseed = 5\n')
-    with pytest.raises(InvalidKnownFile, match="use --target with one of its targets: odd"):
-        updated(text, "odd.toml", whole(options, held, SOME), "even", TODAY)
-    cut = replace(whole(options, held, SOME), lines={"target": whole(options, held, SOME).targets})
-    with pytest.raises(InvalidKnownFile, match="cut short"):
-        rewritten(text, cut)
-
-
-def test_the_commands(
-    options: Options, held: Held, listed: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held(replace(options, known=()))
-    fresh = listed.with_name("fresh.toml")
-    assert command(["known", "update", str(fresh), "--from", str(options.out)]) == 1
-    assert "added     wire/decodes: HeartbeatRequest" in capsys.readouterr().out
-    assert command(["known", "check", str(fresh)]) == 1
-    assert "fresh.toml:8: reason must be written" in capsys.readouterr().err
-    assert command(["known", "check", str(listed)]) == 1, "odd is no target of kipcheck's"
-    assert command(["known", "update", str(listed), "--from", str(options.out)]) == 0
-    capsys.readouterr()
-    assert command(["known", "list", str(listed), "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["known"]
-    assert (row["where"], row["reason"], row["entry"]) == ({"HeartbeatRequest": "1-3"}, REASON, f"{listed}:3")
-    assert command(["known", "list", str(listed)]) == 0
-    assert LINK in capsys.readouterr().out
-    assert command(["known", "update", str(listed), "--from", str(listed.parent / "absent")]) == 2
