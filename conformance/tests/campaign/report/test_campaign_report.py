@@ -20,7 +20,6 @@ from kipcheck.conformance.core.ledger import FirstFound, Ledger, lines, read, ty
 from kipcheck.conformance.engine import run
 from kipcheck.conformance.engine.failures import Kind
 from kipcheck.conformance.engine.known.edit import updated
-from kipcheck.conformance.engine.known.files import InvalidKnownFile
 from kipcheck.conformance.engine.replay import replay, stored
 from kipcheck.conformance.engine.run import Options
 from kipcheck.conformance.mutants import MUTANTS
@@ -294,6 +293,18 @@ def test_what_a_list_names_is_known(tmp_path: Path, rows: list[Row]) -> None:
     assert known is not None and known.reason == "A defect that is planted for this test."
 
 
+def test_a_failure_that_a_list_names_is_known_in_every_place(tmp_path: Path, rows: list[Row]) -> None:
+    """A campaign finds ever more places for it: a run with the list's own cases decides which are new."""
+    assert 'where = { features = "" }' in DEVIATION
+    elsewhere = DEVIATION.replace('features = ""', 'elsewhere = ""')
+    told(tmp_path, rows, known=listed(tmp_path, elsewhere))
+    (failure,) = ledger_of(tmp_path).failures
+    assert failure.known is not None and failure.known.where == {"features": ""} and failure.beyond is None
+    assert 1 not in codes(tmp_path)
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "It also occurs on features, which the list does not name." in page
+
+
 def test_that_a_listed_failure_does_not_show_says_nothing(tmp_path: Path, rows: list[Row]) -> None:
     """Its cases are drawn by luck: whether it is mended the gate says, whose cases are fixed."""
     assert told(tmp_path, holding(rows, found=()), known=listed(tmp_path, DEVIATION)).exit_code == 0
@@ -332,12 +343,16 @@ def test_what_is_listed_as_flaky_may_fail_and_may_not(tmp_path: Path, rows: list
 
 def test_a_list_of_its_own_is_brought_up_to_a_campaign_and_loses_nothing(tmp_path: Path, rows: list[Row]) -> None:
     told(tmp_path, rows)
-    made = updated("", "known.toml", ledger_of(tmp_path), None, date(2026, 1, 31))
+    made = updated("", "known.toml", [ledger_of(tmp_path)], None, date(2026, 1, 31))
     assert made.text.startswith(f'target = "{TARGET}"\nedition = "kip-584"\nseed = 7\ncases = 120\n')
     assert "seldom = true\n" in made.text
     assert made.added == ["features/deletion-gated: features"]
     told(tmp_path, holding(rows, found=()))
-    later = updated(made.text, "known.toml", ledger_of(tmp_path), None, date(2026, 1, 31))
+    later = updated(made.text, "known.toml", [ledger_of(tmp_path)], None, date(2026, 1, 31))
     assert later.text == made.text
-    with pytest.raises(InvalidKnownFile, match="use another list for campaigns"):
-        updated(DEVIATION, "known.toml", ledger_of(tmp_path), None, date(2026, 1, 31))
+    told(tmp_path, rows)
+    of_runs = 'edition = "kip-584"\n' + DEVIATION
+    assert updated(of_runs, "known.toml", [ledger_of(tmp_path)], None, date(2026, 1, 31)).text == of_runs
+    of_runs = of_runs.replace("deletion without the flag", "another shape")
+    more = updated(of_runs, "known.toml", [ledger_of(tmp_path)], None, date(2026, 1, 31))
+    assert more.text.startswith(of_runs) and "seldom = true\n" in more.text[len(of_runs) :] and more.removed == []
