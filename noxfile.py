@@ -21,6 +21,8 @@ NIGHT: Final = Path("kipcheck-night")
 PART_S: Final = 50 * 60
 """After so many seconds a part starts no further unit, unless ``--long`` is given. The same command continues it."""
 SEEDS: Final = range(10)
+CAMPAIGNED: Final = "kafka-python"
+CAMPAIGN_CASES: Final = 50_000
 CLIENTS: Final = ("kafka-python", "aiokafka", "kio", "franz-go", "platformatic-kafka", "java:kafka-clients:4.4.0")
 
 
@@ -145,14 +147,24 @@ def _of_tier(tier: str, requires: str = "") -> Part:
 
 
 def _seeds(session: nox.Session, long: bool) -> Iterator[Unit]:
-    """Each client with each seed. With seed 0 its known list applies; with others new failures (1, 5) are results."""
+    """Each client with each seed, and campaigns: the known list names all failures, with every seed."""
     for client in CLIENTS:
         name = client.removesuffix(":4.4.0").replace(":", "-")
-        listed = Path("conformance/clients/known", f"{name}.toml").is_file()
         for seed in SEEDS:
+            options = ("--target", client, "--known", "default", "--seed", str(seed))
             out = str(NIGHT / "seeds" / f"{name}-{seed}")
-            command = ("kipcheck", "run", "--target", client, "--known", "default", "--seed", str(seed), "--out", out)
-            yield Unit(f"{client} seed {seed}", command, (0,) if listed and seed == 0 else (0, 1, 5))
+            yield Unit(f"{client} seed {seed}", ("kipcheck", "run", *options, "--out", out))
+    for seed in SEEDS:
+        options = ("--target", CAMPAIGNED, "--known", "default", "--seed", str(seed), "--cases", str(CAMPAIGN_CASES))
+        out = NIGHT / "seeds" / f"campaign-{seed}"
+        begin = ("--resume", str(out)) if _is_unfinished(out) else (*options, "--out", str(out))
+        yield Unit(f"campaign with {CAMPAIGNED} seed {seed}", ("kipcheck", "campaign", *begin))
+
+
+def _is_unfinished(out: Path) -> bool:
+    """Whether the folder contains a campaign that was interrupted."""
+    manifest = out / "manifest.json"
+    return manifest.is_file() and not json.loads(manifest.read_text("utf-8"))["complete"]
 
 
 def _mutants(session: nox.Session, long: bool) -> Iterator[Unit]:
@@ -176,7 +188,7 @@ def _campaign(session: nox.Session, long: bool) -> Iterator[Unit]:
     tonight, last = NIGHT / "campaign" / "out", NIGHT / "campaign" / "before"
     budget = ("--budget", "8h" if long else "30m")
     manifest = tonight / "manifest.json"
-    if manifest.is_file() and not json.loads(manifest.read_text("utf-8"))["complete"]:
+    if _is_unfinished(tonight):
         yield Unit("campaign", ("kipcheck", "campaign", "--resume", str(tonight), *budget), (0, 1, 5), every_time=True)
     else:
         if manifest.is_file():
