@@ -199,8 +199,8 @@ ACTIONS: Final[Mapping[str, tuple[type[Request] | type[UserEvent], Mapping[str, 
     "lost": (Lost, {"partitions": _partitions}),
     "assigned": (Given, {"partitions": _partitions}),
     "reads": (Reads, {"partitions": _partitions}),
-    "raised": (Raised, {"error": text}),
-    "commit-ended": (CommitEnded, {"error": text}),
+    "raised": (Raised, {"error": text, "exception": text}),
+    "commit-ended": (CommitEnded, {"error": text, "exception": text}),
     "metric": (Metric, {"value": integer}),
 }
 """Actions of the member: name -> class, and the readers of its fields."""
@@ -268,7 +268,10 @@ def answer_of(actions: Iterable[Action]) -> dict[str, Any]:
         if isinstance(each, Unfit):
             return {"status": "rejected", "class": INVALID_CONFIG, "message": each.why}
         name = _ACTIONS[type(each)]
-        done.append({"action": name, **body_of(each, ACTIONS[name][1])})
+        body = body_of(each, ACTIONS[name][1])
+        if body.get("exception") == "":
+            del body["exception"]
+        done.append({"action": name, **body})
     return {"status": "accepted", "actions": done}
 
 

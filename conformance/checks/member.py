@@ -1,17 +1,23 @@
 """Checks of consumers, of releases and of KIP-429's draft."""
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from kipcheck.conformance.apis.member import action_of, rules_of
-from kipcheck.conformance.apis.member_shorthand import shorthand
+from kipcheck.conformance.apis.member_shorthand import parse_shorthand, shorthand
 from kipcheck.conformance.checks.conversations import Subject, Wording, conversation, machine_family
-from kipcheck.conformance.checks.declare import Check, Family
+from kipcheck.conformance.checks.declare import Check, Conversation, Family
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import KIP_429, Standing, edition
 from kipcheck.conformance.core.history import Replied
 from kipcheck.conformance.invariants.member import describe
 from kipcheck.conformance.targets.protocol import MEMBER as MACHINE
 from kipcheck.strategies.member_conversations import conversations
+
+BEATS: Final = 20
+"""Answered heartbeats in max.poll.interval.ms."""
+SILENCE: Final = 6
+"""Two heartbeat intervals, in seconds: an unpolled member leaves within the first one at the latest."""
 
 
 def released(name: str) -> Iterable[str]:
@@ -44,6 +50,20 @@ def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
     return machine_family(Role.MEMBER, MACHINE, editions, conversations, WORDING)
 
 
+def unpolled(subject: Subject) -> Iterable[Conversation]:
+    """A member that is not polled while its heartbeats are answered, for max.poll.interval.ms and longer.
+
+    It is polled last a second after it entered its generation: its last heartbeat is answered before the time is over.
+    """
+    rules = rules_of(edition(subject.edition))
+    second, beat = "elapse 1000", "elapse 1000; elapse 1000; elapse 1000; beat"
+    for instance in ("", " as=i") if rules is not None and rules.static else ("",):
+        begun = f"open range{instance} knows=t:2,u:1; subscribe t; poll; joined 1; synced t:0; poll; {second}; poll"
+        beats = "; ".join([f"{second}; {second}; beat", *[beat] * (BEATS - 1)])
+        silence = "; ".join([second] * SILENCE)
+        yield Conversation(parse_shorthand(f"{begun}; {beats}; {silence}; poll"), "unpolled")
+
+
 MEMBER = _family(released)
 DRAFT_MEMBER = _family(draft)
 
@@ -60,6 +80,7 @@ MEMBER_CHECKS: tuple[Check[Subject], ...] = (
             "member/gives-up-first",
             "member/lost-when-out",
             "member/leaves-with-callbacks",
+            "member/leaves-amid-a-rebalance",
         ),
     ),
     Check(
@@ -70,8 +91,10 @@ MEMBER_CHECKS: tuple[Check[Subject], ...] = (
         values=300,
         invariants=(
             "member/owns-what-it-was-given",
+            "member/takes-what-fits",
             "member/reads-what-it-owns",
             "member/keeps-what-it-may",
+            "member/gives-up-unsubscribed",
             "member/revokes-what-it-lost",
             "member/rejoins-after-revoking",
             "member/tells-what-it-holds",
@@ -86,8 +109,10 @@ MEMBER_CHECKS: tuple[Check[Subject], ...] = (
         values=300,
         invariants=(
             "member/speaks-as-it-was-told",
+            "member/keeps-its-id",
             "member/raises-what-is-fatal",
             "member/joins-when-due",
+            "member/joins-only-when-due",
             "member/backs-off",
             "member/commit-is-known",
             "member/commit-ends",
@@ -95,11 +120,25 @@ MEMBER_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "member/duties",
-        "a consumer syncs, leads, sends heartbeats and leaves as its coordinator expects",
+        "a consumer syncs, leads, sends heartbeats and leaves as its coordinator expects, in requests as configured",
         MEMBER,
         conversation,
         values=300,
-        invariants=("member/syncs", "member/leads", "member/beats", "member/leaves"),
+        invariants=(
+            "member/syncs",
+            "member/leads",
+            "member/beats",
+            "member/beats-in-time",
+            "member/leaves",
+            "member/leaves-when-unsubscribed",
+            "member/leaves-unpolled",
+            "member/names-its-timeouts",
+            "member/names-its-instance",
+            "member/syncs-as-chosen",
+            "member/offers-in-order",
+            "member/commits-what-it-was-given",
+        ),
+        given=unpolled,
     ),
     Check(
         "member/draft",

@@ -18,7 +18,7 @@ from kipcheck.conformance.clients.kafka_python_loop import Client, Clock, Loop, 
 from kipcheck.conformance.models.group.messages import Error
 from kipcheck.conformance.models.member.client import BACKOFF_MS, HEARTBEAT_MS, INCREMENTAL, POLL_MS, SESSION_MS
 from kipcheck.conformance.models.member.messages import COMMIT_FAILED, ILLEGAL_STATE
-from kipcheck.conformance.targets.error_mapping import rejected
+from kipcheck.conformance.targets.error_mapping import class_name, rejected
 
 BROKER: Final = (4, 3)
 """The newest release whose versions it knows: in it JoinGroup goes up to 7, SyncGroup to 5, and so on."""
@@ -121,7 +121,10 @@ class Library:
         )()
 
     def error(self, raised: BaseException) -> str:
-        """The protocol's name of an error. Neither a response's error nor a failed commit: an illegal state."""
+        """The protocol's name of an error; what is neither a response's error nor a failed commit is an illegal state.
+
+        The class of the exception goes beside it, which tells those apart.
+        """
         if isinstance(raised, self.errors.CommitFailedError):
             return COMMIT_FAILED
         if isinstance(raised, self.errors.BrokerResponseError):
@@ -275,7 +278,7 @@ class Process:
         try:
             self._consumer.poll(timeout_ms=0)
         except Exception as raised:  # noqa: BLE001 - an exception that the user gets
-            self._record("raised", error=self.library.error(raised))
+            self._record("raised", error=self.library.error(raised), exception=class_name(raised))
             return
         state = self._consumer._subscription.assignment.items()
         self._record("reads", partitions=partitions(each for each, at in state if not at._pending_revocation))
@@ -297,7 +300,10 @@ class Process:
 
     def _committed(self, raised: BaseException | None) -> None:
         self._commits = False
-        self._record("commit-ended", error="NONE" if raised is None else self.library.error(raised))
+        if raised is None:
+            self._record("commit-ended", error="NONE")
+        else:
+            self._record("commit-ended", error=self.library.error(raised), exception=class_name(raised))
 
     # Requests
 

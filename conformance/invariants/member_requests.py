@@ -1,60 +1,32 @@
-"""Invariants of a consumer's requests: member id and generation, subscriptions, when it joins, syncs, sends heartbeats
-and leaves, how it handles errors, and how commits end.
-"""
+"""Invariants of what a consumer's requests carry, of how it handles errors, and of when it joins."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.invariants.member import every, joins, on, violation
+from kipcheck.conformance.core.history import History, Replied
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.member import every, joins, on, outcome, reason, violation
 from kipcheck.conformance.invariants.member_trace import MemberStep, member_steps
-from kipcheck.conformance.invariants.member_view import NO_IDENTITY, Identity, Round
+from kipcheck.conformance.invariants.member_view import NO_IDENTITY, Identity
 from kipcheck.conformance.invariants.registry import invariant
 from kipcheck.conformance.models.assignment import partition_names
 from kipcheck.conformance.models.group.messages import (
-    EMPTY,
     NO_GENERATION,
     Commit,
-    Committed,
     Error,
     Heartbeat,
     Join,
+    Joined,
     Leave,
     Sync,
 )
-from kipcheck.conformance.models.member.client import (
-    HEARTBEAT_MS,
-    INCREMENTAL,
-    POLL_MS,
-    SESSION_MS,
-    AnswerReceived,
-    Elapse,
-)
-from kipcheck.conformance.models.member.messages import (
-    COMMIT_FAILED,
-    ILLEGAL_STATE,
-    REBALANCING,
-    Close,
-    CommitEnded,
-    CommitOffsets,
-    Disconnected,
-    Metric,
-    Poll,
-    Raised,
-    Unsubscribe,
-)
+from kipcheck.conformance.models.member.client import POLL_MS, SESSION_MS, AnswerReceived
+from kipcheck.conformance.models.member.messages import Given, Metric, Poll, Raised
 from kipcheck.conformance.models.membership import Subscription
 
 ANSWERED = "member-told"
-RETRIED = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
-
-
-def event_name(step: MemberStep) -> str:
-    """The event in messages and shapes: the answer's type and error, or the verb of the step."""
-    if isinstance(step.event, AnswerReceived):
-        return f"{type(step.event.answer).__name__.lower()} {step.event.answer.error.name}"
-    return step.op.step.verb.removeprefix("member-")
+CONSUMER = "consumer"
 
 
 # Member id and generation
@@ -63,38 +35,70 @@ def event_name(step: MemberStep) -> str:
 @invariant("member/speaks-as-it-was-told", "grp-64", role=Role.MEMBER, applies_to=every)
 def uses_its_identity(history: History) -> Iterator[Violation]:
     """Each request carries the member id and generation of the last response, unless a later error reset them."""
-    reset_by = "the beginning"
     for each in member_steps(history):
-        if each.received.who != each.before.who:
-            reset_by = event_name(each)
-        identity = each.received.who
-        if identity is None:
+        view = each.received
+        if view.loose or each.before.loose:
             continue
+        known = view.identities
         for action in each.actions:
             match action:
                 case Join(member=member):
-                    wrong, wanted = member != identity.member, Identity(identity.member)
+                    carried, right = Identity(member), {Identity(one.member) for one in known}
                 case Sync(member=member, generation=generation):
-                    wrong, wanted = (member, generation) != identity, identity
+                    carried, right = Identity(member, generation), {*known}
                 case Heartbeat(member=member, generation=generation):
-                    wrong, wanted = (member, generation) not in (identity, each.before.who), identity
+                    carried, right = Identity(member, generation), {*known, *each.before.identities}
                 case Commit(member=member, generation=generation):
-                    wanted = identity if each.received.topics else NO_IDENTITY
-                    wrong = (member, generation) not in (wanted, each.before.who)
+                    carried = Identity(member, generation)
+                    right = {*known, *each.before.identities} if view.topics else {NO_IDENTITY, *each.before.identities}
                 case Leave(members=members):
-                    wanted = each.before.who or identity
-                    wrong = each.before.who is not None and [id for id, _ in members] != [wanted.member]
+                    carried = Identity(members[0][0] if members else "")
+                    right = {Identity(one.member) for one in each.before.identities}
                 case _:
                     continue
-            if wrong:
-                kind = type(action).__name__
-                why = f"{kind} does not carry {describe_identity(wanted)}, which is right since {reset_by}"
-                yield violation(each, why, describe_identity(wanted), kind, reset_by)
+            if carried not in right:
+                kind, wanted = type(action).__name__, _wanted(action, view.who)
+                why = f"{kind} carries {describe_identity(carried)}, and {describe_identity(wanted)} is right since "
+                shape = (kind, _difference(carried, wanted), f"since {view.who_since}")
+                yield violation(each, f"{why}{view.who_since}", describe_identity(wanted), *shape)
+
+
+def _wanted(action: object, who: Identity) -> Identity:
+    return Identity(who.member) if isinstance(action, Join | Leave) else who
+
+
+def _difference(carried: Identity, wanted: Identity) -> str:
+    """In shapes: which part is wrong, and how, without ids and numbers."""
+    if carried.member != wanted.member:
+        return "no id" if not carried.member else "an id" if not wanted.member else "another id"
+    if carried.generation == NO_GENERATION:
+        return "no generation"
+    if wanted.generation == NO_GENERATION:
+        return "a generation"
+    return "an older generation" if carried.generation < wanted.generation else "a later generation"
 
 
 def describe_identity(identity: Identity) -> str:
     id = f"member id {identity.member}" if identity.member else "an empty member id"
     return id if identity.generation == NO_GENERATION else f"{id} and generation {identity.generation}"
+
+
+@invariant("member/keeps-its-id", "grp-83", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=on("member-poll"))
+def keeps_its_id(history: History) -> Iterator[Violation]:
+    """After ILLEGAL_GENERATION a consumer joins again with its member id, unless it dropped an assignment as well."""
+    fenced = False
+    for each in member_steps(history):
+        view = each.received
+        was_fenced, fenced = fenced, (fenced or "FENCED" in each.name) and not joins(each)
+        if was_fenced or view.loose or "ILLEGAL_GENERATION" not in view.who_since or each.before.taking is not None:
+            continue
+        for action in each.actions:
+            if isinstance(action, Join) and view.who.member and not action.member:
+                why = f"JoinGroup carries no member id after {view.who_since}, which says nothing about the id"
+                yield violation(each, why, describe_identity(Identity(view.who.member)), "no id", view.who_since)
+
+
+# What a request says
 
 
 @invariant("member/tells-what-it-holds", "grp-62", "429-17", role=Role.MEMBER, applies_to=on("member-poll"))
@@ -110,19 +114,131 @@ def subscription_is_true(history: History) -> Iterator[Violation]:
 
 
 def _untrue(step: MemberStep, assignor: str, subscription: Subscription) -> Iterator[Violation]:
-    identity, owned = step.received.who, step.after.owned
-    if {*subscription.topics} != {*step.received.topics}:
+    view, owned = step.received, owned_at_join(step)
+    if {*subscription.topics} != {*view.topics}:
         why = f"its subscription for {assignor} names {', '.join(subscription.topics)}"
-        yield violation(step, why, ", ".join(step.received.topics), "topics")
-    if {*subscription.owned} != (owned if subscription.version >= 1 else set()):
+        less = "too few" if {*view.topics} - {*subscription.topics} else "too many"
+        yield violation(step, why, ", ".join(view.topics), "topics", less)
+    told = {*subscription.owned}
+    if told != (owned if subscription.version >= 1 else set()):
         why = (
-            f"it owns {partition_names(owned)}, and its subscription names {partition_names(subscription.owned)} in "
+            f"it owns {partition_names(owned)}, and its subscription names {partition_names(told)} in "
             f"version {subscription.version}"
         )
-        yield violation(step, why, partition_names(owned) if subscription.version else "nothing in version 0", "owned")
-    if subscription.version >= 2 and identity is not None and subscription.generation != identity.generation:
-        why = f"its generation is {identity.generation}, and its subscription names {subscription.generation}"
-        yield violation(step, why, f"generation {identity.generation}", "generation")
+        what = "in version 0" if subscription.version < 1 else "too many" if told - owned else "too few"
+        wanted = partition_names(owned) if subscription.version else "nothing in version 0"
+        given_up = any(type(action).__name__ in ("Revoked", "Lost") for action in step.actions)
+        since = step.name if given_up else step.before.moved_by
+        state = "out of the group" if view.is_out else "in the group"
+        yield violation(step, why, wanted, "owned", what, state, f"since {since}")
+    generations = {each.generation for each in view.identities}
+    if subscription.version >= 2 and not view.loose and subscription.generation not in generations:
+        why = f"its generation is {view.who.generation}, and its subscription names {subscription.generation}"
+        what = _difference(Identity("", subscription.generation), Identity("", view.who.generation))
+        yield violation(step, why, f"generation {view.who.generation}", "generation", what, f"since {view.who_since}")
+
+
+def owned_at_join(step: MemberStep) -> frozenset[tuple[str, int]]:
+    owned = set(step.before.owned)
+    for action in step.actions:
+        if isinstance(action, Join):
+            break
+        if isinstance(action, Given):
+            owned |= {*action.partitions}
+        elif type(action).__name__ in ("Revoked", "Lost"):
+            owned -= {*action.partitions}  # type: ignore[union-attr]
+    return frozenset(owned)
+
+
+def _sent(step: MemberStep, name: str) -> Iterator[Mapping[str, Any]]:
+    """The requests of a step as the testee reports them: what it leaves out is not judged."""
+    if isinstance(step.op.observation, Replied):
+        for each in dict(step.op.observation.payload).get("actions", ()):
+            if each["action"] == name:
+                yield each
+
+
+@invariant("member/names-its-timeouts", "grp-84", role=Role.MEMBER, applies_to=on("member-poll"))
+def names_its_timeouts(history: History) -> Iterator[Violation]:
+    """JoinGroup carries session.timeout.ms, and from version 1 on max.poll.interval.ms as rebalance timeout."""
+    for each in member_steps(history):
+        for join in _sent(each, "join"):
+            wanted = {"session_ms": SESSION_MS, **({"rebalance_ms": POLL_MS} if join["version"] >= 1 else {})}
+            for key, ms in wanted.items():
+                if join.get(key, ms) != ms:
+                    name = "session timeout" if key == "session_ms" else "rebalance timeout"
+                    yield violation(each, f"JoinGroup has a {name} of {join[key]} ms", f"{ms} ms", name)
+
+
+@invariant("member/names-its-instance", "grp-85", role=Role.MEMBER, applies_to=every)
+def names_its_instance(history: History) -> Iterator[Violation]:
+    """Every request of a static member carries its group.instance.id, and no request of a dynamic one any."""
+    for each in member_steps(history):
+        if each.before.opened is None or not each.rules.static:
+            continue
+        wanted = each.before.opened.instance
+        for action in each.actions:
+            if not isinstance(action, Join | Sync | Heartbeat | Commit):
+                continue
+            if isinstance(action, Commit) and action.generation == NO_GENERATION:
+                continue  # It is not sent as a member.
+            if action.instance != wanted:
+                kind = type(action).__name__
+                why = f"{kind} of a {'static' if wanted else 'dynamic'} member has the instance id {action.instance}"
+                what = "absent" if action.instance is None else "present" if wanted is None else "another"
+                yield violation(each, why, str(wanted), kind, what)
+
+
+@invariant("member/syncs-as-chosen", "grp-86", role=Role.MEMBER, applies_to=on(ANSWERED))
+def syncs_as_chosen(history: History) -> Iterator[Violation]:
+    """From version 5 on SyncGroup carries the protocol type, and the name of the protocol that JoinGroup returned."""
+    for each in member_steps(history):
+        joined = each.received.joined
+        for sync in _sent(each, "sync"):
+            if sync["version"] < 5 or joined is None:
+                continue
+            for key, wanted in (("protocol_type", CONSUMER), ("protocol", joined.protocol)):
+                if sync.get(key) != wanted:
+                    why = f"SyncGroup has the {key.replace('_', ' ')} {sync.get(key)}"
+                    what = "absent" if sync.get(key) is None else "another"
+                    yield violation(each, why, str(wanted), key.replace("_", " "), what)
+
+
+@invariant("member/offers-in-order", "grp-87", role=Role.MEMBER, applies_to=on("member-poll"))
+def offers_in_order(history: History) -> Iterator[Violation]:
+    """JoinGroup offers the configured assignors, the preferred one first, under the protocol type of consumers."""
+    for each in member_steps(history):
+        opened = each.before.opened
+        for action in each.actions:
+            if not isinstance(action, Join) or opened is None:
+                continue
+            offered, wanted = tuple(name for name, _ in action.protocols), opened.assignors
+            if action.protocol_type != CONSUMER:
+                yield violation(each, f"JoinGroup has the type {action.protocol_type}", CONSUMER, "protocol type")
+            if offered != wanted:
+                what = "order" if sorted(offered) == sorted(wanted) else "others"
+                yield violation(each, f"JoinGroup offers {', '.join(offered)}", ", ".join(wanted), what)
+
+
+@invariant("member/commits-what-it-was-given", "grp-88", role=Role.MEMBER, applies_to=every)
+def commits_what_it_was_given(history: History) -> Iterator[Violation]:
+    """OffsetCommit carries the partitions and offsets that the user commits, and no others."""
+    for each in member_steps(history):
+        if not each.received.commits:
+            continue
+        wanted = {(topic, number): offset for topic, number, offset in each.received.offsets}
+        for action in each.actions:
+            if isinstance(action, Commit):
+                sent = {(topic, number): offset for topic, number, offset in action.offsets}
+                if sent != wanted:
+                    what = "offsets" if sent.keys() == wanted.keys() else "partitions"
+                    why = f"the user commits {_offsets(wanted)}, and OffsetCommit has {_offsets(sent)}"
+                    again = "repeated" if each.before.commits else "first"
+                    yield violation(each, why, _offsets(wanted), what, again)
+
+
+def _offsets(found: Mapping[tuple[str, int], int]) -> str:
+    return ", ".join(f"{topic}-{number} at {offset}" for (topic, number), offset in sorted(found.items())) or "nothing"
 
 
 # Errors
@@ -131,39 +247,21 @@ def _untrue(step: MemberStep, assignor: str, subscription: Subscription) -> Iter
 @invariant("member/raises-what-is-fatal", "grp-65", role=Role.MEMBER, applies_to=every)
 def raises_what_is_fatal(history: History) -> Iterator[Violation]:
     """The next poll raises an error that the consumer cannot recover from, once; it raises no other error."""
+    last = "open"
     for each in member_steps(history):
-        if not isinstance(each.event, Poll) or each.before.opened is None:
-            continue
-        raised = [action.error for action in each.actions if isinstance(action, Raised)]
-        # Kafka's consumer raises an error if it has no subscription, which no requirement asks for.
-        unsubscribed = ILLEGAL_STATE if raised else ""
-        wanted = each.received.raises if each.received.topics else unsubscribed
-        unsure = raised == [ILLEGAL_STATE] and (
-            (each.before.waits is None and each.before.taking == EMPTY) or _has_foreign_assignor(each)
-        )
-        if raised != ([wanted] if wanted else []) and not unsure:
-            why = f"the poll raised {' and '.join(raised) or 'nothing'}"
-            yield violation(each, why, f"raised {wanted}" if wanted else "nothing raised", wanted or "nothing", *raised)
-
-
-def _has_foreign_assignor(step: MemberStep) -> bool:
-    """Was an assignor chosen that the consumer lacks? Then it may raise (``ConsumerCoordinator.onJoinComplete``)."""
-    joined, opened = step.before.joined, step.before.opened
-    if step.before.taking is None or joined is None or opened is None:
-        return False
-    return joined.protocol not in opened.assignors
-
-
-def _cannot_lead(step: MemberStep) -> bool:
-    """May the leader find no assignment for its group?"""
-    joined, opened = step.received.joined, step.received.opened
-    if joined is None or opened is None or joined.leader != joined.member or step.rules.draft:
-        return False
-    ids = [id for id, _, _ in joined.members]
-    if joined.member not in ids or len(ids) > len(set(ids)):
-        return True  # no coordinator sends such a list
-    strict = joined.protocol == INCREMENTAL or step.rules.validates_own
-    return joined.protocol not in opened.assignors or (strict and step.cooperative)
+        view = each.received
+        if each.polls and view.topics and not view.may_raise and not view.loose:
+            raised = [action for action in each.actions if isinstance(action, Raised)]
+            if not view.raises and raised:
+                why = f"the poll raised {raised[0].error}"
+                shape = ("nothing", raised[0].exception or raised[0].error, f"after {last}", view.round.value)
+                yield violation(each, why, "nothing raised", *shape)
+            elif view.raises and [action.error for action in raised] != [view.raises] and (raised or not view.waits):
+                why = f"the poll raised {' and '.join(action.error for action in raised) or 'nothing'}"
+                shape = (view.raises, f"since {view.raises_since.split()[0]}", outcome(each))
+                if view.waits is False or raised:
+                    yield violation(each, why, f"raised {view.raises}", *shape)
+        last = each.name
 
 
 # When it joins
@@ -171,168 +269,50 @@ def _cannot_lead(step: MemberStep) -> bool:
 
 @invariant("member/joins-when-due", "grp-66", "429-03", role=Role.MEMBER, applies_to=every)
 def joins_when_due(history: History) -> Iterator[Violation]:
-    """A poll joins if and only if a rebalance, an error, a lost answer or a new subscription requires it."""
-    since = "the beginning"
+    """A poll joins if a rebalance, an error, a lost answer or a new subscription requires it, and nothing else does."""
     for each in member_steps(history):
-        if each.received.due and not each.before.due:
-            since = event_name(each)
-        if not isinstance(each.event, Poll) or each.before.opened is None:
+        view = each.received
+        if not each.polls:
             if joins(each):
-                yield violation(each, "it joins while the user does not poll", "no JoinGroup", "outside a poll")
+                yield violation(
+                    each, "it joins while the user does not poll", "no JoinGroup", "outside a poll", each.name
+                )
             continue
-        if any(isinstance(action, Metric) for action in each.actions):
-            continue  # The back-off of the draft's error comes first.
-        if (
-            each.received.must_join is not None
-            and each.received.must_join is not joins(each)
-            and not each.received.waits
-        ):
-            if joins(each):
-                yield violation(each, "it joins without a reason to", "no JoinGroup", "undue")
-            else:
-                yield violation(each, f"a join is due since {since}, and none is sent", "a JoinGroup", "none", since)
+        # The back-off of the draft's error comes first; what a poll adopts may come first; and a revocation has a
+        # requirement of its own.
+        if any(isinstance(action, Metric | Given | Raised) for action in each.actions) or view.revoked:
+            continue
+        if view.must_join and each.assigned is None and not joins(each):
+            since = reason(view)
+            yield violation(each, f"a join is due since {since}, and none is sent", "a JoinGroup", "none", since)
+
+
+@invariant(
+    "member/joins-only-when-due", "grp-77", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=every
+)  # fmt: skip
+def joins_only_when_due(history: History) -> Iterator[Violation]:
+    """A consumer sends JoinGroup only if one is due, and no SyncGroup for a group that it left."""
+    last = "open"
+    for each in member_steps(history):
+        view, loose = each.received, each.received.loose or each.before.loose
+        if each.polls and joins(each) and view.must_join is False and not loose and not view.raises:
+            state = "searching" if view.waits else "pending" if view.join_pending else view.round.value
+            pending = ("with an assignment",) if each.before.taking is not None else ()
+            yield violation(
+                each, "it joins without a reason to", "no JoinGroup", "undue", state, *pending, f"after {last}"
+            )
+        answer = each.event.answer if isinstance(each.event, AnswerReceived) else None
+        if isinstance(answer, Joined) and answer.error is Error.NONE and not loose:
+            left = each.before.join is not None and each.before.join.left
+            if left and any(isinstance(action, Sync) for action in each.actions):
+                yield violation(each, "it sends SyncGroup for a group that it left", "no SyncGroup", "left")
+        last = each.name.split()[0]
 
 
 @invariant("member/backs-off", "grp-66", "429-03", role=Role.MEMBER, applies_to=every)
 def backs_off(history: History) -> Iterator[Violation]:
-    """After a retriable error, a lost answer or the draft's error no JoinGroup is sent before the back-off ends."""
+    """After a JoinGroup failed with a retriable error, or the draft's error, none is sent before the back-off ends."""
     for each in member_steps(history):
-        counted = each.before.waits is False and each.after.waits is True and isinstance(each.event, Poll)
-        if (each.received.waits or counted) and joins(each):
+        counted = each.before.backs_off is False and each.after.backs_off is True and isinstance(each.event, Poll)
+        if (each.received.backs_off or counted) and joins(each):
             yield violation(each, "it joins before its back-off ends", "no JoinGroup", "joins", "counted" * counted)
-
-
-# The duties in a round
-
-
-@invariant("member/syncs", "grp-67", role=Role.MEMBER, applies_to=on(ANSWERED))
-def syncs(history: History) -> Iterator[Violation]:
-    """After a successful JoinGroup a consumer sends one SyncGroup, and at no other time."""
-    for each in member_steps(history):
-        sent = [action for action in each.actions if isinstance(action, Sync)]
-        due = each.before.round is Round.JOINING and each.received.round is Round.SYNCING
-        if sent and not due:
-            yield violation(each, f"it sends SyncGroup after {event_name(each)}", "no SyncGroup", "undue")
-        elif due and len(sent) != 1 and not (not sent and _cannot_lead(each)):
-            why = f"it joined, and sends {len(sent)} SyncGroup requests"
-            yield violation(each, why, "one SyncGroup", "none" * (not sent))
-
-
-@invariant("member/leads", "grp-67", role=Role.MEMBER, applies_to=on(ANSWERED))
-def leads(history: History) -> Iterator[Violation]:
-    """The leader assigns to every member, and to no others, unless it has to skip that; followers assign nothing."""
-    for each in member_steps(history):
-        joined = each.received.joined
-        if joined is None:
-            continue
-        for action in each.actions:
-            if isinstance(action, Sync):
-                leader = joined.leader == joined.member and not joined.skip_assignment
-                wanted = {id for id, _, _ in joined.members} if leader else set()
-                named = [id for id, _ in action.assignments]
-                if sorted(named) != sorted(wanted):
-                    identity = (
-                        "the leader" if leader else "no leader" if joined.leader != joined.member else "told to skip"
-                    )
-                    what = {"told to skip": "to skip the assignment", "no leader": "not the leader"}.get(
-                        identity, identity
-                    )
-                    why = f"it is {what}, and assigns to {', '.join(named) or 'no member'}"
-                    yield violation(each, why, ", ".join(sorted(wanted)) or "no assignments", identity)
-
-
-# Heartbeats, and how it leaves
-
-
-@invariant("member/beats", "grp-69", role=Role.MEMBER, applies_to=on("member-elapse"))
-def beats(history: History) -> Iterator[Violation]:
-    """In a stable group a consumer sends a heartbeat whenever the heartbeat interval has passed."""
-    for each in member_steps(history):
-        view = each.before
-        stable = view.round is Round.STABLE and view.beat is None and view.waits is False
-        if not isinstance(each.event, Elapse) or not stable or each.event.ms < HEARTBEAT_MS:
-            continue
-        soon = (
-            each.received.now_ms - max(view.alive_ms, 0) < SESSION_MS
-            and each.received.now_ms - view.polled_ms < POLL_MS
-        )
-        if soon and not any(isinstance(action, Heartbeat) for action in each.actions):
-            yield violation(each, f"{each.event.ms} ms passed without a heartbeat", "a heartbeat", "none")
-
-
-@invariant("member/leaves", "grp-69", role=Role.MEMBER, applies_to=every)
-def leaves(history: History) -> Iterator[Violation]:
-    """A dynamic member that closes, unsubscribes or is not polled for too long sends LeaveGroup, a static one never."""
-    for each in member_steps(history):
-        view, sent = each.before, [action for action in each.actions if isinstance(action, Leave)]
-        static = each.rules.static and view.opened is not None and view.opened.instance is not None
-        if sent and static:
-            yield violation(each, "a static member sends LeaveGroup", "no LeaveGroup", "static")
-        elif sent and not isinstance(each.event, Close | Unsubscribe | Elapse):
-            yield violation(each, f"it sends LeaveGroup after {event_name(each)}", "no LeaveGroup", "undue")
-        elif not sent and not static and view.opened is not None and _is_leaving(each):
-            yield violation(each, "a member of the group leaves without LeaveGroup", "a LeaveGroup", "none")
-
-
-def _is_leaving(step: MemberStep) -> bool:
-    view = step.before
-    if view.who is None or view.who.is_out or view.round is not Round.STABLE or view.waits is not False:
-        return False
-    if isinstance(step.event, Elapse):
-        # Only while the coordinator answers; else the consumer is looking for it.
-        answered = step.received.now_ms - view.alive_ms < SESSION_MS
-        return step.received.now_ms - view.polled_ms >= POLL_MS and answered
-    return isinstance(step.event, Close | Unsubscribe)
-
-
-# Commits
-
-
-@invariant("member/commit-is-known", "grp-68", role=Role.MEMBER, applies_to=every)
-def commit_is_known(history: History) -> Iterator[Violation]:
-    """A commit is done only if the coordinator says so, and failed only if that is known: a lost answer is neither."""
-    for each in member_steps(history):
-        answer = each.event.answer if isinstance(each.event, AnswerReceived) else None
-        done = answer.error if isinstance(answer, Committed) and each.before.commit is not None else None
-        for action in each.actions:
-            if not isinstance(action, CommitEnded):
-                continue
-            if not each.received.commits:
-                yield violation(each, f"a commit ended with {action.error}, and none is pending", "nothing", "unasked")
-            elif action.error == Error.NONE.name and done is not Error.NONE:
-                yield violation(each, f"a commit ended as done after {event_name(each)}", "not done", "done")
-            elif isinstance(each.event, Disconnected):
-                yield violation(each, f"a commit without an answer ended with {action.error}", "sent again", "lost")
-            elif done in RETRIED:
-                why = f"a commit ended with {action.error} after {event_name(each)}"
-                yield violation(each, why, "sent again", "passing error")
-            elif done is None and action.error not in (COMMIT_FAILED, REBALANCING):
-                yield violation(
-                    each, f"a commit ended with {action.error} after {event_name(each)}", "not yet", "unanswered"
-                )
-            elif done is Error.NONE and action.error != Error.NONE.name:
-                yield violation(each, f"a commit was done, and ended with {action.error}", "done", "failed")
-
-
-@invariant("member/commit-ends", "grp-68", role=Role.MEMBER, applies_to=every)
-def commit_ends(history: History) -> Iterator[Violation]:
-    """A commit's end is reported to the user; after a lost answer or retriable error it is sent again."""
-    for each in member_steps(history):
-        ended = any(isinstance(action, CommitEnded) for action in each.actions)
-        sent = any(isinstance(action, Commit) for action in each.actions)
-        view = each.before
-        if (
-            isinstance(each.event, AnswerReceived)
-            and isinstance(each.event.answer, Committed)
-            and view.commit is not None
-        ):
-            if not ended and each.event.answer.error not in RETRIED:
-                why = f"after {event_name(each)} the commit does not end"
-                yield violation(each, why, "the end of the commit", "untold")
-        elif isinstance(each.event, CommitOffsets) and view.opened is not None and not view.commits:
-            if not ended and not sent and view.waits is False:
-                yield violation(each, "a commit was neither sent nor ended", "an OffsetCommit", "unsent")
-        elif isinstance(each.event, Elapse) and view.waits and view.commits and view.commit is None:
-            over = each.received.waits is False
-            if over and not ended and not sent:
-                yield violation(each, "the back-off ended, and the commit was not sent", "an OffsetCommit", "forgotten")

@@ -70,7 +70,7 @@ MODULES = (
     "ownership", "upgrade",
     "streams_versions", "streams_leaders", "streams_probing", "streams_tasks", "streams_ends",
     "group", "group_waiting", "group_static", "group_records", "group_answers", "group_draft",
-    "member", "member_requests",
+    "member", "member_requests", "member_duties",
 )  # fmt: skip
 
 

@@ -3,7 +3,11 @@
 from typing import Any
 
 
-def rejected(raised: Exception) -> dict[str, Any]:
+def class_name(raised: BaseException) -> str:
+    """The class of an exception, with its module unless that is ``builtins``."""
     kind = type(raised)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return {"status": "rejected", "class": name, "message": str(raised)[:300]}
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def rejected(raised: Exception) -> dict[str, Any]:
+    return {"status": "rejected", "class": class_name(raised), "message": str(raised)[:300]}

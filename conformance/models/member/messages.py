@@ -149,6 +149,8 @@ class Raised:
     """An error that a poll raises: the name of a protocol error, or a constant of this module."""
 
     error: str
+    exception: str = ""
+    """The class of the exception, if a testee names it."""
 
 
 @final
@@ -157,6 +159,8 @@ class CommitEnded:
     """The known result of a commit: ``NONE`` or an error."""
 
     error: str
+    exception: str = ""
+    """The class of the exception, if a testee names it."""
 
 
 @final
