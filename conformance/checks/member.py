@@ -58,7 +58,7 @@ def unpolled(subject: Subject) -> Iterable[Conversation]:
     rules = rules_of(edition(subject.edition))
     second, beat = "elapse 1000", "elapse 1000; elapse 1000; elapse 1000; beat"
     for instance in ("", " as=i") if rules is not None and rules.static else ("",):
-        begun = f"open range{instance} knows=t:2,u:1; subscribe t; poll; joined 1; synced t:0; poll; {second}; poll"
+        begun = f"open range{instance}; subscribe t; poll; joined 1; synced t:0; poll; {second}; poll"
         beats = "; ".join([f"{second}; {second}; beat", *[beat] * (BEATS - 1)])
         silence = "; ".join([second] * SILENCE)
         yield Conversation(parse_shorthand(f"{begun}; {beats}; {silence}; poll"), "unpolled")

@@ -20,6 +20,7 @@ for _family in (
     "nodes",
     "consumer_group",
     "member",
+    "member_requests",
     "upgrade",
     "coordinator",
     "coordinator_facts",

@@ -2,24 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kipcheck.conformance.apis.consumer_target import ConsumerAdapter
 from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.models.group.messages import EMPTY, Blob, Error, Joined, Timer
-from kipcheck.conformance.models.member.consumer import COORDINATOR_ERRORS, Consumer, Reaction
-from kipcheck.conformance.models.member.messages import POLLED, CommitEnded, Disconnected, Event, Lost, Revoked
-from kipcheck.conformance.models.member.state import Identity, Phase, State, Step
-from kipcheck.conformance.models.membership import EAGER, Assigned, Partitions, Subscription
-from kipcheck.conformance.mutants.declare import mutant
+from kipcheck.conformance.models.group.messages import Timer
+from kipcheck.conformance.models.member.consumer import Consumer
+from kipcheck.conformance.models.member.messages import POLLED, Lost, Revoked
+from kipcheck.conformance.models.member.state import Phase, State, Step
+from kipcheck.conformance.models.membership import EAGER, Partitions, Subscription
+from kipcheck.conformance.mutants.declare import Least, mutant
 from kipcheck.conformance.targets.protocol import MEMBER
 
-PASSING = (Error.COORDINATOR_LOAD_IN_PROGRESS, *COORDINATOR_ERRORS)
 Made = TypeVar("Made", bound=type[Consumer])
 
 
-def _check(name: str) -> Callable[[str, str], Callable[[Made], Made]]:
-    def declared(invariant: str, least: str) -> Callable[[Made], Made]:
+def _check(name: str) -> Callable[[str, Least], Callable[[Made], Made]]:
+    def declared(invariant: str, least: Least) -> Callable[[Made], Made]:
         def declare(made: Made) -> Made:
             adapter = type(made.__name__, (ConsumerAdapter,), {"consumer": made, "__doc__": made.__doc__})
             mutant(f"member/{name}", f"member/{invariant}", MEMBER, None, least)(adapter)
@@ -30,6 +29,9 @@ def _check(name: str) -> Callable[[str, str], Callable[[Made], Made]]:
     return declared
 
 
+BY: Final = "by=cooperative-sticky"
+COOPERATIVE: Final = f"open cooperative-sticky; subscribe t; poll; joined 1 {BY}; subscribe t,u; synced t:0; poll"
+"""A cooperative member that owns something, and joins again."""
 callbacks, ownership, errors, duties, draft = map(_check, ("callbacks", "ownership", "errors", "duties", "draft"))
 
 
@@ -59,7 +61,7 @@ class RevokesAfterItJoined(Consumer):
 
 @callbacks(
     "gives-up-what-it-owns",
-    "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; joined 2; synced t:0; poll",
+    f"{COOPERATIVE}; joined 2 {BY}; synced t:0; poll",
 )
 class GivesAgain(Consumer):
     """The assigned callback gets the whole assignment instead of the new partitions."""
@@ -102,8 +104,7 @@ class LosesAtEachRebalance(Consumer):
 
 @callbacks(
     "lost-when-out",
-    "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; "
-    "joined UNKNOWN_MEMBER_ID; poll",
+    f"{COOPERATIVE}; joined UNKNOWN_MEMBER_ID; poll",
 )
 class PreparesOnce(Consumer):
     """A member that is removed during a rebalance joins again with its previous partitions (KAFKA-12983)."""
@@ -121,8 +122,8 @@ class ClosesInSilence(Consumer):
 
 
 @callbacks(
-    "leaves-with-callbacks",
-    "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; close",
+    "leaves-amid-a-rebalance",
+    f"{COOPERATIVE}; close",
 )
 class RevokesWhileItJoins(Consumer):
     """A consumer that leaves during a rebalance gets its partitions revoked instead of lost."""
@@ -137,7 +138,7 @@ class RevokesWhileItJoins(Consumer):
 # Ownership
 
 
-@ownership("owns-what-it-was-given", "open range; subscribe t; poll; joined 1; synced u:0; poll")
+@ownership("takes-what-fits", "open range; subscribe t; poll; joined 1; synced u:0; poll")
 class TakesWhatItDidNotSubscribeTo(Consumer):
     """An assignment is not compared with the subscription (KAFKA-7961)."""
 
@@ -163,7 +164,7 @@ class ReadsOn(Consumer):
 
 @ownership(
     "reads-what-it-owns",
-    "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll",
+    COOPERATIVE,
 )
 class PausesWhileItJoins(Consumer):
     """A cooperative member stops reading its partitions while it joins."""
@@ -172,7 +173,10 @@ class PausesWhileItJoins(Consumer):
         return () if state.phase is Phase.PREPARING else state.owned
 
 
-@ownership("keeps-what-it-may", "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
+@ownership(
+    "keeps-what-it-may",
+    COOPERATIVE,
+)
 class StopsTheWorld(Consumer):
     """A cooperative member revokes all partitions before it joins, like an eager one."""
 
@@ -183,8 +187,8 @@ class StopsTheWorld(Consumer):
 
 
 @ownership(
-    "keeps-what-it-may",
-    "open cooperative-sticky; subscribe t; poll; joined 1; synced t:0; poll; subscribe u; poll",
+    "gives-up-unsubscribed",
+    "open cooperative-sticky; subscribe t; poll; joined 1 by=cooperative-sticky; synced t:0; poll; subscribe u; poll",
 )
 class KeepsWhatItDropped(Consumer):
     """A cooperative member keeps partitions of topics that it no longer subscribes to."""
@@ -194,7 +198,10 @@ class KeepsWhatItDropped(Consumer):
         return Transition(state) if cooperates else super().prepare(state)
 
 
-@ownership("keeps-what-it-may", "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
+@ownership(
+    "keeps-what-it-may",
+    COOPERATIVE,
+)
 class PrefersEager(Consumer):
     """The lowest protocol that all assignors support is used, not the highest."""
 
@@ -206,7 +213,7 @@ class PrefersEager(Consumer):
 
 @ownership(
     "revokes-what-it-lost",
-    "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; joined 2; synced; poll",
+    f"{COOPERATIVE}; joined 2 {BY}; synced; poll",
 )
 class GivesUpInSilence(Consumer):
     """Partitions that were not assigned again are removed without a callback."""
@@ -217,8 +224,7 @@ class GivesUpInSilence(Consumer):
 
 @ownership(
     "revokes-what-it-lost",
-    "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0 t:1; poll; "
-    "joined 2; synced t:0; poll",
+    f"{COOPERATIVE.replace('t:0', 't:0 t:1')}; joined 2 {BY}; synced t:0; poll",
 )
 class RevokesTooMuch(Consumer):
     """A member that has to revoke a partition revokes all."""
@@ -229,7 +235,7 @@ class RevokesTooMuch(Consumer):
 
 @ownership(
     "rejoins-after-revoking",
-    "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; joined 2; synced; poll",
+    f"{COOPERATIVE}; joined 2 {BY}; synced; poll; poll",
 )
 class NeverComesBack(Consumer):
     """A member that revoked partitions does not join again."""
@@ -287,203 +293,6 @@ class WantsOneAssignor(Consumer):
         if len({each.supports for each in self.config.assignors}) > 1:
             raise ValueError("these assignors differ")
         return super().chosen_protocol()
-
-
-# Errors
-
-
-@errors("speaks-as-it-was-told", "open range; subscribe t; poll; joined MEMBER_ID_REQUIRED me=m1; poll")
-class ForgetsItsNewId(Consumer):
-    """The member id in a MEMBER_ID_REQUIRED response is ignored."""
-
-    def join_failed(self, state: State, answer: Joined) -> State:
-        return super().join_failed(state, replace(answer, member=""))
-
-
-@errors("speaks-as-it-was-told", "open range; subscribe t; poll; joined 1; synced UNKNOWN_MEMBER_ID; poll")
-class KeepsADeadId(Consumer):
-    """UNKNOWN_MEMBER_ID resets only the generation."""
-
-    def reset(self, state: State, keeps_id: bool) -> State:
-        return super().reset(state, keeps_id=True)
-
-
-@errors("speaks-as-it-was-told", "open range; subscribe t; poll; joined 1; synced ILLEGAL_GENERATION; poll")
-class ForgetsTooMuch(Consumer):
-    """ILLEGAL_GENERATION also resets the member id (KAFKA-13419)."""
-
-    def keeps_id(self, error: Error) -> bool:
-        return False
-
-
-@errors(
-    "speaks-as-it-was-told",
-    "open range; subscribe t; poll; joined 1; elapse 3000; synced ILLEGAL_GENERATION; beat UNKNOWN_MEMBER_ID; poll",
-)
-class HearsOldErrors(Consumer):
-    """An error in response to an older generation is applied to the current one (KAFKA-9823)."""
-
-    def unchanged(self, state: State, then: Identity) -> bool:
-        return True
-
-
-@errors("speaks-as-it-was-told", "open range; subscribe t; poll; joined 1; synced REBALANCE_IN_PROGRESS; poll")
-class StartsAnewAtEachRebalance(Consumer):
-    """REBALANCE_IN_PROGRESS in response to SyncGroup resets member id and generation (KAFKA-13891)."""
-
-    def sync_failed(self, state: State, error: Error) -> State:
-        if error is Error.REBALANCE_IN_PROGRESS:
-            state = replace(state, identity=Identity())
-        return super().sync_failed(state, error)
-
-
-@errors("raises-what-is-fatal", "open range; subscribe t; poll; joined FENCED_INSTANCE_ID; poll")
-class TriesForEver(Consumer):
-    """FENCED_INSTANCE_ID is treated as a retriable error."""
-
-    def reaction_to_join(self, error: Error) -> Reaction:
-        return Reaction.BACK_OFF if error is Error.FENCED_INSTANCE_ID else super().reaction_to_join(error)
-
-
-@errors("raises-what-is-fatal", "open range; subscribe t; poll; joined 1; synced NOT_COORDINATOR; poll")
-class GivesUpAtOnce(Consumer):
-    """An error that requires another coordinator is raised to the user."""
-
-    def reaction_to_sync(self, error: Error) -> Reaction:
-        found = super().reaction_to_sync(error)
-        return Reaction.RAISE if found is Reaction.SEARCH else found
-
-
-@errors("raises-what-is-fatal", "open range; subscribe t; poll; joined 1; synced nothing; poll")
-class ReadsNothingAsNone(Consumer):
-    """An assignment without bytes is read as one without partitions."""
-
-    def complete(self, state: State, blob: Blob) -> Step:
-        return super().complete(state, Assigned() if blob == EMPTY else blob)
-
-
-@errors(
-    "joins-when-due",
-    "open range; subscribe t; poll; joined 1; synced; elapse 3000; beat REBALANCE_IN_PROGRESS; poll",
-)
-class SleepsThroughRebalances(Consumer):
-    """REBALANCE_IN_PROGRESS in response to a heartbeat is ignored."""
-
-    def heartbeat_answered(self, state: State, then: Identity, error: Error) -> State:
-        return super().heartbeat_answered(state, then, Error.NONE if error is Error.REBALANCE_IN_PROGRESS else error)
-
-
-@errors("joins-when-due", "open range; subscribe t; poll; joined 1; subscribe t,u; synced; poll")
-class ForgetsNewTopics(Consumer):
-    """A new subscription waits for the next rebalance."""
-
-    def must_join(self, state: State) -> bool:
-        return super().must_join(replace(state, told=None))
-
-
-@errors("joins-when-due", "open range; subscribe t; poll; joined 1; synced; poll")
-class JoinsForEver(Consumer):
-    """A consumer joins again after each assignment."""
-
-    def complete(self, state: State, blob: Blob) -> Step:
-        after, actions = super().complete(state, blob)
-        return Transition(replace(after, rejoin=True), actions)
-
-
-@errors("backs-off", "open range; subscribe t; disconnected; poll")
-class NeverWaits(Consumer):
-    """A request is repeated without back-off after the coordinator was lost."""
-
-    def search(self, state: State) -> State:
-        return state
-
-
-@errors("commit-is-known", "open range; commit t:0=1; disconnected")
-class CallsLostDone(Consumer):
-    """A commit with a lost response ends as done."""
-
-    def step(self, state: State, event: Event, /) -> Step:
-        after, actions = super().step(state, event)
-        if not isinstance(event, Disconnected) or state.commit_as is None:
-            return Transition(after, actions)
-        return Transition(replace(after, commit=()), (*actions, CommitEnded(Error.NONE.name)))
-
-
-@errors("commit-is-known", "open range; commit t:0=1; committed NOT_COORDINATOR")
-class CallsPassingFailed(Consumer):
-    """A commit fails on a retriable error."""
-
-    def committed(self, state: State, error: Error) -> Step:
-        return super().committed(state, Error.UNKNOWN_SERVER_ERROR if error in PASSING else error)
-
-
-@errors("commit-ends", "open range; commit t:0=1; disconnected; elapse 200")
-class ForgetsCommits(Consumer):
-    """A commit with a lost response is not sent again."""
-
-    def disconnected(self, state: State) -> State:
-        after = super().disconnected(state)
-        return replace(after, commit=()) if state.commit_as is not None else after
-
-
-# Duties
-
-
-@duties("syncs", "open range; subscribe t; poll; joined 1")
-class SyncsAsLeaderOnly(Consumer):
-    """A follower does not send SyncGroup."""
-
-    def send_sync(self, state: State, assignments: tuple[tuple[str, Blob], ...]) -> Step:
-        after, actions = super().send_sync(state, assignments)
-        return Transition(after, actions if assignments else ())
-
-
-@duties("syncs", "open range; subscribe t; poll; unsubscribe; joined 1")
-class AnswersALateJoin(Consumer):
-    """A JoinGroup response that arrives after the consumer left is followed by SyncGroup."""
-
-    def joined(self, state: State, answer: Joined) -> Step:
-        return super().joined(replace(state, phase=Phase.PREPARING), answer)
-
-
-@duties("leads", "open range; subscribe t; poll; joined 1 leader=m1 members=m1 skip")
-class AssignsUnasked(Consumer):
-    """A leader assigns although the response says to skip the assignment (KIP-814)."""
-
-    def led(self, state: State, answer: Joined) -> Step:
-        return super().led(state, replace(answer, skip_assignment=False))
-
-
-@duties("leads", "open range; subscribe t; poll; joined 1 leader=m1 members=m1")
-class ForgetsAMember(Consumer):
-    """The leader's SyncGroup lacks the last member."""
-
-    def send_sync(self, state: State, assignments: tuple[tuple[str, Blob], ...]) -> Step:
-        return super().send_sync(state, assignments[:-1])
-
-
-@duties("beats", "open range; subscribe t; poll; joined 1; synced t:0; poll; elapse 3000")
-class BeatsOnce(Consumer):
-    """No heartbeat is sent while the consumer has an assignment."""
-
-    def beat(self, state: State) -> Step:
-        return Transition(state) if state.given else super().beat(state)
-
-
-@duties("leaves", "open range; subscribe t; poll; joined 1; synced; close")
-class GoesWithoutAWord(Consumer):
-    """No LeaveGroup is ever sent."""
-
-    def sends_leave(self, state: State) -> bool:
-        return False
-
-
-@duties("leaves", "open range as=i; subscribe t; poll; joined 1; close")
-class StaticMembersLeave(Consumer):
-    """A static member sends LeaveGroup."""
-
-    def sends_leave(self, state: State) -> bool:
-        return state.phase is not Phase.UNJOINED and bool(state.identity.member)
 
 
 # The draft
