@@ -246,10 +246,13 @@ class Coordinator(Storage):
         return state
 
     def leave(self, state: State, leave: Leave, out: Out) -> State:
-        """Scala rebalances after each removed member, Java once, at the end."""
+        """Scala rebalances after each removed member, Java once, at the end. An internal error ends the batch."""
         results = []
         for id, instance in leave.members:
             state, error = self.leave_one(state, id, instance, out)
+            if error is Error.UNKNOWN_SERVER_ERROR:
+                out.append(self.refusal(leave, error))
+                return state
             results.append((id, instance, error))
         reply = self.left(leave, tuple(results))
         if self.rules.java and any(error is Error.NONE for _, _, error in results):
@@ -261,6 +264,9 @@ class Coordinator(Storage):
 
     def leave_one(self, state: State, id: str, instance: str | None, out: Out) -> tuple[State, Error]:
         if id in state.pending:
+            fault = self.pending_leave_fault(state, instance)
+            if fault is not None:
+                return state, fault
             state = self.without_pending(state, id, out)
             return state if self.rules.java else self.complete_if_all_joined(state, out), Error.NONE
         fault = self.leave_fault(state, id, instance)

@@ -138,7 +138,7 @@ class Decisions(Answers):
             case Commit():
                 return self.commit_fault(State(), asked)
             case Delete():
-                return Error.GROUP_ID_NOT_FOUND
+                return self.rules.nameless_delete
             case Fetch() | Describe() | ListGroups():
                 return None
             case _:
@@ -345,6 +345,13 @@ class Decisions(Answers):
         if not id:
             return Error.UNKNOWN_MEMBER_ID if instance is None or state.static(instance) is None else None
         return self.fenced(state, id, instance)
+
+    def pending_leave_fault(self, state: State, instance: str | None) -> Error | None:
+        """The fault of a pending id that leaves with an instance id. Since 3.0 the instance id is ignored; from 2.4 to
+        2.8 it must not be that of a member, and otherwise fails in the coordinator (``handleLeaveGroup``)."""
+        if instance is None or self.rules.strict_instances:
+            return None
+        return Error.UNKNOWN_SERVER_ERROR if state.static(instance) is None else Error.FENCED_INSTANCE_ID
 
     def commit_fault(self, state: State, commit: Commit) -> Error | None:
         """Any client may commit without a generation to a group without members."""

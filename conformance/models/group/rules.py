@@ -169,6 +169,8 @@ class Rules:
     """A commit while the assignment is pending first gets errors that concern its member (KAFKA-8487)."""
     nameless: Error
     """The error of a heartbeat, a sync or a leave with an empty group id: 25 up to 1.1 (KAFKA-6773)."""
+    nameless_delete: Error
+    """The error of DeleteGroups with an empty group id: 24 in 1.1 (KAFKA-6773)."""
     loading_told: bool
     """Requests get COORDINATOR_LOAD_IN_PROGRESS while the log is read; up to 1.1, NOT_COORDINATOR."""
 
@@ -205,6 +207,7 @@ class Rules:
             busy_generation_checked=has("busy-generation-checked"),
             commits_fenced_first=has("commits-fenced-first"),
             nameless=Error.INVALID_GROUP_ID if has("empty-group-id-invalid") else Error.UNKNOWN_MEMBER_ID,
+            nameless_delete=(Error.GROUP_ID_NOT_FOUND if has("empty-group-id-invalid") else Error.INVALID_GROUP_ID),
             loading_told=has("loading-reported"),
         )
 

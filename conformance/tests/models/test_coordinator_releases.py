@@ -24,6 +24,7 @@ from kipcheck.conformance.models.group.messages import (
     Join,
     Joined,
     Leave,
+    Left,
     ListGroups,
     Load,
     Loaded,
@@ -141,6 +142,26 @@ def test_requests_that_name_no_group(release: str, expected: int) -> None:
         _, (answer,) = talk.coordinator.step(talk.state, Nameless(request))
         heard.append(answer.error)  # type: ignore[union-attr]
     assert heard == [expected, expected, expected, 24]
+
+
+@pytest.mark.parametrize(("release", "expected"), [("1.1.1", 24), ("2.0.0", 69), ("4.4.0", 69)])
+def test_a_deletion_that_names_no_group(release: str, expected: int) -> None:
+    talk = Talk(release)
+    _, (answer,) = talk.coordinator.step(talk.state, Nameless(Delete(0)))
+    assert answer.error == expected  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("release", ["2.4.0", "2.8.2", "3.0.0", "4.4.0"])
+def test_an_id_that_was_given_out_leaves_with_an_instance(release: str) -> None:
+    """From 2.4 to 2.8 that fails in the coordinator; the members before it in the batch have left, those after not."""
+    talk = at("preparing", release)
+    answer = talk.ask(talk.leave("b", ("p", "j"), "a"))
+    left = [] if release in ("2.4.0", "2.8.2") else [("b", None, 0), ("p", "j", 0), ("a", None, 0)]
+    assert answer == Left(talk.asked, Error.NONE if left else Error.UNKNOWN_SERVER_ERROR, tuple(left))
+    assert {each.id for each in talk.state.members} == ({"s"} if left else {"a", "s"})
+    assert talk.state.pending == (() if left else ("p",))
+    fenced = at("preparing", release).ask(talk.leave(("p", "i")))
+    assert fenced == Left(1001, Error.NONE, (("p", "i", Error.NONE if left else Error.FENCED_INSTANCE_ID),))
 
 
 @pytest.mark.parametrize("release", ["1.1.1", "2.0.0"])
