@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from kipcheck.conformance.apis.group import EVENTS, answer_of, lenient_event_of
-from kipcheck.conformance.core.edition import APACHE, Edition, edition
+from kipcheck.conformance.core.edition import Edition, edition
 from kipcheck.conformance.models.group.coordinator import Coordinator
 from kipcheck.conformance.models.group.draft import DraftCoordinator
 from kipcheck.conformance.models.group.editions import coordinator
-from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.rules import owed_rules
 from kipcheck.conformance.models.group.service import Service
 from kipcheck.conformance.models.group.state import State
 from kipcheck.conformance.targets.machine_target import MachineAdapter
@@ -50,7 +50,7 @@ class CoordinatorAdapter(_Adapter):
     """Adapts the coordinator of a release."""
 
     def __init__(self) -> None:
-        super().__init__(Rules.of(APACHE.release))
+        super().__init__(owed_rules())
         self._player = machine_adapter(self)
 
 

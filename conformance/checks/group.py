@@ -91,8 +91,9 @@ ANSWERS = (
     "group/answers-leave",
     "group/answers-offsets",
     "group/answers-groups",
+    "group/like-its-release",
 )
-"""Included in every check of coordinators: all answers have to be the documented ones."""
+"""Included in every check of coordinators: all answers have to be those that are owed."""
 
 GROUP_CHECKS: tuple[Check[Subject], ...] = (
     Check(
@@ -107,9 +108,11 @@ GROUP_CHECKS: tuple[Check[Subject], ...] = (
             "group/leader-hears-all",
             "group/list-only-to-leader",
             "group/common-protocol",
+            "group/most-votes",
             "group/assignment-from-leader",
             "group/initial-delay",
             "group/join-phase-ends",
+            "group/rejoins",
             *ANSWERS,
         ),
     ),
@@ -123,6 +126,9 @@ GROUP_CHECKS: tuple[Check[Subject], ...] = (
             "group/answered-once",
             "group/answers-at-once",
             "group/parked-answered",
+            "group/assignments-in-time",
+            "group/ends-when-all-joined",
+            "group/removed-let-go",
             "group/superseded-let-go",
             "group/unload-answers-all",
             "group/sessions-end",
@@ -142,6 +148,8 @@ GROUP_CHECKS: tuple[Check[Subject], ...] = (
             "group/fenced-let-go",
             "group/fresh-ids",
             "group/ids-before-members",
+            "group/replaced-at-once",
+            "group/static-stay",
             *ANSWERS,
         ),
     ),
@@ -153,6 +161,7 @@ GROUP_CHECKS: tuple[Check[Subject], ...] = (
         values=300,
         invariants=(
             *ANSWERS,
+            "group/beats-before-assignment",
             "group/stale-never-wins",
             "group/refused-changes-nothing",
             "group/refused-disturbs-nobody",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.invariants.group_requests import at, breach, metadata_of
 from kipcheck.conformance.invariants.group_view import GroupTrace, JoinResult, Location, SyncResult, group_trace
 from kipcheck.conformance.invariants.registry import invariant
@@ -54,8 +54,7 @@ def _falls(group: GroupTrace, result: JoinResult, before: JoinResult | None) -> 
 
 def _leaps(group: GroupTrace, result: JoinResult) -> Iterator[Violation]:
     """The generation exceeds the newest known one by more than the join phases that may have ended without members."""
-    deletions = (each for each in group.deletions if each <= result.by and not group.deletion_may_have_failed(each))
-    deleted = max(deletions, default=-1)
+    deleted = max((each for each in group.deletions if each <= result.by), default=-1)
     earlier = [each for each in group.join_results if deleted < each.by < result.by]
     newest = max(earlier, key=lambda each: each.generation, default=None)
     high, since = (0, deleted) if newest is None else (newest.generation, newest.by)
@@ -197,34 +196,47 @@ def _lacks_instances(result: JoinResult) -> bool:
 
 @invariant("group/common-protocol", "grp-32", role=Role.COORDINATOR)
 def common_protocol(history: History) -> Iterator[Violation]:
-    """The protocol of a generation is one that all its members listed, with the most votes among those."""
-    group = group_trace(history)
+    """The protocol of a generation is one that all its members listed."""
+    for result, lists, _ in _choices(group_trace(history)):
+        chosen = result.answer.protocol or ""
+        without = next((id for id, names in lists.items() if chosen not in names), None)
+        if without is not None:
+            why = f"{at(result.by)} chooses protocol {chosen}, and {without} listed {', '.join(lists[without])}"
+            steps = (result.exchange.index, result.by)
+            yield breach(why, steps, "a protocol that all listed", chosen, "protocol", "not common")
+
+
+@invariant("group/most-votes", "grp-54", role=Role.COORDINATOR, grade=Grade.SHOULD)
+def most_votes(history: History) -> Iterator[Violation]:
+    """No protocol that all members listed has more votes than the protocol of the generation."""
+    for result, lists, complete in _choices(group_trace(history)):
+        chosen, votes = result.answer.protocol or "", _votes(lists)
+        common = all(chosen in names for names in lists.values())
+        if complete and common and votes and votes.get(chosen, 0) < max(votes.values()):
+            best = [name for name, count in votes.items() if count == max(votes.values())]
+            why = (
+                f"{at(result.by)} chooses protocol {chosen} with {votes.get(chosen, 0)} votes, and"
+                f" {' and '.join(best)} had {max(votes.values())}"
+            )
+            steps = (result.exchange.index, result.by)
+            yield breach(why, steps, f"protocol {' or '.join(best)}", chosen, "protocol", "outvoted")
+
+
+def _choices(group: GroupTrace) -> Iterator[tuple[JoinResult, dict[str, list[str]], bool]]:
+    """Choices of a protocol, with the protocols that each member listed, and whether these lists are all known."""
     for result in group.join_results:
         if not result.answer.members:
             continue
+        first = group.first_join_result(result.generation, group.incarnation(result.by))
+        if first is not None and first.by < result.by:
+            continue  # an earlier answer gave this generation, so no protocol was chosen again
         lists: dict[str, list[str]] = {}
         for id, _, _ in result.answer.members:
             join = group.joined(id, result.by)
             if join is not None and not group.failed_to_join(id, result.by):
                 lists[id] = [name for name, _ in join.protocols]
-        first = group.first_join_result(result.generation, group.incarnation(result.by))
-        if first is not None and first.by < result.by:
-            continue  # an earlier answer gave this generation, so no protocol was chosen again
-        chosen = result.answer.protocol or ""
-        without = next((id for id, names in lists.items() if chosen not in names), None)
-        steps = (result.exchange.index, result.by)
-        if without is not None:
-            why = f"{at(result.by)} chooses protocol {chosen}, and {without} listed {', '.join(lists[without])}"
-            yield breach(why, steps, "a protocol that all listed", chosen, "protocol", "not common")
-        elif len(lists) == len(result.answer.members) and not _across_a_break(group, result):
-            votes = _votes(lists)
-            if votes and votes.get(chosen, 0) < max(votes.values()):
-                best = [name for name, count in votes.items() if count == max(votes.values())]
-                why = (
-                    f"{at(result.by)} chooses protocol {chosen} with {votes.get(chosen, 0)} votes, and"
-                    f" {' and '.join(best)} had {max(votes.values())}"
-                )
-                yield breach(why, steps, f"protocol {' or '.join(best)}", chosen, "protocol", "outvoted")
+        complete = len(lists) == len(result.answer.members) and not _across_a_break(group, result)
+        yield result, lists, complete
 
 
 def _across_a_break(group: GroupTrace, result: JoinResult) -> bool:
@@ -329,8 +341,7 @@ def stale_never_wins(history: History) -> Iterator[Violation]:
             continue
         current, since = group.current(exchange.by)
         emptied = group.emptying_steps(-1 if since is None else since, exchange.by)
-        newer = any(each < exchange.by and group.deletion_may_have_failed(each) for each in group.deletions)
-        if request.generation < current or (request.generation > current + emptied and not newer):
+        if request.generation < current or request.generation > current + emptied:
             known = "there was no generation yet" if since is None else f"{at(since)} gave generation {current}"
             age = "older" if request.generation < current else "unknown"
             why = (

@@ -1,233 +1,230 @@
-"""Compares each answer with that of the reference coordinator, which runs the same requests by the edition's rules.
+"""Invariants of a classic group coordinator's answers: each request gets the answer that its requirement owes.
 
-Where Kafka leaves open which member leads, or which of two protocols with equal votes is chosen, the reference
-coordinator follows the observed choice if it is allowed. Only the first step that differs is reported: after it the two
-groups are not the same.
+What is owed follows from what clients can know (``group_observer``), and not from the answers of a model. Where clients
+cannot know the state of the group there is no verdict.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
-from kipcheck.conformance.apis.group_trace import Trace, trace
+from kipcheck.conformance.apis.group_trace import TracedRequest
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import KIP_429, edition
+from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.once import cached_on_history
-from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.invariants.group_requests import at, breach
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.group_known import Known
+from kipcheck.conformance.invariants.group_observer import known_before
+from kipcheck.conformance.invariants.group_owed import OF_THE_LOG, Owed, leave_errors, owed
+from kipcheck.conformance.invariants.group_requests import at, breach, error_of, metadata_of
+from kipcheck.conformance.invariants.group_view import GroupTrace, Location, group_trace
 from kipcheck.conformance.invariants.registry import invariant
-from kipcheck.conformance.models.group.coordinator import Coordinator
-from kipcheck.conformance.models.group.draft import DraftCoordinator
+from kipcheck.conformance.models.group.answers import BATCH_SINCE, STATES_LISTED_SINCE
+from kipcheck.conformance.models.group.editions import coordinator
 from kipcheck.conformance.models.group.messages import (
     Commit,
     Delete,
     Describe,
+    Described,
     Error,
     Fetch,
+    Fetched,
     Heartbeat,
     Join,
-    Joined,
     Leave,
+    Left,
+    Listed,
     ListGroups,
     Phase,
-    Reply,
     Request,
     Sync,
 )
-from kipcheck.conformance.models.group.rules import Rules
-from kipcheck.conformance.models.group.service import Service
-from kipcheck.conformance.models.group.state import Member, State
+
+PARKED = "parked"
+LOST = {Location.GONE: Error.NOT_COORDINATOR, Location.LOADING: Error.COORDINATOR_LOAD_IN_PROGRESS}
+"""The error of requests while the partition is not here."""
 
 
-class Difference(NamedTuple):
-    by: int
-    """The step at which the answers differ."""
-    to: int
-    request: Request
-    wanted: Reply | None
-    """None: no answer yet."""
-    got: Reply | None
+def answered(history: History, *kinds: type[Request]) -> Iterator[tuple[TracedRequest, Known, GroupTrace]]:
+    """The requests of these kinds in versions of the edition, and what was known of the group before each."""
+    group, known = group_trace(history), known_before(history)
+    machine = coordinator(edition(group.edition))
+    for each in group.trace.asked:
+        supported = machine is None or machine.unsupported(each.request) is None
+        if isinstance(each.request, kinds) and each.index in known and supported:
+            yield each, known[each.index], group
 
 
-@dataclass
-class Hints:
-    """The leaders and protocols that the observed answers show, for choices that Kafka leaves open."""
-
-    trace: Trace
-    index: int = 0
-    """The step that is run now."""
-    shown: dict[str, str] = field(default_factory=dict)
-    """Member id of the reference coordinator -> member id in the observed answers."""
-
-    def __post_init__(self) -> None:
-        for each in self.trace.asked:
-            if isinstance(each.request, Join) and not each.request.member and isinstance(each.answer, Joined):
-                self.shown[f"{each.actor}-{each.index}"] = each.answer.member
-
-    def next_generation(self, generation: int) -> list[Joined]:
-        """The first answers with a later generation than this one."""
-        answers = [
-            ((each.by, each.answer.generation), each.answer)
-            for each in self.trace.asked
-            if each.by is not None and each.by >= self.index
-            and isinstance(each.answer, Joined) and each.answer.error == Error.NONE
-            and each.answer.generation > generation
-        ]  # fmt: skip
-        first = min((when for when, _ in answers), default=None)
-        return [answer for when, answer in answers if when == first]
-
-    def leader(self, state: State, candidates: tuple[Member, ...]) -> Member | None:
-        """The next leader in the observed answers; else a member that is in none of their lists.
-
-        Such a member may have been leader of a generation between the two.
-        """
-        answers = self.next_generation(state.generation)
-        leaders = {each.leader for each in answers}
-        members = {id for each in answers for id, _, _ in each.members}
-        missing = (each for each in candidates if self.shown.get(each.id) not in members)
-        return next((each for each in candidates if self.shown.get(each.id) in leaders), next(missing, None))
-
-    def protocol(self, state: State, candidates: tuple[str, ...]) -> str | None:
-        if state.phase is Phase.STABLE:  # does a static member that rejoins start a new round?
-            exchange = next((each for each in self.trace.asked if each.index == self.index), None)
-            starts = exchange is not None and exchange.parked
-            return next((each for each in candidates if (each != state.protocol) is starts), None)
-        answers = {each.protocol for each in self.next_generation(state.generation)}
-        return next((each for each in candidates if each in answers), None)
+def _wrong_errors(history: History, *kinds: type[Request]) -> Iterator[Violation]:
+    for each, known, group in answered(history, *kinds):
+        found = owed(each, group.locations[each.index], known, group.edition)
+        error = error_of(each) if each.by == each.index else None
+        if found is None or found.allows(error) or (error is None and not isinstance(each.request, Join | Sync)):
+            continue  # ``group/answers-at-once`` judges other requests without an answer
+        yield _wrong_error(each, found, error, known, group.locations[each.index])
 
 
-class _Following(Coordinator):
-    hints: Hints
-
-    def choose_leader(self, state: State, candidates: tuple[Member, ...]) -> Member:
-        return self.hints.leader(state, candidates) or super().choose_leader(state, candidates)
-
-    def choose_protocol(self, state: State, candidates: tuple[str, ...]) -> str:
-        return self.hints.protocol(state, candidates) or super().choose_protocol(state, candidates)
-
-
-class _FollowingDraft(DraftCoordinator):
-    """The draft defines the leader, so only the protocol is chosen."""
-
-    hints: Hints
-
-    def choose_protocol(self, state: State, candidates: tuple[str, ...]) -> str:
-        return self.hints.protocol(state, candidates) or super().choose_protocol(state, candidates)
+def _wrong_error(each: TracedRequest, found: Owed, error: Error | None, known: Known, where: Location) -> Violation:
+    kind = type(each.request).__name__
+    observed = PARKED if error is None else error.name
+    how = "is parked" if error is None else f"is answered {observed}"
+    why = f"{at(each.index)}, a {kind}, {how}; {_state(each, known, where)}, so {found} is owed"
+    due = str(found) if where is Location.HERE or each.nameless else LOST[where].name
+    return breach(why, (each.index,), str(found), observed, kind, _state(each, known, where), due, observed)
 
 
-def _coordinator(edition_name: str, hints: Hints) -> Coordinator:
-    of = edition(edition_name)
-    following = _FollowingDraft() if of == KIP_429 else _Following(Rules.of(of.release))
-    following.hints = hints
-    return following
+def _state(each: TracedRequest, known: Known, where: Location) -> str:
+    """What is known of the group, in words for a shape."""
+    if each.nameless:
+        return "the group id is empty"
+    if where is not Location.HERE:
+        return f"the group is {where.value}"
+    if known.phase is None:
+        return "the phase of the group is not known"
+    if known.phase is Phase.EMPTY:
+        return "the group has no members"
+    return f"the group is in {known.phase.called}"
 
 
-@cached_on_history
-def differences(history: History) -> tuple[Difference, ...]:
-    """The differences at the first step that has any."""
-    return tuple(_compared(history))
+# Errors
 
 
-def _compared(history: History) -> Iterator[Difference]:
-    found = trace(history)
-    hints = Hints(found)
-    service = Service(_coordinator(history.case.edition, hints))
-    state = service.initial()
-    requests = {each.index: each.request for each in found.asked}
-    for step in found.moments:
-        hints.index = step.index
-        missing = step.index - len(state.actors)  # steps that the target did not get
-        state = replace(state, actors=(*state.actors, *[""] * missing))
-        state, replies = service.step(state, step.event)
-        wanted, got = _by_request(replies), _by_request(step.replies)
-        differing = [to for to in sorted(wanted.keys() | got.keys()) if wanted.get(to) != got.get(to)]
-        for to in differing:
-            if to in requests:
-                yield Difference(step.index, to, requests[to], wanted.get(to), got.get(to))
-        if differing:
-            return
-
-
-def _by_request(replies: tuple[Reply, ...]) -> Mapping[int, Reply]:
-    return {each.to: _settled(each) for each in reversed(replies)}
-
-
-def _settled(reply: Reply) -> Reply:
-    """Sorts the member list of a JoinGroup response: its order is not defined."""
-    if isinstance(reply, Joined):
-        return replace(reply, members=tuple(sorted(reply.members, key=repr)))
-    return reply
-
-
-def _differing(history: History, *kinds: type[Any]) -> Iterator[Violation]:
-    for each in differences(history):
-        if isinstance(each.request, kinds):
-            yield _violation(each)
-
-
-def _violation(found: Difference) -> Violation:
-    kind = type(found.request).__name__
-    exchange = f"the {kind} of {at(found.to)}" if found.to != found.by else f"{at(found.to)}, a {kind},"
-    steps = (found.to, found.by)
-    if found.wanted is None or found.got is None:
-        wanted, got = _described(found.wanted), _described(found.got)
-        way = "answered too early" if found.wanted is None else "not answered"
-        why = f"at {at(found.by)} {exchange} should have {wanted}, and has {got}"
-        reply = found.got or found.wanted
-        return breach(why, steps, wanted, got, kind, way, "" if reply is None else reply.error.name)
-    if found.wanted.error != found.got.error:
-        wanted, got = found.wanted.error.name, found.got.error.name
-        why = f"at {at(found.by)} {exchange} should be answered {wanted}, and is answered {got}"
-        return breach(why, steps, wanted, got, kind, wanted, got)
-    name, wanted, got = _first_field(found.wanted, found.got)
-    why = f"at {at(found.by)} {exchange} is answered {found.got.error.name}; {name} should be {wanted}, and is {got}"
-    return breach(why, steps, f"{name} {wanted}", f"{name} {got}", kind, found.got.error.name, name)
-
-
-def _first_field(wanted: Reply, got: Reply) -> tuple[str, str, str]:
-    if type(wanted) is not type(got):
-        return "the answer", type(wanted).__name__, type(got).__name__
-    ours, theirs = asdict(wanted), asdict(got)
-    name = next(name for name in ours if ours[name] != theirs[name])
-    return name, repr(ours[name]), repr(theirs[name])
-
-
-def _described(reply: Reply | None) -> str:
-    return "no answer yet" if reply is None else f"the answer {reply.error.name}"
-
-
-@invariant("group/answers-join", "grp-34", "grp-33", "grp-43", "grp-47", "grp-48", role=Role.COORDINATOR)
+@invariant("group/answers-join", "grp-34", "grp-33", "grp-43", "grp-47", role=Role.COORDINATOR)
 def answers_join(history: History) -> Iterator[Violation]:
-    """Each JoinGroup gets its documented answer when it is due."""
-    yield from _differing(history, Join)
+    """A JoinGroup with a fault gets the error of that fault at once, and one without a fault gets no error."""
+    yield from _wrong_errors(history, Join)
 
 
-@invariant("group/answers-sync", "grp-35", "grp-02", "grp-47", role=Role.COORDINATOR)
+@invariant("group/answers-sync", "grp-35", "grp-47", role=Role.COORDINATOR)
 def answers_sync(history: History) -> Iterator[Violation]:
-    """Each SyncGroup gets its documented answer when it is due."""
-    yield from _differing(history, Sync)
+    """A SyncGroup with a fault gets the error of that fault at once, and one without a fault gets no error."""
+    yield from _wrong_errors(history, Sync)
 
 
-@invariant("group/answers-heartbeat", "grp-36", "grp-40", "grp-47", role=Role.COORDINATOR)
+@invariant("group/answers-heartbeat", "grp-36", "grp-47", role=Role.COORDINATOR)
 def answers_heartbeat(history: History) -> Iterator[Violation]:
-    """Each heartbeat gets its documented answer."""
-    yield from _differing(history, Heartbeat)
+    """A heartbeat gets the error of its fault or of the join phase, and no error otherwise."""
+    yield from _wrong_errors(history, Heartbeat)
+
+
+@invariant("group/beats-before-assignment", "grp-51", role=Role.COORDINATOR, grade=Grade.SHOULD)
+def beats_before_assignment(history: History) -> Iterator[Violation]:
+    """A heartbeat while only the assignment is pending gets no error, since the member need not join again."""
+    for each, known, group in answered(history, Heartbeat):
+        if group.locations[each.index] is not Location.HERE or each.nameless or known.phase is not Phase.COMPLETING:
+            continue
+        found = owed(each, Location.HERE, known, group.edition)
+        others = found is not None and found.possible - {Error.REBALANCE_IN_PROGRESS}
+        if error_of(each) is Error.REBALANCE_IN_PROGRESS and found is not None and not found.certain and not others:
+            why = f"the assignment is pending, no member has to join again, and {at(each.index)} is answered so"
+            yield breach(why, (each.index,), "NONE", "REBALANCE_IN_PROGRESS", "Heartbeat", "the assignment is pending")
 
 
 @invariant("group/answers-leave", "grp-37", "grp-47", role=Role.COORDINATOR)
 def answers_leave(history: History) -> Iterator[Violation]:
-    """Each LeaveGroup gets its documented answer, member by member."""
-    yield from _differing(history, Leave)
+    """LeaveGroup answers for each member whether it has left, and names the members as the request does."""
+    for each, known, group in answered(history, Leave):
+        where, answer = group.locations[each.index], each.answer
+        if not isinstance(each.request, Leave) or not isinstance(answer, Left) or each.by != each.index:
+            continue
+        if each.nameless:
+            top = Owed(frozenset({Error.INVALID_GROUP_ID}), frozenset())
+        elif where is not Location.HERE:
+            top = Owed(frozenset({LOST[where]}), frozenset())
+        else:
+            yield from _wrong_leave(each, each.request, answer, known)
+            continue
+        if not top.allows(answer.error):
+            yield _wrong_error(each, top, answer.error, known, where)
+
+
+def _wrong_leave(each: TracedRequest, leave: Leave, answer: Left, known: Known) -> Iterator[Violation]:
+    failing = OF_THE_LOG if known.failing else frozenset[Error]()
+    found = leave_errors(leave.members, known)
+    internal = any(Error.UNKNOWN_SERVER_ERROR in one.possible for one in found)
+    if leave.version < BATCH_SINCE:
+        if not found[0].allows(answer.error) and answer.error not in failing:
+            yield _wrong_error(each, found[0], answer.error, known, Location.HERE)
+        return
+    if answer.error is not Error.NONE:
+        if answer.error not in failing and not (internal and answer.error is Error.UNKNOWN_SERVER_ERROR):
+            yield _wrong_error(each, Owed(frozenset(), frozenset()), answer.error, known, Location.HERE)
+        return
+    named = [(id, instance) for id, instance, _ in answer.members]
+    if named != [*leave.members]:
+        why = f"{at(each.index)} names {list(leave.members)}, and is answered for {named}"
+        shape = "in another order" if sorted(named, key=str) == sorted(leave.members, key=str) else "other members"
+        yield breach(why, (each.index,), str([*leave.members]), str(named), "Leave", shape)
+        return
+    for one, (id, instance, error) in zip(found, answer.members, strict=True):
+        if not one.allows(error):
+            who = " ".join(text for text in (id, f"instance {instance}" if instance is not None else "") if text)
+            by = "by its instance id alone" if not id else "with an instance id" if instance is not None else "by id"
+            why = f"at {at(each.index)} {who or 'a member without ids'} is answered {error.name}; {one} is owed"
+            yield breach(why, (each.index,), str(one), error.name, "Leave", by, str(one), error.name)
 
 
 @invariant("group/answers-offsets", "grp-38", "grp-47", role=Role.COORDINATOR)
 def answers_offsets(history: History) -> Iterator[Violation]:
-    """Each OffsetCommit and each OffsetFetch gets its documented answer."""
-    yield from _differing(history, Commit, Fetch)
+    """An OffsetCommit with a fault gets the error of that fault; OffsetFetch returns each partition once."""
+    yield from _wrong_errors(history, Commit, Fetch)
+    for each, _, _ in answered(history, Fetch):
+        if isinstance(each.answer, Fetched):
+            names = [(topic, number) for topic, number, _ in each.answer.offsets]
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                why = f"{at(each.index)} returns {twice[0]}-{twice[1]} {names.count(twice)} times"
+                yield breach(why, (each.index,), "each partition once", str(names.count(twice)), "Fetch", "repeats")
 
 
 @invariant("group/answers-groups", "grp-39", "grp-47", role=Role.COORDINATOR)
 def answers_groups(history: History) -> Iterator[Violation]:
-    """Each request to describe, list or delete the group gets its documented answer."""
-    yield from _differing(history, Describe, ListGroups, Delete)
+    """DescribeGroups and ListGroups return the group as it is; DeleteGroups deletes only a group without members."""
+    yield from _wrong_errors(history, Describe, ListGroups, Delete)
+    for each, known, group in answered(history, Describe, ListGroups):
+        if group.locations[each.index] is not Location.HERE or error_of(each) is not Error.NONE or each.nameless:
+            continue
+        if isinstance(each.answer, Described):
+            yield from _wrong_description(each, each.answer, known)
+        elif isinstance(each.answer, Listed):
+            yield from _wrong_list(each, each.answer, known)
+
+
+def _wrong_description(each: TracedRequest, answer: Described, known: Known) -> Iterator[Violation]:
+    def wrong(what: str, wanted: str, got: str) -> Violation:
+        why = f"{at(each.index)} describes the group with {what} {got or 'none'}; it is {wanted}"
+        return breach(why, (each.index,), wanted, got, "Describe", what)
+
+    names = {each.called for each in _states(known)}
+    if names and answer.state not in names:
+        yield wrong("state", " or ".join(sorted(names)), answer.state)
+    ids = sorted(id for id, *_ in answer.members)
+    if known.complete and not known.newcomers and ids != sorted(known.members):
+        yield wrong("members", ", ".join(sorted(known.members)) or "empty", ", ".join(ids))
+    elif known.phase is Phase.STABLE and known.protocol is not None:
+        for id, _, metadata, _ in answer.members:
+            member = known.members.get(id)
+            if member is not None and member.join is not None:
+                sent = metadata_of(member.join, known.protocol)
+                if metadata != sent:
+                    yield wrong("metadata", repr(sent), repr(metadata))
+
+
+def _states(known: Known) -> tuple[Phase, ...]:
+    if known.phase is None:
+        return ()
+    return (Phase.EMPTY, Phase.DEAD) if known.phase is Phase.EMPTY else (known.phase,)
+
+
+def _wrong_list(each: TracedRequest, answer: Listed, known: Known) -> Iterator[Violation]:
+    count = len(answer.groups)
+    wanted = "once" if known.exists else "not at all" if known.exists is False else "at most once"
+    if count > 1 or (known.exists is not None and count != int(known.exists)):
+        why = f"{at(each.index)} lists the group {count} times; it is owed {wanted}"
+        yield breach(why, (each.index,), wanted, f"{count} times", "ListGroups", "repeats" if count > 1 else wanted)
+        return
+    assert isinstance(each.request, ListGroups)
+    if count and each.request.version >= STATES_LISTED_SINCE and _states(known):
+        state = answer.groups[0][1]
+        names = {phase.called for phase in _states(known)}
+        if state not in names:
+            why = f"{at(each.index)} lists the group with state {state}; it is {' or '.join(sorted(names))}"
+            yield breach(why, (each.index,), " or ".join(sorted(names)), state, "ListGroups", "state")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kipcheck.conformance.apis.group_trace import TracedRequest, TracedStep
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.invariants.group_requests import at, breach, error_of
 from kipcheck.conformance.invariants.group_view import GroupTrace, group_trace
 from kipcheck.conformance.invariants.registry import invariant
@@ -34,7 +34,7 @@ from kipcheck.conformance.models.group.messages import (
 from kipcheck.conformance.models.group.service import By, FailWrite
 
 KEPT_MS = 24 * 3_600_000
-"""Every release keeps the offsets of an unused group for at least this long."""
+"""Offsets of an unused group are not removed before: the least ``offsets.retention.minutes`` of a default broker."""
 
 
 _OWN_FAULTS = (
@@ -75,7 +75,7 @@ def _pairs(group: GroupTrace) -> Iterator[tuple[Description, Description, list[T
 # Refused
 
 
-@invariant("group/refused-changes-nothing", "grp-49", "grp-08", role=Role.COORDINATOR)
+@invariant("group/refused-changes-nothing", "grp-49", "grp-08", role=Role.COORDINATOR, grade=Grade.SHOULD)
 def refused_changes_nothing(history: History) -> Iterator[Violation]:
     """A refused request leaves the group unchanged."""
     group = group_trace(history)
@@ -118,7 +118,7 @@ def _is_refused(group: GroupTrace, step: TracedStep) -> bool:
     return False
 
 
-@invariant("group/refused-disturbs-nobody", "grp-49", role=Role.COORDINATOR)
+@invariant("group/refused-disturbs-nobody", "grp-49", role=Role.COORDINATOR, grade=Grade.SHOULD)
 def refused_disturbs_no_member(history: History) -> Iterator[Violation]:
     """Refused requests of others do not disturb a member of a stable group."""
     group = group_trace(history)
@@ -144,7 +144,7 @@ def refused_disturbs_no_member(history: History) -> Iterator[Violation]:
 # Moves
 
 
-@invariant("group/outlives-moves", "grp-45", role=Role.COORDINATOR)
+@invariant("group/outlives-moves", "grp-45", role=Role.COORDINATOR, grade=Grade.SHOULD)
 def outlives_moves(history: History) -> Iterator[Violation]:
     """A stable or empty group is unchanged after a move."""
     group = group_trace(history)
@@ -152,7 +152,7 @@ def outlives_moves(history: History) -> Iterator[Violation]:
         moved = [each for each in between if isinstance(each.event, Unload)]
         if not moved or not all(isinstance(each.event, Unload | Load | Loaded) for each in between):
             continue
-        if before.state not in ("", Phase.STABLE.called) or before[1:] == after[1:] or _unwritten(group, moved[0]):
+        if before.state not in ("", Phase.STABLE.called) or before[1:] == after[1:]:
             continue
         why = (
             f"{at(before.exchange.index)} describes the group as {before}, it moved at {at(moved[0].index)}, and"
@@ -162,15 +162,7 @@ def outlives_moves(history: History) -> Iterator[Violation]:
                      "group", "changed by a move")  # fmt: skip
 
 
-def _unwritten(group: GroupTrace, moved: TracedStep) -> bool:
-    """Did a static member rejoin before the move, in a release that does not write its new id?"""
-    return not group.rules.replacement_written and any(
-        isinstance(each.request, Join) and each.request.instance is not None and each.index < moved.index
-        for each in group.trace.asked
-    )
-
-
-@invariant("group/goes-on-after-moves", "grp-45", role=Role.COORDINATOR)
+@invariant("group/goes-on-after-moves", "grp-45", role=Role.COORDINATOR, grade=Grade.SHOULD)
 def goes_on_after_moves(history: History) -> Iterator[Violation]:
     """After a move a member of a stable group continues in the same generation, with the same assignment."""
     group = group_trace(history)
@@ -213,8 +205,6 @@ def _repeats(now: Heartbeat | Sync, then: Sync) -> bool:
 
 def _only_moved(group: GroupTrace, last: TracedRequest, now: TracedRequest) -> bool:
     """Was there a move between the two requests, and otherwise only steps that change nothing?"""
-    if group.identity(_member(now)) != _member(now) and not group.rules.replacement_written:
-        return False
     moved = False
     for each in group.between(last.by if last.by is not None else last.index, now.index):
         match each.event:
@@ -229,10 +219,6 @@ def _only_moved(group: GroupTrace, last: TracedRequest, now: TracedRequest) -> b
     return moved
 
 
-def _member(exchange: TracedRequest) -> str:
-    return exchange.request.member if isinstance(exchange.request, Heartbeat | Sync) else ""
-
-
 # Offsets
 
 
@@ -245,8 +231,6 @@ def commits_kept(history: History) -> Iterator[Violation]:
         if each.at_ms >= KEPT_MS:
             return
         if each.index in group.deletions:
-            if group.deletion_may_have_failed(each.index):
-                return
             accepted.clear()
         if isinstance(each.request, Commit) and error_of(each) == Error.NONE and not each.nameless:
             accepted.update({(topic, number): (offset, each.index) for topic, number, offset in each.request.offsets})
@@ -269,7 +253,7 @@ def commits_kept(history: History) -> Iterator[Violation]:
 # Writes that failed
 
 
-@invariant("group/failed-writes-count-nothing", "grp-46", role=Role.COORDINATOR)
+@invariant("group/failed-writes-count-nothing", "grp-46", role=Role.COORDINATOR, grade=Grade.SHOULD)
 def failed_writes_count_nothing(history: History) -> Iterator[Violation]:
     """If a write fails, neither the commit is granted nor the leader's assignment handed out to any member."""
     group = group_trace(history)

@@ -1,8 +1,12 @@
 """Member ids, instance ids and errors of requests to a classic group coordinator."""
 
+from functools import cache
 from typing import Final
 
 from kipcheck.conformance.apis.group_trace import TracedRequest, TracedStep
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.models.group.messages import EMPTY, Blob, Commit, Error, Heartbeat, Join, Leave, Left, Sync
 from kipcheck.conformance.models.group.service import Elapse
@@ -59,3 +63,10 @@ def at(index: int) -> str:
 
 def breach(why: str, steps: tuple[int, ...], expected: str, observed: str, *shape: str) -> Violation:
     return Violation(why, tuple(sorted(set(steps))), expected, observed, shape=shape)
+
+
+@cache
+def in_force(requirement: str, edition_name: str) -> bool:
+    """Is the requirement in force in the edition's release?"""
+    spans = requirements()[requirement].releases
+    return Release.parse(edition(edition_name).release) in releases(spans)

@@ -7,10 +7,10 @@ from kipcheck.conformance.apis.group_trace import TracedRequest
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.invariants.group_requests import at, breach, error_of, granted, named
+from kipcheck.conformance.invariants.group_requests import at, breach, error_of, granted, in_force, named
 from kipcheck.conformance.invariants.group_view import MAX_SIZE, GroupTrace, JoinResult, group_trace
 from kipcheck.conformance.invariants.registry import invariant
-from kipcheck.conformance.models.group.messages import Described, Error, Join, Joined, Leave, Left, Sync
+from kipcheck.conformance.models.group.messages import Commit, Described, Error, Join, Joined, Leave, Left, Sync
 
 
 @invariant("group/fresh-ids", "grp-33", role=Role.COORDINATOR)
@@ -42,7 +42,7 @@ def fresh_ids(history: History) -> Iterator[Violation]:
 def ids_before_members(history: History) -> Iterator[Violation]:
     """From JoinGroup version 4 on a dynamic member joins only with an id that it was given."""
     group = group_trace(history)
-    for each in group.served_requests if group.rules.ids_required else ():
+    for each in group.served_requests:
         request = each.request
         if not isinstance(request, Join) or request.member or request.instance is not None or request.version < 4:
             continue
@@ -56,7 +56,7 @@ def ids_before_members(history: History) -> Iterator[Violation]:
 def size_limit(history: History) -> Iterator[Violation]:
     """The group never has more members than group.max.size."""
     group = group_trace(history)
-    for result in group.join_results if group.rules.size_by_waiting else ():
+    for result in group.join_results if in_force("grp-43", group.edition) else ():
         # Static members that did not rejoin stay in the list, and are not counted.
         here = {each.answer.member for each in group.join_results if each.by == result.by}
         ids = [id for id, *_ in result.answer.members if id in here or group.identity(id) == id]
@@ -95,6 +95,8 @@ def fenced_never_wins(history: History) -> Iterator[Violation]:
         for each in group.served_requests:
             if each.index <= result.by or not old & named(each) or not _succeeds(each, old):
                 continue
+            if isinstance(each.request, Commit) and each.request.generation < 0:
+                continue  # a group without members accepts it from any client
             if not _is_logged(group, result, each):
                 continue
             old_id, kind = min(old & named(each)), type(each.request).__name__
@@ -116,10 +118,10 @@ def _is_logged(group: GroupTrace, result: JoinResult, now: TracedRequest) -> boo
     if group.incarnation(result.by) == group.incarnation(now.index):
         return True
     moved = next(each for each in group.memory_losses if each > result.by)
-    if not result.exchange.parked and group.rules.replacement_written:
+    if not result.exchange.parked:
         return group.was_assigned_before(result.generation, result.by)
     written = (each.request.generation for each in group.sync_results if result.by < each.by < moved)
-    return any(each > result.generation or (each == result.generation and result.exchange.parked) for each in written)
+    return any(each >= result.generation for each in written)
 
 
 @invariant("group/fenced-let-go", "grp-08", "grp-48", role=Role.COORDINATOR)

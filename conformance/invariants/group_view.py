@@ -26,7 +26,7 @@ from kipcheck.conformance.models.group.messages import (
     Unload,
 )
 from kipcheck.conformance.models.group.rules import Rules
-from kipcheck.conformance.models.group.service import By, FailWrite
+from kipcheck.conformance.models.group.service import By
 
 INITIAL_DELAY_MS: Final = 3000
 """group.initial.rebalance.delay.ms of every coordinator that is tested."""
@@ -68,6 +68,7 @@ class SyncResult(NamedTuple):
 class GroupTrace:
     trace: Trace
     rules: Rules
+    edition: str
 
     @cached_property
     def locations(self) -> Mapping[int, Location]:
@@ -123,10 +124,6 @@ class GroupTrace:
             for each in self.trace.asked
             if isinstance(each.request, Delete) and error_of(each) == Error.NONE and each.by is not None
         )
-
-    def deletion_may_have_failed(self, deletion: int) -> bool:
-        """May the write of the deletion have failed? Up to 3.9 the group is then deleted only until it moves."""
-        return any(isinstance(each.event, FailWrite) and each.index < deletion for each in self.trace.moments)
 
     @cached_property
     def moves(self) -> tuple[int, ...]:
@@ -276,7 +273,7 @@ class GroupTrace:
             for each in self.trace.asked
             if isinstance(each.request, Join) and each.index <= until
         )
-        return max(*waits, INITIAL_DELAY_MS if self.rules.initial_delay else 0, 0)
+        return max(*waits, INITIAL_DELAY_MS, 0)
 
     def has_parked_request(self, id: str, until: int) -> bool:
         """Does the member have a parked request? Then it counts as alive."""
@@ -293,8 +290,12 @@ class GroupTrace:
         """The earliest time after which the member may be removed: for silence, or because it did not join again."""
         return min((min(each.session_ms, each.patience_ms) for each in self.admitted_joins(id, until)), default=0)
 
+    def shortest_session_ms(self, id: str, until: int) -> int:
+        """The lower bound for its session timeout."""
+        return min((each.session_ms for each in self.admitted_joins(id, until)), default=0)
+
     def dropped(self, parked: TracedRequest, until: int) -> bool:
-        """Did the member leave, or was it removed, since its request? Brokers drop its parked SyncGroup."""
+        """Did the member leave, or was it removed, since its request?"""
         for each in self.served_requests:
             if not parked.index < each.index <= until:
                 continue
@@ -372,7 +373,7 @@ class GroupTrace:
 
 @cached_on_history
 def group_trace(history: History) -> GroupTrace:
-    return GroupTrace(trace(history), _rules(history.case.edition))
+    return GroupTrace(trace(history), _rules(history.case.edition), history.case.edition)
 
 
 def _rules(edition_name: str) -> Rules:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from kipcheck.conformance.apis.group_trace import TracedRequest
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History, Refused, Replied, Unsupported
-from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.invariants.group_requests import at, breach, error_of, granted, instances, named
-from kipcheck.conformance.invariants.group_view import INITIAL_DELAY_MS, GroupTrace, JoinResult, Location, group_trace
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.group_requests import at, breach, error_of, granted, in_force, instances, named
+from kipcheck.conformance.invariants.group_view import INITIAL_DELAY_MS, GroupTrace, Location, group_trace
 from kipcheck.conformance.invariants.registry import invariant
 from kipcheck.conformance.models.group.messages import (
     Beat,
@@ -84,38 +84,58 @@ def answers_at_once(history: History) -> Iterator[Violation]:
         yield breach(why, (op.index,), "answers", observed, "answer", "none of the protocol")
 
 
-@invariant("group/parked-answered", "grp-07", "grp-41", "grp-44", role=Role.COORDINATOR)
+@invariant("group/parked-answered", "grp-07", "grp-41", role=Role.COORDINATOR)
 def parked_answered(history: History) -> Iterator[Violation]:
-    """A parked JoinGroup is answered within the join phase, a parked SyncGroup within the time for an assignment."""
+    """A parked JoinGroup is answered within the join phase, a parked SyncGroup before its leader's session ends."""
     group = group_trace(history)
     for each in group.served_requests:
         if not each.parked or superseded_by(group, each) is not None:
             continue
-        match each.request:
-            case Join():
-                bound, what = group.largest_wait_ms, "the join phase"
-                since = each.at_ms
-            case Sync() if group.rules.sync_deadline:
-                bound, what = group.largest_wait_ms, "the time for the assignment"
-                since = each.at_ms
-            case Sync():
-                yield from _waits_for_leader(group, each)
-                continue
-            case _:
-                continue
+        if isinstance(each.request, Join):
+            yield from _too_late(group, each, "the join phase")
+        elif isinstance(each.request, Sync):
+            yield from _waits_for_leader(group, each)
+
+
+@invariant("group/assignments-in-time", "grp-44", role=Role.COORDINATOR, grade=Grade.SHOULD)
+def assignments_in_time(history: History) -> Iterator[Violation]:
+    """A parked SyncGroup is answered within the largest rebalance timeout, also if the leader only sends heartbeats."""
+    group = group_trace(history)
+    for each in group.served_requests:
+        if not each.parked or not isinstance(each.request, Sync) or superseded_by(group, each) is not None:
+            continue
+        later = (step.index for step in group.trace.moments if step.index >= each.index)
+        if not any(group.dropped(each, index) for index in later):
+            yield from _too_late(group, each, "the time for the assignment")
+
+
+def _too_late(group: GroupTrace, parked: TracedRequest, what: str) -> Iterator[Violation]:
+    for step in group.trace.moments:
+        if step.index <= parked.index or (parked.by is not None and step.index >= parked.by):
+            continue
+        most, waited = group.largest_wait_ms(step.index), step.to_ms - parked.at_ms
+        if waited >= most:
+            yield _unanswered(parked, step.index, waited, f"{what} ends after {most} ms", what)
+            return
+
+
+@invariant("group/removed-let-go", "grp-07", role=Role.COORDINATOR)
+def removed_let_go(history: History) -> Iterator[Violation]:
+    """A parked request of a member that leaves the group is answered, at the latest when its bound ends."""
+    group = group_trace(history)
+    for each in group.served_requests:
+        if not each.parked or not isinstance(each.request, Sync) or superseded_by(group, each) is not None:
+            continue
         for step in group.trace.moments:
-            if step.index <= each.index or (each.by is not None and step.index >= each.by):
-                continue
-            if group.dropped(each, step.index) and isinstance(each.request, Sync):
-                break
-            most, waited = bound(step.index), step.to_ms - since
-            if waited >= most:
-                yield _unanswered(each, step.index, waited, f"{what} ends after {most} ms")
+            late = step.index > each.index and (each.by is None or step.index < each.by)
+            waited, most = step.to_ms - each.at_ms, group.largest_wait_ms(step.index)
+            if late and waited >= most and group.dropped(each, step.index):
+                yield _unanswered(each, step.index, waited, "its member has left the group", "its member left")
                 break
 
 
 def _waits_for_leader(group: GroupTrace, parked: TracedRequest) -> Iterator[Violation]:
-    """Up to 2.8.0 only the leader's session timeout limits how long a SyncGroup waits."""
+    """A leader that falls silent is removed when its session ends, and its members have to join again."""
     assert isinstance(parked.request, Sync)
     leader = group.leader(parked.request.generation, parked.index)
     join = group.joined(leader, parked.index) if leader is not None else None
@@ -129,14 +149,14 @@ def _waits_for_leader(group: GroupTrace, parked: TracedRequest) -> Iterator[Viol
         silent = step.to_ms - max(parked.at_ms, group.last_sign_of(leader, step.index))
         if silent >= group.longest_session_ms(leader, step.index):
             bound = f"the leader {leader} was silent for {silent} ms, and its session timeout is {join.session_ms} ms"
-            yield _unanswered(parked, step.index, step.to_ms - parked.at_ms, bound)
+            yield _unanswered(parked, step.index, step.to_ms - parked.at_ms, bound, "the leader is silent")
             return
 
 
-def _unanswered(parked: TracedRequest, index: int, waited: int, bound: str) -> Violation:
+def _unanswered(parked: TracedRequest, index: int, waited: int, bound: str, cause: str) -> Violation:
     kind = type(parked.request).__name__
     why = f"the {kind} of {at(parked.index)} is parked, {bound}, and at the end of {at(index)} it waited {waited} ms"
-    return breach(why, (parked.index, index), "an answer", "none", kind, "left waiting")
+    return breach(why, (parked.index, index), "an answer", "none", kind, "left waiting", cause)
 
 
 def superseded_by(group: GroupTrace, parked: TracedRequest) -> TracedRequest | None:
@@ -155,7 +175,7 @@ def superseded_by(group: GroupTrace, parked: TracedRequest) -> TracedRequest | N
 
 @invariant("group/superseded-let-go", "grp-07", role=Role.COORDINATOR)
 def superseded_let_go(history: History) -> Iterator[Violation]:
-    """A parked request that a newer one of its member replaces gets NOT_COORDINATOR, in older releases no answer."""
+    """A parked request that a newer one of its member replaces is answered, with NOT_COORDINATOR."""
     group = group_trace(history)
     for each in group.served_requests:
         newer = superseded_by(group, each) if each.parked and isinstance(each.request, Join | Sync) else None
@@ -165,13 +185,14 @@ def superseded_let_go(history: History) -> Iterator[Violation]:
         why = f"{at(each.index)} parked the {kind} of {member}, {at(newer.index)} replaced it"
         error = error_of(each)
         steps: tuple[int, ...]
-        if error is None and group.rules.superseded_answered:
+        if error is None:
             steps, observed = (each.index, newer.index), "and the old one has no answer"
         elif error is not None and error != Error.NOT_COORDINATOR and each.by is not None:
             steps, observed = (each.index, newer.index, each.by), f"and {at(each.by)} answers the old one {error.name}"
         else:
             continue
-        yield breach(f"{why}, {observed}", steps, "NOT_COORDINATOR", error_name(each), kind, "replaced")
+        got = error_name(each)
+        yield breach(f"{why}, {observed}", steps, "NOT_COORDINATOR", got, kind, "replaced", got)
 
 
 @invariant("group/unload-answers-all", "grp-47", "grp-07", role=Role.COORDINATOR)
@@ -215,8 +236,6 @@ def unload_answers_all(history: History) -> Iterator[Violation]:
 def join_phase_ends(history: History) -> Iterator[Violation]:
     """A join phase ends within the largest rebalance timeout, and removes dynamic members that did not join in it."""
     group = group_trace(history)
-    if group.rules.busy_while_completing or group.rules.heartbeats_by_phase:
-        return  # heartbeats get the same answer while the assignment is pending
     yield from _absent(group)
     since: dict[tuple[str, int, int], TracedRequest] = {}
     for each in group.served_requests:
@@ -225,6 +244,8 @@ def join_phase_ends(history: History) -> Iterator[Violation]:
             continue
         if group.identity(request.member) != request.member:
             continue  # a static member stays in the group
+        if not group.was_assigned_before(request.generation, each.index):
+            continue  # the assignment may be pending
         first = since.setdefault((request.member, request.generation, group.incarnation(each.index)), each)
         lasted, bound = each.at_ms - first.at_ms, group.largest_wait_ms(each.index)
         if lasted >= bound:
@@ -260,7 +281,7 @@ def _absent(group: GroupTrace) -> Iterator[Violation]:
 def initial_delay(history: History) -> Iterator[Violation]:
     """The first join phase of a group waits for more members."""
     group = group_trace(history)
-    if not group.rules.initial_delay or not group.join_results:
+    if not in_force("grp-42", group.edition) or not group.join_results:
         return
     begun = next(
         each for each in group.served_requests if isinstance(each.request, Join) and error_of(each) not in NOT_LET_IN
@@ -268,7 +289,7 @@ def initial_delay(history: History) -> Iterator[Violation]:
     result = group.join_results[0]
     assert result.exchange.to_ms is not None
     waited = result.exchange.to_ms - begun.at_ms
-    if waited < INITIAL_DELAY_MS and not _id_may_have_expired(group, result):
+    if waited < INITIAL_DELAY_MS:
         member_name = result.answer.member or result.exchange.actor
         why = (
             f"the first member joined at {at(begun.index)}, and {at(result.by)} gives {member_name} generation"
@@ -276,16 +297,6 @@ def initial_delay(history: History) -> Iterator[Violation]:
         )
         steps = (begun.index, result.by)
         yield breach(why, steps, f"{INITIAL_DELAY_MS} ms for others to join", f"{waited} ms", "initial delay", "short")
-
-
-def _id_may_have_expired(group: GroupTrace, result: JoinResult) -> bool:
-    """May a new member id have expired? In the Java coordinators that can end the first join phase too."""
-    return group.rules.java and any(
-        isinstance(each.request, Join)
-        and error_of(each) == Error.MEMBER_ID_REQUIRED
-        and each.at_ms + each.request.session_ms <= (result.exchange.to_ms or 0)
-        for each in group.served_requests
-    )
 
 
 @invariant("group/sessions-end", "grp-40", "grp-49", role=Role.COORDINATOR)
@@ -297,8 +308,6 @@ def sessions_end(history: History) -> Iterator[Violation]:
         if not isinstance(request, Heartbeat | Sync) or not request.member or each.by is None:
             continue
         if error_of(each) not in (Error.NONE, Error.REBALANCE_IN_PROGRESS, Error.ILLEGAL_GENERATION):
-            continue
-        if group.rules.heartbeats_by_phase and error_of(each) != Error.NONE:
             continue
         if group.joined(request.member, each.index) is None or group.has_parked_request(request.member, each.index):
             continue
@@ -327,7 +336,7 @@ def sessions_kept(history: History) -> Iterator[Violation]:
         if last is None or last.by is None or last.to_ms is None or _may_be_removed(group, request.member, last, each):
             continue
         if isinstance(last.request, Sync) and group.was_assigned_before(request.generation, last.by):
-            continue  # a repeated SyncGroup: for the Java coordinators no sign of life
+            continue  # no document says that a repeated SyncGroup extends the session
         silent = each.at_ms - last.to_ms
         least_ms = group.shortest_wait_ms(request.member, each.index)
         if silent < least_ms:

@@ -238,6 +238,22 @@ class AsksForIdsTooLate(CoordinatorAdapter):
         return super().needs_id_first(join) and join.version != 4
 
 
+@static("replaced-at-once", "join a as i; elapse 3000; sync a; join a as i")
+class DisturbedByRestarts(CoordinatorAdapter):
+    """A static member that rejoins a stable group makes all members join again."""
+
+    def replacement_starts_round(self, state: State) -> bool:
+        return True
+
+
+@parked("removed-let-go", "join a rebalance=4000; join b rebalance=4000; elapse 4000; sync b; leave b; elapse 4000")
+class ForgetsTheParkedSync(CoordinatorAdapter):
+    """The parked SyncGroup of a member that leaves is never answered, as in all releases."""
+
+    def dismissed(self, state: State, member: Member, out: Out) -> State:
+        return super().dismissed(state, member._replace(sync=None), out)
+
+
 # Errors
 
 
@@ -258,7 +274,7 @@ class HandsOutTheOld(CoordinatorAdapter):
         return None if fault is Error.REBALANCE_IN_PROGRESS else fault
 
 
-@errors("answers-heartbeat", "join a; elapse 3000; beat a")
+@errors("beats-before-assignment", "join a; elapse 3000; beat a")
 class BusyUntilStable(CoordinatorAdapter):
     """While the assignment is pending, a heartbeat is answered REBALANCE_IN_PROGRESS."""
 

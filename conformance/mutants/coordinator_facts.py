@@ -35,7 +35,9 @@ def group_mutant(check: str, invariant: str, least: Least) -> Callable[[Made], M
 # Join phases and their ends
 
 
-@group_mutant("parked", "answers-join", "join a as i session=30000 rebalance=10000; elapse 13000; join a as i")
+@group_mutant(
+    "parked", "assignments-in-time", "join a rebalance=4000; join b rebalance=4000; elapse 4000; sync b; elapse 4000"
+)
 class WaitsForEverySync(CoordinatorAdapter):
     """A member that never sends SyncGroup is not removed at the deadline (KAFKA-12890)."""
 
@@ -43,7 +45,9 @@ class WaitsForEverySync(CoordinatorAdapter):
         return state._replace(owing=())
 
 
-@group_mutant("parked", "answers-join", "join a; join a v4; elapse 3000; join a; rejoin a; elapse 7000")
+@group_mutant(
+    "parked", "ends-when-all-joined", "join a; join a v4; elapse 3000; join a; rejoin a; elapse 7000; elapse 1"
+)
 class WaitsForVoidIds(CoordinatorAdapter):
     """When an unused member id expires, the end of the join phase is not checked (KAFKA-9752)."""
 
@@ -53,9 +57,8 @@ class WaitsForVoidIds(CoordinatorAdapter):
 
 @group_mutant(
     "parked",
-    "answers-join",
-    "join a rebalance=10000; join a; elapse 3000; "
-    "join a rebalance=10000; elapse 3000; join d session=30000 rebalance=10000 v0; elapse 4000",
+    "parked-answered",
+    "join a rebalance=4000; join b rebalance=4000; elapse 3000; join c rebalance=4000; elapse 1000",
 )
 class NeverRunsOut(CoordinatorAdapter):
     """Every join extends the initial rebalance, without a limit."""
@@ -64,7 +67,7 @@ class NeverRunsOut(CoordinatorAdapter):
         return super().another_round(state, out)._replace(remaining_ms=state.remaining_ms)
 
 
-@group_mutant("errors", "answers-join", "join a lists=p:x,q:x; elapse 3000")
+@group_mutant("generations", "most-votes", "join a lists=p:x,q:x; elapse 3000")
 class CountsTheLastVote(CoordinatorAdapter):
     """Each member votes for the last protocol in its list."""
 
@@ -72,7 +75,7 @@ class CountsTheLastVote(CoordinatorAdapter):
         return [name for name, _ in member.protocols if name in candidates][-1]
 
 
-@group_mutant("errors", "answers-join", "join a; join b; elapse 6000; sync a; join a id=b")
+@group_mutant("generations", "rejoins", "join a; join b; elapse 6000; sync a; join a id=b")
 class DisturbedByRetries(CoordinatorAdapter):
     """A follower of a stable group that joins again without a change starts a rebalance."""
 
@@ -80,7 +83,7 @@ class DisturbedByRetries(CoordinatorAdapter):
         return state.phase is not Phase.STABLE and super().answered_at_once(state, member, join)
 
 
-@group_mutant("errors", "answers-join", "join c; elapse 3000; sync c; join a id=c")
+@group_mutant("generations", "generation-grows", "join c; elapse 3000; sync c; join a id=c")
 class DeafToItsLeader(CoordinatorAdapter):
     """The leader of a stable group that joins again gets the current generation."""
 
@@ -89,7 +92,7 @@ class DeafToItsLeader(CoordinatorAdapter):
         return stable and self.unchanged(member, join)
 
 
-@group_mutant("errors", "answers-join", "join b lists=p:x,q:x; elapse 3000; rejoin b lists=q:x,p:x")
+@group_mutant("generations", "rejoins", "join b lists=p:x,q:x; elapse 3000; rejoin b lists=q:x,p:x")
 class ComparesSets(CoordinatorAdapter):
     """Protocols in another order count as unchanged."""
 
@@ -101,7 +104,7 @@ class ComparesSets(CoordinatorAdapter):
 
 
 @group_mutant(
-    "static", "answers-join", "join a as j rebalance=4000; elapse 3000; join a as i rebalance=4000; elapse 4000"
+    "static", "static-stay", "join a as j rebalance=4000; elapse 3000; join a as i rebalance=4000; elapse 4000"
 )
 class DropsAbsentInstances(CoordinatorAdapter):
     """Static members that have not joined again at the deadline are removed like dynamic ones."""
@@ -118,7 +121,7 @@ class LeavesTheGhostWaiting(CoordinatorAdapter):
         return super().fence_off(state, holder._replace(join=None), fresh, out)
 
 
-@group_mutant("errors", "answers-join", "join a as i; elapse 3000; join a as i")
+@group_mutant("errors", "like-its-release", "join a as i; elapse 3000; join a as i")
 class ReplacesAmidTheRound(CoordinatorAdapter):
     """A static member that rejoins while the assignment is pending starts no rebalance (KAFKA-9801)."""
 
@@ -126,7 +129,7 @@ class ReplacesAmidTheRound(CoordinatorAdapter):
         return state.phase is not Phase.COMPLETING and super().replacement_starts_round(state)
 
 
-@group_mutant("static", "answers-join", "join a as i; leave a a/i")
+@group_mutant("static", "answers-leave", "join a as i; leave a a/i")
 class LeavesForAnother(CoordinatorAdapter):
     """An instance can leave with any member id."""
 
@@ -219,7 +222,7 @@ class DeletesUnderMembers(CoordinatorAdapter):
         return None if fault is Error.NON_EMPTY_GROUP else fault
 
 
-@group_mutant("errors", "answers-join", "join a; join a; join a; join a; join a v4")
+@group_mutant("errors", "answers-join", "join a; join a; join a; join a; join a")
 class OneTooMany(CoordinatorAdapter):
     """One member more than group.max.size is admitted."""
 
@@ -239,7 +242,7 @@ class RecallsNoAssignments(CoordinatorAdapter):
         return super().recalled_member(record, (*member[:5], EMPTY))
 
 
-@group_mutant("records", "answers-heartbeat", "join a; elapse 3000; sync a; move; beat a")
+@group_mutant("records", "goes-on-after-moves", "join a; elapse 3000; sync a; move; beat a")
 class RecallsTheGenerationBefore(CoordinatorAdapter):
     """A loaded group continues with the previous generation."""
 

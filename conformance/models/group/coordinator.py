@@ -170,7 +170,7 @@ class Coordinator(Storage):
             state = self.removed(state, member, out)
         elif id in state.pending and self.rules.refused_ids_forgotten:
             state = self.without_pending(state, id, out)
-        return state if self.rules.java else self.complete_if_all_joined(state, out)
+        return self.complete_if_all_joined(state, out) if self.rules.refusals_end_join_phase else state
 
     def join(self, state: State, join: Join, out: Out) -> State:
         if join.member:

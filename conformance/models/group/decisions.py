@@ -198,7 +198,8 @@ class Decisions(Answers):
     def identity_fault(self, state: State, join: Join) -> Error | None:
         """The fault of a join with a member id. A pending id belongs to a dynamic member, and cannot become static."""
         if join.member in state.pending:
-            return None if join.instance is None else Error.UNKNOWN_SERVER_ERROR
+            fails = self.rules.fails_on_unused_static_ids
+            return None if join.instance is None else Error.UNKNOWN_SERVER_ERROR if fails else Error.UNKNOWN_MEMBER_ID
         if join.instance is not None and state.static(join.instance) is None:
             return Error.UNKNOWN_MEMBER_ID
         return self.fenced(state, join.member, join.instance)

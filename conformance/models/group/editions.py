@@ -5,12 +5,17 @@ from functools import cache
 from kipcheck.conformance.core.edition import KIP_429, Edition, Standing
 from kipcheck.conformance.models.group.coordinator import Coordinator
 from kipcheck.conformance.models.group.draft import DraftCoordinator
-from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.rules import Rules, owed_rules
 
 
 @cache
 def coordinator(edition: Edition) -> Coordinator | None:
-    """The coordinator of an edition: of its release (``apache``: the newest), or of KIP-429's draft; else None."""
+    """The coordinator of an edition; None where it has none.
+
+    An exact release has the coordinator of that release, ``apache`` one that does what the requirements owe.
+    """
     if edition == KIP_429:
         return DraftCoordinator()
-    return Coordinator(Rules.of(edition.release)) if edition.standing is Standing.RELEASED else None
+    if edition.standing is not Standing.RELEASED:
+        return None
+    return Coordinator(Rules.of(edition.release) if edition.exact else owed_rules())

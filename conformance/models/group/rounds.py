@@ -222,10 +222,12 @@ class Rounds(Decisions):
     # Removal of members
 
     def dismissed(self, state: State, member: Member, out: Out) -> State:
-        """Removes a member that left, or whose session expired. Answers its parked join, but not its parked sync, as
-        brokers do."""
+        """Removes a member that left, or whose session expired. Brokers answer its parked join, but not its parked
+        sync."""
         if member.join is not None:
             out.append(self.join_refusal(member.join.to, Error.UNKNOWN_MEMBER_ID, ""))
+        if member.sync is not None and self.rules.removed_answered:
+            out.append(self.synced(state, member, member.sync, Error.UNKNOWN_MEMBER_ID))
         return self.removed(state, member, out)
 
     def removed(self, state: State, member: Member, out: Out) -> State:
@@ -281,7 +283,7 @@ class Rounds(Decisions):
 
     def after_silence(self, state: State, out: Out) -> State:
         """Ends the join phase if only the expired member was missing; in Java also an initial rebalance."""
-        if not (self.rules.java and state.initial and self.all_joined(state)):
+        if not (self.rules.expired_ids_end_delay and state.initial and self.all_joined(state)):
             return self.complete_if_all_joined(state, out)
         out.append(Disarm(REBALANCE))
         return self.complete_join(state, out)

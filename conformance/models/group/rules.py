@@ -5,12 +5,12 @@ Each rule names its source: an issue of Apache Kafka, or observations of brokers
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
-from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.release import NEWEST, Release, releases
 from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.models.group import messages
 from kipcheck.conformance.models.group.messages import Error
@@ -139,6 +139,14 @@ class Rules:
     """A member that joins again gets the timeouts of that request, not those of its first join (KAFKA-14009)."""
     generation_in_errors: int
     """The generation in failed JoinGroup answers: 0 up to 2.1 (changed by KAFKA-7824)."""
+    expired_ids_end_delay: bool
+    """The initial rebalance ends before its time if an unused id expires when all have joined (since 4.0)."""
+    fails_on_unused_static_ids: bool
+    """A JoinGroup with an unused id and an instance id fails in the coordinator (since 2.3)."""
+    refusals_end_join_phase: bool
+    """The join phase may end when an unused id is refused because the group is full (up to 3.9)."""
+    removed_answered: bool
+    """A parked SyncGroup of a member that is removed is answered. No release does that."""
     superseded_answered: bool
     """A parked request that a newer one of the same member replaces is answered (KAFKA-20938: not in 4.4.0)."""
 
@@ -195,6 +203,10 @@ class Rules:
             refused_ids_forgotten=has("refused-ids-forgotten"),
             timeouts_renewed=has("timeouts-renewed"),
             generation_in_errors=messages.NO_GENERATION if has("no-generation-in-errors") else 0,
+            expired_ids_end_delay=has("java"),
+            fails_on_unused_static_ids=True,
+            refusals_end_join_phase=not has("java"),
+            removed_answered=False,
             superseded_answered=has("superseded-answered"),
             strict_instances=has("strict-instances"),
             replacement_written=has("replacement-written"),
@@ -210,6 +222,34 @@ class Rules:
             nameless_delete=(Error.GROUP_ID_NOT_FOUND if has("empty-group-id-invalid") else Error.INVALID_GROUP_ID),
             loading_told=has("loading-reported"),
         )
+
+
+def owed_rules(release: str = NEWEST) -> Rules:
+    """What the requirements owe in a release, with its versions and KIPs: no release does all of it.
+
+    Where nothing is owed, as that release. Errors: ValueError for an invalid release.
+    """
+    found = Rules.of(release)
+    return replace(
+        found,
+        refuses_empty_protocols=True,
+        size_by_waiting=True,
+        expired_ids_end_delay=False,
+        fails_on_unused_static_ids=False,
+        refusals_end_join_phase=True,
+        removed_answered=True,
+        superseded_answered=True,
+        strict_instances=True,
+        replacement_written=True,
+        sync_deadline=True,
+        heartbeats_by_phase=False,
+        busy_while_completing=False,
+        busy_generation_checked=True,
+        commits_fenced_first=True,
+        nameless=Error.INVALID_GROUP_ID,
+        nameless_delete=Error.GROUP_ID_NOT_FOUND,
+        loading_told=True,
+    )
 
 
 def _range(spans: tuple[tuple[str, int, int], ...], release: Release) -> range:
