@@ -14,7 +14,7 @@ from kipcheck.conformance.apis.consumer_group import BEAT, event_of
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.once import cached_on_history
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.invariants.registry import invariant
 from kipcheck.conformance.models.assignment import Partition, partition_name
 from kipcheck.conformance.models.consumer_group import (
@@ -332,7 +332,7 @@ def late_revokers_are_fenced(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "never fenced")
 
 
-@invariant("consumer-group/settles", "grp-76", role=Role.COORDINATOR, applies_to=beats)
+@invariant("consumer-group/settles", "grp-76", role=Role.COORDINATOR, grade=Grade.SHOULD, applies_to=beats)
 def settles(history: History) -> Iterator[Violation]:
     """If nothing else happens, every subscribed partition has an owner within a few rounds."""
     for each in answered_heartbeats(history):

@@ -335,10 +335,10 @@ class Observer:
         if self.now.generation not in (None, sync.generation):
             self.forget()
             return
-        if exchange.parked or sync.member not in self.now.members:
+        if exchange.parked:
             self.touch(sync.member, step.from_ms, done=True)
-        else:
-            member = self.now.members[sync.member]
+        else:  # no document says that a repeated SyncGroup extends the session
+            member = self.now.members.get(sync.member, Member(self.instance_of(sync.member), None, 0))
             self.put(sync.member, replace(member, done=True))
         self.now = replace(self.now, phase=Phase.STABLE, generation=sync.generation)
 

@@ -243,7 +243,7 @@ def _heartbeat(beat: Heartbeat, known: Known) -> Faults:
     identity(found, known, beat.member, beat.instance)
     _generation(found, beat.generation, known)
     _busy(found, known, Phase.PREPARING)
-    if known.phase is Phase.COMPLETING:
+    if known.phase is Phase.COMPLETING and not found.certain:
         found.add(Error.REBALANCE_IN_PROGRESS, None)
     return found
 

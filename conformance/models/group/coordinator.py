@@ -289,9 +289,9 @@ class Coordinator(Storage):
         return state.offsets
 
     def delete(self, state: State, delete: Delete, out: Out) -> State:
-        """Removes the group at once; in Java the answer waits for the write."""
+        """Removes the group at once. Since 4.0 the answer waits for the write, and the group returns if that fails."""
         write = Deleting(Tombstone(), delete.request, state.generation, state.protocol_type)
-        if not self.rules.java:
+        if self.rules.deletes_unwritten:
             out.append(Deleted(delete.request, Error.NONE))
             state = self.without_all_pending(state, out)
         return self.append(self.forgotten(state)._replace(pending=state.pending), write, out)

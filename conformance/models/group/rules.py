@@ -145,6 +145,8 @@ class Rules:
     """A JoinGroup with an unused id and an instance id fails in the coordinator (since 2.3)."""
     refusals_end_join_phase: bool
     """The join phase may end when an unused id is refused because the group is full (up to 3.9)."""
+    deletes_unwritten: bool
+    """DeleteGroups is answered before its record is written, and whether or not that fails (up to 3.9)."""
     removed_answered: bool
     """A parked SyncGroup of a member that is removed is answered. No release does that."""
     superseded_answered: bool
@@ -206,6 +208,7 @@ class Rules:
             expired_ids_end_delay=has("java"),
             fails_on_unused_static_ids=True,
             refusals_end_join_phase=not has("java"),
+            deletes_unwritten=not has("java"),
             removed_answered=False,
             superseded_answered=has("superseded-answered"),
             strict_instances=has("strict-instances"),
@@ -237,6 +240,7 @@ def owed_rules(release: str = NEWEST) -> Rules:
         expired_ids_end_delay=False,
         fails_on_unused_static_ids=False,
         refusals_end_join_phase=True,
+        deletes_unwritten=False,
         removed_answered=True,
         superseded_answered=True,
         strict_instances=True,

@@ -58,7 +58,7 @@ class Storage(StaticMembers):
                 out.append(Committed(to, Error.NONE))
                 return self.committed(state, batch) if counts else state
             case Deleting(to=to):
-                if not self.rules.java:
+                if self.rules.deletes_unwritten:
                     return state
                 out.append(Deleted(to, Error.NONE))
                 return self.without_all_pending(state, out) if self.is_deleted(state) else state
@@ -82,7 +82,7 @@ class Storage(StaticMembers):
                 out.append(Committed(to, self.commit_error(error)))
                 return self.unfounded(state, out) if self.never_written(state) else state
             case Deleting(to=to):
-                if not self.rules.java:
+                if self.rules.deletes_unwritten:
                     return state
                 out.append(Deleted(to, self.write_error(error)))
                 return self.undeleted(state, write) if self.is_deleted(state) else state
