@@ -69,7 +69,7 @@ MODULES = (
     "cooperation", "mixed", "nodes", "consumer_group",
     "ownership", "upgrade",
     "streams_versions", "streams_leaders", "streams_probing", "streams_tasks", "streams_ends",
-"group", "group_waiting", "group_static", "group_records", "group_answers", "group_rejoins",
+    "group", "group_waiting", "group_static", "group_records", "group_answers", "group_rejoins",
     "group_unlike", "group_draft",
     "member", "member_requests", "member_duties",
 )  # fmt: skip
