@@ -151,17 +151,22 @@ def remains(subject: Subject, value: Value, shape: tuple[str, ...]) -> tuple[str
     """The kinds of the fields that still differ from the least value, if the violation itself names no field."""
     if shape[0] not in ("refused", "died"):
         return ()
-    simplest = least(node_of(subject.layout))
-    kinds = {kind_at(subject.layout, path) for path in _differing(simplest, value, "")}
+    kinds = {kind_at(subject.layout, path) for path in _differing(subject.layout, value, "")}
     return tuple(sorted(kinds - {"tags"}))
 
 
-def _differing(simplest: Any, value: Any, path: str) -> Iterator[str]:
-    if isinstance(simplest, dict) and isinstance(value, dict):
-        for key, each in value.items():
-            yield from _differing(simplest.get(key), each, f"{path}.{key}" if path else key)
-    elif simplest != value:
-        yield path
+def _differing(layout: Layout, value: Value, path: str) -> Iterator[str]:
+    """The paths of the fields that differ from the least value; of a list, those in its elements if any does."""
+    simplest = least(node_of(layout))
+    for slot in layout.slots:
+        here, found = f"{path}{slot.name}", value.get(slot.name)
+        if found == simplest.get(slot.name):
+            continue
+        inside: list[str] = []
+        if slot.item is not None and found is not None:
+            for each in found if slot.array else [found]:
+                inside += _differing(slot.item, each, f"{here}{'[0]' if slot.array else ''}.")
+        yield from inside or [here]
 
 
 def coverage(subject: Subject, ops: Sequence[Op]) -> Iterator[list[Fields]]:

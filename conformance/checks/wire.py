@@ -9,10 +9,13 @@ from typing import Any
 from kipcheck.conformance.checks.codec import Subject, Value, codec_check, drawn
 from kipcheck.conformance.checks.declare import Check, Conversation
 from kipcheck.conformance.checks.example_values import emptied, extreme, inhabited, tagged
+from kipcheck.conformance.checks.large_values import each_large, large, sizes
 from kipcheck.conformance.checks.other_versions import answer_in_v0, lacking, of_the_future, with_foreign_fields
+from kipcheck.conformance.checks.partial_values import partial
 from kipcheck.conformance.core.case import step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.verdict import Disagreement
+from kipcheck.conformance.invariants.defaults import NOT_DEFINED
 from kipcheck.conformance.invariants.two_decoders import without_foreign_fields
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.byte_map import Role, Span
@@ -158,6 +161,31 @@ def foreign_fields(subject: Subject, value: Value, random: Random) -> Iterator[C
         yield Conversation((subject.step("encode", value=plain), subject.step("encode", value=each)))
 
 
+def partial_values(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    """A value with a field at its default, and without that field."""
+    for whole, part in partial(subject.layout, value, random):
+        yield Conversation((subject.step("encode", value=whole), subject.step("encode", value=part)))
+
+
+def large_values(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    for size in sizes(subject.layout):
+        found = large(subject.layout, value, size, random)
+        if found is not None:
+            yield from _beside(subject, value, found, size)
+
+
+def large_again(subject: Subject, value: Value, kind: str) -> Iterator[Conversation]:
+    for found in each_large(subject.layout, value, int(kind)):
+        yield from _beside(subject, value, found, int(kind))
+
+
+def _beside(subject: Subject, small: Value, found: Value, size: int) -> Iterator[Conversation]:
+    """The small value and the large one."""
+    encode = subject.layout.encode
+    yield Conversation((subject.encode(small), subject.encode(found)), str(size))
+    yield Conversation((subject.decode(encode(small)), subject.decode(encode(found))), str(size))
+
+
 def future_versions(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
     for version, data in of_the_future(subject.layout, random):
         body = {"message": subject.layout.message, "version": version, "hex": data.hex()}
@@ -235,6 +263,10 @@ def may_be_answered_in_v0(layout: Layout) -> bool:
 
 def lacks_fields(layout: Layout) -> bool:
     return any(True for _ in lacking(layout))
+
+
+def has_definition(layout: Layout) -> bool:
+    return layout.message not in NOT_DEFINED
 
 
 def flexible(layout: Layout) -> bool:
@@ -322,12 +354,36 @@ WIRE: tuple[Check[Subject], ...] = (
         versions=future_is_readable,
     ),
     codec_check(
+        "wire/omitted-fields",
+        "an untagged field that is omitted has its declared default",
+        partial_values,
+        values=1,
+        first=(inhabited,),
+        invariants=("wire/fills-in-defaults",),
+        versions=has_definition,
+    ),
+    codec_check(
+        "wire/sizes",
+        "messages that straddle the sizes of buffers are written and read as small ones",
+        large_values,
+        values=1,
+        first=(inhabited,),
+        invariants=("wire/any-size",),
+        again=large_again,
+        heavy=True,
+    ),
+    codec_check(
         "wire/absent-fields",
         "a field that a version lacks is refused, or omitted if it may be ignored",
         foreign_fields,
         values=1,
         first=(inhabited,),
-        invariants=("wire/refuses-absent-fields", "wire/leaves-out-ignorable-fields"),
+        invariants=(
+            "wire/refuses-absent-essentials",
+            "wire/refuses-absent-fields",
+            "wire/refuses-other-forms",
+            "wire/leaves-out-ignorable-fields",
+        ),
         versions=lacks_fields,
     ),
     codec_check(

@@ -174,7 +174,9 @@ def _arguments(schema: Any, layout: Layout, value: Mapping[str, Any]) -> list[An
     for kind in schema.fields[len(arguments) :]:
         if _is_tags(kind):
             arguments.append(tags)
-        elif (place := next(places, None)) is not None and place.name in value:
+        elif (place := next(places, None)) is not None:
+            if place.name not in value:
+                raise Inexpressible(f"its structs are tuples of all fields, {place.name} among them")
             arguments.append(_in(kind, place, value[place.name]))
     if not any(map(_is_tags, schema.fields)) and tags:
         raise Inexpressible("it cannot keep tagged fields")

@@ -65,8 +65,8 @@ def invariant(
 
 
 MODULES = (
-    "survival", "claims", "wire", "tags", "codec_memory", "versions", "features", "assignment", "stickiness",
-    "cooperation", "mixed", "nodes", "consumer_group",
+    "survival", "claims", "wire", "tags", "codec_memory", "defaults", "sizes", "versions", "features",
+    "assignment", "stickiness", "cooperation", "mixed", "nodes", "consumer_group",
     "ownership", "upgrade",
     "streams_versions", "streams_leaders", "streams_probing", "streams_tasks", "streams_ends",
     "group", "group_waiting", "group_static", "group_records", "group_answers", "group_rejoins",

@@ -1,7 +1,9 @@
 """Invariant of every target, in any role: it survives every input."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
+from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import Died, History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.registry import invariant
@@ -16,6 +18,11 @@ ENDS = {
 }
 
 
+Describe: TypeAlias = Callable[[Case, Step], tuple[str, ...]]
+INPUTS: dict[Role, Describe] = {}
+"""By role: what is special about the input of a step, for a shape. Modules of protocols register it."""
+
+
 @invariant("survives", "grp-09", role=None)
 def survives(history: History) -> Iterator[Violation]:
     """No input crashes the target, hangs it, or costs time or memory out of proportion to its size."""
@@ -27,8 +34,18 @@ def survives(history: History) -> Iterator[Violation]:
             why = f"given{given} to {op.step.verb}, {ENDS.get(cause, cause)}" + (f" ({detail})" if detail else "")
             yield Violation(
                 why, (op.index,), "an answer, or a refusal", _observed(op.observation),
-                shape=("died", op.step.verb, cause, detail.partition(":")[0] if cause in ("crashed", "memory") else ""),
+                shape=("died", op.step.verb, cause, _end(cause, detail), *_input(history.case, op.step)),
             )  # fmt: skip
+
+
+def _input(case: Case, step: Step) -> tuple[str, ...]:
+    describe = INPUTS.get(case.role)
+    return () if describe is None else describe(case, step)
+
+
+def _end(cause: str, detail: str) -> str:
+    """How the process ended, for a shape: its signal or code."""
+    return detail.partition(":")[0] if cause in ("crashed", "memory") else ""
 
 
 def _observed(died: Died) -> str:

@@ -7,8 +7,18 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused as Refusal, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.invariants.registry import AppliesTo, invariant
-from kipcheck.conformance.invariants.two_decoders import TAGS, DecodedBytes, difference, read, tags_in, without_tags
+from kipcheck.conformance.invariants.two_decoders import (
+    TAGS,
+    DecodedBytes,
+    difference,
+    in_tagged,
+    read,
+    tags_in,
+    where,
+    without_tags,
+)
 from kipcheck.conformance.invariants.wire import answered, decoded, is_answer_in_v0, misread, refused, well_read
+from kipcheck.conformance.wire import Layout
 
 
 def is_tagged(verb: str) -> AppliesTo:
@@ -50,14 +60,20 @@ def skips(history: History) -> Iterator[Violation]:
         if violation is not None:
             yield Violation(
                 violation.why, violation.at, violation.expected, violation.observed, violation.path or path,
-                violation.offset, _shape(violation),
+                violation.offset, _shape(violation, owner_of(found.layout, path)),
             )  # fmt: skip
 
 
-def _shape(violation: Violation) -> tuple[str, ...]:
+def _shape(violation: Violation, owner: tuple[str, ...]) -> tuple[str, ...]:
     """The shape without the field: which field is misread after an unknown tag depends on the tag's position."""
-    kind, *words = violation.shape
-    return ("tag refused", *words) if kind == "refused" else ("tag misread",)
+    kind, *rest = violation.shape
+    error_and_words = rest[:2] if kind == "refused" else ()
+    return "tag refused" if kind == "refused" else "tag misread", *error_and_words, *owner
+
+
+def owner_of(layout: Layout, path: str) -> tuple[str, ...]:
+    """The part of a frame whose struct has the unknown tag, for a shape: empty for the body."""
+    return where(layout) or (("tagged struct",) if in_tagged(layout, path) else ())
 
 
 def well_skipped(history: History) -> bool:
@@ -102,7 +118,7 @@ def spoilt(op: Op, found: DecodedBytes, written: DecodedBytes, what: str, how: s
     path = next(tags_in(found.value))
     return Violation(
         f"{found.layout}: {what}", (op.index,), found.data.hex(), written.data.hex(), f"{path}.{TAGS}".lstrip("."),
-        None, (how, "unknown tag"),
+        None, (how, "unknown tag", *owner_of(found.layout, path)),
     )  # fmt: skip
 
 

@@ -44,13 +44,24 @@ def layout_of(edition_name: str, message: str, version: int) -> Layout:
     return spec(edition(edition_name), message).at(version)
 
 
-@lru_cache(maxsize=512)
+LARGE = 1 << 14
+"""Bytes: only a few messages above this size are kept."""
+
+
 def read(layout: Layout, data: bytes) -> DecodedBytes:
     """Errors: ``Disagreement``."""
+    return _read_small(layout, data) if len(data) <= LARGE else _read_large(layout, data)
+
+
+def _both(layout: Layout, data: bytes) -> DecodedBytes:
     value, refused = _read(layout, data, lenient=False)
     if refused is None:
         return DecodedBytes(layout, data, value, None, value, None)
     return DecodedBytes(layout, data, None, refused, *_read(layout, data, lenient=True))
+
+
+_read_small = lru_cache(maxsize=512)(_both)
+_read_large = lru_cache(maxsize=4)(_both)
 
 
 def _read(layout: Layout, data: bytes, lenient: bool) -> tuple[Any, Refused | None]:
@@ -196,15 +207,41 @@ def in_tagged(layout: Layout, path: str) -> bool:
     return any((found := slot_at(layout, path[:end])) is not None and found[0].tag is not None for end in ends)
 
 
+def field_at(layout: Layout, data: bytes, offset: int) -> tuple[str, str]:
+    """The path and the kind of the field to which a byte of legal bytes belongs; past their end, of the last one.
+
+    Of large messages, which are slow to map, it is the message.
+    """
+    from kipcheck.conformance.wire.explain import explain  # imports construct, as above
+
+    if len(data) > LARGE:
+        return "", kind_at(layout, "")
+    row = next((row for row in explain(layout, data).rows[::-1] if row.offset <= offset), None)
+    if row is None:
+        return "", kind_at(layout, "")
+    return row.path, "tags" if row.type.startswith("uvarint tag") else kind_at(layout, row.path)
+
+
+HEADERS = frozenset({"RequestHeader", "ResponseHeader"})
+
+
+def where(layout: Layout) -> tuple[str, ...]:
+    """The part of a frame that is read or written, for a shape: headers have decoders of their own in most clients."""
+    return ("header",) if layout.message in HEADERS else ()
+
+
 def kind_at(layout: Layout, path: str) -> str:
-    """The kind of the field at a path, without its name: ``nullable string``, ``array``, ``tagged struct``."""
+    """The kind of the field at a path, without its name: ``nullable string``, ``array``, ``tagged struct``.
+
+    A field in a struct of a known tagged field is tagged too: it is read from the tag section.
+    """
     found = slot_at(layout, path)
     if found is None:
         return "tags" if path.endswith(TAGS) or TAGS in path else "message"
     slot, element = found
     base = "struct" if slot.item is not None else slot.type
     words = [
-        "tagged" if slot.tag is not None else "",
+        "tagged" if in_tagged(layout, path) else "",
         "nullable" if slot.nullable and not element else "",
         "array" if slot.array and not element else base,
     ]

@@ -1,14 +1,18 @@
 """Invariants of codecs for absent fields, later versions, and ApiVersions answers in version 0."""
 
-from collections.abc import Iterator
-from functools import lru_cache
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache, lru_cache
+from itertools import pairwise
 from json import dumps, loads
 from typing import Any
 
 from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History, Refused as Refusal, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.registry import AppliesTo, invariant
 from kipcheck.conformance.invariants.two_decoders import brief, difference, layout_of, tags_in
 from kipcheck.conformance.invariants.wire import (
     answered,
@@ -22,6 +26,7 @@ from kipcheck.conformance.invariants.wire import (
 )
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import spec
 
 
 def layout_at(case: Case, step: Step) -> Layout:
@@ -46,19 +51,97 @@ WRITTEN_BY_HAND = frozenset({"AssignmentInfo"})
 """Messages whose Kafka class is not generated, and omits fields that a version lacks."""
 
 
-def has_absent_field(case: Case, step: Step) -> bool:
-    """Is it a value with a field that the version lacks, that is not at its default and may not be ignored?"""
+ESSENTIAL = {"groupInstanceId": "instance id", "subscribedTopicRegex": "regex", "validateOnly": "validate only"}
+"""Fields without which a request does something else, and their names in a shape: a static member acts as a dynamic
+one, a subscription by pattern is none, and a trial changes the cluster.
+"""
+
+
+def absent_field(case: Case, step: Step) -> Refused | None:
+    """The refusal of a value with a field that the version lacks, that is not at its default and may not be ignored;
+    None for other values.
+    """
     if step.verb != "encode" or step["message"] in WRITTEN_BY_HAND or any(True for _ in tags_in(step["value"])):
-        return False
+        return None
     found = refusal(case, step)
-    return found is not None and found.kind == "absent-field"
+    return found if found is not None and found.kind == "absent-field" else None
 
 
-@invariant("wire/refuses-absent-fields", "grp-10", role=Role.CODEC, applies_to=has_absent_field)
+def _absent(matches: Callable[[Layout, str], bool]) -> AppliesTo:
+    """Steps whose value has such a field; its layout and its path, without indexes, are given."""
+
+    def applies_to(case: Case, step: Step) -> bool:
+        found = absent_field(case, step)
+        return found is not None and matches(layout_at(case, step), INDEX.sub("", found.path))
+
+    return applies_to
+
+
+INDEX = re.compile(r"\[\d+\]")
+
+
+def is_essential(layout: Layout, path: str) -> bool:
+    return path.rpartition(".")[2] in ESSENTIAL
+
+
+@cache
+def replacing(edition_name: str, message: str) -> frozenset[str]:
+    """The paths of fields that a version adds to a struct in which it drops others, and of those that it drops: two
+    forms of the same data, of which each version has one.
+    """
+    layouts = list(spec(edition(edition_name), message))
+    return frozenset(path for one, other in pairwise(layouts) for path in _exchanged(one, other, ""))
+
+
+def _exchanged(one: Layout, other: Layout, path: str) -> Iterator[str]:
+    before, after = {slot.name: slot for slot in one.slots}, {slot.name: slot for slot in other.slots}
+    if before.keys() - after.keys() and after.keys() - before.keys():
+        yield from (f"{path}{name}" for name in before.keys() ^ after.keys())
+    for name in before.keys() & after.keys():
+        inner, later = before[name].item, after[name].item
+        if inner is not None and later is not None:
+            yield from _exchanged(inner, later, f"{path}{name}.")
+
+
+def is_other_form(layout: Layout, path: str) -> bool:
+    return not is_essential(layout, path) and path in replacing(layout.edition, layout.message)
+
+
+has_essential_field = _absent(is_essential)
+has_other_form = _absent(is_other_form)
+has_absent_field = _absent(lambda layout, path: not is_essential(layout, path) and not is_other_form(layout, path))
+
+
+@invariant("wire/refuses-absent-essentials", "grp-90", role=Role.CODEC, applies_to=has_essential_field)
+def refuses_essentials(history: History) -> Iterator[Violation]:
+    """A field that the version lacks is refused, not silently omitted, if without it the request does another thing.
+
+    Without its instance id a static member is a dynamic one, without its pattern a subscription is empty, and without
+    validateOnly a trial changes the cluster.
+    """
+    for each in _omitted(history, has_essential_field):
+        yield replace(each, shape=("accepted", "absent-field", ESSENTIAL[each.path.rpartition(".")[2]]))
+
+
+@invariant(
+    "wire/refuses-absent-fields", "grp-10", role=Role.CODEC, grade=Grade.SHOULD, applies_to=has_absent_field
+)  # fmt: skip
 def refuses_absent(history: History) -> Iterator[Violation]:
     """A field that the version lacks is refused, not silently omitted, if it may not be ignored."""
-    for op in answered(history, has_absent_field):
-        found = refusal(history.case, op.step)
+    yield from _omitted(history, has_absent_field)
+
+
+@invariant(
+    "wire/refuses-other-forms", "grp-93", role=Role.CODEC, grade=Grade.INFO, applies_to=has_other_form
+)  # fmt: skip
+def refuses_other_forms(history: History) -> Iterator[Violation]:
+    """Data in a form for which the version has another one is refused, not silently omitted."""
+    yield from _omitted(history, has_other_form)
+
+
+def _omitted(history: History, applies_to: AppliesTo) -> Iterator[Violation]:
+    for op in answered(history, applies_to):
+        found = absent_field(history.case, op.step)
         assert found is not None
         if isinstance(op.observation, Replied):
             got = op.observation["hex"]

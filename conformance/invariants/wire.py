@@ -1,22 +1,26 @@
 """Invariants of codecs for every message and version: encode, decode, recode and refuse."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Final
 
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused as Refusal, Replied
 from kipcheck.conformance.core.verdict import Disagreement, Grade, Violation
 from kipcheck.conformance.invariants.registry import ByMessage, invariant
+from kipcheck.conformance.invariants.survival import INPUTS
 from kipcheck.conformance.invariants.two_decoders import (
     DecodedBytes,
     brief,
     difference,
+    field_at,
     in_tagged,
     kind_at,
     layout_of,
     read,
     tags_in,
+    where,
     without_foreign_fields,
     without_tags,
 )
@@ -54,6 +58,21 @@ def decoded(case: Case, step: Step) -> DecodedBytes:
     return read(layout_of(case.edition, step["message"], step["version"]), bytes.fromhex(step["hex"]))
 
 
+def damage(case: Case, step: Step) -> tuple[str, ...]:
+    """What is wrong with the bytes of a step, for a shape: the reason of Kafka's own readers to refuse them."""
+    if "hex" not in step.body:
+        return ()
+    try:
+        found = decoded(case, step)
+    except LookupError:  # nodes of ZooKeeper are no messages
+        return ()
+    reason = found.lenient_refused or found.refused
+    return ("legal" if reason is None else reason.kind, *where(found.layout))
+
+
+INPUTS[Role.CODEC] = damage
+
+
 def is_answer_in_v0(step: Step) -> bool:
     """May the bytes be the v0 answer with which a broker refuses the later version that was requested?"""
     later = step["message"] == "ApiVersionsResponse" and step["version"] > 0
@@ -82,19 +101,44 @@ def answered(history: History, applies_to: Callable[[Case, Step], bool]) -> Iter
             yield op
 
 
-def words(text: str) -> str:
-    """The words of an error message that do not change from case to case: no numbers, names or quotations."""
+MOST_WORDS = 8
+"""Of an error message, in a shape."""
+
+
+def words(text: str, drawn: Iterable[str] = ()) -> str:
+    """The first words of an error message that do not change from case to case: no numbers, names or quotations, and
+    none of the ``drawn`` words.
+    """
     plain = (word.strip(".,:;()") for word in text.split())
-    return " ".join(word for word in plain if word.isalpha() and word.islower())[:60]
+    kept = (word for word in plain if word.isascii() and word.isalpha() and word.islower() and word not in drawn)
+    return " ".join(islice(kept, MOST_WORDS))
 
 
 def refused(op: Op, layout: Layout, what: str) -> Violation:
     assert isinstance(op.observation, Refusal)
     reason = f"{op.observation.error}: {op.observation.why}".rstrip(": ")
+    text = words(op.observation.why, _drawn_words(layout, op.step))
     return Violation(
         f"{layout}: {what} was refused with {reason}", (op.index,), "accepted", f"refused: {reason}",
-        offset=op.observation.offset, shape=("refused", op.observation.error, words(op.observation.why)),
+        offset=op.observation.offset, shape=("refused", op.observation.error, text, *where(layout)),
     )  # fmt: skip
+
+
+def _drawn_words(layout: Layout, step: Step) -> set[str]:
+    """The words in the texts of the value that is written or read: an error message may quote them."""
+    value = step["value"] if "value" in step.body else read(layout, bytes.fromhex(step["hex"])).lenient
+    return {word for text in _texts(value) for word in text.split()}
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, str):
+        yield value
 
 
 def misread(op: Op, layout: Layout, wanted: object, got: object, what: str) -> Violation | None:
@@ -104,7 +148,7 @@ def misread(op: Op, layout: Layout, wanted: object, got: object, what: str) -> V
     return Violation(
         f"{layout}: {what} {found.path or 'the value'} is read as {brief(found.got)}, not {brief(found.wanted)}",
         (op.index,), brief(found.wanted), brief(found.got), found.path,
-        shape=("misread", kind_at(layout, found.path), *_sorts(found.wanted, found.got)),
+        shape=("misread", kind_at(layout, found.path), *_sorts(found.wanted, found.got), *where(layout)),
     )  # fmt: skip
 
 
@@ -116,16 +160,17 @@ def rewritten(op: Op, layout: Layout, wanted: bytes, got: bytes, what: str) -> V
     offset = min(len(wanted), len(got)) if offset is None else offset
     meant = read(layout, got)
     before = read(layout, wanted)
+    path, kind = field_at(layout, wanted, offset)
     if meant.refused is not None:
-        sort, path, trouble = "unreadable", meant.refused.path, str(meant.refused)
+        sort, trouble = "unreadable", str(meant.refused)
     elif (found := difference(before.value, meant.value)) is not None:
-        sort, path, trouble = "another value", found.path, str(found)
+        sort, path, kind, trouble = "another value", found.path, kind_at(layout, found.path), str(found)
     else:
-        sort, path, trouble = "another form", "", "the same value in other bytes"
+        sort, trouble = "another form", "the same value in other bytes"
     return Violation(
         f"{layout}: {what} is written as {_cut(got)}, not {_cut(wanted)} ({trouble})",
         (op.index,), _cut(wanted), _cut(got),
-        path, offset, ("written", sort, kind_at(layout, path)),
+        path, offset, ("written", sort, kind, *where(layout)),
     )  # fmt: skip
 
 
@@ -143,19 +188,41 @@ def _sorts(wanted: object, got: object) -> tuple[str, str]:
     return sort(wanted, got), sort(got, wanted)
 
 
-_CANONICAL: dict[int, tuple[Step, Layout, bytes | None]] = {}
-"""The last steps, by identity: every invariant requests the same ones again."""
+@dataclass(frozen=True, slots=True)
+class ValueToWrite:
+    """What the reference codec makes of the value of a step."""
+
+    step: Step
+    layout: Layout
+    data: bytes | None
+    """The canonical bytes; None if the layout cannot encode the value."""
+    plain: bool
+    """Has it no unknown tagged fields?"""
+    complete: bool
+    """Does it have every untagged field, at any depth?"""
+
+
+_WRITTEN: dict[int, ValueToWrite] = {}
+"""Of the last steps, by identity: every invariant requests the same ones again."""
 FEW: Final = 32
+
+
+def _to_write(layout: Layout, step: Step) -> ValueToWrite:
+    """Errors: ``Disagreement``."""
+    kept = _WRITTEN.get(id(step))
+    if kept is None or kept.layout is not layout:  # the cached step is alive, so no other step has its id
+        if len(_WRITTEN) >= FEW:
+            _WRITTEN.clear()
+        data, value = _written(layout, step), step["value"]
+        plain = not any(True for _ in tags_in(value))
+        complete = data is not None and not any(True for _ in omitted(layout, value))
+        kept = _WRITTEN[id(step)] = ValueToWrite(step, layout, data, plain, complete)
+    return kept
 
 
 def canonical(layout: Layout, step: Step) -> bytes | None:
     """The canonical bytes of a step's value; None if the layout cannot encode it. Errors: ``Disagreement``."""
-    kept = _CANONICAL.get(id(step))
-    if kept is None or kept[1] is not layout:  # the cached step is alive, so no other step has its id
-        if len(_CANONICAL) >= FEW:
-            _CANONICAL.clear()
-        kept = _CANONICAL[id(step)] = step, layout, _written(layout, step)
-    return kept[2]
+    return _to_write(layout, step).data
 
 
 def _written(layout: Layout, step: Step) -> bytes | None:
@@ -165,18 +232,44 @@ def _written(layout: Layout, step: Step) -> bytes | None:
     except Refused:
         return None
     back = read(layout, data)
-    given = without_foreign_fields(layout, step["value"])
-    if back.refused is not None or (given.keys() == back.value.keys() and back.value != given):
+    if back.refused is not None or not _is_within(without_foreign_fields(layout, step["value"]), back.value):
         read_as = back.refused or back.value
         raise Disagreement(f"{layout}: the bytes that the codec wrote, {data[:200].hex()}, are read as {read_as}")
     return data
 
 
+def _is_within(given: Any, whole: Any) -> bool:
+    """Is the given value, which may omit fields at any depth, a part of the whole one?"""
+    if isinstance(given, dict) and isinstance(whole, dict):
+        return all(name in whole and _is_within(each, whole[name]) for name, each in given.items())
+    if isinstance(given, list) and isinstance(whole, list):
+        return len(given) == len(whole) and all(map(_is_within, given, whole))
+    return bool(given == whole)
+
+
+def omitted(layout: Layout, value: Mapping[str, Any]) -> Iterator[str]:
+    """The names of the untagged fields that the value omits, at any depth."""
+    for slot in layout.slots:
+        if slot.name not in value:
+            if slot.tag is None:
+                yield slot.name
+        elif slot.item is not None and (inner := value[slot.name]) is not None:
+            for each in inner if slot.array else [inner]:
+                yield from omitted(slot.item, each)
+
+
 def is_encode(case: Case, step: Step) -> bool:
-    """Is it a value that the layout can encode, without unknown tagged fields?"""
-    if step.verb != "encode" or any(True for _ in tags_in(step["value"])):
-        return False
-    return canonical(layout_of(case.edition, step["message"], step["version"]), step) is not None
+    """Is it a value that the layout can encode, with every untagged field and no unknown tagged ones?"""
+    found = encodable(case, step)
+    return found is not None and found.complete
+
+
+def encodable(case: Case, step: Step) -> ValueToWrite | None:
+    """The value of the step, if the layout can encode it and it has no unknown tagged fields."""
+    if step.verb != "encode":
+        return None
+    found = _to_write(layout_of(case.edition, step["message"], step["version"]), step)
+    return found if found.plain and found.data is not None else None
 
 
 @invariant("wire/encodes", "grp-05", role=Role.CODEC, applies_to=is_encode, extra_requirements=LAYOUTS)
@@ -289,7 +382,7 @@ def refuses(history: History) -> Iterator[Violation]:
                 f"{found.refused}; it was accepted",
                 (op.index,), f"refused: {found.refused.why}", f"accepted as {_value(op.observation['value'])}",
                 found.refused.path, found.refused.offset,
-                ("accepted", found.refused.kind, *_field_kind(found)),
+                ("accepted", found.refused.kind, *_field_kind(found), *where(found.layout)),
             )  # fmt: skip
 
 

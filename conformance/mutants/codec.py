@@ -11,6 +11,7 @@ from kipcheck.conformance.mutants.declare import mutant
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.primitives import uvarint
+from kipcheck.conformance.wire.schema import INTEGERS, Slot
 
 TAGS = "_unknownTaggedFields"
 Value: TypeAlias = dict[str, Any]
@@ -362,12 +363,39 @@ class LeavesQuietly(Reference):
 # Other versions
 
 
-@mutant("wire/absent-fields", "wire/refuses-absent-fields", "JoinGroupRequest", 4, ...)
+@mutant("wire/absent-fields", "wire/refuses-absent-essentials", "JoinGroupRequest", 4, ...)
+class JoinsAsADynamicMember(Reference):
+    """A group instance id that the version lacks is silently omitted."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        absent = {each.name for each in layout.absent} & {"groupInstanceId"}
+        return super().write(layout, {name: each for name, each in value.items() if name not in absent})
+
+
+@mutant("wire/absent-fields", "wire/refuses-absent-essentials", "UpdateFeaturesRequest", 0, ...)
+class TriesInEarnest(Reference):
+    """validateOnly is silently omitted in the version that lacks it."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        absent = {each.name for each in layout.absent} & {"validateOnly"}
+        return super().write(layout, {name: each for name, each in value.items() if name not in absent})
+
+
+@mutant("wire/absent-fields", "wire/refuses-absent-fields", "ListGroupsRequest", 3, ...)
 class DropsWhatHasNoPlace(Reference):
     """A field that the version lacks is silently omitted."""
 
     def write(self, layout: Layout, value: Value) -> bytes:
         return super().write(layout, without_foreign_fields(layout, value))
+
+
+@mutant("wire/absent-fields", "wire/refuses-other-forms", "FindCoordinatorRequest", 3, ...)
+class KeepsOneForm(Reference):
+    """The list of keys is silently omitted in versions that have one key."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        absent = {each.name for each in layout.absent} & {"coordinatorKeys"}
+        return super().write(layout, {name: each for name, each in value.items() if name not in absent})
 
 
 @mutant("wire/absent-fields", "wire/leaves-out-ignorable-fields", "JoinGroupRequest", 7, ...)
@@ -481,3 +509,64 @@ class ClaimsTooMuch(Reference):
         if op.get("message") == "SyncGroupRequest" and op["version"] == 5:
             return {"status": "unsupported", "message": "no such version"}
         return super().answer(op)
+
+
+# Omitted fields and large messages
+
+
+@mutant("wire/omitted-fields", "wire/fills-in-defaults", "JoinGroupRequest", 4, ...)
+class FillsWithZero(Reference):
+    """A number that is omitted is written as 0, whatever its declared default."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        return super().write(layout, _filled(layout, value, lambda slot: slot.array or slot.type in INTEGERS))
+
+
+@mutant("wire/omitted-fields", "wire/fills-in-defaults", "OffsetCommitRequest", 6, ...)
+class FillsInnerFieldsWithZero(Reference):
+    """A number that is omitted in an element of a list is written as 0."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        inner = _filled(layout, value, lambda slot: slot.array or slot.type in INTEGERS)
+        return super().write(layout, {**inner, **{name: each for name, each in value.items() if name not in inner}})
+
+
+def _filled(layout: Layout, value: Value, chosen: Callable[[Slot], bool]) -> Value:
+    filled = dict(value)
+    for slot in layout.untagged:
+        if slot.name not in value:
+            if chosen(slot) and not slot.array:
+                filled[slot.name] = 0
+        elif slot.item is not None and slot.array and value[slot.name]:
+            filled[slot.name] = [_filled(slot.item, each, chosen) for each in value[slot.name]]
+    return filled
+
+
+@mutant("wire/sizes", "wire/any-size", "HeartbeatRequest", 0, ...)
+class LosesWhatStraddlesItsBuffer(Reference):
+    """A buffer of 4096 bytes does not grow: what is written beyond it is lost."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        return super().write(layout, value)[: 1 << 12]
+
+
+@mutant("wire/sizes", "wire/any-size", "JoinGroupRequest", 3, ...)
+class CountsIn16Bits(Reference):
+    """The size of a message above 65535 bytes wraps around, so its last bytes are read from the start of the buffer."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        whole = super().read(layout, data)
+        if len(data) <= 1 << 16:
+            return whole
+        return {name: each[:1] if isinstance(each, bytes | list | str) else each for name, each in whole.items()}
+
+
+@mutant("wire/sizes", "wire/any-size", "SyncGroupResponse", 5, ...)
+class FillsOneMebibyte(Reference):
+    """A message that needs more than 1048576 bytes is refused."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        data = super().write(layout, value)
+        if len(data) > 1 << 20:
+            raise Refused("length", "no room", message=layout.message, version=layout.version)
+        return data

@@ -41,7 +41,7 @@ class Reader {
 const int = (size) => (value) => { const out = Buffer.alloc(size); out.writeIntBE(value, 0, size); return out; };
 const uvarint = (n) => Buffer.from(n < 128 ? [n] : [(n % 128) | 128, ...uvarint(Math.floor(n / 128))]);
 const text = (value, flexible) => {
-  const bytes = Buffer.from(value ?? '', 'utf8'), length = value === null ? -1 : bytes.length;
+  const bytes = Buffer.from(value ?? '', 'utf8'), length = value == null ? -1 : bytes.length;
   return Buffer.concat([flexible ? uvarint(length + 1) : int(2)(length), bytes]);
 };
 const tags = (found = []) => Buffer.concat([uvarint(found.length), ...found.flatMap(({ tag, data }) =>

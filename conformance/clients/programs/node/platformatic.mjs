@@ -112,6 +112,7 @@ class Platformatic {
 
   #write(request, { version }, createRequest, parameters, value) {
     const given = taken(request.fields, value)
+    demandAll(request.fields, value, version)
     this.#known(request, version, request.fields, value)
     for (const name of Object.keys(given)) {
       if (!parameters.includes(name)) throw new Limit('place', `it has no parameter for ${name}`)
@@ -171,6 +172,7 @@ class Platformatic {
     const { fields } = this.definitions[message]
     const encode = value => {
       const given = taken(fields, value)
+      demandAll(fields, value, version)
       if (given.rackId === '') throw new Limit('place', 'an empty rack is written as null')
       for (const list of [given.ownedPartitions, given.assignedPartitions]) if (list) inOrder(list, each => each.topic, (a, b) => a.localeCompare(b))
       if (given.topics) inOrder(given.topics, each => each)
@@ -258,6 +260,15 @@ function ownedOf(subscription, owned) {
 function inOrder(list, key, compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0)) {
   for (let i = 1; i < list.length; i++) {
     if (compare(key(list[i - 1]), key(list[i])) > 0) throw new Limit('order', LIMITS.order)
+  }
+}
+
+// Its functions have a parameter for every field, and no defaults.
+function demandAll(fields, value, version) {
+  for (const field of fields.filter(each => each.known(version) && !each.tagged)) {
+    const inner = value[field.name]
+    if (inner === undefined) throw new Limit('place', `its functions demand ${field.name}`)
+    if (field.inner && inner) for (const each of [inner].flat()) demandAll(field.inner, each, version)
   }
 }
 
