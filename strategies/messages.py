@@ -27,7 +27,7 @@ from kipcheck.strategies.nodes import (
     nullable,
     record,
 )
-from kipcheck.strategies.typical_values import EMBEDDED, NUMBERS, TEXTS
+from kipcheck.strategies.typical_values import EMBEDDED, ERRORS, NUMBERS, TEXTS
 
 T = TypeVar("T")
 
@@ -112,7 +112,9 @@ class _Reader:
         if slot.item is not None:
             return self.struct(slot.item, path, depth + slot.array)
         if slot.type in INTEGERS:
-            return _integer(slot, path)
+            number = _integer(slot, path)
+            sent = ERRORS.get(self.message, ()) if slot.name == "errorCode" else ()
+            return OneOf((Pick((0, *sent)), number)) if sent else number
         match slot.type:
             case "bool":
                 return Flag()

@@ -116,7 +116,8 @@ def simpler(node: Node, value: Any) -> Iterator[Any]:
                     yield from ({**value, name: one} for one in simpler(field, value[name]))
         case OneOf(options):
             home = next(index for index, option in enumerate(options) if belongs(option, value))
-            yield from map(least, options[:home])
+            for option in options[:home]:
+                yield from option.options if isinstance(option, Pick) else [least(option)]
             holders = (option for option in options[home + 1 :] if isinstance(option, Embedded))
             holder = next((option for option in holders if belongs(option, value)), None)
             if holder is None:
