@@ -51,6 +51,7 @@ from kipcheck.conformance.engine.ledger_header import header
 from kipcheck.conformance.engine.progress import Progress, show_traceback
 from kipcheck.conformance.engine.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
 from kipcheck.conformance.engine.shrink import shrunk, unshrunk
+from kipcheck.conformance.engine.unshrunk_groups import ShrunkGroup, by_sort, selected
 from kipcheck.conformance.engine.worker import NOT_REACHED, Finding, Results, UnitResult, Worker, shared_workers
 from kipcheck.conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import is_shared, target as target_of
@@ -386,23 +387,14 @@ class _Run:
         if self.unreported is None:
             return
         info, found = self.unreported
-        groups = grouped(found, _kind)
-        if groups and worker is not None:
+        if found and worker is not None:
             worker.close()  # the state and the crashes of the target so far must not change what follows
+            found = self._without_flaky(worker, found)
+        groups = by_sort(found)
+        if groups and worker is not None:
             name = f"{info.name} {info.version}"
             self.progress.say(f"{name}  searching for the least case of {len(groups)} kinds of failure")
-        least: list[FailureGroup[Finding]] = []
-        for group in groups:
-            if worker is not None and (flaky := self.account.flaky_line(worker, group.first)) is not None:
-                self.writer.write(flaky)
-                if others := tuple(each for each in group.rest if self.account.flaky(each) is None):
-                    groups.append(FailureGroup(others))  # in places that are not listed: they follow at the end
-                continue
-            shown = unshrunk(group.first) if worker is None else self._least(worker, group.first)
-            if shown is None:
-                self._unsteady(info.name, group.first)
-            else:
-                least.append(FailureGroup((shown, *group.rest)))
+        least = [part for group in groups for part in self._parts(info.name, worker, group)]
         every = distinct(least, _traits, also_unshrunk=True)
         lines = [failure_records.failure(info, group.members, self.options.out) for group in every]
         for line in self.account.match_failures(lines, in_full=worker is not None):
@@ -410,6 +402,28 @@ class _Run:
         if worker is not None:
             self._stale(self.account.stale_lines())
         self.unreported = None
+
+    def _without_flaky(self, worker: Worker, found: list[Finding]) -> list[Finding]:
+        """The findings without those that are listed as flaky and do not fail every time, for which it writes lines."""
+        listed = [each for each in found if self.account.flaky(each) is not None]
+        gone: set[int] = set()
+        for group in grouped(listed, _kind):
+            if (flaky := self.account.flaky_line(worker, group.first)) is not None:
+                self.writer.write(flaky)
+                gone.update(map(id, group.members))
+        return [each for each in found if id(each) not in gone]
+
+    def _parts(self, name: str, worker: Worker | None, group: FailureGroup[Finding]) -> list[FailureGroup[Finding]]:
+        """The group by what it shrinks to; as it is if there is no worker."""
+        if worker is None:
+            return [FailureGroup((unshrunk(group.first), *group.rest))]
+        least: list[tuple[Finding, Finding]] = []
+        for finding in selected(group):
+            if (shown := self._least(worker, finding)) is not None:
+                least.append((finding, shown))
+            else:
+                self._unsteady(name, finding)
+        return ShrunkGroup(group, least).parts() if least else []
 
     def _fail(self, line: Failure) -> None:
         if line.known is not None:

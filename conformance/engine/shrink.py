@@ -1,10 +1,15 @@
-"""Reduces failing cases: a smaller value, then fewer steps, as long as the same invariant fails."""
+"""Reduces failing cases: a smaller value, then fewer steps, as long as the same invariant fails in the same way.
+
+The same way is a violation with the same shape, wherever it stands among the violations of the smaller case.
+"""
 
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
 
 from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.engine.worker import Finding, Worker
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.strategies.parse import belongs
@@ -26,11 +31,11 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     check, unit = CHECKS[finding.unit.check], finding.unit
     subject = check.family.subject(unit.edition, unit.subject, unit.version)
     invariant = next(each for each in all_invariants(check.role) if each.id == finding.invariant)
-    rerun = worker.violation(finding.case, invariant)
+    rerun = _alone(worker, finding, invariant)
     remembers = rerun is None
     if rerun is None:
         worker.close()  # state in the target may hide it: try again with a fresh session
-        rerun = worker.violation(finding.case, invariant)
+        rerun = _alone(worker, finding, invariant)
     if rerun is None:
         return None
     history, violation = rerun
@@ -47,10 +52,9 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
             return False
         tried.add(repr(value))
         cases = list(check.cases(subject, value, unit.seed, finding.number, finding.kind))
-        for observed, found in worker.violations(cases, invariant):
-            if found.shape == expected_shape:
-                best = replace(best, history=observed, value=value, violation=found)
-                return True
+        for observed, found in worker.violations(cases, invariant, expected_shape):
+            best = replace(best, history=observed, value=value, violation=found)
+            return True
         return False
 
     if check.again is not None:
@@ -59,6 +63,13 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
         reduce(node, finding.value, fails)
     best = _with_fewest_steps(worker, best, invariant)
     return replace(best, shape=(*expected_shape, *check.family.remains(subject, best.value, expected_shape)))
+
+
+def _alone(worker: Worker, finding: Finding, invariant: Invariant) -> tuple[History, Violation] | None:
+    """The violation when the case is run alone: of the same shape, else the first of another one; None: none."""
+    for history, found in worker.every_violation([finding.case], invariant):
+        return history, next((each for each in found if each.shape == finding.violation.shape), found[0])
+    return None
 
 
 def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant) -> Finding:
@@ -73,7 +84,7 @@ def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant) -> F
             break
     if best is not found_with:
         worker.close()  # it may fail only because of state that longer cases left in the target
-        if worker.violation(best.case, invariant) is None:
+        if worker.violation(best.case, invariant, best.violation.shape) is None:
             return found_with
     return best
 
@@ -84,7 +95,7 @@ def _without(worker: Worker, best: Finding, invariant: Invariant, left_out: Coll
     if not 0 < len(steps) < len(best.case.steps):
         return best
     case = replace(best.case, steps=steps)
-    found = worker.violation(case, invariant)
-    if found is None or found[1].shape != best.violation.shape:
+    found = worker.violation(case, invariant, best.violation.shape)
+    if found is None:
         return best
     return replace(best, history=found[0], violation=found[1])

@@ -19,6 +19,8 @@ from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.targets.protocol import Broken, NotPlayed, Session, Target, TargetInfo, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import target as target_of
 
+Shape: TypeAlias = tuple[str, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -39,7 +41,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A case that breaks an invariant."""
+    """A case that breaks an invariant in one way: a case has a finding for each distinct shape of its violations."""
 
     unit: Unit
     history: History
@@ -153,16 +155,30 @@ class Worker:
                 return Finding(*about, invariant.id, violation)
         return None
 
-    def violation(self, case: Case, invariant: Invariant) -> tuple[History, Violation] | None:
-        """How the case, run alone, breaks the invariant; None if it does not."""
-        return next(self.violations([case], invariant), None)
+    def violation(
+        self, case: Case, invariant: Invariant, shape: Shape | None = None
+    ) -> tuple[History, Violation] | None:
+        """How the case, run alone, breaks the invariant, first of all or first in this way; None if it does not."""
+        return next(self.violations([case], invariant, shape), None)
 
-    def violations(self, cases: list[Case], invariant: Invariant) -> Iterator[tuple[History, Violation]]:
-        """The cases, of one edition and role, that break the invariant."""
+    def violations(
+        self, cases: list[Case], invariant: Invariant, shape: Shape | None = None
+    ) -> Iterator[tuple[History, Violation]]:
+        """The cases, of one edition and role, that break the invariant, with the first violation of this shape."""
+        for history, found in self.every_violation(cases, invariant):
+            for each in found:
+                if shape is None or each.shape == shape:
+                    yield history, each
+                    break
+
+    def every_violation(
+        self, cases: list[Case], invariant: Invariant
+    ) -> Iterator[tuple[History, tuple[Violation, ...]]]:
+        """The cases, of one edition and role, that break the invariant, with all violations."""
         for history in converse(cases, self.session(cases[0].edition, cases[0].role)) if cases else ():
             for verdict in judge(history, (invariant,)):
                 if verdict.violations:
-                    yield history, verdict.violations[0]
+                    yield history, verdict.violations
 
 
 def judged(unit: Unit, samples: Iterable[Sample], histories: Iterable[History]) -> UnitResult:
@@ -175,7 +191,10 @@ def judged(unit: Unit, samples: Iterable[Sample], histories: Iterable[History]) 
         for verdict in verdicts:
             if verdict.result is Result.FAIL:
                 about = result.unit, history, sample.value, sample.number, sample.kind
-                result.findings.append(Finding(*about, verdict.invariant, verdict.violations[0]))
+                ways: dict[Shape, Violation] = {}
+                for each in verdict.violations:
+                    ways.setdefault(each.shape, each)
+                result.findings.extend(Finding(*about, verdict.invariant, each) for each in ways.values())
         if unit.compared:
             result.answers.append(check.family.digest(history))
     return result

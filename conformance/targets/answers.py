@@ -174,7 +174,7 @@ def _result(found: Found, op: str, at: str) -> None:
                 raise ProtocolViolation(f"{at}.cause: {_shown(found['cause'])} is not one of {', '.join(CAUSES)}")
         case other:
             raise ProtocolViolation(f"{at}.status: {_shown(other)} is not one of {', '.join(STATUSES)}")
-    for key in ("message", "evidence"):
+    for key in ("message", "evidence", "at"):
         if key in found:
             _text(found, key, at)
 

@@ -176,17 +176,25 @@ def observed(result: Mapping[str, Any], limits: Mapping[str, str] = MappingProxy
             return Replied(tuple((key, value) for key, value in result.items() if key in PAYLOAD))
         case {"status": "rejected", "class": str(kind)}:
             offset = result.get("offset")
-            return Refused(one_line(kind), _message(result), offset if isinstance(offset, int) else None)
+            return Refused(one_line(kind), _message(result), offset if isinstance(offset, int) else None, _at(result))
         case {"status": "unsupported"}:
             limit = result.get("capability", "")
             return Unsupported(_message(result), limit if limit in limits else "")
         case {"status": "internal", "class": str(kind)}:
             cause = "memory" if kind == "MemoryError" else "crashed"
-            return Died(cause, f"{one_line(kind)}: {_message(result)}".rstrip(": "))
+            return Died(cause, f"{one_line(kind)}: {_message(result)}".rstrip(": "), at=_at(result))
         case {"status": "died", "cause": "crashed" | "timeout" | "memory" as cause}:  # the testee detected it
-            return Died(cause, _message(result), clean(str(result.get("evidence", ""))))
+            return Died(cause, _message(result), clean(str(result.get("evidence", ""))), _at(result))
     raise ValueError(f"invalid result: {str(result)[:80]}")
 
 
 def _message(result: Mapping[str, Any]) -> str:
     return clean(str(result.get("message", "")))
+
+
+def _at(result: Mapping[str, Any]) -> str:
+    return one_line(str(result.get("at", "")))[:LONGEST_AT]
+
+
+LONGEST_AT = 200
+"""Characters of ``at`` that are kept."""

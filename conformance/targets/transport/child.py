@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import IO, Any, Final, Protocol
 
+from kipcheck.conformance.targets.error_mapping import place
 from kipcheck.conformance.targets.protocol import VERSION, Adapter, Claims, Unavailable
 from kipcheck.conformance.targets.registry import adapter
 from kipcheck.conformance.targets.transport.framing import (
@@ -116,7 +117,8 @@ def _result(player: Adapter, op: Mapping[str, Any], budget: float) -> dict[str, 
     try:
         return player.answer({key: value for key, value in op.items() if key != "n"})
     except Exception as unexpected:  # noqa: BLE001 - any exception of an adapter is a result
-        return {"status": "internal", "class": type(unexpected).__name__, "message": str(unexpected)[:500]}
+        kind, message = type(unexpected).__name__, str(unexpected)[:500]
+        return {"status": "internal", "class": kind, "message": message, **place(unexpected)}
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 

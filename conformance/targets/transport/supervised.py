@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any, Final, NoReturn
 
+from kipcheck.conformance.targets.error_mapping import place_in_dump
 from kipcheck.conformance.targets.transport import process_tree
 
 Answer = Callable[[Mapping[str, Any], float], dict[str, Any]]
@@ -115,7 +116,8 @@ class Supervised:
             self._requests.close()
         cause, why = ("timeout", hung) if hung else death(os.waitstatus_to_exitcode(status))
         evidence = self._evidence().decode("utf-8", "replace")
-        return {"status": "died", "cause": cause, "message": why, "evidence": evidence}
+        at = place_in_dump(evidence)
+        return {"status": "died", "cause": cause, "message": why, "evidence": evidence, **at}
 
     def _evidence(self) -> bytes:
         size = os.fstat(self._output.fileno()).st_size

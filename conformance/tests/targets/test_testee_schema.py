@@ -168,10 +168,10 @@ RESULTS: Final[list[tuple[str, dict[str, Any]]]] = [
     ("member-told", {"status": "accepted", "actions": [SYNC]}),
     ("member-close", {"status": "accepted", "actions": [{"action": "leave", "version": 5, "members": [["m1", None]]}]}),
     ("member-elapse", {"status": "accepted", "actions": [{"action": "raised", "error": "E"}]}),
-    ("decode", {"status": "rejected", "class": "E", "offset": 1, "message": "m"}),
+    ("decode", {"status": "rejected", "class": "E", "offset": 1, "message": "m", "at": "x.py:1"}),
     ("decode", {"status": "unsupported", "capability": "types", "message": "m"}),
-    ("decode", {"status": "internal", "class": "E", "message": "m"}),
-    ("decode", {"status": "died", "cause": "crashed", "message": "m", "evidence": "e"}),
+    ("decode", {"status": "internal", "class": "E", "message": "m", "at": "x.py:1"}),
+    ("decode", {"status": "died", "cause": "crashed", "message": "m", "evidence": "e", "at": "x.py:1"}),
 ]
 Checked = Callable[[Any], object]
 ANSWERS: Final[list[tuple[str, dict[str, Any], Checked]]] = [

@@ -151,8 +151,24 @@ public final class Testee {
             result.put("status", thrown instanceof Error ? "internal" : "rejected");
             result.put("class", thrown.getClass().getName());
             result.put("message", brief(String.valueOf(thrown.getMessage())));
+            String at = innermost(thrown);
+            if (at != null) {
+                result.put("at", at);
+            }
         }
         return result;
+    }
+
+    /** File and line of the innermost frame in Kafka; null if there is none, as after many equal exceptions. */
+    private static String innermost(Throwable thrown) {
+        for (StackTraceElement frame : thrown.getStackTrace()) {
+            String name = frame.getClassName();
+            if (name.startsWith("org.apache.kafka.")) {
+                String folder = name.substring(0, name.lastIndexOf('.') + 1).replace('.', '/');
+                return folder + frame.getFileName() + ":" + frame.getLineNumber();
+            }
+        }
+        return null;
     }
 
     private static String brief(String text) {
