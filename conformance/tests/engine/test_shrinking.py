@@ -233,8 +233,11 @@ def test_of_what_is_more_than_declared_only_steps_are_left_out() -> None:
     class Fails:
         """Whatever it is asked."""
 
-        def violation(self, case: Case, invariant: Any) -> tuple[History, Violation]:
+        def violation(self, case: Case, invariant: Any, shape: Any) -> tuple[History, Violation]:
             return History(case, "t", ()), violation
+
+        def every_violation(self, cases: list[Case], invariant: Any) -> Any:
+            return ((History(each, "t", ()), (violation,)) for each in cases)
 
         def close(self) -> None:
             pass
