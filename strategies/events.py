@@ -61,6 +61,8 @@ class Conversations(Generic[S, E]):
     If set, the machine does not list its enabled events, of which there may be very many.
     """
     traits: Callable[[Random], Any] = _none
+    possible: Callable[[S, E], E] | None = None
+    """An event that can happen in a state, in place of one that cannot; None: anything can happen."""
     enabled_shares: tuple[float, ...] = ENABLED_SHARES
     near_shares: tuple[float, ...] = NEAR_SHARES
 
@@ -75,15 +77,30 @@ class Conversations(Generic[S, E]):
 
     def draw(self, random: Random, swarm: Swarm, begun: Sequence[Step] = ()) -> tuple[Step, ...]:
         """``begun``: the first steps; at least one more follows, up to ``max_steps``."""
-        state = self.machine.initial()
-        steps = [*begun[: self.max_steps]]
-        for each in steps:
-            state, _ = self.machine.step(state, self.event_of(each))
+        state, steps = self.machine.initial(), list[Step]()
+        for each in begun[: self.max_steps]:
+            state = self._continued(steps, state, each)
         least = min(max(self.usual_steps, len(steps) + 1), self.max_steps)
         for _ in range(random.randint(least, self.max_steps) - len(steps)):
-            steps.append(self._next(state, random, swarm))
-            state, _ = self.machine.step(state, self.event_of(steps[-1]))
+            state = self._continued(steps, state, self._next(state, random, swarm))
         return tuple(steps)
+
+    def mended(self, steps: Sequence[Step]) -> tuple[Step, ...]:
+        """As many steps, each of which can happen: the same ones, if they can."""
+        if self.possible is None:
+            return tuple(steps)
+        state, found = self.machine.initial(), list[Step]()
+        for each in steps:
+            state = self._continued(found, state, each)
+        return tuple(found)
+
+    def _continued(self, steps: list[Step], state: S, following: Step) -> S:
+        """Adds the step, or one that can happen in its place, and returns the state after it."""
+        event = self.event_of(following)
+        if self.possible is not None and (other := self.possible(state, event)) is not event:
+            event, following = other, self.step_of(other)
+        steps.append(following)
+        return self.machine.step(state, event).state
 
     def _next(self, state: S, random: Random, swarm: Swarm) -> Step:
         if random.random() < swarm.enabled:

@@ -17,25 +17,41 @@ from kipcheck.conformance.models.group.messages import (
     NO_GENERATION,
     Beat,
     Blob,
+    Commit,
     Committed,
     Error,
+    Heartbeat,
+    Join,
     Joined,
+    Leave,
     Left,
+    Sync,
     Synced,
 )
-from kipcheck.conformance.models.member.client import OFFERED, AnswerReceived, Client, ClientState, Elapse, Event, Open
+from kipcheck.conformance.models.member.client import OFFERED, AnswerReceived, Client, Elapse, Event, Open
 from kipcheck.conformance.models.member.consumer import CONSUMER, Consumer
+from kipcheck.conformance.models.member.mending import GENERATIONS, possible_event
 from kipcheck.conformance.models.member.messages import (
+    Answer,
     Close,
     CommitOffsets,
     Disconnected,
     Metadata,
     Poll,
+    Request,
     Subscribe,
     Unsubscribe,
 )
+from kipcheck.conformance.models.member.possible import (
+    Scene,
+    Situation,
+    Stage,
+    can_have,
+    is_remembered,
+    oldest_generation,
+)
 from kipcheck.conformance.models.member.rules import Rules
-from kipcheck.conformance.models.member.state import Asked, Pause, Phase, State
+from kipcheck.conformance.models.member.state import Pause, Phase, State
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, Assigned, Partitions, Subscription
 from kipcheck.conformance.models.mixed_group import INCOMPATIBLE
 from kipcheck.strategies.events import Conversations, Swarm
@@ -43,8 +59,6 @@ from kipcheck.strategies.member import (
     BEAT_ERRORS,
     COMMIT_ERRORS,
     ELAPSES,
-    FENCED,
-    GENERATIONS,
     INSTANCE,
     JOIN_ERRORS,
     LEAVE_ERRORS,
@@ -61,6 +75,8 @@ from kipcheck.strategies.member import (
 
 PROGRESS: Final = frozenset({"member-open", "member-subscribe", "member-poll", "member-told", "member-elapse"})
 BACK_OFF, HEARTBEAT, SESSION, LONG = ELAPSES[:4]
+UNPOLLED: Final = (HEARTBEAT, SESSION, LONG, LONG)
+"""Waits of a user who does not poll for a long time."""
 USUAL: Final = 3
 """The first errors of a list, which are drawn more often."""
 SUBSCRIPTIONS: Final = (("t",), ("t", "u"), ("u",))
@@ -81,7 +97,9 @@ class Profile:
     stays: float
     """The share of its partitions that it keeps."""
     late: bool
-    """Whether heartbeats are answered after the next join."""
+    """Whether heartbeats are answered after the next join is sent."""
+    absent: bool
+    """Whether the user stops polling once the consumer has nothing to do."""
     restless: float
     """The share of events that make no progress."""
 
@@ -97,6 +115,7 @@ def draw_profile(random: Random, rules: Rules) -> Profile:
         random.choice((0.0, 0.3, 0.8)),
         random.choice((0.3, 0.7, 1.0)),
         random.random() < 0.4,
+        random.random() < 0.2,
         random.choice((0.2, 0.5, 1.0)),
     )
 
@@ -112,50 +131,84 @@ class MemberView:
     rules: Rules
     profile: Profile
     random: Random
-    seat: ClientState
+    scene: Scene
     consumer: Consumer
 
     @property
     def state(self) -> State:
-        return self.seat.state
+        return self.scene.seat.state
+
+    @property
+    def situation(self) -> Situation:
+        return self.scene.situation
 
     def moves(self) -> Iterator[Move]:
-        state = self.state
-        answering = state.pause is not Pause.SEARCH
-        yield 12 if self.consumer.wants_poll(state) else 1, "member-poll", Poll
-        if state.asked is Asked.JOIN and answering:
-            yield 12, ANSWER_VERB, lambda: AnswerReceived(self.joined())
-        if state.asked is Asked.SYNC and answering:
-            yield 12, ANSWER_VERB, lambda: AnswerReceived(self.synced())
-        if state.beat_as is not None:
-            late = self.profile.late and state.beat_as == state.identity
-            yield 0.5 if late else 5, ANSWER_VERB, lambda: AnswerReceived(self.beat())
-        if state.commit_as is not None:
-            yield 5, ANSWER_VERB, lambda: AnswerReceived(Committed(0, self.error(COMMIT_ERRORS, 2)))
-        if state.leaving:
-            yield 2, ANSWER_VERB, lambda: AnswerReceived(Left(0, self.error(LEAVE_ERRORS)))
+        state, wants_poll, blocked = self.state, self.consumer.wants_poll(self.state), self.situation.commits
+        beating = self.consumer.is_beating(state)
+        if not blocked:
+            yield 0.2 if self.is_absent else 12 if wants_poll else 1, "member-poll", Poll
+        if self.situation.pending:
+            asked = self.situation.pending[0].request
+            yield self.weight(asked), ANSWER_VERB, lambda: AnswerReceived(self.answer(asked))
         if state.pause is not Pause.NO:
             yield 12, "member-elapse", lambda: Elapse(BACK_OFF)
-        if self.consumer.is_beating(state) and state.beat_as is None:
+        if beating and state.beat_as is None:
             yield 4, "member-elapse", lambda: Elapse(HEARTBEAT)
-        if not self.consumer.wants_poll(state) and self.random.random() < self.profile.restless:
-            yield from self.diversions()
+        if self.is_absent:
+            yield 4, "member-elapse", lambda: Elapse(self.random.choice(UNPOLLED))
+        if not wants_poll and not self.is_absent and self.random.random() < self.profile.restless:
+            yield from self.diversions(blocked)
 
-    def diversions(self) -> Iterator[Move]:
+    @property
+    def is_absent(self) -> bool:
+        """Whether the user does not poll, until max.poll.interval.ms has passed."""
+        state = self.state
+        idle = self.consumer.is_beating(state) and state.result is None and bool(state.owned)
+        return self.profile.absent and idle and not self.situation.commits
+
+    def weight(self, asked: Request) -> float:
+        """That of the answer to the oldest request, behind which others may be pending."""
+        match asked:
+            case Join() | Sync():
+                return 12 if self.state.pause is not Pause.SEARCH else 1
+            case Heartbeat() if len(self.situation.pending) == 1:
+                return 0.5 if self.profile.late else 5
+            case Leave() if len(self.situation.pending) == 1:
+                return 2
+        return 5
+
+    def diversions(self, blocked: bool) -> Iterator[Move]:
+        """``blocked``: a blocking call of the user lasts."""
         state = self.state
         yield 0.5, "member-elapse", lambda: Elapse(self.random.choice(ELAPSES))
-        yield 0.6, "member-subscribe", lambda: Subscribe(self.random.choice(SUBSCRIPTIONS))
-        if not state.commit:
-            yield 3 if state.phase is Phase.STABLE else 1, "member-commit", self.commit
         yield 3 if state.commit_as is not None else 1, "member-disconnected", Disconnected
         yield 0.5, "member-metadata", lambda: Metadata(self.cluster())
+        if blocked:
+            return
+        yield 0.6, "member-subscribe", lambda: Subscribe(self.random.choice(SUBSCRIPTIONS))
+        yield 3 if state.phase is Phase.STABLE else 1, "member-commit", self.commit
         yield 0.5, "member-unsubscribe", Unsubscribe
-        yield 2 if state.asked is not Asked.NOTHING and state.owned else 0.5, "member-close", Close
+        yield 2 if state.phase in (Phase.PREPARING, Phase.COMPLETING) and state.owned else 0.5, "member-close", Close
         yield 0.1, "member-open", self.open
 
-    def beat(self) -> Beat:
-        """In half of the cases the group rebalances."""
-        error = self.error(BEAT_ERRORS, 2)
+    def answer(self, asked: Request) -> Answer:
+        match asked:
+            case Join():
+                return self.joined(asked)
+            case Sync():
+                return self.synced(asked)
+            case Heartbeat():
+                return self.beat(asked)
+            case Leave():
+                return Left(0, self.error(asked, LEAVE_ERRORS, 2))
+            case Commit():
+                return Committed(0, self.error(asked, COMMIT_ERRORS, 3))
+
+    def beat(self, asked: Heartbeat) -> Beat:
+        """In half of the cases the group rebalances, not while the user does not poll."""
+        if self.is_absent and self.random.random() < 0.9:
+            return Beat(0, Error.NONE)
+        error = self.error(asked, BEAT_ERRORS, 2)
         calls = error is Error.NONE and self.state.phase is Phase.STABLE and self.random.random() < 0.5
         return Beat(0, Error.REBALANCE_IN_PROGRESS if calls else error)
 
@@ -175,57 +228,54 @@ class MemberView:
         partition = self.random.choice(self.state.owned or (("t", 0),))
         return CommitOffsets(((*partition, self.random.randint(0, 9)),))
 
-    def error(self, errors: tuple[str, ...], times: float = 1) -> Error:
-        """One of the errors, or none."""
+    def error(self, asked: Request, errors: tuple[str, ...], times: float = 1) -> Error:
+        """One of the errors that the request can have, or none."""
         if self.random.random() >= self.profile.errors * times:
             return Error.NONE
-        known = [each for each in known_errors(errors, self.rules) if each != FENCED or self.profile.instance]
+        able = [each for each in known_errors(errors, self.rules) if can_have(asked, Error[each])]
+        known = [each for each in able if is_remembered(self.situation, asked, Error[each])]
         return Error[self.random.choice(known[:USUAL] if self.random.random() < 0.5 else known)]
 
     # Answers
 
-    def joined(self) -> Joined:
-        state, random = self.state, self.random
-        me = state.identity.member
-        error = self.error(JOIN_ERRORS)
-        if error is Error.MEMBER_ID_REQUIRED or (not me and self.is_asked_for_id()):
+    def joined(self, asked: Join) -> Joined:
+        random, me = self.random, asked.member
+        error = self.error(asked, JOIN_ERRORS)
+        if error is Error.MEMBER_ID_REQUIRED or (can_have(asked, Error.MEMBER_ID_REQUIRED) and random.random() < 0.5):
             return Joined(0, Error.MEMBER_ID_REQUIRED, member=random.choice(ME))
         if error is not Error.NONE:
             return Joined(0, error)
         me = me or random.choice(ME)
         leads = random.random() < self.profile.leads
-        generation = min(max(state.identity.generation, state.given_in, 0) + 1, GENERATIONS)
-        protocol = random.choice(self.profile.assignors)
+        protocol = random.choice([name for name, _ in asked.protocols])
+        oldest, newest = oldest_generation(self.situation, asked), self.situation.generation + 1
         return Joined(
             0,
             Error.NONE,
-            generation,
+            min(random.choice((oldest, newest)), GENERATIONS),
             CONSUMER if self.rules.join >= 7 else None,
             protocol,
             me if leads else OTHERS[0],
             me,
-            tuple(self.members(me, protocol)) if leads else (),
-            self.rules.join >= 9 and leads and self.profile.instance is not None and random.random() < 0.5,
+            ((me, asked.instance, dict(asked.protocols)[protocol]), *self.others()) if leads else (),
+            self.rules.join >= 9 and leads and asked.instance is not None and random.random() < 0.5,
         )
 
-    def is_asked_for_id(self) -> bool:
-        return self.rules.join >= 4 and self.profile.instance is None and self.random.random() < 0.5
-
-    def members(self, me: str, protocol: str) -> Iterator[tuple[str, str | None, Blob]]:
-        yield me, self.profile.instance, self.consumer.subscription(self.state, protocol)
+    def others(self) -> Iterator[tuple[str, str | None, Blob]]:
         for other in OTHERS[: self.random.choice((0, 1, 1, 2))]:
             version = self.random.choice((0, self.rules.subscription)) if self.rules.draft else self.rules.subscription
             owned = self.some(0.3) if version else ()
             generation = self.state.identity.generation if version >= 2 else NO_GENERATION
             yield other, None, Subscription(self.random.choice(SUBSCRIPTIONS), version, owned, generation)
 
-    def synced(self) -> Synced:
-        error = self.error(SYNC_ERRORS)
+    def synced(self, asked: Sync) -> Synced:
+        error = self.error(asked, SYNC_ERRORS)
         if error is not Error.NONE:
             return Synced(0, error)
+        own = dict(asked.assignments).get(asked.member, EMPTY) if asked.assignments else self.assignment()
         if self.rules.sync < 5:
-            return Synced(0, Error.NONE, assignment=self.assignment())
-        return Synced(0, Error.NONE, CONSUMER, self.state.identity.protocol, self.assignment())
+            return Synced(0, Error.NONE, assignment=own)
+        return Synced(0, Error.NONE, CONSUMER, asked.protocol, own)
 
     def assignment(self) -> Blob:
         chance = self.random.random()
@@ -243,16 +293,17 @@ class MemberView:
         return tuple(each for each in there if each[0] in topics and self.random.random() < share)
 
 
-def likely(client: Client, rules: Rules) -> Callable[[ClientState, Swarm, Random], Step | None]:
-    def next_step(seat: ClientState, swarm: Swarm, random: Random) -> Step | None:
+def likely(client: Client, rules: Rules) -> Callable[[Scene, Swarm, Random], Step | None]:
+    def next_step(scene: Scene, swarm: Swarm, random: Random) -> Step | None:
         profile: Profile = swarm.traits
+        seat = scene.seat
         if seat.opened is None or seat.state.phase is Phase.CLOSED:
-            scene = MemberView(rules, profile, random, seat, client.consumer(Open()))
-            return step_of(scene.open())
-        scene = MemberView(rules, profile, random, seat, client.consumer(seat.opened))
-        if not seat.state.topics:
+            view = MemberView(rules, profile, random, scene, client.consumer(Open()))
+            return step_of(view.open())
+        view = MemberView(rules, profile, random, scene, client.consumer(seat.opened))
+        if not seat.state.topics and not scene.situation.commits:
             return step_of(Subscribe(random.choice(SUBSCRIPTIONS)))
-        moves = [(weight, make) for weight, verb, make in scene.moves() if verb in swarm.verbs]
+        moves = [(weight, make) for weight, verb, make in view.moves() if verb in swarm.verbs]
         (move,) = random.choices([make for _, make in moves], [weight for weight, _ in moves])
         return step_of(move())
 
@@ -260,10 +311,11 @@ def likely(client: Client, rules: Rules) -> Callable[[ClientState, Swarm, Random
 
 
 @cache
-def conversations_of(rules: Rules) -> Conversations[ClientState, Event]:
+def conversations_of(rules: Rules) -> Conversations[Scene, Event]:
     client = Client(rules)
+    stage = Stage(client)
     return Conversations(
-        client,
+        stage,
         step_of,
         event_of,
         declared(rules),
@@ -272,12 +324,13 @@ def conversations_of(rules: Rules) -> Conversations[ClientState, Event]:
         usual_steps=12,
         likely=likely(client, rules),
         traits=lambda random: draw_profile(random, rules),
+        possible=lambda scene, event: possible_event(stage, scene, event),
         enabled_shares=(1.0, 1.0, 0.97, 0.9),
         near_shares=(0.0, 0.05, 0.2),
     )
 
 
-def conversations(edition_name: str) -> Conversations[ClientState, Event]:
+def conversations(edition_name: str) -> Conversations[Scene, Event]:
     """Errors: LookupError where the edition specifies no consumer."""
     rules = rules_of(edition(edition_name))
     if rules is None:

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
 
-from kipcheck.conformance.checks.declare import Conversation, Drawing, Exhibit, Family
+from kipcheck.conformance.checks.declare import (
+    Conversation,
+    Drawing,
+    Exhibit,
+    Family,
+    Impossibilities,
+    all_is_possible,
+)
 from kipcheck.conformance.core.case import Role, Step, steps_from
 from kipcheck.conformance.core.history import Died, History, Lost, Observation, Refused, Replied, Silent, Unsupported
 from kipcheck.conformance.core.verdict import Violation
@@ -41,6 +48,7 @@ def machine_family(
     editions: Callable[[str], Iterable[str]],
     conversations: Callable[[str], Conversations[Any, Any]],
     wording: Wording,
+    impossible: Impossibilities = all_is_possible,
 ) -> Family[Subject]:
     """The family of the machine ``name``.
 
@@ -82,11 +90,23 @@ def machine_family(
         draw=drawn,
         exhibits=lambda history, violation: sequence(history, violation, wording),
         batch=batch,
+        impossible=impossible,
     )
 
 
 def conversation(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
     yield Conversation(steps_from(value))
+
+
+def possible_conversation(
+    conversations: Callable[[str], Conversations[Any, Any]],
+) -> Callable[[Subject, Value, Random], Iterable[Conversation]]:
+    """The conversation about a value, drawn, mutated or reduced: steps that cannot happen are replaced."""
+
+    def about(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
+        yield Conversation(conversations(subject.edition).mended(steps_from(value)))
+
+    return about
 
 
 def sequence(history: History, violation: Violation, wording: Wording) -> list[Exhibit]:

@@ -28,6 +28,20 @@ None if it continues from an answer that is missing.
 """
 
 
+class Impossible(NamedTuple):
+    """A step that its sender cannot take where it stands in its case."""
+
+    step: int
+    rule: str
+    why: str
+
+
+Impossibilities: TypeAlias = Callable[[Case, Sequence[Op]], Iterator[Impossible]]
+"""A case and what a target answered to its steps -> the steps that cannot happen, in order. Without answers: to a
+conforming target.
+"""
+
+
 class Subject(Protocol):
     """What a check is applied to: a version of a message, an assignor, a machine."""
 
@@ -66,6 +80,10 @@ def no_description(operation: Operation) -> None:
     return None
 
 
+def all_is_possible(case: Case, answers: Sequence[Op]) -> Iterator[Impossible]:
+    return iter(())
+
+
 @dataclass(frozen=True, slots=True)
 class Family(Generic[S]):
     """Subjects of one role, and how their values are drawn, sent, reduced, counted, compared and shown.
@@ -100,6 +118,8 @@ class Family(Generic[S]):
     """The subject that a step names, and its version; None if it names none, as steps for a machine."""
     describe: Callable[[Operation], str | None] = no_description
     """An operation of the family as text for people; None for those of other families."""
+    impossible: Impossibilities = all_is_possible
+    """The steps of a case that no peer, network or user can take. What follows the first one is not judged."""
     sample_ops: Callable[[Role, Claims], Iterable[Operation]] = no_operations
     """Harmless operations within the testee's claims, which the doctor sends. One family provides those of a role."""
 

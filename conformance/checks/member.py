@@ -5,8 +5,9 @@ from typing import Final
 
 from kipcheck.conformance.apis.member import action_of, rules_of
 from kipcheck.conformance.apis.member_shorthand import parse_shorthand, shorthand
-from kipcheck.conformance.checks.conversations import Subject, Wording, conversation, machine_family
+from kipcheck.conformance.checks.conversations import Subject, Wording, machine_family
 from kipcheck.conformance.checks.declare import Check, Conversation, Family
+from kipcheck.conformance.checks.possible_members import conversation, impossible
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import KIP_429, Standing, edition
 from kipcheck.conformance.core.history import Replied
@@ -47,7 +48,7 @@ WORDING = Wording("consumer", _actor, _described, _replied)
 
 
 def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
-    return machine_family(Role.MEMBER, MACHINE, editions, conversations, WORDING)
+    return machine_family(Role.MEMBER, MACHINE, editions, conversations, WORDING, impossible)
 
 
 def unpolled(subject: Subject) -> Iterable[Conversation]:

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from kipcheck.conformance.checks import family_of
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.exits import BROKEN, CONFORMANT, FAILED, OURS, UNDECIDED, USAGE
 from kipcheck.conformance.core.foreign import is_data, one_line
+from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.ledger import FAILURE_FORMAT, NAME
 from kipcheck.conformance.core.verdict import Disagreement, Result
 from kipcheck.conformance.engine.converse import converse
@@ -85,9 +87,17 @@ def untrusted_message(path: Path, target: str) -> str:
 def _replayed(session: Session, case: Case, invariant: Invariant) -> ReplayResult:
     about = f"{session.info.name} {session.info.version}, {invariant.id}"
     (history,) = converse([case], session)
+    about += impossibility(history)
     verdict = next(judge(history, (invariant,)), None)
     if verdict is None or verdict.result in (Result.SKIP, Result.UNKNOWN):
         return ReplayResult(UNDECIDED, f"{about}: the case can no longer be judged")
     if verdict.result is Result.PASS:
         return ReplayResult(CONFORMANT, f"{about}: gone")
     return ReplayResult(FAILED, f"{about}: fails again: {verdict.violations[0].why}")
+
+
+def impossibility(history: History) -> str:
+    """A line about the first step that cannot happen, if there is one: no step from it on is judged."""
+    family = family_of(history.case)
+    faults = () if family is None else family.impossible(history.case, history.ops)
+    return next((f" (step {each.step + 1} cannot happen, {each.rule}: {each.why})" for each in faults), "")
