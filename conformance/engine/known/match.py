@@ -28,6 +28,8 @@ from kipcheck.conformance.engine.worker import Finding, UnitResult, Worker, inva
 from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unstable
 from kipcheck.conformance.targets.registry import is_steady
 
+SURVIVES = "survives"
+"""The invariant that a target breaks when it dies or is killed."""
 MOST_FAILURES = 4
 """The most distinct failures that one entry may match: its single reason has to explain all of them."""
 MOST_SUBJECTS = 12
@@ -55,7 +57,8 @@ class _TargetRun:
     """Places where an entry's failure did not show, but another one of the same invariant did -> its id."""
     failures: dict[Entry, dict[str, ObservedFailure]] = field(default_factory=dict)
     """The failures that an entry matches, by id."""
-    timed_out: list[ObservedFailure] = field(default_factory=list)
+    deaths: list[ObservedFailure] = field(default_factory=list)
+    """The failures in which the target died or was killed."""
     steady: set[Entry] = field(default_factory=set)
     places: dict[str, set[SubjectVersion]] = field(default_factory=dict)
     """Check -> its places among the target's claims."""
@@ -126,7 +129,7 @@ class KnownDeviations:
         for each in self._profiles:
             lines = [profile.raise_grade(each, line) for line in lines]
         considered = [(line, ObservedFailure.of(line, whole=in_full)) for line in lines]
-        self._run.timed_out += [failure for _, failure in considered if failure.timed_out]
+        self._run.deaths += [failure for _, failure in considered if failure.invariant == SURVIVES]
         matched = {failure.id: self._matched(failure, anywhere) for _, failure in considered}
         judged: list[Line] = []
         for line, failure in considered:
@@ -287,11 +290,17 @@ class KnownDeviations:
             about = [check for check in entry.checks if place in self._places(check)]
             if not about or any((check, None, place) not in run.looked for check in about):
                 return None
+            if any(self._timed_out(check, place) for check in about):
+                return None
         if entry.open_keys and run.knowledge == "unknown":
             return None
-        if any(places & each.places and set(entry.checks) & set(each.checks) for each in run.timed_out):
-            return None
         return sum(each.cases for each in failures)
+
+    def _timed_out(self, check: str, place: SubjectVersion) -> bool:
+        """Whether the target died there because the time of a case was over, or did not die when that was run alone."""
+        deaths = [each for each in self._run.deaths if check in each.checks and place in each.places]
+        died = "FAIL" in self._run.looked.get((check, SURVIVES, place), ())
+        return any(each.timed_out for each in deaths) or (died and not deaths)
 
     def _state_of(self, entry: Entry, pattern: str) -> tuple[str, set[SubjectVersion]]:
         """The state of the places that a wildcard matches, in none of which the failure showed."""

@@ -134,12 +134,14 @@ SyncGroupResponse = "0"
 """
 
 
-def why(*failures: dict[str, Any], places: str = "01234", text: str = LIST) -> list[str]:
+def why(*failures: dict[str, Any], places: str = "01234", text: str = LIST, died: str = "") -> list[str]:
     """The stale entries after a run that looked at these versions of the heartbeat."""
     account = KnownDeviations([parse(text, "a.toml")], Draw(), date(2026, 1, 1), ["somebody"], version=VERSION)
     account.begin(TargetInfo("somebody", "1.0", "", "", frozenset()), "looked at")
     for place in [*(("HeartbeatResponse", int(each)) for each in places), ("SyncGroupResponse", 0)]:
         account.add_verdicts("wire/two-readings", place, [{"wire/decodes": "FAIL"}])
+    for each in died:
+        account.add_verdicts("wire/two-readings", ("HeartbeatResponse", int(each)), [{"survives": "FAIL"}])
     account.match_failures([Failure.of(each) for each in failures])
     return [each.why for each in account.stale()]
 
@@ -160,7 +162,8 @@ def test_where_cases_ran_into_their_time_limit_nothing_is_counted() -> None:
     assert len(why(FAILURE, {**LATE, "where": {"HeartbeatResponse": "7"}})) == 1
     assert len(why(FAILURE, {**LATE, "checks": ["wire/damage"]})) == 1
     crashed = {**LATE, "shape": ["died", "decode", "crashed", "killed by SIGABRT"]}
-    assert len(why(FAILURE, crashed)) == 1
+    assert len(why(FAILURE, crashed, died="1")) == 1
+    assert why(FAILURE, died="3") == [], "it died of its time only in company"
 
 
 def test_a_failure_that_several_entries_share_is_not_counted() -> None:
