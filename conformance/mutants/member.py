@@ -38,7 +38,10 @@ callbacks, ownership, errors, duties, draft = map(_check, ("callbacks", "ownersh
 # Callbacks
 
 
-@callbacks("callbacks-in-their-time", "open range; subscribe t; poll; joined 1; synced t:0; poll; elapse 60000")
+@callbacks(
+    "callbacks-in-their-time",
+    "open range; subscribe t; poll; joined 1; synced t:0; poll; elapse 30000; disconnected; elapse 30000",
+)
 class CallsInTheBackground(Consumer):
     """When max.poll.interval.ms has passed, the lost callback is called at once, outside a poll."""
 
@@ -86,7 +89,10 @@ class JoinsWithAll(Consumer):
         return Transition(state) if self.protocol == EAGER else super().prepare(state)
 
 
-@callbacks("lost-when-out", "open range; subscribe t; poll; joined 1; synced t:0; poll; elapse 60000; poll")
+@callbacks(
+    "lost-when-out",
+    "open range; subscribe t; poll; joined 1; synced t:0; poll; elapse 30000; disconnected; elapse 30000; poll",
+)
 class RevokesWhatIsLost(Consumer):
     """A consumer that was removed from the group gets its partitions revoked instead of lost."""
 

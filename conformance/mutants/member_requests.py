@@ -72,7 +72,7 @@ class StartsAnewAtEachRebalance(Consumer):
         return super().sync_failed(state, error)
 
 
-@errors("raises-what-is-fatal", "open range; subscribe t; poll; joined FENCED_INSTANCE_ID; poll")
+@errors("raises-what-is-fatal", "open range as=i; subscribe t; poll; joined FENCED_INSTANCE_ID; poll")
 class TriesForEver(Consumer):
     """FENCED_INSTANCE_ID is treated as a retriable error."""
 
@@ -189,7 +189,7 @@ class AnswersALateJoin(Consumer):
         return super().joined(replace(state, phase=Phase.PREPARING), answer)
 
 
-@duties("leads", "open range; subscribe t; poll; joined 1 leader=m1 members=m1 skip")
+@duties("leads", "open range as=i; subscribe t; poll; joined 1 leader=m1 members=m1/i skip")
 class AssignsUnasked(Consumer):
     """A leader assigns although the response says to skip the assignment (KIP-814)."""
 
