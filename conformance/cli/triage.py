@@ -12,8 +12,8 @@ flaky   it did not recur when its case was run alone, or it is listed as flaky
 known   it is in the campaign's list of known deviations, or also in --against
 fixed   it is in --against, and its subjects and versions were run again and passed
 
-exit codes: 0 done, 2 usage; with --against: 0 no new failure breaks a MUST or a SHOULD, 1 one does, 6 none does, but
-the run is incomplete"""
+exit codes: 0 done, 2 usage, or --against has failures of another format; with --against: 0 no new failure breaks a MUST
+or a SHOULD, 1 one does, 6 none does, but the run is incomplete"""
 UNDECIDED = 6
 
 
