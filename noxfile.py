@@ -157,7 +157,7 @@ def _seeds(session: nox.Session, long: bool) -> Iterator[Unit]:
     for seed in SEEDS:
         options = ("--target", CAMPAIGNED, "--known", "default", "--seed", str(seed), "--cases", str(CAMPAIGN_CASES))
         out = NIGHT / "seeds" / f"campaign-{seed}"
-        begin = ("--resume", str(out)) if _is_unfinished(out) else (*options, "--out", str(out))
+        begin = ("--resume", str(out)) if _is_unfinished(out) else (*options, "--executor", "pool", "--out", str(out))
         yield Unit(f"campaign with {CAMPAIGNED} seed {seed}", ("kipcheck", "campaign", *begin))
 
 
