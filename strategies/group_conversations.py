@@ -18,6 +18,7 @@ from kipcheck.conformance.models.group.draft import DraftCoordinator
 from kipcheck.conformance.models.group.editions import coordinator
 from kipcheck.conformance.models.group.messages import Commit, Heartbeat, Join, Leave, Phase, Request, Sync
 from kipcheck.conformance.models.group.names import OLD
+from kipcheck.conformance.models.group.possible import possible_event
 from kipcheck.conformance.models.group.rules import INSTANCE_SINCE, Ranges
 from kipcheck.conformance.models.group.service import Event, Served, Service
 from kipcheck.conformance.models.group.state import Standing, State
@@ -311,6 +312,7 @@ def group_conversations(edition_name: str) -> Conversations[Served[State], Event
         usual_steps=10,
         likely=Likely(distinct_versions(versions), draft),
         traits=draw_participants,
+        possible=lambda served, event: possible_event(served.group.standing, event),
         enabled_shares=(0.98, 0.95, 0.8),
         near_shares=(0.0, 0.1, 0.3),
     )

@@ -7,8 +7,9 @@ from kipcheck.conformance.apis.group import REQUESTS
 from kipcheck.conformance.apis.group_sentences import describe_answers, describe_step
 from kipcheck.conformance.apis.group_shorthand import shorthand
 from kipcheck.conformance.apis.group_trace import trace
-from kipcheck.conformance.checks.conversations import Subject, Wording, answer, conversation, listed, machine_family
+from kipcheck.conformance.checks.conversations import Subject, Wording, answer, listed, machine_family
 from kipcheck.conformance.checks.declare import Check, Exhibit, Family, Operation
+from kipcheck.conformance.checks.possible_groups import conversation, impossible
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import KIP_429, Standing, edition
 from kipcheck.conformance.core.history import History, Op
@@ -60,7 +61,7 @@ WORDING = Wording("coordinator", _actor, _described, listed)
 
 
 def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
-    found = machine_family(Role.COORDINATOR, GROUP, editions, group_conversations, WORDING)
+    found = machine_family(Role.COORDINATOR, GROUP, editions, group_conversations, WORDING, impossible)
     return replace(found, exhibits=group_sequence)
 
 

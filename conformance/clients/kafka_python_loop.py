@@ -202,7 +202,7 @@ class Wire:
         pass
 
     def send(self, request: Any, node_id: Any = None, request_timeout_ms: float | None = None) -> Any:
-        """Sends a request. Requests do not time out by themselves."""
+        """Sends a request. It does not time out by itself: conversations lose the connection by its deadline."""
         future = self._future()
         if self.connection_delay(node_id) > 0:
             return future.failure(self._errors.NodeNotReadyError(node_id))

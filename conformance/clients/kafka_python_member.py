@@ -284,7 +284,7 @@ class Process:
         self._record("reads", partitions=partitions(each for each, at in state if not at._pending_revocation))
 
     def _commit(self, offsets: Iterable[tuple[str, int, int]]) -> None:
-        """Starts a commit. One at a time: it is retried until its outcome is known."""
+        """Starts a blocking commit, which is retried until its outcome is known: no other call is made before that."""
         if self._commits:
             return
         self._commits = True

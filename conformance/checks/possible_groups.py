@@ -1,0 +1,19 @@
+"""Conversations with coordinators of classic groups that can happen, and the steps of others that cannot."""
+
+from collections.abc import Iterator, Sequence
+
+from kipcheck.conformance.apis.group import event_of
+from kipcheck.conformance.checks.conversations import possible_conversation
+from kipcheck.conformance.checks.declare import Impossible
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.history import Op
+from kipcheck.conformance.models.group.possible import RULE, SENTENCE, impossible_events
+from kipcheck.strategies.group_conversations import group_conversations
+
+conversation = possible_conversation(group_conversations)
+
+
+def impossible(case: Case, answers: Sequence[Op]) -> Iterator[Impossible]:
+    """The events that its broker cannot have, whatever the coordinator answers."""
+    for at, standing in impossible_events(map(event_of, case.steps)):
+        yield Impossible(at, RULE, f"{SENTENCE} The partition is {standing.name.lower()}.")
