@@ -34,6 +34,8 @@ class Impossible(NamedTuple):
     step: int
     rule: str
     why: str
+    idle: bool = False
+    """Whether the target did nothing: as if the step were not there."""
 
 
 Impossibilities: TypeAlias = Callable[[Case, Sequence[Op]], Iterator[Impossible]]
@@ -119,7 +121,9 @@ class Family(Generic[S]):
     describe: Callable[[Operation], str | None] = no_description
     """An operation of the family as text for people; None for those of other families."""
     impossible: Impossibilities = all_is_possible
-    """The steps of a case that no peer, network or user can take. What follows the first one is not judged."""
+    """The steps of a case that no peer, network or user can take. Idle ones are left out before the case is judged;
+    what follows the first other one is not judged.
+    """
     sample_ops: Callable[[Role, Claims], Iterable[Operation]] = no_operations
     """Harmless operations within the testee's claims, which the doctor sends. One family provides those of a role."""
 

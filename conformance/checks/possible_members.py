@@ -27,8 +27,8 @@ def impossible(case: Case, answers: Sequence[Op]) -> Iterator[Impossible]:
     answered = list(takewhile(lambda op: isinstance(op.observation, Replied | Refused), answers))
     events = tuple(map(event_of, case.steps[: len(answered)] if answers else case.steps))
     actions = [_actions(each.observation) for each in answered] if answers else None
-    for step, rule, why in conversation_faults(Client(rules), events, actions):
-        yield Impossible(step, rule.id, f"{rule.sentence} {why[0].upper()}{why[1:]}.")
+    for step, rule, why, idle in conversation_faults(Client(rules), events, actions):
+        yield Impossible(step, rule.id, f"{rule.sentence} {why[0].upper()}{why[1:]}.", idle)
 
 
 def _actions(observation: Observation) -> tuple[Action, ...] | None:

@@ -35,8 +35,11 @@ def judge(history: History, invariants: Iterable[Invariant]) -> Iterator[Verdict
 
 
 def possible_part(history: History) -> History:
-    """The history up to the first step that cannot happen after what the target did."""
+    """The history up to the first step that cannot happen after what the target did, without idle steps."""
     family = family_of(history.case)
-    faults = () if family is None else family.impossible(history.case, history.ops)
-    first = next((each.step for each in faults), None)
-    return history if first is None else replace(history, ops=history.ops[:first])
+    faults = [] if family is None else [*family.impossible(history.case, history.ops)]
+    if not faults:
+        return history
+    idle = {each.step for each in faults if each.idle}
+    end = min((each.step for each in faults if not each.idle), default=len(history.ops))
+    return replace(history, ops=tuple(each for each in history.ops[:end] if each.index not in idle))

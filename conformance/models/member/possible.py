@@ -143,6 +143,8 @@ class Fault(NamedTuple):
     step: int
     rule: Rule
     why: str
+    idle: bool = False
+    """An answer that a consumer without the request did not get, so that it did nothing."""
 
 
 Broken: TypeAlias = tuple[Rule, str]
@@ -487,6 +489,8 @@ def conversation_faults(
         for rule, why in broken_before(situation, event):
             if rule is not ANSWERS_REQUESTS:
                 yield Fault(at, rule, why)
+            elif not actions:
+                yield Fault(at, rule, why, idle=True)
         sent_ms, situation = situation.now_ms, situation.begun(event)
         if isinstance(event, Open) and actions is None:
             situation = replace(situation, opened=None)
