@@ -146,7 +146,8 @@ class MemberView:
         state, wants_poll, blocked = self.state, self.consumer.wants_poll(self.state), self.situation.commits
         beating = self.consumer.is_beating(state)
         if not blocked:
-            yield 0.2 if self.is_absent else 12 if wants_poll else 1, "member-poll", Poll
+            usual = 12 if wants_poll else 1 if state.pause is Pause.NO else 2
+            yield 0.2 if self.is_absent else usual, "member-poll", Poll
         if self.situation.pending:
             asked = self.situation.pending[0].request
             yield self.weight(asked), ANSWER_VERB, lambda: AnswerReceived(self.answer(asked))

@@ -230,6 +230,8 @@ class Process:
 
     def apply(self, op: Mapping[str, Any]) -> None:
         verb = op["op"]
+        if verb == "member-told" and op["answer"] not in self._under_way:
+            return  # There is no request: nothing happens, and nothing comes between a response and the next poll.
         unread, self._unread_answer = self._unread_answer, None
         if unread is not None:
             # As a timer: timers fire once the poll waits for the response.
@@ -350,8 +352,6 @@ class Process:
 
     def _receive(self, op: Mapping[str, Any]) -> None:
         kind, error = op["answer"], op.get("error", "NONE")
-        if kind not in self._under_way:
-            return
         request, future = self._under_way.pop(kind)
         if error in ELSEWHERE:
             self._search_coordinator()
