@@ -6,6 +6,7 @@ callback.
 """
 
 import heapq
+import math
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -126,7 +127,8 @@ class Loop:
             if not net._scheduled or net._scheduled[0][0] > self.clock.now + SLACK:
                 return False
             when, task = heapq.heappop(net._scheduled)
-            self.clock.now = max(self.clock.now, when)
+            # Each timer advances the clock: a rest of an interval below its resolution would set the timer for ever.
+            self.clock.now = max(math.nextafter(self.clock.now, math.inf), when)
             task.scheduled_at = None
             net._add_ready_task(task)
         net._poll_once()

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from kipcheck.conformance.clients.assignor_adapter import EAGER
-from kipcheck.conformance.clients.kafka_python_loop import Client, Clock, Loop, Wire, on_the_wire, patched
+from kipcheck.conformance.clients.kafka_python_loop import BEGINNING, Client, Clock, Loop, Wire, on_the_wire, patched
 from kipcheck.conformance.models.group.messages import Error
 from kipcheck.conformance.models.member.client import BACKOFF_MS, HEARTBEAT_MS, INCREMENTAL, POLL_MS, SESSION_MS
 from kipcheck.conformance.models.member.messages import COMMIT_FAILED, ILLEGAL_STATE
@@ -55,6 +55,7 @@ class KafkaPythonMember:
         if op.get("case") != self._case:
             self._case = op.get("case")
             self._end()
+            self.clock.now = BEGINNING
         if op["op"] == "member-open":
             self._end()
             op = {**OPENED, **op}
