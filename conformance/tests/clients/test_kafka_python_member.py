@@ -10,6 +10,7 @@ import pytest
 
 from kipcheck.conformance.apis.member import action_of
 from kipcheck.conformance.clients.kafka_python import LIMITS, KafkaPython
+from kipcheck.conformance.clients.kafka_python_loop import BEGINNING
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.targets.protocol import MEMBER
 from kipcheck.conformance.targets.registry import installed
@@ -106,6 +107,26 @@ def test_time_moves_only_when_it_is_told_to(talk: Talk) -> None:
     assert talk.names("told", answer="beat", error="REBALANCE_IN_PROGRESS") == []
     assert talk.names("poll") == ["revoked", "join", "reads"]
     assert talk("poll") == [{"action": "reads", "partitions": []}]
+
+
+def test_an_answer_without_a_request_is_no_event(talk: Talk) -> None:
+    talk("open", **OPEN)
+    talk("subscribe", topics=["t"])
+    talk("poll")
+    talk("told", **JOINED)
+    talk("told", **SYNCED, assignment={"partitions": [["t", 0]]})
+    assert talk("told", answer="beat", error="UNKNOWN_MEMBER_ID") == []
+    assert talk.names("poll")[-2:] == ["assigned", "reads"]
+
+
+def test_each_case_begins_at_the_same_time_and_ends(adapter: KafkaPython, numbers: Iterator[int]) -> None:
+    for later in (0, 1_046_000, 40_000_000_000):
+        talk = Talk(adapter, next(numbers))
+        talk("elapse", ms=later)
+        talk.assigned([["t", 0]])
+        assert talk.names("elapse", ms=3_000) == ["heartbeat"]
+    Talk(adapter, next(numbers)).raw("elapse", ms=0)
+    assert adapter._member is not None and adapter._member.clock.now == BEGINNING
 
 
 def test_who_is_put_out_has_lost_what_it_had(talk: Talk) -> None:
