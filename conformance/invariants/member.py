@@ -80,9 +80,8 @@ def callbacks(actions: Iterable[object], *kinds: type[UserEvent]) -> list[Partit
     return [each for action in actions if isinstance(action, kinds) for each in action.partitions]  # type: ignore[union-attr]
 
 
-def reason(view: View) -> str:
-    """The event that made a join due."""
-    return "subscribe" if view.subscription_changed and not view.due else view.due_since
+def promptly(view: View) -> str:
+    return "later" if view.later else "at once"
 
 
 def outcome(step: MemberStep) -> str:
@@ -152,7 +151,8 @@ def owns_what_it_was_given(history: History) -> Iterator[Violation]:
             if each.adopts_in_silence:
                 yield violation(each, why, "given nothing", "silent", "nothing new")
             else:
-                yield violation(each, why, "given", "silent", outcome(each), f"after {view.between or 'poll'}")
+                since = () if view.later else (f"joined since {view.joins_since}",)
+                yield violation(each, why, "given", "silent", outcome(each), promptly(view), *since)
             continue
         kind = "cooperative" if each.cooperative else "eager"
         owned = (view.owned - {*callbacks(done, Revoked, Lost)}) | {*callbacks(done, Given)}
@@ -216,7 +216,7 @@ def gives_up_first(history: History) -> Iterator[Violation]:
     for each in member_steps(history):
         if joins(each) and not each.cooperative and (kept := kept_at_join(each)):
             why = f"it joins while it owns {partition_names(kept)}"
-            yield violation(each, why, "all revoked", "owns while it joins", f"since {reason(each.received)}")
+            yield violation(each, why, "all revoked", "owns while it joins", f"since {each.received.join_reason}")
 
 
 def kept_at_join(step: MemberStep) -> frozenset[Partition]:
@@ -235,7 +235,7 @@ def keeps_what_it_may(history: History) -> Iterator[Violation]:
     for each, _, due, revoked in _before_cooperative_joins(history):
         if more := revoked - due:
             why = f"{partition_names(more)} was revoked before the join"
-            yield violation(each, why, partition_names(due), "too much", f"since {reason(each.received)}")
+            yield violation(each, why, partition_names(due), "too much", f"since {each.received.join_reason}")
 
 
 @invariant(
@@ -246,7 +246,7 @@ def gives_up_unsubscribed(history: History) -> Iterator[Violation]:
     for each, retries, due, revoked in _before_cooperative_joins(history):
         if (less := due - revoked) and not retries:
             why = f"it no longer subscribes to {partition_names(less)}, and joins without giving it up"
-            yield violation(each, why, partition_names(due), "too little", f"since {reason(each.received)}")
+            yield violation(each, why, partition_names(due), "too little", f"since {each.received.join_reason}")
 
 
 def _before_cooperative_joins(
@@ -258,7 +258,8 @@ def _before_cooperative_joins(
             done, then = each.parts
             owned = (each.before.owned - {*callbacks(done, Revoked, Lost)}) | {*callbacks(done, Given)}
             due = {partition for partition in owned if partition[0] not in each.received.topics}
-            yield each, each.received.round is Round.FAILED, due, {*callbacks(before_join(then), Revoked)}
+            repeats = each.received.round is Round.FAILED or (each.before.taking is not None and not done)
+            yield each, repeats, due, {*callbacks(before_join(then), Revoked)}
 
 
 @invariant("member/lost-when-out", "grp-63", role=Role.MEMBER, applies_to=every)
@@ -270,7 +271,7 @@ def lost_when_out(history: History) -> Iterator[Violation]:
             continue
         _, after_assignment = each.parts
         then = [*before_join(after_assignment)]
-        lost, revoked, since = callbacks(then, Lost), callbacks(then, Revoked), f"since {view.who_since}"
+        lost, revoked, since = callbacks(then, Lost), callbacks(then, Revoked), f"since {_coarse(view.who_since)}"
         if view.is_out and revoked:
             why = f"{partition_names(revoked)} was revoked by a consumer that is out of the group"
             yield violation(each, why, "lost", "revoked", since)
@@ -279,7 +280,11 @@ def lost_when_out(history: History) -> Iterator[Violation]:
             yield violation(each, why, "lost", "kept", since)
         if not view.is_out and lost:
             why = f"{partition_names(lost)} was lost by a member of the group"
-            yield violation(each, why, "nothing lost", "in the group", f"since {reason(view)}")
+            yield violation(each, why, "nothing lost", "in the group", f"since {view.join_reason}")
+
+
+def _coarse(since: str) -> str:
+    return "a failed join" if since.startswith(("joined", "synced")) else since
 
 
 # When the user leaves

@@ -7,7 +7,7 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.invariants.member import every, on, violation
 from kipcheck.conformance.invariants.member_requests import ANSWERED
-from kipcheck.conformance.invariants.member_trace import MemberStep, member_steps
+from kipcheck.conformance.invariants.member_trace import SILENTLY, MemberStep, member_steps
 from kipcheck.conformance.invariants.member_view import Round
 from kipcheck.conformance.invariants.registry import invariant
 from kipcheck.conformance.models.group.messages import Commit, Committed, Error, Heartbeat, Joined, Leave, Sync
@@ -93,6 +93,7 @@ def beats(history: History) -> Iterator[Violation]:
             continue
         now_ms = each.received.now_ms
         soon = now_ms - max(view.alive_ms, 0) < SESSION_MS and now_ms - view.polled_ms < POLL_MS
+        soon = soon and view.taking_ended != SILENTLY  # It may not have adopted it.
         if soon and not any(isinstance(action, Heartbeat) for action in each.actions):
             adopted = "before the assignment is adopted" if view.taking is not None else "assigned"
             yield violation(each, f"{each.event.ms} ms passed without a heartbeat", "a heartbeat", "none", adopted)

@@ -6,7 +6,7 @@ from typing import Any
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.invariants.member import every, joins, on, outcome, reason, violation
+from kipcheck.conformance.invariants.member import every, joins, on, outcome, promptly, violation
 from kipcheck.conformance.invariants.member_trace import MemberStep, member_steps
 from kipcheck.conformance.invariants.member_view import NO_IDENTITY, Identity
 from kipcheck.conformance.invariants.registry import invariant
@@ -120,6 +120,8 @@ def _untrue(step: MemberStep, assignor: str, subscription: Subscription) -> Iter
         less = "too few" if {*view.topics} - {*subscription.topics} else "too many"
         yield violation(step, why, ", ".join(view.topics), "topics", less)
     told = {*subscription.owned}
+    if view.is_out and owned:  # member/lost-when-out
+        return
     if told != (owned if subscription.version >= 1 else set()):
         why = (
             f"it owns {partition_names(owned)}, and its subscription names {partition_names(told)} in "
@@ -258,7 +260,8 @@ def raises_what_is_fatal(history: History) -> Iterator[Violation]:
                 yield violation(each, why, "nothing raised", *shape)
             elif view.raises and [action.error for action in raised] != [view.raises] and (raised or not view.waits):
                 why = f"the poll raised {' and '.join(action.error for action in raised) or 'nothing'}"
-                shape = (view.raises, f"since {view.raises_since.split()[0]}", outcome(each))
+                wanted = "a fatal error" if view.later else view.raises
+                shape = (wanted, f"since {view.raises_since.split()[0]}", outcome(each), promptly(view))
                 if view.waits is False or raised:
                     yield violation(each, why, f"raised {view.raises}", *shape)
         last = each.name
@@ -283,7 +286,7 @@ def joins_when_due(history: History) -> Iterator[Violation]:
         if any(isinstance(action, Metric | Given | Raised) for action in each.actions) or view.revoked:
             continue
         if view.must_join and each.assigned is None and not joins(each):
-            since = reason(view)
+            since = view.join_reason
             yield violation(each, f"a join is due since {since}, and none is sent", "a JoinGroup", "none", since)
 
 
@@ -292,21 +295,30 @@ def joins_when_due(history: History) -> Iterator[Violation]:
 )  # fmt: skip
 def joins_only_when_due(history: History) -> Iterator[Violation]:
     """A consumer sends JoinGroup only if one is due, and no SyncGroup for a group that it left."""
-    last = "open"
     for each in member_steps(history):
         view, loose = each.received, each.received.loose or each.before.loose
         if each.polls and joins(each) and view.must_join is False and not loose and not view.raises:
-            state = "searching" if view.waits else "pending" if view.join_pending else view.round.value
-            pending = ("with an assignment",) if each.before.taking is not None else ()
-            yield violation(
-                each, "it joins without a reason to", "no JoinGroup", "undue", state, *pending, f"after {last}"
-            )
+            shape = _needless(each)
+            if shape:
+                yield violation(each, "it joins without a reason to", "no JoinGroup", "undue", *shape)
         answer = each.event.answer if isinstance(each.event, AnswerReceived) else None
         if isinstance(answer, Joined) and answer.error is Error.NONE and not loose:
             left = each.before.join is not None and each.before.join.left
             if left and any(isinstance(action, Sync) for action in each.actions):
                 yield violation(each, "it sends SyncGroup for a group that it left", "no SyncGroup", "left")
-        last = each.name.split()[0]
+
+
+def _needless(step: MemberStep) -> tuple[str, ...]:
+    """The shape of a needless join; none where a back-off that is not that of a join is going on."""
+    view = step.received
+    if view.waits:
+        return ("searching",) if view.searches else ()
+    if view.join_pending:
+        return ("pending",)
+    if step.before.taking is not None:
+        return "with an assignment", promptly(step.before)
+    role = "leader" if view.joined is not None and view.joined.leader == view.joined.member else "follower"
+    return view.round.value, role
 
 
 @invariant("member/backs-off", "grp-66", "429-03", role=Role.MEMBER, applies_to=every)

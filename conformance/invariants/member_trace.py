@@ -65,6 +65,7 @@ REQUEST_MS: Final = 30_000
 """request.timeout.ms: a client may give up a request that is this old."""
 JOIN_MS: Final = POLL_MS + 5_000
 """The same for a JoinGroup, which the coordinator parks for the rebalance timeout."""
+SILENTLY: Final = "it was adopted without a callback"
 Actions: TypeAlias = tuple[Request | UserEvent, ...]
 
 
@@ -149,7 +150,7 @@ def _member_steps(history: History) -> Iterator[MemberStep]:
         after = updater.after(event, actions)
         step = MemberStep(op, event, actions, view, received, after, rules)
         if step.adopts_in_silence:
-            after.taking, after.taking_ended = None, "it was adopted"
+            after.taking, after.taking_ended = None, SILENTLY
         yield step
         view = after
 
@@ -161,6 +162,8 @@ class ViewUpdater:
         self.rules = rules
         self.view = copy(view)
         self.name = name
+        self.due_before: tuple[bool | None, str] | None = None
+        """Whether a join was due before a poll that has to revoke partitions."""
 
     def put(self, **changes: object) -> None:
         for name, value in changes.items():
@@ -172,12 +175,15 @@ class ViewUpdater:
         if isinstance(event, Open):
             self.view = View(self.view.now_ms, None if refused else event)
         elif self.view.opened is not None:
-            if self.view.taking is not None and not self.view.between:
-                self.put(between=self.name.split()[0])
+            if not isinstance(event, Poll):
+                self.put(later=True)
             self.handle(event)
         return copy(self.view)
 
     def after(self, event: Event, actions: Actions) -> View:
+        if self.due_before is not None and not any(isinstance(each, Given | Revoked) for each in actions):
+            due, since = self.due_before  # It did not adopt the assignment, so it owes no join for that either.
+            self.put(due=due, due_since=since, revoked=False)
         started = self.view.now_ms - (event.ms if isinstance(event, Elapse) else 0)
         for each in actions:
             self.act(each, started)
@@ -284,7 +290,7 @@ class ViewUpdater:
                 self.raise_(Error.INCONSISTENT_GROUP_PROTOCOL)
             case Error.NONE:
                 due = None if self.view.cluster_changed else False
-                self.put(round=Round.STABLE, taking=answer.assignment, between="", due=due)
+                self.put(round=Round.STABLE, taking=answer.assignment, later=False, due=due)
                 self.put(alive_ms=self.view.now_ms, begun_ms=self.view.now_ms)
             case Error.UNKNOWN_MEMBER_ID | Error.ILLEGAL_GENERATION:
                 self.expelled(sent, answer.error)
@@ -326,7 +332,7 @@ class ViewUpdater:
             case Error.FENCED_INSTANCE_ID:
                 self.put(due=self.view.due or None, or_else=self.view.or_else | {NO_IDENTITY}, may_raise=True)
             case Error.COORDINATOR_LOAD_IN_PROGRESS:
-                self.wait()
+                self.wait(searches=False)
             case _ if error in SEARCHED:
                 self.wait()
 
@@ -341,7 +347,7 @@ class ViewUpdater:
 
     def raise_(self, error: Error) -> None:
         """After a fatal error nothing but the exception is owed."""
-        self.put(raises=error.name, raises_since=self.name, due=None)
+        self.put(raises=error.name, raises_since=self.name, due=None, later=False)
 
     # Out of the group
 
@@ -377,7 +383,8 @@ class ViewUpdater:
         if not self.rules.incremental:  # It gives up all without a callback.
             self.put(owned=frozenset(), moved_by=self.name)
 
-    def wait(self) -> None:
+    def wait(self, searches: bool = True) -> None:
+        self.put(searches=searches)
         if self.view.waits is False:
             self.put(waits_from=self.view.now_ms)
         else:  # The consumer may or may not start the back-off again.
@@ -419,6 +426,7 @@ class ViewUpdater:
         elif not view.fits:
             self.put(taking=None, taking_ended="it did not fit", dropped=True, due=None)
         elif is_cooperative(self.rules, view.opened) and view.owned - {*taking.partitions}:
+            self.due_before = view.due, view.due_since
             self.put(due=True, due_since="revoking", revoked=True)
 
     # Actions
@@ -466,6 +474,8 @@ class ViewUpdater:
         view = self.view
         known = [each for each in (view.who, *sorted(view.or_else)) if each.member == action.member]
         identity = known[0] if known else Identity(action.member)
+        if not view.join_reason.startswith("a failed join"):
+            self.put(joins_since=view.join_reason)
         if identity != view.who or view.or_else:
             self.put(who=identity, or_else=frozenset())
         topics = {topic for _, each in action.protocols for topic in getattr(each, "topics", ())}

@@ -102,14 +102,18 @@ class View:
     """The assignment that was received and not adopted yet."""
     taking_ended: str = "none came"
     """What became of the last assignment."""
-    between: str = ""
-    """The first event since the pending assignment came."""
+    later: bool = False
+    """Whether another event came between the pending assignment, or the error to raise, and the next poll."""
+    joins_since: str = START
+    """The event that made its last JoinGroup due."""
     dropped: bool = False
     """A poll dropped an assignment that did not fit, and no join followed yet."""
     revoked: bool = False
     """A poll revoked what was not assigned again, and no join followed yet."""
     waits_from: int | None = None
     """The start of a back-off, or of the search for the coordinator: the consumer need not send anything."""
+    searches: bool = False
+    """Whether it waits because it does not know the coordinator."""
     unsure_till: int = 0
     """Until this time the consumer may or may not be waiting."""
     backs_off_from: int | None = None
@@ -189,6 +193,14 @@ class View:
     @property
     def subscription_changed(self) -> bool:
         return self.topics_told is not None and self.topics_told != self.topics
+
+    @property
+    def join_reason(self) -> str:
+        """The event that makes a join due; a join that failed has the reason of that join."""
+        if self.subscription_changed and not self.due:
+            return "subscribe"
+        failed = self.due_since.startswith(("joined", "synced", "disconnected"))
+        return f"a failed join since {self.joins_since}" if failed else self.due_since
 
     @property
     def must_join(self) -> bool | None:
