@@ -12,13 +12,15 @@ from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import KIP_429, Standing, edition
 from kipcheck.conformance.core.history import Replied
 from kipcheck.conformance.invariants.member import describe
+from kipcheck.conformance.models.member.client import HEARTBEAT_MS
 from kipcheck.conformance.targets.protocol import MEMBER as MACHINE
 from kipcheck.strategies.member_conversations import conversations
 
 BEATS: Final = 20
 """Answered heartbeats in max.poll.interval.ms."""
-SILENCE: Final = 6
-"""Two heartbeat intervals, in seconds: an unpolled member leaves within the first one at the latest."""
+HEARTBEAT_S: Final = HEARTBEAT_MS // 1000
+SILENCE: Final = 2 * HEARTBEAT_S
+"""Seconds: an unpolled member leaves within the first heartbeat interval at the latest."""
 
 
 def released(name: str) -> Iterable[str]:
@@ -51,10 +53,12 @@ def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
     return machine_family(Role.MEMBER, MACHINE, editions, conversations, WORDING, impossible)
 
 
-def unpolled(subject: Subject) -> Iterable[Conversation]:
-    """A member that is not polled while its heartbeats are answered, for max.poll.interval.ms and longer.
+def directed(subject: Subject) -> Iterable[Conversation]:
+    """A member that is not polled while its heartbeats are answered, for max.poll.interval.ms and longer; and one whose
+    heartbeats are answered at once.
 
-    It is polled last a second after it entered its generation: its last heartbeat is answered before the time is over.
+    The former is polled last a second after it entered its generation, so that its last heartbeat is answered before
+    the time is over.
     """
     rules = rules_of(edition(subject.edition))
     second, beat = "elapse 1000", "elapse 1000; elapse 1000; elapse 1000; beat"
@@ -63,6 +67,9 @@ def unpolled(subject: Subject) -> Iterable[Conversation]:
         beats = "; ".join([f"{second}; {second}; beat", *[beat] * (BEATS - 1)])
         silence = "; ".join([second] * SILENCE)
         yield Conversation(parse_shorthand(f"{begun}; {beats}; {silence}; poll"), "unpolled")
+    # An answer to a heartbeat that was not sent has no effect.
+    often = "; ".join([f"{second}; beat"] * 2 * HEARTBEAT_S)
+    yield Conversation(parse_shorthand(f"open range; subscribe t; poll; joined 1; synced t:0; poll; {often}"), "often")
 
 
 MEMBER = _family(released)
@@ -139,7 +146,7 @@ MEMBER_CHECKS: tuple[Check[Subject], ...] = (
             "member/offers-in-order",
             "member/commits-what-it-was-given",
         ),
-        given=unpolled,
+        given=directed,
     ),
     Check(
         "member/draft",

@@ -124,7 +124,7 @@ class Library:
     def error(self, raised: BaseException) -> str:
         """The protocol's name of an error; what is neither a response's error nor a failed commit is an illegal state.
 
-        The class of the exception goes beside it, which tells those apart.
+        The class of the exception is reported beside it, and distinguishes those.
         """
         if isinstance(raised, self.errors.CommitFailedError):
             return COMMIT_FAILED

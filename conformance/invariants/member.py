@@ -184,7 +184,7 @@ def takes_what_fits(history: History) -> Iterator[Violation]:
             elif given and not view.fits:
                 why = "an assignment with a topic that it does not subscribe to was adopted"
                 yield violation(each, why, "not adopted", "not subscribed")
-        elif view.dropped and view.is_idle and not joins(each):
+        elif view.dropped and view.is_idle and not joins(each) and not each.received.must_join:
             why = "the assignment did not fit the subscription, and no join follows"
             yield violation(each, why, "a JoinGroup", "stays", outcome(each))
 

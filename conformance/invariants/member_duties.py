@@ -158,17 +158,19 @@ def leaves_unpolled(history: History) -> Iterator[Violation]:
         view, received = each.before, each.received
         if not isinstance(each.event, Elapse) or view.round is not Round.STABLE or view.waits is not False:
             continue
-        # Only while the coordinator answers, else the consumer is looking for it; and one interval is left for a
-        # consumer that looks at the time when it sends a heartbeat.
-        if received.now_ms - view.alive_ms >= SESSION_MS or received.now_ms - view.begun_ms < POLL_MS + HEARTBEAT_MS:
+        # Only while the coordinator answers, else the consumer is looking for it.
+        unpolled_ms = received.now_ms - view.begun_ms
+        if received.now_ms - view.alive_ms >= SESSION_MS or unpolled_ms - each.event.ms < POLL_MS:
             continue
         static = each.rules.static and view.is_static
-        beating = any(isinstance(action, Heartbeat) for action in each.actions)
-        if beating and received.now_ms - each.event.ms - view.begun_ms >= POLL_MS + HEARTBEAT_MS:
-            yield violation(each, "it is not polled, and sends heartbeats", "no heartbeat", "beats", "static" * static)
-        elif not static and not any(isinstance(action, Leave) for action in each.actions):
-            why = f"it is not polled for {received.now_ms - view.begun_ms} ms, and did not leave"
-            yield violation(each, why, "a LeaveGroup", "stays")
+        if any(isinstance(action, Heartbeat) for action in each.actions):
+            why = "it is not polled, and sends heartbeats"
+            yield violation(each, why, "no heartbeat", "beats", "static" if static else "dynamic")
+        # One interval is left for a consumer that looks at the time when a heartbeat is due.
+        elif unpolled_ms >= POLL_MS + HEARTBEAT_MS and not static:
+            why = f"it is not polled for {unpolled_ms} ms, and did not leave"
+            if not any(isinstance(action, Leave) for action in each.actions):
+                yield violation(each, why, "a LeaveGroup", "stays")
 
 
 # Commits

@@ -197,7 +197,7 @@ class View:
     @property
     def join_reason(self) -> str:
         """The event that makes a join due; a join that failed has the reason of that join."""
-        if self.subscription_changed and not self.due:
+        if self.subscription_changed:
             return "subscribe"
         failed = self.due_since.startswith(("joined", "synced", "disconnected"))
         return f"a failed join since {self.joins_since}" if failed else self.due_since

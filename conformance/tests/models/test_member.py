@@ -44,7 +44,8 @@ THEIRS = {name: vice for name, vice in MUTANTS.items() if vice.subject == MACHIN
 OLD_AND_NEW = ("apache", "kip-429", "apache@3.3.1", "apache@2.7.0", "apache@2.4.1", "apache@2.3.1", "apache@1.1.1")
 TIMELY = "open range; subscribe t; poll; joined 1; synced t:0; poll"
 """A member that owns something."""
-COOPERATIVE = TIMELY.replace("range", "cooperative-sticky")
+BY = "by=cooperative-sticky"
+COOPERATIVE = TIMELY.replace("range", "cooperative-sticky").replace("joined 1", f"joined 1 {BY}")
 
 
 def held(adapter: Adapter, case: Case) -> History:
@@ -409,10 +410,21 @@ def broken(history: History) -> dict[str, str]:
     return {each.id: violation.why for each in OURS for violation in each.search(history)}
 
 
+DEVIATIONS: Mapping[str, frozenset[str]] = {
+    "apache@3.3.1": frozenset({"member/lost-when-out", "member/speaks-as-it-was-told", "member/joins-only-when-due"}),
+    "apache@2.7.0": frozenset({"member/lost-when-out", "member/keeps-its-id"}),
+    "apache@2.4.1": frozenset({"member/lost-when-out", "member/keeps-its-id"}),
+    "apache@2.3.1": frozenset({"member/keeps-its-id"}),
+    "apache@1.1.1": frozenset({"member/keeps-its-id"}),
+}
+"""What the consumers of a release do otherwise (KAFKA-12983, KAFKA-13419, KAFKA-13891). It is owed all the same."""
+
+
 @pytest.mark.parametrize("edition_name", OLD_AND_NEW)
 def test_whatever_is_said_to_the_reference_it_keeps_every_law(edition_name: str) -> None:
     for case in drawn(edition_name, 40 if edition_name == "apache" else 10):
-        assert broken(held(ConsumerAdapter(), case)) == {}, shorthand(case.steps)
+        found = {*broken(held(ConsumerAdapter(), case))}
+        assert found <= DEVIATIONS.get(edition_name, frozenset()), shorthand(case.steps)
 
 
 def test_every_law_has_a_vice_and_a_check() -> None:
@@ -427,21 +439,29 @@ def relabelled(text: str, played: str, judged: str) -> History:
 
 
 @pytest.mark.parametrize(
+    ("text", "played", "law"),
+    [
+        (THROWN_OUT, "apache@2.8.0", "member/lost-when-out"),
+        (f"{TIMELY}; elapse 3000; beat ILLEGAL_GENERATION; poll", "apache@3.1.2", "member/keeps-its-id"),
+        (f"{COOPERATIVE}; subscribe t,u; poll; joined 2 {BY}; synced REBALANCE_IN_PROGRESS; poll", "apache@3.3.1",
+         "member/lost-when-out"),
+    ],
+)  # fmt: skip
+def test_nothing_is_owed_because_a_release_does_it(text: str, played: str, law: str) -> None:
+    assert law in broken(relabelled(text, played, played))
+    assert broken(relabelled(text, "apache", "apache")) == {}
+
+
+@pytest.mark.parametrize(
     ("text", "played", "judged", "law"),
     [
-        (THROWN_OUT, "apache@2.8.0", "apache@2.8.1", "member/lost-when-out"),
-        (STALE, "apache@2.5.1", "apache@2.6.1", "member/speaks-as-it-was-told"),
-        (f"{TIMELY}; elapse 3000; beat ILLEGAL_GENERATION; poll", "apache@3.1.2", "apache@3.2.0",
-         "member/speaks-as-it-was-told"),
-        (f"{COOPERATIVE}; subscribe t,u; poll; joined 2; synced REBALANCE_IN_PROGRESS; poll", "apache@3.3.1",
-         "apache@3.3.2", "member/lost-when-out"),
         (f"{TIMELY.replace('range', 'range as=i')}; close", "apache@2.2.2", "apache@2.3.0", "member/leaves"),
         (f"{TIMELY}; close", "apache@2.3.1", "apache@2.4.0", "member/leaves-with-callbacks"),
         ("open range; subscribe t; poll; joined 1; synced error; poll", "apache@2.2.2", "kip-429",
          "member/counts-incompatible"),
     ],
 )  # fmt: skip
-def test_what_a_release_did_breaks_the_law_of_the_next(text: str, played: str, judged: str, law: str) -> None:
+def test_a_requirement_holds_from_its_first_release_on(text: str, played: str, judged: str, law: str) -> None:
     assert broken(relabelled(text, played, played)) == {}
     assert law in broken(relabelled(text, played, judged))
 
