@@ -423,7 +423,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "racks, whether known for some or all members, leave no partition unassigned",
         racks,
         values=60,
-        invariants=COOPERATING,
+        invariants=("assign/range-alike", *COOPERATING),
         usual=SMALL,
         replicas=groups.REPLICAS,
         places=groups.PLACES,

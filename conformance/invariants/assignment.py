@@ -235,15 +235,11 @@ def _with_instance(each: Round, member: str) -> str:
     return member if instance is None else f"{member} (instance {instance})"
 
 
-def is_range_without_racks(case: Case, step: Step) -> bool:
-    return step.verb == "assign" and step["assignor"] == RANGE and not any(each["rack"] for each in step["members"])
-
-
-@invariant("assign/range-alike", "grp-18", role=Role.LEADER, applies_to=is_range_without_racks)
+@invariant("assign/range-alike", "grp-18", role=Role.LEADER, applies_to=of_assignors(RANGE))
 def range_assigns_equally(history: History) -> Iterator[Violation]:
     """Range assigns topics with equal partition counts and subscribers in the same way, so that they can be joined."""
     for each in rounds(history, RANGE):
-        if not is_range_without_racks(history.case, each.op.step) or not each.is_whole:
+        if not each.is_whole:
             continue
         first: dict[tuple[int, tuple[str, ...]], str] = {}
         for topic, readers in each.group.subscribers.items():
@@ -261,7 +257,9 @@ def range_assigns_equally(history: History) -> Iterator[Violation]:
                     return
 
 
-@invariant("assign/any-order", "grp-15", role=Role.LEADER, applies_to=of_assignors(RANGE, ROUNDROBIN))
+@invariant(
+    "assign/any-order", "grp-15", role=Role.LEADER, grade=Grade.SHOULD, applies_to=of_assignors(RANGE, ROUNDROBIN)
+)  # fmt: skip
 def any_order(history: History) -> Iterator[Violation]:
     """Range and round robin do not depend on the order in which members, topics and subscriptions are listed."""
     yield from _changed_by_order(history, RANGE, ROUNDROBIN)

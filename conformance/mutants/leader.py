@@ -368,6 +368,14 @@ class CarriesTheRemainder(Leading):
         return frozen(given)
 
 
+@leads("racks", "assign/range-alike", RANGE, "range t0:1 t1:1 on r0; a[t0 t1]; b[t0 t1] on r0")
+class ForgetsCoPartitioningForRacks(CarriesTheRemainder):
+    """With racks, range assigns topics with equal partition counts and subscribers in different ways."""
+
+    def assign(self, assignor: str, group: Group) -> Assignment:
+        return super().assign(assignor, group) if group.has_racks else Leading.assign(self, assignor, group)
+
+
 @leads("order", "assign/any-order", ROUNDROBIN, "roundrobin t0:1; a[t0]; b[t0] | roundrobin t0:1; b[t0]; a[t0]")
 class TakesThemAsTheyCome(Leading):
     """Members are not sorted."""
