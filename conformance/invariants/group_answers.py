@@ -67,8 +67,8 @@ def _wrong_error(each: TracedRequest, found: Owed, error: Error | None, known: K
     observed = PARKED if error is None else error.name
     how = "is parked" if error is None else f"is answered {observed}"
     why = f"{at(each.index)}, a {kind}, {how}; {_state(each, known, where)}, so {found} is owed"
-    due = str(found) if where is Location.HERE or each.nameless else LOST[where].name
-    return breach(why, (each.index,), str(found), observed, kind, _state(each, known, where), due, observed)
+    state = _state(each, known, where)
+    return breach(why, (each.index,), str(found), observed, kind, state, found.first, observed)
 
 
 def _state(each: TracedRequest, known: Known, where: Location) -> str:
@@ -159,7 +159,7 @@ def _wrong_leave(each: TracedRequest, leave: Leave, answer: Left, known: Known) 
             who = " ".join(text for text in (id, f"instance {instance}" if instance is not None else "") if text)
             by = "by its instance id alone" if not id else "with an instance id" if instance is not None else "by id"
             why = f"at {at(each.index)} {who or 'a member without ids'} is answered {error.name}; {one} is owed"
-            yield breach(why, (each.index,), str(one), error.name, "Leave", by, str(one), error.name)
+            yield breach(why, (each.index,), str(one), error.name, "Leave", by, one.first, error.name)
 
 
 @invariant("group/answers-offsets", "grp-38", "grp-47", role=Role.COORDINATOR)

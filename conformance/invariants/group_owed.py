@@ -33,6 +33,14 @@ SESSIONS_MS: Final = range(6_000, 1_800_001)
 OF_THE_LOG: Final = frozenset({*Error} - OWN_FAULTS - {Error.NONE} | {Error.REBALANCE_IN_PROGRESS})
 """Errors of a request whose write failed."""
 
+MOST_TELLING: Final = (
+    Error.INVALID_GROUP_ID, Error.NOT_COORDINATOR, Error.COORDINATOR_LOAD_IN_PROGRESS, Error.UNKNOWN_MEMBER_ID,
+    Error.FENCED_INSTANCE_ID, Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS, Error.GROUP_MAX_SIZE_REACHED,
+    Error.MEMBER_ID_REQUIRED, Error.INCONSISTENT_GROUP_PROTOCOL, Error.INVALID_SESSION_TIMEOUT,
+    Error.NON_EMPTY_GROUP, Error.GROUP_ID_NOT_FOUND,
+)  # fmt: skip
+"""Errors that requests can be owed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Owed:
@@ -46,6 +54,11 @@ class Owed:
         if error is None:
             return self.parks and not self.certain
         return error in self.certain or error in self.possible or (error is Error.NONE and not self.certain)
+
+    @property
+    def first(self) -> str:
+        """One name for all sets of errors with the same most telling member, for shapes."""
+        return next((each.name for each in MOST_TELLING if each in self.certain), "NONE")
 
     def __str__(self) -> str:
         return " or ".join(sorted(each.name for each in self.certain)) or "NONE"

@@ -79,9 +79,13 @@ STREAMS = ("", ".errors", ".kstream", ".state", ".processor.assignment", ".proce
            ".processor.internals.assignment")  # fmt: skip
 KAFKA = {
     "clients": CLIENTS,
-    "group": {"org.apache.kafka.common.utils.internals", "org.apache.kafka.timeline"},
+    "group": {
+        "org.apache.kafka.common.message", "org.apache.kafka.common.message.JoinGroupRequestData",
+        "org.apache.kafka.common.utils", "org.apache.kafka.common.utils.internals",
+        "org.apache.kafka.coordinator.group.classic", "org.apache.kafka.timeline",
+    },
     "streams": {*CLIENTS, *(f"org.apache.kafka.streams{each}" for each in STREAMS)},
-}
+}  # fmt: skip
 """Of the first word of an artifact: packages of it, and of what it comes with."""
 
 
