@@ -13,8 +13,14 @@ from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.invariants.group_known import OWN_FAULTS, UNKNOWN, Known, Member
 from kipcheck.conformance.invariants.group_owed import owed
 from kipcheck.conformance.invariants.group_requests import error_of, named
-from kipcheck.conformance.invariants.group_view import GroupTrace, JoinResult, Location, group_trace
-from kipcheck.conformance.invariants.group_waiting import superseded_by
+from kipcheck.conformance.invariants.group_view import (
+    INITIAL_DELAY_MS,
+    GroupTrace,
+    JoinResult,
+    Location,
+    group_trace,
+    superseded_by,
+)
 from kipcheck.conformance.models.group.messages import (
     Commit,
     Delete,
@@ -385,3 +391,23 @@ class Observer:
 def known_before(history: History) -> Mapping[int, Known]:
     """By the index of each step: what clients could know when it began."""
     return Observer(group_trace(history)).follow()
+
+
+def longest_wait_ms(history: History, first: int, last: int) -> int:
+    """The upper bound for a phase that lasts from one step to the other: the largest rebalance timeout of its members.
+
+    Of the members that are known; if they are not all known, of all that ever joined.
+    """
+    group, known = group_trace(history), known_before(history)
+    indexes = sorted(index for index in known if index <= last)
+    while first in indexes and known[first].phase in (Phase.PREPARING, Phase.COMPLETING, None) and first > indexes[0]:
+        first = indexes[indexes.index(first) - 1]  # members that left since it began count too
+    during = [known[index] for index in indexes if index >= first]
+    if not all(each.complete for each in during):
+        return group.largest_wait_ms(last)
+    waits = [INITIAL_DELAY_MS]
+    for each in during:
+        waits += [join.patience_ms for id in each.members for join in group.admitted_joins(id, last)]
+        waits += [parked.request.patience_ms for parked in each.joining if isinstance(parked.request, Join)]
+    joins = [each.request for each in group.served_requests if first <= each.index <= last]
+    return max(*waits, *(each.patience_ms for each in joins if isinstance(each, Join)))

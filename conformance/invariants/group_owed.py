@@ -205,12 +205,15 @@ def _protocols(found: Faults, join: Join, known: Known) -> None:
 
 
 def _is_full(join: Join, known: Known) -> bool | None:
+    full = _has_no_room(join, known)
+    takes_a_place = join.instance is not None and known.holders(join.instance)[0]
+    return None if full and takes_a_place else full
+
+
+def _has_no_room(join: Join, known: Known) -> bool | None:
     others = [each for each in known.joining if join.member not in named(each)]
-    rejoins = len(others) < len(known.joining)
-    if rejoins:
-        return False
-    if join.instance is not None and known.holders(join.instance)[0]:
-        return None  # it takes the place of a member
+    if len(others) < len(known.joining):
+        return False  # it waits for this join phase already
     match known.phase:
         case Phase.EMPTY:
             return False

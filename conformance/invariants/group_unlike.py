@@ -179,20 +179,18 @@ def _violation(found: Difference) -> Violation:
     steps = (found.to, found.by)
     if found.wanted is None or found.got is None:
         wanted, got = _described(found.wanted), _described(found.got)
-        way = "answered early" if found.wanted is None else "not answered"
         why = f"at {at(found.by)} {exchange} has {got}; the coordinator of the release would give {wanted}"
-        reply = found.got or found.wanted
-        return breach(why, steps, wanted, got, "unlike", kind, way, "" if reply is None else reply.error.name)
+        return breach(why, steps, wanted, got, "unlike", kind)
     if found.wanted.error != found.got.error:
         wanted, got = found.wanted.error.name, found.got.error.name
         why = f"at {at(found.by)} {exchange} is answered {got}; the coordinator of the release would answer {wanted}"
-        return breach(why, steps, wanted, got, "unlike", kind, wanted, got)
+        return breach(why, steps, wanted, got, "unlike", kind)
     name, wanted, got = _first_field(found.wanted, found.got)
     why = (
         f"at {at(found.by)} {exchange} is answered {found.got.error.name} with {name} {got}; the coordinator of the"
         f" release would answer with {wanted}"
     )
-    return breach(why, steps, f"{name} {wanted}", f"{name} {got}", "unlike", kind, found.got.error.name, name)
+    return breach(why, steps, f"{name} {wanted}", f"{name} {got}", "unlike", kind)
 
 
 def _first_field(wanted: Reply, got: Reply) -> tuple[str, str, str]:

@@ -395,3 +395,17 @@ def enters(result: JoinResult) -> bool:
     """Did the JoinGroup come from a new dynamic member?"""
     join = result.exchange.request
     return isinstance(join, Join) and not join.member and join.instance is None
+
+
+def superseded_by(group: GroupTrace, parked: TracedRequest) -> TracedRequest | None:
+    """The first later request of the same kind and member that is parked itself, or granted."""
+    for each in group.served_requests:
+        if (
+            each.index > parked.index
+            and type(each.request) is type(parked.request)
+            and named(each) & named(parked)
+            and (parked.by is None or each.index <= parked.by)
+            and (each.parked or error_of(each) == Error.NONE)
+        ):
+            return each
+    return None

@@ -6,8 +6,15 @@ from kipcheck.conformance.apis.group_trace import TracedRequest
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History, Refused, Replied, Unsupported
 from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.group_observer import longest_wait_ms
 from kipcheck.conformance.invariants.group_requests import at, breach, error_of, granted, in_force, instances, named
-from kipcheck.conformance.invariants.group_view import INITIAL_DELAY_MS, GroupTrace, Location, group_trace
+from kipcheck.conformance.invariants.group_view import (
+    INITIAL_DELAY_MS,
+    GroupTrace,
+    Location,
+    group_trace,
+    superseded_by,
+)
 from kipcheck.conformance.invariants.registry import invariant
 from kipcheck.conformance.models.group.messages import (
     Beat,
@@ -92,7 +99,7 @@ def parked_answered(history: History) -> Iterator[Violation]:
         if not each.parked or superseded_by(group, each) is not None:
             continue
         if isinstance(each.request, Join):
-            yield from _too_late(group, each, "the join phase")
+            yield from _too_late(history, each, each.at_ms, "the join phase")
         elif isinstance(each.request, Sync):
             yield from _waits_for_leader(group, each)
 
@@ -106,14 +113,43 @@ def assignments_in_time(history: History) -> Iterator[Violation]:
             continue
         later = (step.index for step in group.trace.moments if step.index >= each.index)
         if not any(group.dropped(each, index) for index in later):
-            yield from _too_late(group, each, "the time for the assignment")
+            first = group.first_join_result(each.request.generation, group.incarnation(each.index))
+            formed_ms = None if first is None else first.exchange.to_ms
+            since = each.at_ms if formed_ms is None else formed_ms
+            yield from _too_late(history, each, since, "the time for the assignment")
+    yield from _never_synced(history)
 
 
-def _too_late(group: GroupTrace, parked: TracedRequest, what: str) -> Iterator[Violation]:
-    for step in group.trace.moments:
+def _never_synced(history: History) -> Iterator[Violation]:
+    """Granted requests of members that should have been removed, since they have sent no SyncGroup in time."""
+    group = group_trace(history)
+    synced: set[tuple[str, int]] = set()
+    for each in group.served_requests:
+        request = each.request
+        if not isinstance(request, Heartbeat | Sync | Commit) or request.generation < 0:
+            continue
+        person = group.identity(request.member), request.generation
+        formed = group.first_join_result(request.generation, group.incarnation(each.index))
+        late = formed is not None and formed.exchange.parked and person not in synced
+        is_granted = error_of(each) == Error.NONE or (each.parked and isinstance(request, Sync))
+        if is_granted and late and formed is not None and formed.exchange.to_ms is not None:
+            lasted, most = each.at_ms - formed.exchange.to_ms, longest_wait_ms(history, formed.by, each.index)
+            if lasted >= most:
+                kind = type(request).__name__
+                why = (
+                    f"{at(formed.by)} formed generation {request.generation}, {request.member} sent no SyncGroup for"
+                    f" {lasted} ms, the time for that ends after {most} ms, and {at(each.index)} grants its {kind}"
+                )
+                yield breach(why, (formed.by, each.index), "UNKNOWN_MEMBER_ID", "NONE", kind, "no SyncGroup")
+        if is_granted and isinstance(request, Sync):
+            synced.add(person)
+
+
+def _too_late(history: History, parked: TracedRequest, since: int, what: str) -> Iterator[Violation]:
+    for step in group_trace(history).trace.moments:
         if step.index <= parked.index or (parked.by is not None and step.index >= parked.by):
             continue
-        most, waited = group.largest_wait_ms(step.index), step.to_ms - parked.at_ms
+        most, waited = longest_wait_ms(history, parked.index, step.index), step.to_ms - since
         if waited >= most:
             yield _unanswered(parked, step.index, waited, f"{what} ends after {most} ms", what)
             return
@@ -121,15 +157,15 @@ def _too_late(group: GroupTrace, parked: TracedRequest, what: str) -> Iterator[V
 
 @invariant("group/removed-let-go", "grp-07", role=Role.COORDINATOR)
 def removed_let_go(history: History) -> Iterator[Violation]:
-    """A parked request of a member that leaves the group is answered, at the latest when its bound ends."""
+    """A parked SyncGroup of a member that leaves is answered: the phase in which it waits ends when a member leaves."""
     group = group_trace(history)
     for each in group.served_requests:
         if not each.parked or not isinstance(each.request, Sync) or superseded_by(group, each) is not None:
             continue
         for step in group.trace.moments:
             late = step.index > each.index and (each.by is None or step.index < each.by)
-            waited, most = step.to_ms - each.at_ms, group.largest_wait_ms(step.index)
-            if late and waited >= most and group.dropped(each, step.index):
+            if late and group.dropped(each, step.index):
+                waited = step.to_ms - each.at_ms
                 yield _unanswered(each, step.index, waited, "its member has left the group", "its member left")
                 break
 
@@ -157,20 +193,6 @@ def _unanswered(parked: TracedRequest, index: int, waited: int, bound: str, caus
     kind = type(parked.request).__name__
     why = f"the {kind} of {at(parked.index)} is parked, {bound}, and at the end of {at(index)} it waited {waited} ms"
     return breach(why, (parked.index, index), "an answer", "none", kind, "left waiting", cause)
-
-
-def superseded_by(group: GroupTrace, parked: TracedRequest) -> TracedRequest | None:
-    """The first later request of the same kind and member that is parked itself, or granted."""
-    for each in group.served_requests:
-        if (
-            each.index > parked.index
-            and type(each.request) is type(parked.request)
-            and named(each) & named(parked)
-            and (parked.by is None or each.index <= parked.by)
-            and (each.parked or error_of(each) == Error.NONE)
-        ):
-            return each
-    return None
 
 
 @invariant("group/superseded-let-go", "grp-07", role=Role.COORDINATOR)

@@ -246,7 +246,7 @@ class DisturbedByRestarts(CoordinatorAdapter):
         return True
 
 
-@parked("removed-let-go", "join a rebalance=4000; join b rebalance=4000; elapse 4000; sync b; leave b; elapse 4000")
+@parked("removed-let-go", "join a; join b; elapse 6000; sync b; leave b")
 class ForgetsTheParkedSync(CoordinatorAdapter):
     """The parked SyncGroup of a member that leaves is never answered, as in all releases."""
 

@@ -242,7 +242,7 @@ class RecallsNoAssignments(CoordinatorAdapter):
         return super().recalled_member(record, (*member[:5], EMPTY))
 
 
-@group_mutant("records", "goes-on-after-moves", "join a; elapse 3000; sync a; move; beat a")
+@group_mutant("generations", "generation-grows", "join a as i; elapse 3000; sync a; move; join a as i")
 class RecallsTheGenerationBefore(CoordinatorAdapter):
     """A loaded group continues with the previous generation."""
 
