@@ -1,4 +1,4 @@
-"""The failures in the HTML page: the broken invariant, its requirements, the reason, exhibits, and the command."""
+"""The failures in the HTML page, by cause: broken invariant, requirements, reason, exhibits, and the command."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,6 +6,7 @@ from kipcheck.conformance.core.ledger import (
     BrokenRequirement,
     ByteRow,
     BytesExhibit,
+    Cause,
     Exhibit,
     Failure,
     SequenceExhibit,
@@ -15,7 +16,7 @@ from kipcheck.reports.campaigns import first
 from kipcheck.reports.diagram import sequence
 from kipcheck.reports.html_tables import word
 from kipcheck.reports.markup import Child, Safe, joined, link, tag
-from kipcheck.reports.phrases import expected, operation, some, where
+from kipcheck.reports.phrases import about_cause, expected, operation, some, where
 from kipcheck.reports.summary import KNOWN, WORDS, Summary
 from kipcheck.reports.text import around
 
@@ -23,42 +24,60 @@ OPEN = 12
 """The number of failures that are expanded at first: the gravest ones."""
 LONG = 400
 """Longer texts are abridged, and expanded on demand."""
-KINDS: Sequence[tuple[str, str, str]] = (
-    ("FAIL", "Failures", "Each breaks a MUST and fails the gate. Cases that fail in the same way are one failure."),
-    ("WARN", "Warnings", "Each breaks a SHOULD and does not fail the gate."),
-    (KNOWN, "Known deviations", "Expected, with a reason and a place where it is discussed. They still run."),
-    ("NOTE", "Notes", "Observed where the specification leaves a choice. They decide nothing."),
+SECTIONS: Sequence[tuple[str, tuple[str, ...], str]] = (
+    (
+        "New failures",
+        ("FAIL", "WARN"),
+        "By cause, the gravest first. FAIL breaks a MUST and fails the gate. Cases that fail alike are one failure.",
+    ),
+    (
+        "Known deviations",
+        (KNOWN,),
+        "Expected, with a reason and a place where it is discussed. They still run.",
+    ),
+    ("Notes", ("NOTE",), "Observed where the specification leaves a choice. They decide nothing."),
 )
+"""Name, kinds of causes, and meaning."""
 
 
 def failures(found: Summary) -> Safe:
-    by_kind: dict[str, list[Failure]] = {}
-    for each in found.failures:
-        by_kind.setdefault(_kind(each), []).append(each)
-    if not by_kind:
+    if not found.failures:
         nothing = "No case failed." if found.complete else "No failure so far, but the run is incomplete."
         return joined(tag("h2", "Failures"), tag("p", nothing))
     parts: list[Safe] = [tag("h2", "Failures")]
     opened = OPEN
-    for kind, name, meaning in KINDS:
-        members = by_kind.get(kind, [])
-        if not members:
+    for name, kinds, meaning in SECTIONS:
+        causes = [each for each in found.causes if each.kind in kinds]
+        if not causes:
             continue
-        parts.append(tag("h3", f"{name} ({len(members)})"))
+        parts.append(tag("h3", f"{name} ({sum(len(each.failures) for each in causes)})"))
         parts.append(tag("p", meaning, class_="hint"))
-        for each in members:
-            parts.append(_failure(found, each, kind, is_open=kind == "FAIL" and opened > 0))
-            opened -= 1
+        for each in causes:
+            members = [
+                _failure(found, line, is_open=opened > n and not line.known) for n, line in enumerate(each.failures)
+            ]
+            opened -= len(members)
+            parts.append(tag("div", _cause(each.cause), members, class_="cause") if each.cause else joined(members))
     return joined(parts)
+
+
+def _cause(cause: Cause) -> Child:
+    rows = (tag("div", tag("dt", name), tag("dd", _linked(text))) for name, text in about_cause(cause))
+    return tag("h4", cause.title), tag("dl", rows, class_="facts")
+
+
+def _linked(text: str) -> Safe:
+    address, blank, after = text.partition(" ")
+    return joined(link(address, address), blank, after) if address.startswith("https://") else joined(text)
 
 
 def _kind(failure: Failure) -> str:
     return KNOWN if failure.known else WORDS[failure.grade]
 
 
-def _failure(found: Summary, failure: Failure, kind: str, is_open: bool) -> Safe:
+def _failure(found: Summary, failure: Failure, is_open: bool) -> Safe:
     title = (
-        word(kind),
+        word(_kind(failure)),
         tag("span", failure.why.partition("\n")[0], class_="why"),
         tag("span", f"{failure.target} {failure.version} · {failure.check} · {_cases(failure)}", class_="who"),
     )

@@ -11,7 +11,7 @@ from kipcheck.conformance.core.foreign import clean
 from kipcheck.conformance.core.ledger import Failure
 from kipcheck.reports.markup import Safe, tag
 from kipcheck.reports.summary import FLAKY, KNOWN, Cell, Summary
-from kipcheck.reports.text import block
+from kipcheck.reports.text import block, cause_lines
 
 Test: TypeAlias = tuple[str, Safe | None]
 """Name and outcome; None: passed."""
@@ -44,7 +44,7 @@ def _suite(found: Summary, number: int, target: str, check: str, tests: list[Tes
         "kipcheck": found.header.kipcheck,
         "complete": str(found.complete).lower(),
     }
-    notes = [each for each in found.ledger.failures if (each.target, each.check) == (target, check)]
+    notes = [each for each in found.failures if (each.target, each.check) == (target, check)]
     return tag(
         "testsuite",
         tag(
@@ -63,7 +63,7 @@ def _suite(found: Summary, number: int, target: str, check: str, tests: list[Tes
         # Warnings and notes: they must not fail a test, and so a build.
         tag(
             "system-out",
-            "\n".join(line for each in notes if each.grade != "MUST" for line in [*block(each, written), ""]),
+            "\n".join(line for each in notes if each.grade != "MUST" for line in [*_block(found, each, written), ""]),
         ),
         tag("system-err"),
         name=_token(f"{target} {check}"),
@@ -92,12 +92,19 @@ def _seconds(found: Summary, target: str, check: str) -> str:
 def _tests(found: Summary, target: str, check: str) -> Iterator[Test]:
     for subject, by in found.cells[check].items():
         if target in by:
-            yield subject, _outcome(by[target], found.breaches(target, check, subject))
+            yield subject, _outcome(found, by[target], found.breaches(target, check, subject))
 
 
-def _outcome(cell: Cell, breaches: Sequence[Failure]) -> Safe | None:
+def _block(found: Summary, failure: Failure, written: set[str]) -> Iterator[str]:
+    """The failure below the lines of its cause."""
+    if (cause := found.cause_of(failure)) is not None:
+        yield from cause_lines(cause)
+    yield from block(failure, written)
+
+
+def _outcome(found: Summary, cell: Cell, breaches: Sequence[Failure]) -> Safe | None:
     written: set[str] = set()
-    text = "\n\n".join("\n".join(block(each, written)) for each in breaches if each.grade == "MUST")
+    text = "\n\n".join("\n".join(_block(found, each, written)) for each in breaches if each.grade == "MUST")
     broken = [each for each in breaches if each.grade == "MUST" and not each.known]
     if cell.word == "FAIL":
         if not broken:
@@ -123,7 +130,7 @@ def _elsewhere(found: Summary) -> Iterator[Suite]:
     """Failures without cases, by target and check."""
     suites: dict[tuple[str, str], list[Test]] = {}
     for each in found.elsewhere:
-        text = "\n".join(block(each, set()))
+        text = "\n".join(_block(found, each, set()))
         outcome = _failed([each], text) if not each.known else tag("skipped", text, message="known deviation")
         suites.setdefault((each.target, each.check), []).append((each.subject, outcome))
     yield from ((*key, tests) for key, tests in suites.items())

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from kipcheck.conformance.core.foreign import COMMAND, clean, harmless, one_line
-from kipcheck.conformance.core.ledger import Failure
+from kipcheck.conformance.core.ledger import Cause, Failure
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
+from kipcheck.reports.phrases import about_cause
 from kipcheck.reports.summary import FLAKY, KNOWN, WORDS, Cell, Summary
 from kipcheck.reports.text import block
 
@@ -29,15 +30,19 @@ def render(found: Summary) -> str:
     parts = [_head(found), *_campaigns(found), _table(found), *_known(found), *_troubles(found)]
     if found.coverage_line:
         parts.append(f"{plain(found.coverage_line)}\n")
-    blocks = [_block(each) for each in found.failures if not each.known]
+    blocks = [
+        ((_cause(each.cause) if each.cause is not None and not number else "") + _block(failure), failure.id)
+        for each in found.causes
+        for number, failure in enumerate(each.new)
+    ]
     size = sum(len(part.encode()) for part in parts)
-    for number, each in enumerate(blocks):
-        size += len(each.encode())
+    for number, (text, _) in enumerate(blocks):
+        size += len(text.encode())
         if size > MOST:
-            left = [each.id for each in found.failures if not each.known][number:]
+            left = [id for _, id in blocks[number:]]
             parts.append(_cut(f"{len(left)} more are in the ledger: {', '.join(left)}\n", 20_000))
             break
-        parts.append(each)
+        parts.append(text)
     return "\n".join(parts)
 
 
@@ -119,6 +124,11 @@ def _troubles(found: Summary) -> Iterator[str]:
         yield f"**flaky** {plain(flaky.target)}: {plain(flaky.check)}: {plain(flaky.why)}\n"
     for target, check, what in found.open_ends:
         yield f"**undecided** {plain(target)}: {plain(check)}: {plain(what)}\n"
+
+
+def _cause(cause: Cause) -> str:
+    rows = "".join(f"- {plain(name)}: {plain(text)}\n" for name, text in about_cause(cause))
+    return f"### {plain(cause.title)}\n\n{rows}\n"
 
 
 def _block(failure: Failure) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kipcheck.conformance.core.ledger import Failure, Flaky, KnownEntry
+from kipcheck.conformance.core.ledger import Cause, Failure, Flaky, KnownEntry
 
 
 def some(number: int, what: str) -> str:
@@ -33,6 +33,21 @@ def expected(failure: Failure) -> str:
     if changed := failure.changed:
         return f"not as {changed.file}:{changed.line} expects it: {reason(changed)}"
     return ""
+
+
+def about_cause(cause: Cause) -> list[tuple[str, str]]:
+    """What is known about a cause besides its title: name and text."""
+    parts = [f"{cause.severity}; {some(len(cause.failures), 'failure')}, {some(cause.cases, 'case')}"]
+    if cause.at:
+        parts.append(f"at {cause.at}")
+    rows = [("severity", "; ".join(parts))]
+    if cause.effect:
+        rows.append(("effect", cause.effect))
+    if cause.kafka:
+        rows.append(("Kafka", f"Kafka's own clients do the same: {', '.join(cause.kafka)}"))
+    if cause.page:
+        rows.append(("page", f"{cause.page}{f' ({cause.status})' if cause.status else ''}"))
+    return rows
 
 
 def named(subject: str, versions: str | int | None) -> str:

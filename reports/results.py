@@ -25,6 +25,7 @@ def render(found: Summary) -> str:
             "targets": plain(found.ledger.targets),
             "checks": list(_checks(found)),
             "failures": plain(found.failures),
+            "causes": plain([each.cause for each in found.causes if each.cause is not None]),
             "differences": plain(found.ledger.differences),
             "requirements": [_requirement(each) for each in found.coverage],
             "skips": plain(found.ledger.skips),

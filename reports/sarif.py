@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kipcheck.conformance.core.foreign import clean
-from kipcheck.conformance.core.ledger import AboutInvariant, AboutRequirement, BrokenRequirement, Failure
-from kipcheck.reports.phrases import named, reason, where
+from kipcheck.conformance.core.ledger import AboutInvariant, AboutRequirement, BrokenRequirement, Cause, Failure
+from kipcheck.reports.phrases import about_cause, named, reason, where
 from kipcheck.reports.results import dumped
 from kipcheck.reports.summary import Summary
 
@@ -35,7 +35,8 @@ def render(found: Summary) -> str:
                     "invocations": [_invocation(found)],
                     "artifacts": [_artifact(each) for each in found.failures],
                     "results": [
-                        _result(each, places[each.invariant], number) for number, each in enumerate(found.failures)
+                        _result(each, found.cause_of(each), places[each.invariant], number)
+                        for number, each in enumerate(found.failures)
                     ],
                     "properties": {
                         "complete": found.complete,
@@ -110,8 +111,11 @@ def _file(failure: Failure) -> str:
     return f"failures/{failure.id}.json" if failure.case_id else "ledger.jsonl"
 
 
-def _result(failure: Failure, rule: int, artifact: int) -> dict[str, Any]:
+def _result(failure: Failure, cause: Cause | None, rule: int, artifact: int) -> dict[str, Any]:
     words = [failure.why]
+    if cause is not None:
+        words.insert(0, f"{cause.title} ({cause.severity}).")
+        words += [f"{text}." for name, text in about_cause(cause) if name in ("Kafka", "page")]
     if failure.expected or failure.observed:
         words.append(f"Expected {failure.expected or 'nothing'}, observed {failure.observed or 'nothing'}.")
     words.append(f"{failure.target} {failure.version}, found in {failure.cases} cases: {where(failure)}.")
@@ -132,6 +136,7 @@ def _result(failure: Failure, rule: int, artifact: int) -> dict[str, Any]:
         ],
     }
     known = failure.known
+    about = {"cause": cause.id, "title": clean(cause.title), "severity": cause.severity} if cause is not None else {}
     return {
         "ruleId": clean(failure.invariant),
         "ruleIndex": rule,
@@ -151,5 +156,6 @@ def _result(failure: Failure, rule: int, artifact: int) -> dict[str, Any]:
             "check": failure.check,
             "case": failure.case_id,
             "tags": list(failure.tags),
+            **about,
         },
     }

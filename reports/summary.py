@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
+from kipcheck.conformance.core.effects import severity_rank
 from kipcheck.conformance.core.failure_group import severity
 from kipcheck.conformance.core.ledger import (
     AboutRequirement,
+    Cause,
     Difference,
     Failure,
     Flaky,
@@ -103,6 +105,36 @@ class Reached:
         return sum(len(versions) or 1 for versions in found.values())
 
 
+@dataclass(frozen=True, slots=True)
+class CauseOf:
+    """A cause with its failures."""
+
+    cause: Cause | None
+    """None: the ledger has no cause for the failure, as that of a campaign."""
+    failures: tuple[Failure, ...]
+    """Not empty."""
+
+    @property
+    def new(self) -> tuple[Failure, ...]:
+        """Those that are no known deviations."""
+        return tuple(each for each in self.failures if not each.known)
+
+    @property
+    def kind(self) -> str:
+        """KNOWN if all its failures are known deviations, else FAIL, WARN or NOTE by the gravest of the new ones."""
+        return WORDS[min((each.grade for each in self.new), key=severity)] if self.new else KNOWN
+
+
+def _by_severity(each: CauseOf) -> tuple[int, int, int]:
+    cause = each.cause
+    assert cause is not None
+    return severity_rank(cause.severity), min(severity(line.grade) for line in each.failures), -cause.cases
+
+
+def _by_grade(each: Failure) -> tuple[bool, int, int]:
+    return bool(each.known), severity(each.grade), -each.cases
+
+
 @dataclass(frozen=True)
 class Summary:
     """Its properties are computed on first use and kept: all forms need the same."""
@@ -136,8 +168,28 @@ class Summary:
 
     @cached_property
     def failures(self) -> tuple[Failure, ...]:
-        """New ones before known ones, MUST before SHOULD before INFO; within that in the order of the ledger."""
-        return tuple(sorted(self.ledger.failures, key=lambda each: (bool(each.known), severity(each.grade))))
+        """By cause; new ones before known ones. Within a cause MUST before SHOULD before INFO."""
+        every = [failure for each in self.causes for failure in each.failures]
+        return tuple(sorted(every, key=lambda each: bool(each.known)))
+
+    @cached_property
+    def causes(self) -> tuple["CauseOf", ...]:
+        """The gravest first: by severity, grade and cases. Failures without a cause follow, each alone."""
+        by_id = {(each.target, each.id): each for each in self.ledger.failures}
+        found: list[CauseOf] = []
+        for cause in self.ledger.causes:
+            members = [by_id.pop((cause.target, id)) for id in cause.failures if (cause.target, id) in by_id]
+            if members:
+                found.append(CauseOf(cause, tuple(sorted(members, key=_by_grade))))
+        alone = sorted(by_id.values(), key=lambda each: (bool(each.known), severity(each.grade)))
+        return (*sorted(found, key=_by_severity), *(CauseOf(None, (each,)) for each in alone))
+
+    def cause_of(self, failure: Failure) -> Cause | None:
+        return self._causes.get((failure.target, failure.id))
+
+    @cached_property
+    def _causes(self) -> Mapping[tuple[str, str], Cause]:
+        return {(each.target, id): each for each in self.ledger.causes for id in each.failures}
 
     @cached_property
     def cells(self) -> Mapping[str, Mapping[str, Mapping[str, Cell]]]:
@@ -167,7 +219,7 @@ class Summary:
     @cached_property
     def _breaches(self) -> Mapping[tuple[str, str], list[Failure]]:
         found: dict[tuple[str, str], list[Failure]] = {}
-        for each in self.ledger.failures:
+        for each in self.failures:
             if each.grade != "INFO":
                 for check in each.checks:
                     found.setdefault((each.target, check), []).append(each)

@@ -7,6 +7,7 @@ from kipcheck.conformance.core.foreign import clean, harmless, one_line
 from kipcheck.conformance.core.ledger import (
     ByteRow,
     BytesExhibit,
+    Cause,
     Exhibit,
     Failure,
     SequenceExhibit,
@@ -14,7 +15,7 @@ from kipcheck.conformance.core.ledger import (
     Trouble,
 )
 from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
-from kipcheck.reports.phrases import expected, named, operation, reason, some, where
+from kipcheck.reports.phrases import about_cause, expected, named, operation, reason, some, where
 from kipcheck.reports.summary import RESULTS, WORDS, Summary, ways_to_differ
 
 WIDTH = 110
@@ -28,16 +29,18 @@ def render(found: Summary) -> str:
     lines: list[str] = []
     written: set[str] = set()
     known = [each for each in found.failures if each.known]
-    for failure in found.failures:
-        if not failure.known:
+    for each in found.causes:
+        if each.new and each.cause is not None:
+            lines += [*cause_lines(each.cause), ""]
+        for failure in each.new:
             lines += [*block(failure, written), ""]
     lines += _known(known)
     lines += _table(found)
     lines += _differences(found)
     lines += _lists(found)
     lines += _skips(found)
-    for each in found.ledger.troubles:
-        lines += _trouble(each)
+    for trouble in found.ledger.troubles:
+        lines += _trouble(trouble)
     lines += [f"{target}: {check}: {what}" for target, check, what in found.open_ends]
     if found.coverage_line:
         lines.append(found.coverage_line)
@@ -46,6 +49,13 @@ def render(found: Summary) -> str:
     lines.append(f"{found.verdict}; {page if page.is_file() else found.ledger.path}")
     # Line feeds are escaped, so that no text of a target looks like the last line.
     return harmless("\n".join(map(one_line, lines))) + "\n"
+
+
+def cause_lines(cause: Cause) -> Iterator[str]:
+    """The lines above the failures of a cause, each without line feeds."""
+    yield one_line(f"CAUSE {cause.title}")
+    for name, text in about_cause(cause):
+        yield from map(one_line, _wrapped(name, text))
 
 
 def block(failure: Failure, written: set[str]) -> Iterator[str]:

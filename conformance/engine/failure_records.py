@@ -33,7 +33,7 @@ def described(info: TargetInfo, members: Sequence["Finding"]) -> DistinctFailure
 
     ``reproduce`` is empty: the command depends on the place of the file.
     """
-    shown = min(members, key=lambda each: (-len(each.shape), _size(each.case)))
+    shown = least(members)
     check = CHECKS[shown.unit.check]
     invariant = next(each for each in all_invariants(check.role) if each.id == shown.invariant)
     covered = map(requirements().__getitem__, invariant.covers(shown.unit.edition, shown.unit.subject))
@@ -67,6 +67,11 @@ def described(info: TargetInfo, members: Sequence["Finding"]) -> DistinctFailure
         reproduce="",
     )
     return DistinctFailure(line, FiledFailure.holding(line, shown.case.plain, _stderr(shown)))
+
+
+def least(members: Sequence["Finding"]) -> "Finding":
+    """The one with the least case of those that were shrunk the furthest."""
+    return min(members, key=lambda each: (-len(each.shape), _size(each.case)))
 
 
 def _stderr(shown: "Finding") -> str | None:

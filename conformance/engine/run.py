@@ -44,6 +44,7 @@ from kipcheck.conformance.core.ledger import (
 from kipcheck.conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder, Unusable
 from kipcheck.conformance.core.verdict import Disagreement, Grade, Result
 from kipcheck.conformance.engine import failure_records, interrupts
+from kipcheck.conformance.engine.causes import causes_of
 from kipcheck.conformance.engine.differences import Differences
 from kipcheck.conformance.engine.failures import Kind, Traits, distinct
 from kipcheck.conformance.engine.known.match import KnownDeviations, known_deviations
@@ -397,9 +398,12 @@ class _Run:
         least = [part for group in groups for part in self._parts(info.name, worker, group)]
         every = distinct(least, _traits, also_unshrunk=True)
         lines = [failure_records.failure(info, group.members, self.options.out) for group in every]
-        for line in self.account.match_failures(lines, in_full=worker is not None):
+        judged = self.account.match_failures(lines, in_full=worker is not None)
+        for line in judged:
             self._fail(line)
         if worker is not None:
+            for cause in causes_of(judged, {line.id: group for line, group in zip(lines, every, strict=True)}):
+                self.writer.write(cause)
             self._stale(self.account.stale_lines())
         self.unreported = None
 

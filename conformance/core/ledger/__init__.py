@@ -40,6 +40,7 @@ from kipcheck.conformance.core.ledger.lines import (
     AboutRequirement,
     Begin,
     Campaign,
+    Cause,
     CheckDone,
     Counts,
     Difference,
@@ -65,11 +66,11 @@ from kipcheck.conformance.core.ledger.versions import numbers, places_of, spans,
 __all__ = [
     "FAILURE_FORMAT", "FAILURE_FORMATS",
     "FORMAT", "ID", "NAME", "TYPES", "AboutInvariant", "AboutRequirement", "Begin", "BrokenRequirement", "ByteRow",
-    "BytesExhibit", "Campaign", "CheckDone", "Counts", "Difference", "Exhibit", "Failure", "FiledFailure", "FirstFound",
-    "Flaky", "Footer", "Grade", "Header", "Json", "KnownEntry", "Ledger", "LedgerLine", "Malformed", "MergedFrom",
-    "Place", "Record", "Round", "RunOptions", "SequenceExhibit", "SequenceStep", "Skip", "Stale", "TableExhibit",
-    "TableRow", "Tally", "Target", "Trouble", "Unknown", "Verdict", "Writer", "check_failure", "exhibits_of", "lines",
-    "missing", "numbers", "places_of", "plain", "read", "spans", "type_of",
+    "BytesExhibit", "Campaign", "Cause", "CheckDone", "Counts", "Difference", "Exhibit", "Failure", "FiledFailure",
+    "FirstFound", "Flaky", "Footer", "Grade", "Header", "Json", "KnownEntry", "Ledger", "LedgerLine", "Malformed",
+    "MergedFrom", "Place", "Record", "Round", "RunOptions", "SequenceExhibit", "SequenceStep", "Skip", "Stale",
+    "TableExhibit", "TableRow", "Tally", "Target", "Trouble", "Unknown", "Verdict", "Writer", "check_failure",
+    "exhibits_of", "lines", "missing", "numbers", "places_of", "plain", "read", "spans", "type_of",
     "unlike_formats", "where_of",
 ]  # fmt: skip
 
@@ -137,6 +138,11 @@ class Ledger:
     @property
     def failures(self) -> Sequence[Failure]:
         return cast("Sequence[Failure]", self.lines.get(Failure.TYPE, ()))
+
+    @property
+    def causes(self) -> Sequence[Cause]:
+        """The gravest of each target first; none in the ledger of a campaign or of an interrupted run."""
+        return cast("Sequence[Cause]", self.lines.get(Cause.TYPE, ()))
 
     @property
     def skips(self) -> Sequence[Skip]:

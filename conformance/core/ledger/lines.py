@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
 
+from kipcheck.conformance.core.effects import Severity
 from kipcheck.conformance.core.ledger.failure import Failure, Grade, Number, Results, Versions, Where
 from kipcheck.conformance.core.ledger.record import LENIENT, NULLABLE, WRITTEN, About, AtLeast, Json, OneOf, Record
 from kipcheck.conformance.core.ledger.versions import spans
@@ -15,6 +16,7 @@ Index: TypeAlias = Annotated[int, AtLeast(1)]
 PartOf: TypeAlias = Annotated[tuple[Index, Index], About("I and N of --part I/N.")]
 Seconds: TypeAlias = Annotated[float, AtLeast(0)]
 Shards: TypeAlias = Annotated[Mapping[str, Number], About("Status of a shard at its end -> shards.")]
+SeverityWord: TypeAlias = Annotated[str, OneOf(tuple(each.value for each in Severity))]
 Result: TypeAlias = Annotated[str, OneOf(("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP"))]
 InvariantResult: TypeAlias = Annotated[str, OneOf(("PASS", "FAIL", "UNKNOWN", "SKIP"))]
 
@@ -272,6 +274,37 @@ class CheckDone(Record):
     seconds: float
 
 
+# ---- causes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause(Record):
+    """Failures of a target that come from one defect, as far as kipcheck can see. It decides no exit code."""
+
+    TYPE: ClassVar[str] = "cause"
+
+    id: str
+    """For display and links within a report: it changes with the gravest failure."""
+    target: str
+    title: str
+    """The effect that a user observes."""
+    severity: SeverityWord
+    cases: Number
+    """Distinct cases that show one of the failures."""
+    failures: Annotated[tuple[str, ...], About("Ids, the gravest failure first.")]
+    least: str
+    """The id of the failure with the smallest case."""
+    kafka: Annotated[tuple[str, ...], About("Clients of Apache Kafka that fail in the same way, each with a release.")]
+    at: str | None = None
+    """The place in the library where the failures come from, if it is the same."""
+    effect: str | None = None
+    """More about the effect, from the findings page."""
+    page: str | None = None
+    """The findings page, relative to the package, or the address of an issue."""
+    status: str | None = None
+    """Whether the defect is new, as the findings page states."""
+
+
 # ---- findings besides failures
 
 
@@ -433,10 +466,11 @@ class Unknown(Record):
 
 
 LedgerLine: TypeAlias = (
-    Header | Target | Begin | Verdict | Tally | CheckDone | Failure | Difference | Skip | Trouble | Stale | Flaky
-    | Round | Footer | Unknown
+    Header | Target | Begin | Verdict | Tally | CheckDone | Failure | Cause | Difference | Skip | Trouble | Stale
+    | Flaky | Round | Footer | Unknown
 )  # fmt: skip
 TYPES: Final[tuple[type[Record], ...]] = (
-    Header, Target, Begin, Verdict, Tally, CheckDone, Failure, Difference, Skip, Trouble, Stale, Flaky, Round, Footer,
+    Header, Target, Begin, Verdict, Tally, CheckDone, Failure, Cause, Difference, Skip, Trouble, Stale, Flaky, Round,
+    Footer,
 )  # fmt: skip
 """In the order of the schema."""

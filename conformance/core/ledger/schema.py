@@ -19,6 +19,7 @@ from kipcheck.conformance.core.ledger.failure import Exhibit, Failure, FirstFoun
 from kipcheck.conformance.core.ledger.lines import (
     TYPES,
     Campaign,
+    Cause,
     Difference,
     Flaky,
     Header,
@@ -49,9 +50,9 @@ SHARED: Final[Mapping[type[Record], str]] = {KnownEntry: "entry", Campaign: "cam
 EXHIBIT: Final = "exhibit"
 ABOUT: Final = (
     "One JSON object a line, in the order of the run: header, then for each target target, for each check begin, "
-    "verdict ..., check; then failure, stale and flaky; at the end difference and footer. --events writes the same "
-    "lines without the verdicts. The ledger of a campaign is written anew after every round: header, tally ..., then "
-    "for each target target, flaky, failure, stale, then round ... and footer. A reader must ignore unknown types."
+    "verdict ..., check; then failure, cause, stale and flaky; at the end difference and footer. --events writes the "
+    "same lines without the verdicts. The ledger of a campaign is written anew after every round: header, tally ..., "
+    "then for each target target, flaky, failure, stale, then round ... and footer. A reader must ignore unknown types."
 )
 _SCALARS: Final[Mapping[Any, str]] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
@@ -78,7 +79,14 @@ def with_lines(results: Json) -> Json:
     defs |= {_type(Failure): _record(Failure), _type(Round): _record(Round)}
     defs |= {EXHIBIT: _exhibit(), **{name: _record(kind) for kind, name in SHARED.items()}}
     properties = {**results["properties"]}
-    listed = {"targets": Target, "differences": Difference, "skips": Skip, "troubles": Trouble, "stale": Stale}
+    listed = {
+        "targets": Target,
+        "causes": Cause,
+        "differences": Difference,
+        "skips": Skip,
+        "troubles": Trouble,
+        "stale": Stale,
+    }
     for key, kind in {**listed, "flaky": Flaky}.items():
         properties[key] = {"type": "array", "items": _record(kind)}
     properties["part"] = _of(PartOf | None)

@@ -41,7 +41,7 @@ def test_what_kipcheck_raises_itself_has_no_place() -> None:
 
 
 def test_generated_code_has_a_name_that_is_the_same_in_all_versions(library: Callable[[], object]) -> None:
-    called_by = str(Path(library.__code__.co_filename))  # type: ignore[attr-defined]
+    called_by = str(Path(library.__code__.co_filename))
     ours = __file__
     assert innermost([("<decode:join_v3>", 11), (called_by, 2), (ours, 1)]) == "<decode:join>"
     assert innermost([("<decode:join_v3>", 11), (ours, 1)]) == "", "kipcheck generated it"
@@ -49,7 +49,7 @@ def test_generated_code_has_a_name_that_is_the_same_in_all_versions(library: Cal
 
 
 def test_a_dump_is_read_of_the_thread_that_ran(library: Callable[[], object]) -> None:
-    place = str(Path(library.__code__.co_filename))  # type: ignore[attr-defined]
+    place = str(Path(library.__code__.co_filename))
     other = 'Thread 0x01 (most recent call first):\n  File "/x/site-packages/other.py", line 3 in wait\n\n'
     dump = f'{other}Current thread 0x02 (most recent call first):\n  File "{place}", line 4 in read\n'
     assert place_in_dump(dump) == {"at": "under/test.py:4"}

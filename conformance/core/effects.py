@@ -1,0 +1,58 @@
+"""The effect of failures for the users of a target, from ``effects.toml``: a title and a severity."""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from importlib.resources import files
+
+from kipcheck.conformance.core.failure_pattern import FailurePattern
+
+
+class Severity(Enum):
+    """How much a defect hurts, the gravest first. The grade of a failure says what is owed, and not this."""
+
+    DOUBLE_PROCESSING = "double processing"
+    """Two members read a partition at once, or records are processed again or never."""
+    STUCK_GROUP = "stuck group"
+    """A group gets no assignment, or a partition is not read."""
+    CRASH = "crash or hang"
+    WRONG_DATA = "wrong data"
+    """Values are lost or changed without an error."""
+    REFUSED_PEER = "refused peer"
+    """Software of another release or vendor is refused."""
+    TRIVIA = "trivia"
+    """Needless work, misleading errors, or a mere difference."""
+
+    @property
+    def rank(self) -> int:
+        """0 is the gravest."""
+        return list(Severity).index(self)
+
+
+def severity_rank(word: str) -> int:
+    """The rank of the severity with this value; a word of a later release comes last."""
+    ranks = {each.value: each.rank for each in Severity}
+    return ranks.get(word, len(ranks))
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    pattern: FailurePattern
+    title: str
+    severity: Severity
+
+
+@cache
+def effects() -> tuple[Effect, ...]:
+    """In the order of the file."""
+    listed = tomllib.loads((files("kipcheck.conformance") / "effects.toml").read_text("utf-8"))
+    return tuple(
+        Effect(FailurePattern.of(table), table["title"], Severity(table["severity"])) for table in listed["effect"]
+    )
+
+
+def effect_of(invariant: str, shape: Sequence[str], subject: str) -> Effect | None:
+    """The first entry that fits; None for an invariant without one, which a project may add."""
+    return next((each for each in effects() if each.pattern.fits(invariant, shape, subject)), None)

@@ -1,0 +1,183 @@
+"""Groups the distinct failures of a target by cause: one defect breaks several invariants, in several ways.
+
+Two failures have one cause if
+
+* they come from the same place in the library, with the same exception;
+* the least case of one shows the other too, not before it, and is not larger;
+* the same page describes them, and the same family of checks found them.
+
+A cause decides no id, no entry of a known list and no exit code.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kipcheck.conformance.core.effects import Severity, effect_of
+from kipcheck.conformance.core.failure_group import FailureGroup, severity as grade_rank
+from kipcheck.conformance.core.ledger import Cause, Failure
+from kipcheck.conformance.core.plain import short_digest
+from kipcheck.conformance.engine.failure_records import least
+from kipcheck.conformance.engine.finding_pages import FindingPage, page_at
+from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.engine.known.shipped import kafka_clients_like, shipped_link
+from kipcheck.conformance.engine.unshrunk_groups import NOWHERE, Place, size
+from kipcheck.conformance.engine.worker import Finding, Shape
+from kipcheck.conformance.invariants.registry import all_invariants
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A distinct failure, with what groups it."""
+
+    line: Failure
+    case_ids: frozenset[str]
+    """Of all cases that show it."""
+    size: tuple[int, str]
+    """Orders failures by their least cases."""
+    place: Place
+    link: str
+    """The page or the address that describes it; empty: none does."""
+    also: Mapping[tuple[str, Shape], int] = field(default_factory=dict)
+    """All violations of its least case, of any invariant: invariant and shape -> the first step that shows it."""
+
+    @property
+    def family(self) -> str:
+        return self.line.check.partition("/")[0]
+
+
+def causes_of(lines: Sequence[Failure], groups: Mapping[str, FailureGroup[Finding]]) -> list[Cause]:
+    """The causes of the failures of one target, the gravest first. ``groups``: the findings, by id of the failure;
+    a failure without findings, such as a claim that a profile requires, is a cause of its own.
+    """
+    invariants = frozenset(each.invariant for each in lines)
+    return causes([_shown(line, groups.get(line.id), invariants) for line in lines])
+
+
+def _shown(line: Failure, group: FailureGroup[Finding] | None, invariants: frozenset[str]) -> Shown:
+    """``invariants``: those that are broken in this run, to which the violations of the least case are limited."""
+    entry = line.known or line.beyond or line.changed
+    link = entry.link if entry is not None else shipped_link(line)
+    if group is None:
+        return Shown(line, frozenset(), (0, ""), NOWHERE, link)
+    shown, cases = least(group.members), frozenset(each.case.id for each in group.members)
+    return Shown(line, cases, size(shown), Place.of(shown), link, _violations(shown, invariants))
+
+
+def _violations(least: Finding, invariants: frozenset[str]) -> Mapping[tuple[str, Shape], int]:
+    found: dict[tuple[str, Shape], int] = {}
+    judges = (each for each in all_invariants(least.case.role) if each.id in invariants)
+    for verdict in judge(least.history, judges):
+        for each in verdict.violations:
+            key = verdict.invariant, each.shape
+            found[key] = min(each.at[-1], found.get(key, each.at[-1]))
+    return found
+
+
+def causes(failures: Sequence[Shown]) -> list[Cause]:
+    """The causes, the gravest first. ``failures``: of one target."""
+    groups = _Groups(len(failures))
+    for one, this in enumerate(failures):
+        for other, that in enumerate(failures[:one]):
+            if _same_place(this, that) or _same_page(this, that):
+                groups.unite(one, other)
+        if (root := _root(this, failures)) is not None:
+            groups.unite(one, root)
+    made = [_cause([failures[number] for number in members]) for members in groups.members()]
+    return sorted(made, key=rank)
+
+
+def rank(cause: Cause) -> tuple[int, int]:
+    """Orders causes: by severity, then by the number of cases."""
+    return Severity(cause.severity).rank, -cause.cases
+
+
+def _same_place(one: Shown, other: Shown) -> bool:
+    return one.place != NOWHERE and one.place == other.place
+
+
+def _same_page(one: Shown, other: Shown) -> bool:
+    return bool(one.link) and (one.link, one.family) == (other.link, other.family)
+
+
+def _root(this: Shown, failures: Sequence[Shown]) -> int | None:
+    """The failure that this one follows from: of those whose least case shows this one too, and not before itself,
+    the one with the smallest case, if that is not larger than the least case of this one.
+    """
+    found = [
+        (each.size, number)
+        for number, each in enumerate(failures)
+        if each is not this and each.size < this.size and _follows(this, each)
+    ]
+    return min(found)[1] if found else None
+
+
+def _follows(this: Shown, root: Shown) -> bool:
+    """Whether the least case of ``root`` shows this failure, not before ``root`` itself."""
+    begins = root.line.guilty_step
+    return any(
+        invariant == this.line.invariant and this.line.shape[: len(shape)] == shape and step >= begins
+        for (invariant, shape), step in root.also.items()
+    )
+
+
+class _Groups:
+    """Disjoint sets of numbers."""
+
+    def __init__(self, count: int) -> None:
+        self._parents = list(range(count))
+
+    def unite(self, one: int, other: int) -> None:
+        first, second = sorted((self._top(one), self._top(other)))
+        self._parents[second] = first
+
+    def _top(self, number: int) -> int:
+        while self._parents[number] != number:
+            number = self._parents[number]
+        return number
+
+    def members(self) -> Iterator[list[int]]:
+        found: dict[int, list[int]] = {}
+        for number in range(len(self._parents)):
+            found.setdefault(self._top(number), []).append(number)
+        return iter(found.values())
+
+
+# ---- one cause
+
+
+def _cause(members: Sequence[Shown]) -> Cause:
+    pages = [page for each in members if (page := page_at(each.link)) is not None]
+    described = {each.line.id: _described(each, page_at(each.link)) for each in members}
+    order = sorted(
+        members, key=lambda each: (described[each.line.id][1].rank, grade_rank(each.line.grade), -each.line.cases)
+    )
+    gravest, shortest = order[0].line, min(members, key=lambda each: each.size).line
+    title, severity = described[gravest.id]
+    page = page_at(order[0].link) or next(iter(pages), None)
+    places = {each.place for each in members}
+    (place,) = places if len(places) == 1 else (NOWHERE,)
+    return Cause(
+        id=short_digest([gravest.target, gravest.id]),
+        target=gravest.target,
+        title=title,
+        severity=severity.value,
+        cases=len(frozenset().union(*(each.case_ids for each in members))),
+        failures=tuple(each.line.id for each in order),
+        least=shortest.id,
+        kafka=tuple(dict.fromkeys(name for each in members for name in kafka_clients_like(each.line))),
+        at=place.at or None,
+        effect=page.effect or None if page is not None else None,
+        page=order[0].link or (page.link if page is not None else None),
+        status=page.status or None if page is not None else None,
+    )
+
+
+def _described(failure: Shown, page: FindingPage | None) -> tuple[str, Severity]:
+    """Title and severity of a failure: those of its page, else those that its invariant and shape have in general."""
+    line = failure.line
+    effect = effect_of(line.invariant, line.shape, line.subject)
+    severity = effect.severity if effect is not None else Severity.TRIVIA
+    title = effect.title if effect is not None else line.sentence
+    if page is not None:
+        return page.title, page.severity or severity
+    return title, severity

@@ -1,0 +1,42 @@
+"""Reads the pages of findings that entries of known deviations link: title, severity, effect and status."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from kipcheck.conformance.core.effects import Severity
+
+TITLE: Final = re.compile(r"^# (.+?)\s*$", re.MULTILINE)
+ROW: Final = re.compile(r"^\|\s*(target|severity|effect|status)\s*\|\s*(.*?)\s*\|\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class FindingPage:
+    link: str
+    """As the entry has it."""
+    title: str
+    severity: Severity | None
+    """None: the page states none, or one that is not defined."""
+    effect: str
+    status: str
+
+
+@cache
+def page_at(link: str) -> FindingPage | None:
+    """The page; None if the link is an address, or does not lead to the page of a finding."""
+    path = Path(str(files("kipcheck.conformance"))).parent / link
+    if "://" in link or path.suffix != ".md":
+        return None
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    title, rows = TITLE.search(text), dict(ROW.findall(text))
+    if title is None or "target" not in rows:
+        return None
+    words = {each.value: each for each in Severity}
+    severity = words.get(rows.get("severity", "").lower())
+    return FindingPage(link, title[1].replace("`", ""), severity, rows.get("effect", ""), rows.get("status", ""))
