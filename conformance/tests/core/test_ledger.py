@@ -135,6 +135,8 @@ OTHERS = {
     ("conformance/cli/group_assignment.py", "member"): "a member of a group in a file",
     ("conformance/engine/doctor/report.py", "results"): "a message of the testee protocol",
     ("conformance/engine/export/standalone.py", "each"): "a step; the program must run without kipcheck",
+    ("conformance/engine/export/standalone.py", "got"): "a difference that the program finds",
+    ("conformance/engine/finding_pages.py", "rows"): "of the table of a page",
     ("conformance/engine/known/edit.py", "document[entry.kind][0]"): "an entry of a list",
     ("conformance/engine/known/edit.py", "tomllib.loads(made.text)"): "a list",
     ("conformance/engine/known/files.py", "listed"): "a list",

@@ -157,6 +157,13 @@ def write(path: Path, *lines: tuple[str, Line], footer: Line | None = FOOTER, he
     return path / "ledger.jsonl"
 
 
+CAUSE: Line = {
+    "id": "feedfeedfeed", "target": FAILURE["target"], "title": "An assignment is lost", "severity": "stuck group",
+    "cases": 13, "failures": [FAILURE["id"], "222222222222"], "least": FAILURE["id"], "kafka": ["kafka-clients 4.4.0"],
+    "at": "codec.py:12", "effect": "No member reads.", "page": "conformance/docs/findings/index.md", "status": "new",
+}  # fmt: skip
+
+
 def everything() -> list[tuple[str, Line]]:
     """Every kind of line, and of failure."""
     owners = {"check": "assignment/owners", "subject": "sticky", "version": None}
@@ -189,6 +196,7 @@ def everything() -> list[tuple[str, Line]]:
         *verdicts("NOTE", 2, subject="JoinGroupRequest"),
         *verdicts("SKIP", 2, subject="LeaveGroupRequest"),
         *(("failure", each) for each in (SEEN, beyond, FAILURE, known, changed, wanted)),
+        ("cause", CAUSE),
         ("difference", DIFFERENCE),
         ("difference", {**DIFFERENCE, **alike}),
         ("skip", {"target": "another", "check": "wire/claims", "why": "it claims nothing that this is about"}),
