@@ -41,8 +41,8 @@ def about_cause(cause: Cause) -> list[tuple[str, str]]:
     if cause.at:
         parts.append(f"at {cause.at}")
     rows = [("severity", "; ".join(parts))]
-    if cause.effect:
-        rows.append(("effect", cause.effect))
+    if cause.reason:
+        rows.append(("reason", cause.reason))
     if cause.kafka:
         rows.append(("Kafka", f"Kafka's own clients do the same: {', '.join(cause.kafka)}"))
     if cause.page:

@@ -3,8 +3,9 @@
 Two failures have one cause if
 
 * they come from the same place in the library, with the same exception;
-* the least case of one shows the other too, not before it, and is not larger;
-* the same page describes them, and the same family of checks found them.
+* the least case of one shows the other too, not before it, and is not larger, unless the lists of known deviations
+  separate them;
+* these lists link the same page of a finding, or have the same reason without such a page.
 
 A cause decides no id, no entry of a known list and no exit code.
 """
@@ -14,12 +15,12 @@ from dataclasses import dataclass, field
 
 from kipcheck.conformance.core.effects import Severity, effect_of
 from kipcheck.conformance.core.failure_group import FailureGroup, severity as grade_rank
-from kipcheck.conformance.core.ledger import Cause, Failure
+from kipcheck.conformance.core.ledger import Cause, Failure, KnownEntry
 from kipcheck.conformance.core.plain import short_digest
 from kipcheck.conformance.engine.failure_records import least
 from kipcheck.conformance.engine.finding_pages import FindingPage, page_at
 from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.engine.known.shipped import kafka_clients_like, shipped_link
+from kipcheck.conformance.engine.known.shipped import kafka_clients_like, shipped_entry
 from kipcheck.conformance.engine.unshrunk_groups import NOWHERE, Place, size
 from kipcheck.conformance.engine.worker import Finding, Shape
 from kipcheck.conformance.invariants.registry import all_invariants
@@ -35,10 +36,19 @@ class Shown:
     size: tuple[int, str]
     """Orders failures by their least cases."""
     place: Place
-    link: str
-    """The page or the address that describes it; empty: none does."""
+    entry: KnownEntry | None
+    """The known deviation that it is, by the lists of the run or by those that are shipped."""
     also: Mapping[tuple[str, Shape], int] = field(default_factory=dict)
     """All violations of its least case, of any invariant: invariant and shape -> the first step that shows it."""
+
+    @property
+    def page(self) -> FindingPage | None:
+        return None if self.entry is None else page_at(self.entry.link)
+
+    @property
+    def link(self) -> str:
+        """The findings page or the address of an issue; empty if the entry links a page about the target as a whole."""
+        return "" if self.entry is None or ("://" not in self.entry.link and self.page is None) else self.entry.link
 
     @property
     def family(self) -> str:
@@ -56,11 +66,11 @@ def causes_of(lines: Sequence[Failure], groups: Mapping[str, FailureGroup[Findin
 def _shown(line: Failure, group: FailureGroup[Finding] | None, invariants: frozenset[str]) -> Shown:
     """``invariants``: those that are broken in this run, to which the violations of the least case are limited."""
     entry = line.known or line.beyond or line.changed
-    link = entry.link if entry is not None else shipped_link(line)
+    entry = entry or shipped_entry(line)
     if group is None:
-        return Shown(line, frozenset(), (0, ""), NOWHERE, link)
+        return Shown(line, frozenset(), (0, ""), NOWHERE, entry)
     shown, cases = least(group.members), frozenset(each.case.id for each in group.members)
-    return Shown(line, cases, size(shown), Place.of(shown), link, _violations(shown, invariants))
+    return Shown(line, cases, size(shown), Place.of(shown), entry, _violations(shown, invariants))
 
 
 def _violations(least: Finding, invariants: frozenset[str]) -> Mapping[tuple[str, Shape], int]:
@@ -78,7 +88,7 @@ def causes(failures: Sequence[Shown]) -> list[Cause]:
     groups = _Groups(len(failures))
     for one, this in enumerate(failures):
         for other, that in enumerate(failures[:one]):
-            if _same_place(this, that) or _same_page(this, that):
+            if _same_place(this, that) or _same_entry(this, that):
                 groups.unite(one, other)
         if (root := _root(this, failures)) is not None:
             groups.unite(one, root)
@@ -95,8 +105,17 @@ def _same_place(one: Shown, other: Shown) -> bool:
     return one.place != NOWHERE and one.place == other.place
 
 
-def _same_page(one: Shown, other: Shown) -> bool:
-    return bool(one.link) and (one.link, one.family) == (other.link, other.family)
+def _same_entry(one: Shown, other: Shown) -> bool:
+    """Whether one page describes both; where there is no page of a finding, whether they are listed for one reason."""
+    if one.entry is None or other.entry is None or one.family != other.family:
+        return False
+    if one.link or other.link:
+        return one.link == other.link
+    return (one.entry.link, one.entry.reason) == (other.entry.link, other.entry.reason)
+
+
+def _different_entries(one: Shown, other: Shown) -> bool:
+    return one.entry is not None and other.entry is not None and not _same_entry(one, other)
 
 
 def _root(this: Shown, failures: Sequence[Shown]) -> int | None:
@@ -106,7 +125,7 @@ def _root(this: Shown, failures: Sequence[Shown]) -> int | None:
     found = [
         (each.size, number)
         for number, each in enumerate(failures)
-        if each is not this and each.size < this.size and _follows(this, each)
+        if each is not this and each.size < this.size and not _different_entries(this, each) and _follows(this, each)
     ]
     return min(found)[1] if found else None
 
@@ -146,16 +165,14 @@ class _Groups:
 
 
 def _cause(members: Sequence[Shown]) -> Cause:
-    pages = [page for each in members if (page := page_at(each.link)) is not None]
-    described = {each.line.id: _described(each, page_at(each.link)) for each in members}
+    effects = {each.line.id: _effect(each) for each in members}
     order = sorted(
-        members, key=lambda each: (described[each.line.id][1].rank, grade_rank(each.line.grade), -each.line.cases)
+        members, key=lambda each: (effects[each.line.id][1].rank, grade_rank(each.line.grade), -each.line.cases)
     )
     gravest, shortest = order[0].line, min(members, key=lambda each: each.size).line
-    title, severity = described[gravest.id]
-    page = page_at(order[0].link) or next(iter(pages), None)
+    title, severity = effects[gravest.id]
+    listed = next((each for each in order if each.link), order[0])
     places = {each.place for each in members}
-    (place,) = places if len(places) == 1 else (NOWHERE,)
     return Cause(
         id=short_digest([gravest.target, gravest.id]),
         target=gravest.target,
@@ -165,19 +182,19 @@ def _cause(members: Sequence[Shown]) -> Cause:
         failures=tuple(each.line.id for each in order),
         least=shortest.id,
         kafka=tuple(dict.fromkeys(name for each in members for name in kafka_clients_like(each.line))),
-        at=place.at or None,
-        effect=page.effect or None if page is not None else None,
-        page=order[0].link or (page.link if page is not None else None),
-        status=page.status or None if page is not None else None,
+        at=(next(iter(places)).at or None) if len(places) == 1 else None,
+        reason=listed.entry.reason if listed.entry is not None else None,
+        page=listed.link or None,
+        status=(listed.page.status or None) if listed.page is not None else None,
     )
 
 
-def _described(failure: Shown, page: FindingPage | None) -> tuple[str, Severity]:
+def _effect(failure: Shown) -> tuple[str, Severity]:
     """Title and severity of a failure: those of its page, else those that its invariant and shape have in general."""
-    line = failure.line
+    line, page = failure.line, failure.page
     effect = effect_of(line.invariant, line.shape, line.subject)
     severity = effect.severity if effect is not None else Severity.TRIVIA
     title = effect.title if effect is not None else line.sentence
     if page is not None:
-        return page.title, page.severity or severity
+        return page.effect or page.title, page.severity or severity
     return title, severity

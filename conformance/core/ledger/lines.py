@@ -297,8 +297,8 @@ class Cause(Record):
     kafka: Annotated[tuple[str, ...], About("Clients of Apache Kafka that fail in the same way, each with a release.")]
     at: str | None = None
     """The place in the library where the failures come from, if it is the same."""
-    effect: str | None = None
-    """More about the effect, from the findings page."""
+    reason: str | None = None
+    """The reason in the list of known deviations, of the run or of those that are shipped."""
     page: str | None = None
     """The findings page, relative to the package, or the address of an issue."""
     status: str | None = None

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final
 
-from kipcheck.conformance.core.ledger import Failure
+from kipcheck.conformance.core.ledger import Failure, KnownEntry
 from kipcheck.conformance.engine.known.files import InvalidKnownFile
 from kipcheck.conformance.engine.known.lists import DEFAULT, load
+from kipcheck.conformance.engine.known.match import known_entry
 from kipcheck.conformance.engine.known.rules import Entry, ObservedFailure, fits
 
 KAFKA: Final = ("java:kafka-clients", "java:kafka-streams")
@@ -24,10 +25,10 @@ def _entries(target: str) -> tuple[Entry, ...]:
         return ()
 
 
-def shipped_link(line: Failure) -> str:
-    """The link of the entry for this failure, in whatever place it occurs; empty if there is none."""
+def shipped_entry(line: Failure) -> KnownEntry | None:
+    """The entry for this failure, in whatever place it occurs."""
     failure = ObservedFailure.of(line)
-    return next((each.link for each in _entries(line.target) if each.matches(failure)), "")
+    return next((known_entry(each) for each in _entries(line.target) if each.matches(failure)), None)
 
 
 def kafka_clients_like(line: Failure) -> Iterator[str]:
