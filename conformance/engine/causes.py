@@ -5,7 +5,8 @@ Two failures have one cause if
 * they come from the same place in the library, with the same exception;
 * the least case of one shows the other too, not before it, and is not larger, unless the lists of known deviations
   separate them;
-* these lists link the same page of a finding, or have the same reason without such a page.
+* these lists link the same page of a finding, or have the same reason without such a page;
+* no list has them, they break the same invariant with the same effect, and come from no known place.
 
 A cause decides no id, no entry of a known list and no exit code.
 """
@@ -13,7 +14,7 @@ A cause decides no id, no entry of a known list and no exit code.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kipcheck.conformance.core.effects import Severity, effect_of
+from kipcheck.conformance.core.effects import Effect, Severity, effect_of
 from kipcheck.conformance.core.failure_group import FailureGroup, severity as grade_rank
 from kipcheck.conformance.core.ledger import Cause, Failure, KnownEntry
 from kipcheck.conformance.core.plain import short_digest
@@ -49,6 +50,10 @@ class Shown:
     def link(self) -> str:
         """The findings page or the address of an issue; empty if the entry links a page about the target as a whole."""
         return "" if self.entry is None or ("://" not in self.entry.link and self.page is None) else self.entry.link
+
+    @property
+    def effect(self) -> Effect | None:
+        return effect_of(self.line.invariant, self.line.shape, self.line.subject)
 
     @property
     def family(self) -> str:
@@ -88,7 +93,7 @@ def causes(failures: Sequence[Shown]) -> list[Cause]:
     groups = _Groups(len(failures))
     for one, this in enumerate(failures):
         for other, that in enumerate(failures[:one]):
-            if _same_place(this, that) or _same_entry(this, that):
+            if _same_place(this, that) or _same_entry(this, that) or _same_effect(this, that):
                 groups.unite(one, other)
         if (root := _root(this, failures)) is not None:
             groups.unite(one, root)
@@ -103,6 +108,12 @@ def rank(cause: Cause) -> tuple[int, int]:
 
 def _same_place(one: Shown, other: Shown) -> bool:
     return one.place != NOWHERE and one.place == other.place
+
+
+def _same_effect(one: Shown, other: Shown) -> bool:
+    """For failures that no list has."""
+    listed, placed = one.entry or other.entry, {one.place, other.place} != {NOWHERE}
+    return not listed and not placed and one.line.invariant == other.line.invariant and one.effect == other.effect
 
 
 def _same_entry(one: Shown, other: Shown) -> bool:
@@ -131,11 +142,22 @@ def _root(this: Shown, failures: Sequence[Shown]) -> int | None:
 
 
 def _follows(this: Shown, root: Shown) -> bool:
-    """Whether the least case of ``root`` shows this failure, not before ``root`` itself."""
-    begins = root.line.guilty_step
-    return any(
-        invariant == this.line.invariant and this.line.shape[: len(shape)] == shape and step >= begins
-        for (invariant, shape), step in root.also.items()
+    """Whether the least case of either shows both, this one not before ``root``."""
+    in_roots, in_own = _first_step(this, root), _first_step(root, this)
+    return (in_roots is not None and in_roots >= root.line.guilty_step) or (
+        in_own is not None and in_own <= this.line.guilty_step
+    )
+
+
+def _first_step(failure: Shown, case: Shown) -> int | None:
+    """The first step that shows the failure in the least case of another one."""
+    return min(
+        (
+            step
+            for (invariant, shape), step in case.also.items()
+            if invariant == failure.line.invariant and failure.line.shape[: len(shape)] == shape
+        ),
+        default=None,
     )
 
 
@@ -191,8 +213,7 @@ def _cause(members: Sequence[Shown]) -> Cause:
 
 def _effect(failure: Shown) -> tuple[str, Severity]:
     """Title and severity of a failure: those of its page, else those that its invariant and shape have in general."""
-    line, page = failure.line, failure.page
-    effect = effect_of(line.invariant, line.shape, line.subject)
+    line, page, effect = failure.line, failure.page, failure.effect
     severity = effect.severity if effect is not None else Severity.TRIVIA
     title = effect.title if effect is not None else line.sentence
     if page is not None:
