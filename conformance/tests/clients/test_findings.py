@@ -1,11 +1,12 @@
 """Every page about a finding still says what is so: its reproduction is run, and prints what the page says."""
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,90 @@ def test_a_page_names_what_is_broken_and_stands_in_the_index(path: Path) -> None
     assert row(page, "status").startswith(("new", "known before"))
     index = (FINDINGS / "index.md").read_text("utf-8")
     assert f"[{page.splitlines()[0].removeprefix('# ')}]({path.name})" in index
+
+
+READY = tuple(each for each in PAGES if each.name.startswith(("aiokafka-", "kafka-python-")))
+"""The pages that can be filed with the project as they are."""
+LINK = re.compile(r"\[([\w/.-]+):(\d+)\]\(https://github\.com/[\w-]+/[\w-]+/blob/[0-9a-f]{40}/([\w/.-]+)#L(\d+)\)")
+SOURCE = re.compile(rf"{LINK.pattern} `([^`]+)`")
+RANGE = re.compile(r"\d+(\.\d+)+ - \d+(\.\d+)+")
+SEVERITIES = {"double processing", "stuck group", "crash or hang", "wrong data", "refused peer", "trivia"}
+ADJACENT = 10
+"""Lines by which a file of the release may differ from the linked commit."""
+
+
+def program(path: Path) -> str:
+    ((language, code, _),) = REPRODUCTION.findall(path.read_text("utf-8"))
+    assert language == "python"
+    return str(code)
+
+
+@for_each(READY)
+def test_a_page_that_can_be_filed_states_effect_range_source_and_mend(path: Path) -> None:
+    page = path.read_text("utf-8")
+    assert row(page, "severity") in SEVERITIES
+    assert len(row(page, "effect")) < 120
+    assert RANGE.fullmatch(row(page, "affected")) is not None
+    assert row(page, "affected").endswith(f" {row(page, 'target').split()[1]}")
+    assert "https://" in row(page, "source")
+    assert SOURCE.sub("", row(page, "source")).replace(";", "").strip() == ""
+    sections = re.findall(r"^## (.+)$", page, re.MULTILINE)
+    assert sections == [
+        "Effect",
+        "Minimal case",
+        "Reproduction",
+        "Where it comes from",
+        "Suggested mend",
+        "What Kafka does",
+    ]
+
+
+@for_each(READY)
+def test_a_linked_line_is_the_code_of_the_release(path: Path) -> None:
+    page = path.read_text("utf-8")
+    name, release = row(page, "target").split()
+    try:
+        installed = version(name)
+    except PackageNotFoundError:
+        pytest.skip(f"{name} is not installed")
+    if installed != release:
+        pytest.skip(f"{name} {installed} is installed, the page is about {release}")
+    for shown, number, linked, line, code in SOURCE.findall(row(page, "source")):
+        assert (shown, number) == (linked, line)
+        lines = Path(str(distribution(name).locate_file(linked))).read_text("utf-8").splitlines()
+        assert code in "\n".join(lines[max(0, int(line) - 1 - ADJACENT) : int(line) + ADJACENT])
+
+
+@for_each(READY)
+def test_a_reproduction_uses_public_interfaces_only(path: Path) -> None:
+    tree = ast.parse(program(path))
+    modules = {each.module or "" for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)}
+    names = {
+        alias.name for each in ast.walk(tree) if isinstance(each, ast.Import | ast.ImportFrom) for alias in each.names
+    }
+    attributes = {each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute)}
+    assert not [each for each in attributes if each.startswith("_") and not each.startswith("__")]
+    assert not [each for each in modules | names if any(part.startswith("_") for part in each.split("."))]
+    assert not [each for each in modules if each.startswith(("kafka.net", "kafka.future", "unittest"))]
+
+
+@for_each(READY)
+def test_a_reproduction_fits_on_a_page_and_its_broker_on_half_of_one(path: Path) -> None:
+    code = program(path)
+    assert len(code.splitlines()) <= 120
+    assert len(broker(code).splitlines()) <= 60
+
+
+def test_all_reproductions_have_the_same_broker() -> None:
+    brokers = {each for path in READY if (each := broker(program(path)))}
+    assert len(brokers) == 1
+
+
+def broker(code: str) -> str:
+    """The loopback broker of a reproduction: from the versions that it supports to the end of its connections."""
+    lines = code.splitlines()
+    starts = [index for index, line in enumerate(lines) if line.startswith("VERSIONS = ")]
+    if not starts:
+        return ""
+    last = next(each for each in ast.parse(code).body if isinstance(each, ast.ClassDef) and each.name == "Connection")
+    return "\n".join(lines[starts[0] : last.end_lineno])
