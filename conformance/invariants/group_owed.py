@@ -33,7 +33,7 @@ SESSIONS_MS: Final = range(6_000, 1_800_001)
 OF_THE_LOG: Final = frozenset({*Error} - OWN_FAULTS - {Error.NONE} | {Error.REBALANCE_IN_PROGRESS})
 """Errors of a request whose write failed."""
 
-MOST_TELLING: Final = (
+ORDER: Final = (
     Error.INVALID_GROUP_ID, Error.NOT_COORDINATOR, Error.COORDINATOR_LOAD_IN_PROGRESS, Error.UNKNOWN_MEMBER_ID,
     Error.FENCED_INSTANCE_ID, Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS, Error.GROUP_MAX_SIZE_REACHED,
     Error.MEMBER_ID_REQUIRED, Error.INCONSISTENT_GROUP_PROTOCOL, Error.INVALID_SESSION_TIMEOUT,
@@ -57,8 +57,8 @@ class Owed:
 
     @property
     def first(self) -> str:
-        """One name for all sets of errors with the same most telling member, for shapes."""
-        return next((each.name for each in MOST_TELLING if each in self.certain), "NONE")
+        """One name for all sets of errors with the same first member of an order, for shapes."""
+        return next((each.name for each in ORDER if each in self.certain), "NONE")
 
     def __str__(self) -> str:
         return " or ".join(sorted(each.name for each in self.certain)) or "NONE"
