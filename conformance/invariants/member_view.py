@@ -200,7 +200,7 @@ class View:
         if self.subscription_changed:
             return "subscribe"
         failed = self.due_since.startswith(("joined", "synced", "disconnected"))
-        return f"a failed join since {self.joins_since}" if failed else self.due_since
+        return f"a failed join (due since {self.joins_since})" if failed else self.due_since
 
     @property
     def must_join(self) -> bool | None:
