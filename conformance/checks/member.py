@@ -61,10 +61,10 @@ def directed(subject: Subject) -> Iterable[Conversation]:
     the time is over.
     """
     rules = rules_of(edition(subject.edition))
-    second, beat = "elapse 1000", "elapse 1000; elapse 1000; elapse 1000; beat"
+    second, beat = "elapse 1000", f"elapse {HEARTBEAT_MS}; beat"
     for instance in ("", " as=i") if rules is not None and rules.static else ("",):
         begun = f"open range{instance}; subscribe t; poll; joined 1; synced t:0; poll; {second}; poll"
-        beats = "; ".join([f"{second}; {second}; beat", *[beat] * (BEATS - 1)])
+        beats = "; ".join([f"elapse {HEARTBEAT_MS - 1000}; beat", *[beat] * (BEATS - 1)])
         silence = "; ".join([second] * SILENCE)
         yield Conversation(parse_shorthand(f"{begun}; {beats}; {silence}; poll"), "unpolled")
     # An answer to a heartbeat that was not sent has no effect.

@@ -160,7 +160,7 @@ def leaves_unpolled(history: History) -> Iterator[Violation]:
             continue
         # Only while the coordinator answers, else the consumer is looking for it.
         unpolled_ms = received.now_ms - view.begun_ms
-        if received.now_ms - view.alive_ms >= SESSION_MS or unpolled_ms - each.event.ms < POLL_MS:
+        if received.unanswered or unpolled_ms - each.event.ms < POLL_MS:
             continue
         static = each.rules.static and view.is_static
         if any(isinstance(action, Heartbeat) for action in each.actions):

@@ -269,7 +269,7 @@ class ViewUpdater:
         leads, now_ms = answer.leader == answer.member, self.view.now_ms
         changed = self.view.cluster_changed and not leads
         self.put(round=Round.SYNCING, joined=answer, cluster_changed=changed)
-        self.put(alive_ms=now_ms, begun_ms=now_ms, beat_from_ms=None)
+        self.put(alive_ms=now_ms, begun_ms=now_ms, beat_from_ms=None, unanswered=False)
         offered = self.view.opened.assignors if self.view.opened is not None else ()
         ids = [id for id, _, _ in answer.members]
         listed = len(ids) == len(set(ids)) and answer.member in ids
@@ -408,7 +408,7 @@ class ViewUpdater:
             self.put(loose=True)  # It may have left, which a static member does without a request.
         if view.now_ms - view.alive_ms >= SESSION_MS:
             # Before this it began to look for the coordinator, perhaps several times.
-            self.put(unsure_till=view.now_ms + LATEST_MS)
+            self.put(unsure_till=view.now_ms + LATEST_MS, unanswered=True)
 
     def take(self, taking: Blob) -> None:
         """A poll processes the pending assignment."""

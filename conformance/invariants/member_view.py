@@ -125,6 +125,8 @@ class View:
     """The next poll may raise any error, or none."""
     alive_ms: int = 0
     """The time of the last successful response from the coordinator."""
+    unanswered: bool = False
+    """Whether no heartbeat was answered for a session timeout in this generation."""
     polled_ms: int = 0
     begun_ms: int = 0
     """The time of the last poll, or the later one at which the consumer entered its generation."""
