@@ -170,6 +170,19 @@ def test_an_answer_that_is_there_before_the_poll_is_thrown_away(talk: Talk) -> N
     assert talk.names("poll") == ["join", "reads"]
 
 
+def test_an_exception_is_reported_with_its_class(talk: Talk) -> None:
+    talk("open", **OPEN)
+    talk("subscribe", topics=["t"])
+    failed = {"action": "commit-ended", "error": "COMMIT_FAILED", "exception": "kafka.errors.CommitFailedError"}
+    assert talk("commit", offsets=[["t", 0, 1]]) == [failed]
+    talk("poll")
+    talk("told", **JOINED)
+    talk("unsubscribe")
+    talk("subscribe", topics=["t"])
+    talk("told", **SYNCED, assignment={"partitions": [["t", 0]]})
+    assert talk("poll") == [{"action": "raised", "error": "ILLEGAL_STATE", "exception": "ValueError"}]
+
+
 def test_it_leaves_and_does_nothing_any_more(talk: Talk) -> None:
     talk.assigned([["t", 0]])
     assert talk.names("close") == ["revoked", "leave"]
