@@ -101,7 +101,7 @@ def _details(found: Summary, failure: Failure) -> Iterator[Child]:
     if failure.steps and not any(isinstance(each, SequenceExhibit) for each in failure.exhibits):
         yield tag("h4", "Steps"), tag("ol", _steps(failure), class_="steps")
     yield shown
-    yield _remedies(found, failure)
+    yield _fix(failure)
     yield tag("h4", "To reproduce it"), tag("pre", tag("code", failure.reproduce), class_="command")
     yield tag("p", _where(failure), class_="hint")
     if failure.tags:
@@ -127,12 +127,8 @@ def _clause(found: Summary, requirement: BrokenRequirement) -> Safe:
     return tag("li", tag("details", name, tag("p", requirement.text), plainly, class_="more"))
 
 
-def _remedies(found: Summary, failure: Failure) -> Child:
-    """The remedies of the broken requirements."""
-    known = found.header.requirements
-    fixes = dict.fromkeys(known[each.id].fix for each in failure.requirements if each.id in known)
-    remedies = [tag("p", each) for each in fixes if each]
-    return (tag("h4", "How to fix it"), remedies) if remedies else None
+def _fix(failure: Failure) -> Child:
+    return (tag("h4", "How to fix it"), tag("p", failure.fix)) if failure.fix else None
 
 
 def _versus(failure: Failure) -> Safe | None:

@@ -89,9 +89,7 @@ def _rules(found: Summary) -> Iterator[dict[str, Any]]:
 
 
 def _help(id: str, requirement: AboutRequirement | BrokenRequirement) -> str:
-    found = requirement.fix if isinstance(requirement, AboutRequirement) else None
-    fix = f"\n\nHow to fix it: {found}" if found else ""
-    return f"{id}, {requirement.clause}: {requirement.text or ''}{fix}"
+    return f"{id}, {requirement.clause}: {requirement.text or ''}"
 
 
 def _requirements(
@@ -119,6 +117,7 @@ def _result(failure: Failure, cause: Cause | None, rule: int, artifact: int) -> 
     if failure.expected or failure.observed:
         words.append(f"Expected {failure.expected or 'nothing'}, observed {failure.observed or 'nothing'}.")
     words.append(f"{failure.target} {failure.version}, found in {failure.cases} cases: {where(failure)}.")
+    words += [f"How to fix it: {failure.fix}"] if failure.fix else []
     words.append(f"Reproduce: {failure.reproduce}")
     place = {
         "physicalLocation": {

@@ -88,6 +88,8 @@ def _block(failure: Failure, written: set[str]) -> Iterator[str]:
     yield from _wrapped("found", f"{some(failure.cases, 'case')}: {where(failure)}{found_at}")
     if expected(failure):
         yield from _wrapped("listed", expected(failure))
+    if failure.fix:
+        yield from _wrapped("fix", failure.fix)
     if failure.tags:
         yield from _wrapped("tags", ", ".join(failure.tags))
     yield f"  {'again':<9} {failure.reproduce}"

@@ -16,9 +16,8 @@ class FailurePattern:
 
     @classmethod
     def of(cls, table: dict[str, Any]) -> "FailurePattern":
-        """Takes its keys out of a table of TOML."""
-        shape, subject = table.pop("shape", ()), table.pop("subject", "*")
-        return cls(table.pop("invariant"), tuple(shape), subject)
+        """From the keys of a table of TOML."""
+        return cls(table["invariant"], tuple(table.get("shape", ())), table.get("subject", "*"))
 
     def fits(self, invariant: str, shape: Sequence[str], subject: str) -> bool:
         return (

@@ -10,6 +10,7 @@ from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.history import Died
 from kipcheck.conformance.core.ledger import BrokenRequirement, Failure, FiledFailure, exhibits_of, where_of
 from kipcheck.conformance.core.plain import short_digest
+from kipcheck.conformance.core.remedy import fix_of
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.tags import tags_of
 from kipcheck.conformance.engine.failures import DistinctFailure, file
@@ -48,7 +49,8 @@ def described(info: TargetInfo, members: Sequence["Finding"]) -> DistinctFailure
         grade=invariant.grade.value,
         sentence=invariant.statement,
         requirements=tuple(BrokenRequirement(id=each.id, clause=each.clause, text=each.text) for each in covered),
-        tags=tuple(tags_of(invariant.id)),
+        tags=tuple(tags_of(invariant.id, shown.shape, shown.unit.subject)),
+        fix=fix_of(invariant.id, shown.shape, shown.unit.subject),
         edition=shown.unit.edition,
         subject=shown.unit.subject,
         subject_version=shown.unit.version,

@@ -5,13 +5,16 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from importlib.resources import files
 from typing import Any
 
 from kipcheck.conformance.checks import CHECKS, LISTED, Check
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.remedy import Remedy, remedies
+from kipcheck.conformance.core.effects import Effect, effects
+from kipcheck.conformance.core.failure_pattern import FailurePattern
+from kipcheck.conformance.core.remedy import FailureFix, Remedy, failure_fixes, remedies
 from kipcheck.conformance.core.requirement import Requirement, requirements
 from kipcheck.conformance.core.tags import Vocabulary, vocabulary
 from kipcheck.conformance.core.verdict import Grade
@@ -33,11 +36,14 @@ class LintInput:
     requirements: Mapping[str, Requirement]
     remedies: Mapping[str, Remedy]
     tags: Vocabulary
+    effects: Sequence[Effect] = ()
+    fixes: Sequence[FailureFix] = ()
 
 
 def lint_input() -> LintInput:
     invariants = {each.id: each for role in Role for each in all_invariants(role)}
-    return LintInput(LISTED, tuple(invariants.values()), requirements(), remedies(), vocabulary())
+    about_failures = effects(), failure_fixes()
+    return LintInput(LISTED, tuple(invariants.values()), requirements(), remedies(), vocabulary(), *about_failures)
 
 
 def troubles(of: LintInput) -> Iterator[str]:
@@ -62,6 +68,7 @@ def troubles(of: LintInput) -> Iterator[str]:
             yield f"{id}: it has no remedy"
     yield from (f"{id}: remedy for an unknown requirement" for id in of.remedies if id not in of.requirements)
     yield from _tags(of)
+    yield from _about_failures(of)
 
 
 def _twice(what: str, ids: Iterable[str]) -> Iterator[str]:
@@ -124,6 +131,23 @@ def _tags(of: LintInput) -> Iterator[str]:
     yield from (f"{word}: unused tag" for word in (*of.tags.classes, *of.tags.effects) if word not in used)
 
 
+def _about_failures(of: LintInput) -> Iterator[str]:
+    """Each invariant has a last entry among the effects, for any shape, and each pattern is about an invariant."""
+    last = {each.pattern.invariant: each.pattern for each in of.effects}
+    for invariant in of.invariants:
+        if last.get(invariant.id) != FailurePattern(invariant.id):
+            yield f"{invariant.id}: its last entry in effects.toml must be one for any failure"
+    ids = [each.id for each in of.invariants]
+    for name, patterns in {
+        "effects.toml": [each.pattern for each in of.effects],
+        "remedies.toml": [each.pattern for each in of.fixes],
+        "tags.toml": [each.pattern for each in of.tags.failures],
+    }.items():
+        for pattern in patterns:
+            if not any(fnmatchcase(id, pattern.invariant) for id in ids):
+                yield f"{pattern.invariant}: {name} has an entry for an unknown invariant"
+
+
 def words(of: LintInput) -> Iterator[str]:
     """Each unwanted word in texts that people read, with its place."""
     stated = [
@@ -131,6 +155,8 @@ def words(of: LintInput) -> Iterator[str]:
         *((each.id, each.statement) for each in of.invariants),
         *((id, each.text) for id, each in of.requirements.items()),
         *((id, text) for id, each in of.remedies.items() for text in (each.fix, each.means)),
+        *((each.pattern.invariant, each.title) for each in of.effects),
+        *((each.pattern.invariant, each.fix) for each in of.fixes),
         *of.tags.classes.items(),
         *of.tags.effects.items(),
     ]

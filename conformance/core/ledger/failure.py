@@ -170,6 +170,9 @@ class Failure(Record):
     """The statement of the invariant that is broken."""
     requirements: tuple[BrokenRequirement, ...]
     tags: tuple[str, ...] = ()
+    """The kind of mistake, its effects, and known defects of that kind, as far as they fit this failure."""
+    fix: str | None = None
+    """How to fix it; absent if no remedy is about this failure."""
     edition: str
     subject: str
     """Message, assignor or machine."""

@@ -7,7 +7,8 @@ import pytest
 
 from kipcheck.conformance.cli.main import run as command
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.remedy import Remedy
+from kipcheck.conformance.core.failure_pattern import FailurePattern
+from kipcheck.conformance.core.remedy import FailureFix, Remedy
 from kipcheck.conformance.core.tags import Tags, Vocabulary
 from kipcheck.conformance.engine import lint
 from kipcheck.conformance.engine.lint import LintInput, coverage_counts, lint_input, troubles
@@ -29,6 +30,14 @@ def test_what_there_is_is_in_order() -> None:
     ("change", "wanted"),
     [
         (lambda of: replace(of, checks=(*of.checks, FIRST)), "named 2 times"),
+        (
+            lambda of: replace(of, effects=[each for each in of.effects if each.pattern.invariant != INVARIANT.id]),
+            f"{INVARIANT.id}: its last entry in effects.toml must be one for any failure",
+        ),
+        (
+            lambda of: replace(of, fixes=[FailureFix(FailurePattern("wire/sings"), "Sing.")]),
+            "wire/sings: remedies.toml has an entry for an unknown invariant",
+        ),
         (lambda of: replace(of, invariants=(*of.invariants, INVARIANT)), "named 2 times"),
         (lambda of: replace(of, checks=(replace(FIRST, id="Wire Trip"), *of.checks[1:])), "Wire Trip: invalid id"),
         (lambda of: replace(of, checks=(replace(FIRST, sentence=""), *of.checks[1:])), "its sentence"),

@@ -15,6 +15,8 @@ def test_every_requirement_has_a_remedy_and_no_remedy_is_a_stranger() -> None:
 
 def test_a_remedy_says_nothing_but_what_it_means_and_how_it_is_mended() -> None:
     listed = tomllib.loads((files("kipcheck.conformance") / "remedies.toml").read_text("utf-8"))
+    for entry in listed.pop("failures"):
+        assert entry.keys() <= {"invariant", "shape", "subject", "fix", "of"} and ("fix" in entry) != ("of" in entry)
     assert {key for each in listed.values() for key in each} == {"fix", "means"}
 
 

@@ -69,6 +69,7 @@ FAILURE: Line = {
     "where": {"HeartbeatResponse": "0-4", "SyncGroupResponse": "0"},
     "steps": [{"verb": "decode", "message": "HeartbeatResponse", "version": 1, "hex": "00000000ffff"}],
     "guilty_step": 0,
+    "fix": "Read an error code as a signed number.",
     "exhibits": [
         {
             "kind": "bytes",

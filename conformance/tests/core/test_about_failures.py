@@ -1,0 +1,63 @@
+"""Tags, fixes and effects belong to the failure at hand, and not to its invariant."""
+
+import pytest
+
+from kipcheck.conformance.core.effects import Severity, effect_of, severity_rank
+from kipcheck.conformance.core.failure_pattern import FailurePattern
+from kipcheck.conformance.core.remedy import fix_of, remedies
+from kipcheck.conformance.core.tags import DEFECT, tags_of, vocabulary
+
+HANG = ("died", "decode", "timeout", "")
+
+
+def test_a_pattern_is_about_the_first_words_of_a_shape() -> None:
+    pattern = FailurePattern("wire/*", ("refused", "*Error"), "Join*")
+    assert pattern.fits("wire/decodes", ("refused", "KeyError", "more"), "JoinGroupRequest")
+    assert not pattern.fits("wire/decodes", ("refused",), "JoinGroupRequest")
+    assert not pattern.fits("wire/decodes", ("refused", "Exception"), "JoinGroupRequest")
+    assert not pattern.fits("wire/decodes", ("refused", "KeyError"), "SyncGroupRequest")
+    assert not pattern.fits("assign/answers", ("refused", "KeyError"), "JoinGroupRequest")
+
+
+def test_a_hang_is_neither_a_crash_nor_a_lack_of_memory() -> None:
+    assert tags_of("survives", HANG, "HeartbeatRequest") == ["resources", "hang", "CWE-400"]
+    memory = tags_of("survives", ("died", "decode", "memory"), "JoinGroupRequest")
+    assert "memory" in memory and "hang" not in memory and "CVE-2022-34917" in memory
+    assert "CVE-2022-34917" not in tags_of("survives", ("died", "assign", "memory"), "sticky")
+
+
+def test_a_failure_has_no_defect_of_another_one() -> None:
+    assert "KAFKA-7962" not in tags_of("assign/answers", ("refused", "assign", "KeyError", "roundrobin"), "roundrobin")
+    assert "KAFKA-7962" in tags_of("assign/answers", ("refused", "assign", "KeyError", "sticky"), "sticky")
+    for id, tags in vocabulary().invariants.items():
+        if id.startswith("member/") and any(map(DEFECT.fullmatch, tags.links)):
+            assert not any(map(DEFECT.fullmatch, tags_of(id, ("some", "shape"), "member"))), id
+
+
+def test_a_lost_throttle_time_has_nothing_to_do_with_lengths() -> None:
+    fix = fix_of("wire/decodes", ("misread", "int32", "int", "int"), "ApiVersionsResponse")
+    assert fix is not None and "error" in fix
+    assert "length" not in fix and "count" not in fix
+    lengths = fix_of("wire/refuses", ("accepted", "length", "string"), "HeartbeatRequest")
+    assert lengths is not None and "length" in lengths
+
+
+def test_a_failure_without_a_fitting_remedy_has_none() -> None:
+    assert fix_of("wire/decodes", ("misread", "int32", "int", "int"), "HeartbeatResponse") is None
+    assert fix_of("unheard/of", ("any",), "") is None
+    assert remedies()["grp-05"].fix, "a requirement keeps its remedy"
+
+
+@pytest.mark.parametrize(
+    ("shape", "severity"), [(HANG, Severity.CRASH), (("died", "decode", "crashed"), Severity.CRASH)]
+)
+def test_the_first_effect_that_fits_applies(shape: tuple[str, ...], severity: Severity) -> None:
+    effect = effect_of("survives", shape, "HeartbeatRequest")
+    assert effect is not None and effect.severity is severity
+    assert ("hang" in effect.title) == (shape == HANG)
+
+
+def test_severities_are_ordered() -> None:
+    words = ["double processing", "stuck group", "crash or hang", "wrong data", "refused peer", "trivia"]
+    assert sorted(reversed(words), key=severity_rank) == words
+    assert severity_rank("of a later release") == len(words)
