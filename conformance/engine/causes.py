@@ -11,7 +11,7 @@ Two failures have one cause if
 A cause decides no id, no entry of a known list and no exit code.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kipcheck.conformance.core.effects import Effect, Severity, effect_of
@@ -44,12 +44,16 @@ class Shown:
 
     @property
     def page(self) -> FindingPage | None:
-        return None if self.entry is None else page_at(self.entry.link)
+        """The page of the finding, or the one that it names for its cause."""
+        own = None if self.entry is None else page_at(self.entry.link)
+        return None if own is None else page_at(own.cause) or own
 
     @property
     def link(self) -> str:
         """The findings page or the address of an issue; empty if the entry links a page about the target as a whole."""
-        return "" if self.entry is None or ("://" not in self.entry.link and self.page is None) else self.entry.link
+        if self.page is not None:
+            return self.page.link
+        return self.entry.link if self.entry is not None and "://" in self.entry.link else ""
 
     @property
     def effect(self) -> Effect | None:
@@ -99,6 +103,24 @@ def causes(failures: Sequence[Shown]) -> list[Cause]:
             groups.unite(one, root)
     made = [_cause([failures[number] for number in members]) for members in groups.members()]
     return sorted(made, key=rank)
+
+
+def united_causes(ledgers: Iterable[Sequence[Cause]]) -> list[Cause]:
+    """The causes of several runs together: those with a failure in common are one, with the cases of all."""
+    every = [cause for causes in ledgers for cause in causes]
+    groups = _Groups(len(every))
+    for one, this in enumerate(every):
+        for other, that in enumerate(every[:one]):
+            if this.target == that.target and {*this.failures} & {*that.failures}:
+                groups.unite(one, other)
+    united = [_united([every[number] for number in members]) for members in groups.members()]
+    return sorted(united, key=lambda each: (each.target, rank(each)))
+
+
+def _united(members: Sequence[Cause]) -> Cause:
+    gravest = min(members, key=rank)
+    failures = tuple(dict.fromkeys(id for each in members for id in each.failures))
+    return gravest.update(cases=sum(each.cases for each in members), failures=failures)
 
 
 def rank(cause: Cause) -> tuple[int, int]:

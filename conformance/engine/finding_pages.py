@@ -4,13 +4,15 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from kipcheck.conformance.core.effects import Severity
 
 TITLE: Final = re.compile(r"^# (.+?)\s*$", re.MULTILINE)
-ROW: Final = re.compile(r"^\|\s*(target|severity|effect|status)\s*\|\s*(.*?)\s*\|\s*$", re.MULTILINE)
+ROW: Final = re.compile(r"^\|\s*(target|severity|effect|status|same cause)\s*\|\s*(.*?)\s*\|\s*$", re.MULTILINE)
+
+LINK: Final = re.compile(r"\]\(([\w.-]+\.md)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,8 @@ class FindingPage:
     """None: the page states none, or one that is not defined."""
     effect: str
     status: str
+    cause: str
+    """The link of the page that describes the cause: of this one, unless the row ``same cause`` names another."""
 
 
 @cache
@@ -39,4 +43,7 @@ def page_at(link: str) -> FindingPage | None:
         return None
     words = {each.value: each for each in Severity}
     severity = words.get(rows.get("severity", "").lower())
-    return FindingPage(link, title[1].replace("`", ""), severity, rows.get("effect", ""), rows.get("status", ""))
+    other = LINK.search(rows.get("same cause", ""))
+    cause = link if other is None else str(PurePosixPath(link).with_name(other[1]))
+    effect, status = rows.get("effect", ""), rows.get("status", "")
+    return FindingPage(link, title[1].replace("`", ""), severity, effect, status, cause)

@@ -36,6 +36,7 @@ from kipcheck.conformance.core.ledger import (
 )
 from kipcheck.conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder
 from kipcheck.conformance.core.part import Part
+from kipcheck.conformance.engine.causes import united_causes
 from kipcheck.conformance.engine.failures import FLAKY, DistinctFailure, distinct_failures, file, filed, united
 
 ALIKE: Mapping[str, str] = {"seed": "--seed", "cases": "--cases"}
@@ -201,7 +202,8 @@ def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequen
         writer.write(Tally(**place._asdict(), results=results, by=by))
     failures = list(_failures(sources, out))
     _file_flaky(sources, out)
-    for other in (*_others(sources, counts), *failures, *compared.rows()):
+    causes = united_causes(each.ledger.causes for each in sources)
+    for other in (*_others(sources, counts), *failures, *causes, *compared.rows()):
         writer.write(other)
     codes = {code for each in sources for code in each.codes - {exits.FAILED}} | (
         {exits.UNDECIDED} if missing else set()
@@ -318,7 +320,7 @@ def _targets(sources: Sequence[Source]) -> list[str]:
     return list(dict.fromkeys([*requested, *run]))
 
 
-MADE_ANEW = frozenset({"failure", "footer", "begin", "check", "skip", "tally"})
+MADE_ANEW = frozenset({"failure", "cause", "footer", "begin", "check", "skip", "tally"})
 
 
 def _others(sources: Sequence[Source], counts: Mapping[str, Mapping[str, object]]) -> Iterator[LedgerLine]:
