@@ -246,3 +246,28 @@ def test_of_what_is_more_than_declared_only_steps_are_left_out() -> None:
     found = shrunk(cast(Worker, Fails()), finding)
     assert found is not None
     assert found.case.steps == case.steps[:1] and found.value == value
+
+
+def test_a_failure_is_shrunk_in_its_own_way_wherever_it_stands_among_the_violations() -> None:
+    check = CHECKS["bounce/upgrade"]
+    unit = Unit("t", "apache", check.id, "bounce", None, 0, None)
+    subject = check.family.subject("apache", "bounce", None)
+    value = least(check.declaration(subject))
+    (case,) = check.cases(subject, value, 0, 0, "")
+    first, second = Violation("first", (0,), shape=("first",)), Violation("second", (0,), shape=("second",))
+
+    class Fails(Worker):
+        """Each case breaks the invariant in two ways."""
+
+        def __init__(self) -> None:
+            pass
+
+        def every_violation(self, cases: list[Case], invariant: Any) -> Any:
+            return ((History(each, "t", ()), (first, second)) for each in cases)
+
+        def close(self) -> None:
+            pass
+
+    finding = Finding(unit, History(case, "t", ()), value, 0, "", "bounce/rests", second)
+    found = shrunk(Fails(), finding)
+    assert found is not None and (found.violation, found.shape[:1]) == (second, ("second",))

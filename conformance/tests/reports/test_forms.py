@@ -28,6 +28,7 @@ from kipcheck.conformance.tests.support.ledgers import (
     write,
 )
 from kipcheck.reports.markdown import MOST
+from kipcheck.reports.summary import summary
 
 HERE = Path(__file__).parent
 
@@ -287,3 +288,27 @@ def test_a_failure_has_its_own_fix_and_not_that_of_its_requirement(made: Path) -
         text = (made / name).read_text("utf-8")
         assert "Read an error code as a signed number." in text
         assert "Mend it." not in text
+
+
+def test_failures_are_shown_by_cause(made: Path) -> None:
+    found = summary(read(made / "ledger.jsonl"))
+    first = found.causes[0]
+    assert first.cause is not None and first.cause.title == "An assignment is lost"
+    assert [each.id for each in first.failures] == ["0123456789ab", "222222222222"]
+    assert all(each.cause is None and len(each.failures) == 1 for each in found.causes[1:])
+    text = reports.render(made / "ledger.jsonl", "text")
+    at = [text.index(each) for each in ("CAUSE An assignment is lost", "FAIL 0123456789ab", "WARN 222222222222")]
+    assert at == sorted(at)
+    for name in ("report.html", "summary.md", "junit.xml", "results.sarif", "results.json"):
+        written = (made / name).read_text("utf-8")
+        assert "An assignment is lost" in written, name
+        assert "stuck group" in written, name
+        assert "kafka-clients 4.4.0" in written, name
+
+
+def test_a_ledger_without_causes_is_shown_as_before(tmp_path: Path) -> None:
+    lines = [each for each in everything() if each[0] != "cause"]
+    found = summary(read(write(tmp_path, *lines)))
+    assert {each.cause for each in found.causes} == {None}
+    assert [bool(each.known) for each in found.failures] == sorted(bool(each.known) for each in found.failures)
+    assert "CAUSE" not in reports.render(tmp_path / "ledger.jsonl", "text")
