@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -228,6 +228,15 @@ HEADERS = frozenset({"RequestHeader", "ResponseHeader"})
 def where(layout: Layout) -> tuple[str, ...]:
     """The part of a frame that is read or written, for a shape: headers have decoders of their own in most clients."""
     return ("header",) if layout.message in HEADERS else ()
+
+
+@lru_cache(maxsize=64)
+def without_known_tags(layout: Layout) -> Layout:
+    """The layout of a reader that knows no tagged field, and skips them all."""
+    slots = (
+        slot if slot.item is None else replace(slot, item=without_known_tags(slot.item)) for slot in layout.untagged
+    )
+    return replace(layout, slots=tuple(slots))
 
 
 def kind_at(layout: Layout, path: str) -> str:

@@ -22,6 +22,7 @@ from kipcheck.conformance.invariants.two_decoders import (
     tags_in,
     where,
     without_foreign_fields,
+    without_known_tags,
     without_tags,
 )
 from kipcheck.conformance.wire import Layout
@@ -67,7 +68,9 @@ def damage(case: Case, step: Step) -> tuple[str, ...]:
     except LookupError:  # nodes of ZooKeeper are no messages
         return ()
     reason = found.lenient_refused or found.refused
-    return ("legal" if reason is None else reason.kind, *where(found.layout))
+    # Where a claimed length exceeds the message is decided by what follows it, and so by the draw.
+    kind = "legal" if reason is None else {"truncated": "length", "null": "length"}.get(reason.kind, reason.kind)
+    return (kind, *where(found.layout))
 
 
 INPUTS[Role.CODEC] = damage
@@ -358,7 +361,22 @@ def is_beyond_bounds(case: Case, step: Step) -> bool:
     if found.refused is None or found.lenient_refused is None:
         return False
     beyond = found.refused.kind in BOUND and found.lenient_refused.kind in BOUND
-    return beyond and not (in_tagged(found.layout, found.refused.path) or is_negative_varint(found))
+    return beyond and not (is_skippable(found) or is_negative_varint(found))
+
+
+def is_skippable(found: DecodedBytes) -> bool:
+    """Is the damage within the data of a known tagged field, which a reader that does not know the field skips?
+
+    The size of that data has to be within the message: no reader can skip past its end.
+    """
+    assert found.refused is not None
+    if not in_tagged(found.layout, found.refused.path):
+        return False
+    try:
+        without_known_tags(found.layout).decode(found.data)
+    except Refused as refusal:
+        return refusal.kind not in BOUND
+    return True
 
 
 def is_negative_varint(found: DecodedBytes) -> bool:
@@ -382,7 +400,7 @@ def refuses(history: History) -> Iterator[Violation]:
                 f"{found.refused}; it was accepted",
                 (op.index,), f"refused: {found.refused.why}", f"accepted as {_value(op.observation['value'])}",
                 found.refused.path, found.refused.offset,
-                ("accepted", found.refused.kind, *_field_kind(found), *where(found.layout)),
+                ("accepted", found.refused.kind, *_field_kind(found.layout, found.refused), *where(found.layout)),
             )  # fmt: skip
 
 
@@ -408,10 +426,9 @@ def reads_like_kafka(history: History) -> Iterator[Violation]:
                 yield replace(violation, offset=found.refused.offset, shape=shape)
 
 
-def _field_kind(found: DecodedBytes) -> tuple[str, ...]:
+def _field_kind(layout: Layout, reason: Refused) -> tuple[str, ...]:
     """The field type for a shape; omitted for a varint, which is read in the same way everywhere."""
-    assert found.refused is not None
-    return () if found.refused.kind == "varint" else (kind_at(found.layout, found.refused.path).split()[-1],)
+    return () if reason.kind == "varint" else (kind_at(layout, reason.path).split()[-1],)
 
 
 def _value(value: object) -> str:

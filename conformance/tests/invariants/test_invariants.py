@@ -78,6 +78,13 @@ def test_where_readers_differ_both_answers_pass(message: str, version: int, hex:
         assert Result.FAIL not in results.values(), (why, results)
 
 
+def test_a_size_past_the_end_is_refused_also_where_a_reader_may_skip_the_data() -> None:
+    whole = "0000" + "01" + "00000000" + "01" + "00" + "0b" + "02" + "0261" + "0001" + "0002" + "00"
+    assert judged("ApiVersionsResponse", 3, whole[:-4], Replied((("value", {}),)))["wire/refuses"] is Result.FAIL
+    inside = "0000" + "01" + "00000000" + "01" + "00" + "03" + "02" + "7f61"
+    assert "wire/refuses" not in judged("ApiVersionsResponse", 3, inside, Replied((("value", {}),)))
+
+
 def test_the_answer_in_v0_to_an_unsupported_version_may_be_read_as_either() -> None:
     in_v3 = "0023" + "01" + "00000000" + "00"
     for observation in (NO, Replied((("value", {"errorCode": 35, "apiKeys": []}),))):
