@@ -94,6 +94,21 @@ class Likely:
             yield weight, verb, partial(self._look, scene, verb)
         yield 5 if calm else 1, "delete-group", partial(self._look, scene, "delete-group")
         yield 6 if group.phase is Phase.COMPLETING else 1, "fail-write", _fail
+        if scene.participants.appends_fail:
+            yield from self._of_failed_appends(scene, calm)
+
+    def _of_failed_appends(self, scene: GroupView, calm: bool) -> Iterator[Move]:
+        """A commit, an append that replaces or removes it and fails, and a look at all offsets or groups."""
+        again = partial(self._commit_again, scene, calm)
+        if not scene.group.offsets:
+            yield 30, "commit", again
+        elif scene.served.failing is None:
+            yield 20, "fail-write", _fail
+            yield 20, "fetch", partial(self._look, scene, "fetch")
+            yield 5, "list-groups", partial(self._look, scene, "list-groups")
+        else:
+            yield 60, "commit", again
+            yield 10 if calm else 0, "delete-group", partial(self._look, scene, "delete-group")
 
     def _of_members(self, scene: GroupView) -> Iterator[Move]:
         group, members = scene.group, scene.members
@@ -215,6 +230,13 @@ class Likely:
     def _commit(self, scene: GroupView, clients: Sequence[str], random: Random) -> Step:
         client, body = self._member_request(scene, "commit", Commit, clients, random)
         return Step(client, "commit", {**body, "offsets": _offsets(random)})
+
+    def _commit_again(self, scene: GroupView, calm: bool, random: Random) -> Step:
+        """A commit of partitions that have an offset, or of any."""
+        clients = [*scene.members] or scene.participants.clients
+        made = self._commit_from_outside(scene, random) if calm else self._commit(scene, clients, random)
+        same = [[topic, partition, random.randint(0, MOST)] for topic, partition, _ in scene.group.offsets]
+        return Step(made.actor, made.verb, {**made.body, "offsets": same}) if same else made
 
     def _commit_from_outside(self, scene: GroupView, random: Random) -> Step:
         version = self._version(scene, Commit, random)

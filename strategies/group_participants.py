@@ -30,6 +30,8 @@ PROFILES: Final[tuple[Mapping[str, float], ...]] = (
     {"fail-write": 4, "fetch": 4, "commit": 3},
 )
 """Factors for the likelihood of verbs, once there is a generation."""
+WITH_FAILED_APPENDS = 0.15
+"""Share of conversations in which appends that replace or remove offsets are likely to fail."""
 MANY_VERSIONS = 0.3
 """Share of conversations with requests in any version; the others use the usual ones."""
 
@@ -51,6 +53,8 @@ class Participants:
     profile: Mapping[str, float]
     plural: bool
     """Whether most members support several protocols."""
+    appends_fail: bool
+    """Whether appends that replace or remove offsets are likely to fail."""
 
     @property
     def sessions_outlast_rebalances(self) -> bool:
@@ -72,6 +76,7 @@ def draw_participants(random: Random) -> Participants:
         rebalance_ms,
         random.choice(PROFILES),
         random.random() < 0.2,
+        random.random() < WITH_FAILED_APPENDS,
     )
 
 
