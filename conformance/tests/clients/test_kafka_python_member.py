@@ -10,7 +10,7 @@ import pytest
 
 from kipcheck.conformance.apis.member import action_of
 from kipcheck.conformance.clients.kafka_python import LIMITS, KafkaPython
-from kipcheck.conformance.clients.kafka_python_loop import BEGINNING
+from kipcheck.conformance.clients.kafka_python_loop import BEGINNING, Clock, Loop
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.targets.protocol import MEMBER
 from kipcheck.conformance.targets.registry import installed
@@ -127,6 +127,19 @@ def test_each_case_begins_at_the_same_time_and_ends(adapter: KafkaPython, number
         assert talk.names("elapse", ms=3_000) == ["heartbeat"]
     Talk(adapter, next(numbers)).raw("elapse", ms=0)
     assert adapter._member is not None and adapter._member.clock.now == BEGINNING
+
+
+def test_a_timer_that_is_set_to_the_present_again_and_again_comes_to_an_end() -> None:
+    loop, calls = Loop(Clock()), list[float]()
+
+    def rest() -> None:
+        calls.append(loop.clock.now)
+        if loop.clock.now == BEGINNING and len(calls) < 100:
+            loop.net.call_at(loop.clock.now + 1e-14, rest)
+
+    loop.net.call_at(BEGINNING, rest)
+    loop.settle()
+    assert len(calls) == 1 and BEGINNING < loop.clock.now < BEGINNING + 1e-9
 
 
 def test_who_is_put_out_has_lost_what_it_had(talk: Talk) -> None:
