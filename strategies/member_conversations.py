@@ -75,6 +75,8 @@ from kipcheck.strategies.member import (
 
 PROGRESS: Final = frozenset({"member-open", "member-subscribe", "member-poll", "member-told", "member-elapse"})
 BACK_OFF, HEARTBEAT, SESSION, LONG = ELAPSES[:4]
+FORMER: Final = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID")
+"""Errors that make the answers behind them answers to a former generation."""
 UNPOLLED: Final = (HEARTBEAT, SESSION, LONG, LONG)
 """Waits of a user who does not poll for a long time."""
 USUAL: Final = 3
@@ -154,7 +156,9 @@ class MemberView:
         if state.pause is not Pause.NO:
             yield 12, "member-elapse", lambda: Elapse(BACK_OFF)
         if beating and state.beat_as is None:
-            yield 4, "member-elapse", lambda: Elapse(HEARTBEAT)
+            # A heartbeat behind a SyncGroup is answered after it: the error may be of an older generation.
+            behind = self.profile.late and state.phase is Phase.COMPLETING
+            yield 12 if behind else 4, "member-elapse", lambda: Elapse(HEARTBEAT)
         if self.is_absent:
             yield 4, "member-elapse", lambda: Elapse(self.random.choice(UNPOLLED))
         if not wants_poll and not self.is_absent and self.random.random() < self.profile.restless:
@@ -235,6 +239,8 @@ class MemberView:
             return Error.NONE
         able = [each for each in known_errors(errors, self.rules) if can_have(asked, Error[each])]
         known = [each for each in able if is_remembered(self.situation, asked, Error[each])]
+        if len(self.situation.pending) > 1 and self.random.random() < 0.5:
+            known = [each for each in known if each in FORMER] or known
         return Error[self.random.choice(known[:USUAL] if self.random.random() < 0.5 else known)]
 
     # Answers

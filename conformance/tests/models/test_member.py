@@ -498,7 +498,7 @@ def test_a_failure_shows_who_said_what() -> None:
     (violation,) = BY_ID["member/lost-when-out"].search(history)
     (exhibit,) = MEMBER.exhibits(history, violation)
     assert [(each["from"], each["says"], each["answer"], each["guilty"]) for each in exhibit["steps"][-2:]] == [
-        ("time", "elapse 60000", "Heartbeat as m1 in generation 1, Leave", False),
+        ("time", "elapse 30000", "Heartbeat as m1 in generation 1, Leave", False),
         ("user", "poll", "revoked t-0, Join as (no id), reads nothing", True),
     ]
     assert exhibit["steps"][0]["to"] == WORDING.to == "consumer"
