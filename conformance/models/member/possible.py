@@ -1,7 +1,7 @@
 """What a broker, a network and a user can do to a consumer: the rules that every conversation with one keeps.
 
 ``conversation_faults`` names the steps that break a rule. Which requests are pending is known from the consumer's
-actions; where these are not given, the machine of the edition tells which requests it sends.
+actions; where they are not given, the machine of the edition predicts them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -323,7 +323,7 @@ def test_no_violation_after_a_step_that_cannot_happen_counts() -> None:
     assert len(possible_part(played(MUTANTS["calls-in-the-background"].made(), OWNS + "elapse 60000; poll")).ops) == 6
 
 
-def test_what_a_target_never_asked_for_is_not_delivered_and_what_it_asked_for_comes_in_order() -> None:
+def test_an_answer_to_a_request_that_a_target_did_not_send_is_left_out() -> None:
     case = conversation(OWNS + "elapse 3000; beat; poll")
     answers = [each.observation for each in played(ConsumerAdapter(), OWNS + "elapse 3000; beat; poll").ops]
     silent = Replied((("status", "accepted"), ("actions", ())))
