@@ -121,7 +121,6 @@ MEMBER_CHECKS: tuple[Check[Subject], ...] = (
             "member/raises-what-is-fatal",
             "member/joins-when-due",
             "member/joins-only-when-due",
-            "member/backs-off",
             "member/commit-is-known",
             "member/commit-ends",
         ),

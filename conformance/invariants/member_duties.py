@@ -167,7 +167,7 @@ def leaves_unpolled(history: History) -> Iterator[Violation]:
             why = "it is not polled, and sends heartbeats"
             yield violation(each, why, "no heartbeat", "beats", "static" if static else "dynamic")
         # One interval is left for a consumer that looks at the time when a heartbeat is due.
-        elif unpolled_ms >= POLL_MS + HEARTBEAT_MS and not static:
+        elif unpolled_ms >= POLL_MS + HEARTBEAT_MS and not static and view.beat is None:
             why = f"it is not polled for {unpolled_ms} ms, and did not leave"
             if not any(isinstance(action, Leave) for action in each.actions):
                 yield violation(each, why, "a LeaveGroup", "stays")

@@ -321,9 +321,9 @@ def _needless(step: MemberStep) -> tuple[str, ...]:
     return view.round.value, role
 
 
-@invariant("member/backs-off", "grp-66", "429-03", role=Role.MEMBER, applies_to=every)
+@invariant("member/backs-off", "429-03", role=Role.MEMBER, applies_to=every)
 def backs_off(history: History) -> Iterator[Violation]:
-    """After a JoinGroup failed with a retriable error, or the draft's error, none is sent before the back-off ends."""
+    """After an assignment with the draft's error no JoinGroup is sent before the back-off ends."""
     for each in member_steps(history):
         counted = each.before.backs_off is False and each.after.backs_off is True and isinstance(each.event, Poll)
         if (each.received.backs_off or counted) and joins(each):

@@ -257,8 +257,7 @@ class ViewUpdater:
             case Error.UNKNOWN_MEMBER_ID:
                 self.expelled(sent, answer.error)
             case Error.COORDINATOR_LOAD_IN_PROGRESS:
-                self.wait()
-                self.put(backs_off_from=self.view.now_ms)
+                self.wait(searches=False)
             case Error.REBALANCE_IN_PROGRESS:
                 pass
             case error:

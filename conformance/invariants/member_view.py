@@ -117,7 +117,7 @@ class View:
     unsure_till: int = 0
     """Until this time the consumer may or may not be waiting."""
     backs_off_from: int | None = None
-    """The start of a back-off after a failed JoinGroup: the consumer must not join."""
+    """The start of a back-off after the error of the draft: the consumer must not join."""
     raises: str = ""
     """The error that the next poll has to raise."""
     raises_since: str = ""

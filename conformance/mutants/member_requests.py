@@ -133,14 +133,6 @@ class NeverWaits(Consumer):
         return state
 
 
-@errors("backs-off", "open range; subscribe t; poll; joined COORDINATOR_LOAD_IN_PROGRESS; poll")
-class RepeatsAtOnce(Consumer):
-    """A JoinGroup is repeated without back-off while the coordinator is loading the group."""
-
-    def back_off(self, state: State) -> State:
-        return state
-
-
 @errors("commit-is-known", "open range; commit t:0=1; disconnected")
 class CallsLostDone(Consumer):
     """A commit with a lost response ends as done."""
