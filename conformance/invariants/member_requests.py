@@ -281,9 +281,10 @@ def joins_when_due(history: History) -> Iterator[Violation]:
                     each, "it joins while the user does not poll", "no JoinGroup", "outside a poll", each.name
                 )
             continue
-        # The back-off of the draft's error comes first; what a poll adopts may come first; and a revocation has a
-        # requirement of its own.
-        if any(isinstance(action, Metric | Given | Raised) for action in each.actions) or view.revoked:
+        # The back-off of the draft's error comes first; what a poll adopts or drops may come first; and a revocation
+        # has a requirement of its own.
+        busy = any(isinstance(action, Metric | Given | Raised) for action in each.actions)
+        if busy or view.revoked or (view.dropped and not each.before.dropped):
             continue
         if view.must_join and each.assigned is None and not joins(each):
             since = view.join_reason

@@ -446,8 +446,9 @@ class ViewUpdater:
                 self.join_due()
                 self.wait()
                 self.put(backs_off_from=self.view.now_ms)
-            case Raised():
-                self.put(raises="")
+            case Raised(error):
+                expected = error == self.view.raises or self.view.may_raise or not self.view.topics
+                self.put(raises="", loose=self.view.loose or not expected)
             case _:
                 self.own(action)
 

@@ -142,6 +142,19 @@ def test_a_join_may_follow_in_the_poll_after_the_one_that_adopts_an_assignment()
     assert broken([*busy, ("poll", [called("reads", *ONE)])]) == [("joins-when-due", "none", "subscribe")]
 
 
+def test_a_join_may_follow_in_the_poll_after_the_one_that_drops_an_assignment() -> None:
+    """It did not fit, since the user subscribed to something else while it joined."""
+    busy: Trace = [*JOINED, ("subscribe u", []), ("synced t:0", []), ("poll", [READS])]
+    assert broken(busy) == []
+    assert broken([*busy, ("poll", [READS])]) == [("joins-when-due", "none", "subscribe")]
+
+
+def test_after_an_exception_nothing_is_certain_until_it_joins_again() -> None:
+    again = ("poll", [called("revoked", *ONE), join("m1"), READS])
+    trace: Trace = [*OWNS, ("poll", [raised("ILLEGAL_STATE", "KeyError")]), again]
+    assert [each[:3] for each in broken(trace)] == [("raises-what-is-fatal", "nothing", "KeyError")]
+
+
 def test_shapes_hold_nothing_that_the_draw_decides() -> None:
     one: Trace = [*OWNS, ("elapse 3000", [sent("heartbeat", "m9", 4)])]
     other: Trace = [*OWNS, ("elapse 3000", [sent("heartbeat", "m8", 7)])]
