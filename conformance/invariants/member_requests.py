@@ -132,7 +132,8 @@ def _untrue(step: MemberStep, assignor: str, subscription: Subscription) -> Iter
         given_up = any(type(action).__name__ in ("Revoked", "Lost") for action in step.actions)
         since = step.name if given_up else step.before.moved_by
         state = "out of the group" if view.is_out else "in the group"
-        yield violation(step, why, wanted, "owned", what, state, f"since {since}")
+        whose = "for the chosen assignor" if assignor == view.protocol else "for another assignor"
+        yield violation(step, why, wanted, "owned", what, whose, state, f"since {since}")
     generations = {each.generation for each in view.identities}
     if subscription.version >= 2 and not view.loose and subscription.generation not in generations:
         why = f"its generation is {view.who.generation}, and its subscription names {subscription.generation}"
