@@ -77,6 +77,9 @@ def _state(each: TracedRequest, known: Known, where: Location) -> str:
         return "the group id is empty"
     if where is not Location.HERE:
         return f"the group is {where.value}"
+    join = each.request
+    if isinstance(join, Join) and join.instance is not None and known.was_given_to_dynamic(join.member):
+        return "an unused id has an instance id"
     if known.phase is None:
         return "the phase of the group is not known"
     if known.phase is Phase.EMPTY:

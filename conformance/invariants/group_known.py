@@ -73,6 +73,10 @@ class Known:
             return None
         return False if never or id in self.gone or self.complete or id in self.reserved else None
 
+    def was_given_to_dynamic(self, id: str) -> bool:
+        """Is the id reserved, or was it? Then it never belongs to an instance."""
+        return id in self.reserved or id in self.unsure
+
     def holders(self, instance: str) -> tuple[bool, str | None]:
         """Does a member certainly have the instance id, and its member id if it is known?"""
         for id, each in self.members.items():

@@ -152,7 +152,10 @@ class Observer:
     def put(self, id: str, member: Member) -> None:
         members = {**self.now.members, id: member}
         reserved = {each: until for each, until in self.now.reserved.items() if each != id}
-        self.now = replace(self.now, members=members, reserved=reserved, gone=self.now.gone - {id}, exists=True)
+        unsure = {each: until for each, until in self.now.unsure.items() if each != id}
+        self.now = replace(
+            self.now, members=members, reserved=reserved, unsure=unsure, gone=self.now.gone - {id}, exists=True
+        )
 
     def drop(self, ids: Iterable[str]) -> None:
         ids = frozenset(ids)

@@ -176,13 +176,12 @@ def _join(join: Join, known: Known, edition_name: str) -> Faults:
     _protocols(found, join, known)
     if in_force("grp-43", edition_name):
         found.add(Error.GROUP_MAX_SIZE_REACHED, _is_full(join, known))
-    if join.member in known.reserved:
-        found.add(Error.UNKNOWN_MEMBER_ID, join.instance is not None)
-        if join.instance is not None:
-            found.add(Error.FENCED_INSTANCE_ID, True if known.holders(join.instance)[0] else None)
-    elif join.member:
+    if join.instance is not None and known.was_given_to_dynamic(join.member):
+        found.add(Error.UNKNOWN_MEMBER_ID, applies=True)
+        found.add(Error.FENCED_INSTANCE_ID, True if known.holders(join.instance)[0] else None)
+    elif join.member and join.member not in known.reserved:
         identity(found, known, join.member, join.instance)
-    elif join.instance is None and in_force("grp-33", edition_name):
+    elif not join.member and join.instance is None and in_force("grp-33", edition_name):
         found.add(Error.MEMBER_ID_REQUIRED, join.version >= IDS_REQUIRED_SINCE)
     return found
 

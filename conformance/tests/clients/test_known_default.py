@@ -68,7 +68,8 @@ def test_every_entry_names_its_releases_and_says_why() -> None:
     entries = [entry for known in everything(["default"]) for entry in known.entries]
     assert PYTHON_CLIENTS.keys() <= {entry.target for entry in entries}
     for entry in entries:
-        ends = re.split(", |-", entry.versions) if entry.target == "java:kafka-streams" else [entry.versions]
+        of_kafka = entry.target in ("java:kafka-streams", "java:kafka-group-coordinator")
+        ends = re.split(", |-", entry.versions) if of_kafka else [entry.versions]
         assert all(re.fullmatch(r"\d+(\.\d+)+", end) for end in ends), entry.at
         assert entry.open_keys == () and not any("*" in word for word in entry.shape or ()), entry.at
         assert PYTHON_CLIENTS.get(entry.target, entry.versions) == entry.versions, entry.at
