@@ -52,6 +52,8 @@ class Client:
     """It may have been removed because it was silent, or did not revoke in time."""
     previous: int | None = None
     """The epoch before its current one."""
+    unused: bool = False
+    """Its current epoch is new: no heartbeat of it shows that it got the response with that epoch."""
     topics: tuple[str, ...] = ()
     readable: Mapping[Partition, int] = field(default_factory=dict)
     """The partitions that it may still read, each with the step that assigned it."""
@@ -175,9 +177,19 @@ def _after(heartbeat: AnsweredHeartbeat) -> Client:
     newer = memory.epoch != before.memory.epoch
     again = before.member and not before.expired
     previous = None if not again else before.memory.epoch if newer else before.previous
+    unused = newer or (before.unused and heartbeat.epoch != before.memory.epoch)
     late = {*readable} - {*memory.given}
     revoking = before.revoking_ms if late else 0
-    return Client(before.name, memory, True, previous=previous, topics=topics, readable=readable, revoking_ms=revoking)
+    return Client(
+        before.name,
+        memory,
+        True,
+        previous=previous,
+        unused=unused,
+        topics=topics,
+        readable=readable,
+        revoking_ms=revoking,
+    )
 
 
 def beats(case: Case, step: Step) -> bool:
@@ -278,7 +290,7 @@ def repetition_taken(history: History) -> Iterator[Violation]:
     """After a lost response a member may repeat its previous epoch, if it owns no more than it was assigned."""
     for each in answered_heartbeats(history):
         stays = each.intent is Says.STAY and each.client.member and each.epoch > 0
-        if stays and each.error == FENCED_MEMBER_EPOCH and _may_be_a_repetition(each):
+        if stays and each.error == FENCED_MEMBER_EPOCH and _may_be_a_repetition(each) and each.client.unused:
             last = each.client.memory.epoch
             why = f"{each.beat.client} repeats epoch {each.epoch}, which it had before {last}"
             yield breach(each, why, "accepted", "fenced")

@@ -47,6 +47,9 @@ class Observer:
         self.before: dict[int, Known] = {}
         """By step: the knowledge when it began."""
         self.requests = {each.index: each for each in group.trace.asked}
+        self.doubted = -1
+        """Requests that were parked before this step may never be answered."""
+        self.index = -1
         self.superseding = {
             each.index: superseded_by(group, each)
             for each in group.served_requests
@@ -56,6 +59,7 @@ class Observer:
     def follow(self) -> Mapping[int, Known]:
         for step in self.group.trace.moments:
             self.before[step.index] = before = self.now
+            self.index = step.index
             self.step(step)
             if not self.agrees(step, before):
                 self.forget()
@@ -75,7 +79,12 @@ class Observer:
             if number > index or (each.by is not None and each.by <= index):
                 continue
             moved = any(number <= move <= index for move in self.group.moves)
-            if not moved and (newer is None or newer.index > index) and not self.group.dropped(each, index):
+            if (
+                number >= self.doubted
+                and not moved
+                and (newer is None or newer.index > index)
+                and not self.group.dropped(each, index)
+            ):
                 yield each
 
     def agrees(self, step: TracedStep, before: Known) -> bool:
@@ -111,6 +120,7 @@ class Observer:
 
     def forget(self) -> None:
         unsure = {**self.now.unsure, **self.now.reserved}
+        self.doubted = self.index
         self.now = replace(UNKNOWN, failing=self.now.failing, unsure=unsure)
 
     def after_writes(self) -> None:
