@@ -53,6 +53,10 @@ def broken(found: History) -> set[str]:
 
 
 FULL = "join a v2; join b v2; join c v2; elapse 9000; join d v4; join e v4; rejoin d v4; rejoin e v4"
+REFUSED = (
+    "join a rebalance=60000; join b v5; elapse 3000; rejoin b v5; join c session=6000 v6; join a session=6000 v6; "
+    "join a id=a-old; join c session=6000; rejoin c session=6000 v6; rejoin a; fetch c"
+)
 STATIC = "join a as i; elapse 3000; sync a; join a as i; move"
 FAULTS = [
     # Known deviations: the edition, the law that its release breaks, and a conversation that shows it
@@ -80,6 +84,7 @@ FAULTS = [
      "join a; join b; elapse 6000; sync b; leave b"),
     ("apache@2.4.1", "answers-join", "join a v5; join a id=a as i v5"),
     ("apache@4.4.0", "answers-join", "join a v5; join a id=a as i v5"),
+    ("apache@4.4.0", "ends-when-all-joined", REFUSED),
     ("apache@4.4.0", "initial-delay", "join a session=6000 v4; elapse 5000; join b v3; elapse 1000"),
 ]  # fmt: skip
 
