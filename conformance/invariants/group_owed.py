@@ -217,7 +217,7 @@ def _has_no_room(join: Join, known: Known) -> bool | None:
         case Phase.EMPTY:
             return False
         case Phase.PREPARING:
-            return len(others) >= MAX_SIZE
+            return True if len(others) >= MAX_SIZE else None if not known.complete else False
         case Phase.COMPLETING | Phase.STABLE if known.is_member(join.member):
             return False
         case Phase.COMPLETING | Phase.STABLE if known.complete:

@@ -188,6 +188,13 @@ def test_a_static_member_that_takes_a_place_in_a_full_group_is_not_refused() -> 
     assert not broken(history(Reference(), text, "apache"))
 
 
+def test_after_a_failed_write_it_is_open_who_waits() -> None:
+    """Of the parked requests before it; the group may be full."""
+    text = "join a; join a; fail NOT_ENOUGH_REPLICAS; join a; join a; join a id=a; join a"
+    for edition in ("apache", "apache@4.4.0", "apache@3.9.2"):
+        assert not broken(history(Better(), text, edition))
+
+
 def test_a_leader_may_be_any_member() -> None:
     class Last(CoordinatorAdapter):
         """The last member leads."""
