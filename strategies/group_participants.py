@@ -22,16 +22,16 @@ MOVING: Final[Mapping[str, float]] = {
     "elapse": 0.3, "leave": 0.3,
 }  # fmt: skip
 """The partition of the group moves, and clients observe it."""
+FAILING: Final[Mapping[str, float]] = {"fail-write": 4, "fetch": 4, "commit": 3}
+"""Appends fail, and clients look at what is left."""
 PROFILES: Final[tuple[Mapping[str, float], ...]] = (
     {},
     QUIET,
     MOVING,
     {"describe-group": 12, "elapse": 0.5, "commit": 3, "leave": 0.5, "unload": 0.5},
-    {"fail-write": 4, "fetch": 4, "commit": 3},
+    FAILING,
 )
 """Factors for the likelihood of verbs, once there is a generation."""
-WITH_FAILED_APPENDS = 0.15
-"""Share of conversations in which appends that replace or remove offsets are likely to fail."""
 MANY_VERSIONS = 0.3
 """Share of conversations with requests in any version; the others use the usual ones."""
 
@@ -53,8 +53,11 @@ class Participants:
     profile: Mapping[str, float]
     plural: bool
     """Whether most members support several protocols."""
-    appends_fail: bool
-    """Whether appends that replace or remove offsets are likely to fail."""
+
+    @property
+    def appends_fail(self) -> bool:
+        """Whether appends that replace or remove offsets are likely to fail."""
+        return self.profile is FAILING
 
     @property
     def sessions_outlast_rebalances(self) -> bool:
@@ -76,7 +79,6 @@ def draw_participants(random: Random) -> Participants:
         rebalance_ms,
         random.choice(PROFILES),
         random.random() < 0.2,
-        random.random() < WITH_FAILED_APPENDS,
     )
 
 
