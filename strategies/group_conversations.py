@@ -232,11 +232,13 @@ class Likely:
         return Step(client, "commit", {**body, "offsets": _offsets(random)})
 
     def _commit_again(self, scene: GroupView, calm: bool, random: Random) -> Step:
-        """A commit of partitions that have an offset, or of any."""
+        """A commit of a partition that has an offset, or of any."""
         clients = [*scene.members] or scene.participants.clients
         made = self._commit_from_outside(scene, random) if calm else self._commit(scene, clients, random)
-        same = [[topic, partition, random.randint(0, MOST)] for topic, partition, _ in scene.group.offsets]
-        return Step(made.actor, made.verb, {**made.body, "offsets": same}) if same else made
+        if not scene.group.offsets:
+            return made
+        topic, partition, _ = random.choice(scene.group.offsets)
+        return Step(made.actor, made.verb, {**made.body, "offsets": [[topic, partition, random.randint(0, MOST)]]})
 
     def _commit_from_outside(self, scene: GroupView, random: Random) -> Step:
         version = self._version(scene, Commit, random)
