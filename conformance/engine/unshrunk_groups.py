@@ -54,7 +54,7 @@ def selected(group: FailureGroup[Finding]) -> list[Finding]:
     origins = grouped(sorted(shrink or group.members, key=size), lambda each: (each.unit.check, each.unit.subject))
     left = [each.first for each in origins]
     found: list[Finding] = []
-    while left and len(found) < MOST_SHRUNK:
+    while left and len(found) < (MOST_SHRUNK if shrink else 1):  # without shrinking one rerun shows the same as three
         subjects, checks = {each.unit.subject for each in found}, {each.unit.check for each in found}
         found.append(min(left, key=lambda each: (each.unit.subject in subjects) + (each.unit.check in checks)))
         left = [each for each in left if each.case.id != found[-1].case.id]
