@@ -191,11 +191,17 @@ class Observer:
         elif error is Error.INCONSISTENT_GROUP_PROTOCOL and not self.now.exists:
             self.now = replace(self.now, exists=None)  # the group may have been created before the refusal
         elif error is Error.GROUP_MAX_SIZE_REACHED and join.member:
-            members = {id: each for id, each in self.now.members.items() if id != join.member}
-            reserved = {id: until for id, until in self.now.reserved.items() if id != join.member}
-            phase = self.now.phase if join.member not in self.now.members else None
-            complete = self.now.complete and join.member not in self.now.members
-            self.now = replace(self.now, members=members, reserved=reserved, phase=phase, complete=complete)
+            self.refused_for_size(join.member)
+
+    def refused_for_size(self, id: str) -> None:
+        """A member may have been removed; an id may still be reserved."""
+        now = self.now
+        members = {each: member for each, member in now.members.items() if each != id}
+        reserved = {each: until for each, until in now.reserved.items() if each != id}
+        unsure = {**now.unsure, id: now.reserved[id]} if id in now.reserved else now.unsure
+        phase = now.phase if id not in now.members else None
+        complete = now.complete and id not in now.members
+        self.now = replace(now, members=members, reserved=reserved, unsure=unsure, phase=phase, complete=complete)
 
     def instance_of(self, id: str) -> str | None:
         """The instance id with which the member joined."""

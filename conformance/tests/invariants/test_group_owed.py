@@ -55,7 +55,7 @@ def broken(found: History) -> set[str]:
 FULL = "join a v2; join b v2; join c v2; elapse 9000; join d v4; join e v4; rejoin d v4; rejoin e v4"
 REFUSED = (
     "join a rebalance=60000; join b v5; elapse 3000; rejoin b v5; join c session=6000 v6; join a session=6000 v6; "
-    "join a id=a-old; join c session=6000; rejoin c session=6000 v6; rejoin a; fetch c"
+    "join a id=a-old; join c session=6000; rejoin c session=6000 v6; rejoin a; elapse 10001; fetch c"
 )
 STATIC = "join a as i; elapse 3000; sync a; join a as i; move"
 FAULTS = [
