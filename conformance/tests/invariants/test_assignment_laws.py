@@ -27,6 +27,7 @@ def test_what_only_warns_or_is_noted() -> None:
     grades = {grade: {law for law, each in LEADING.items() if each.grade is grade} for grade in Grade}
     assert grades[Grade.INFO] == {"assign/any-order-sticky"}
     assert grades[Grade.SHOULD] == {
+        "assign/any-order",
         "assign/by-rule",
         "assign/hand-over-older",
         "assign/newest-wins",

@@ -226,8 +226,10 @@ def test_drawn_cases_can_happen(check: Any, seed: int) -> None:
     (subject,) = check.family.subjects(edition_name)
     node = check.declaration(subject)
     for sample in check.samples(subject, seed, 12):
-        assert list(impossible(sample.case, ())) == []
-        assert sample.case.data == list(sample.value) and belongs(node, sample.value)
+        if sample.kind != "often":  # it answers also what only a member with too many heartbeats sends
+            assert list(impossible(sample.case, ())) == []
+        if sample.value:  # a given conversation has none
+            assert sample.case.data == list(sample.value) and belongs(node, sample.value)
 
 
 @pytest.mark.parametrize("edition_name", [*MEMBERS, "kip-429"])
@@ -376,7 +378,7 @@ def test_replaying_what_cannot_happen_says_so(tmp_path: Path) -> None:
     file.write_text(json.dumps({**FILED, "invariant": each["invariant"], "case": case.plain}))
     result = replay(file)
     assert result.exit_code == 0
-    assert "step 5 cannot happen, ends-in-time" in result.message and result.message.endswith(": gone")
+    assert "step 5 cannot happen, ends-in-time" in result.message and "): gone" in result.message
 
 
 FILED: dict[str, Any] = {"format": 1, "id": "0d7059a90655", "target": "reference"}
