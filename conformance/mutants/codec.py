@@ -550,7 +550,7 @@ class LosesWhatStraddlesItsBuffer(Reference):
         return super().write(layout, value)[: 1 << 12]
 
 
-@mutant("wire/sizes", "wire/any-size", "JoinGroupRequest", 3, ...)
+@mutant("wire/sizes", "wire/any-size", "JoinGroupRequest", 9, ...)
 class CountsIn16Bits(Reference):
     """The size of a message above 65535 bytes wraps around, so its last bytes are read from the start of the buffer."""
 
