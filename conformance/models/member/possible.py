@@ -61,8 +61,8 @@ CALLS_A_CONSUMER: Final = Rule(
 )
 ONE_CALL: Final = Rule(
     "one-call-at-a-time",
-    "While a blocking commit lasts, the user makes no other call.",
-    "KafkaConsumer: a consumer has one thread, and commitSync blocks it",
+    "While a commit or an unsubscribe waits for its answer, the user makes no other call.",
+    "KafkaConsumer: a consumer has one thread, which commitSync blocks; in kafka-python unsubscribe does too",
 )
 ANSWERS_REQUESTS: Final = Rule(
     "answers-requests",
@@ -193,6 +193,8 @@ REBALANCE_IN_PROGRESS, to a Heartbeat as success."""
 class Pending(NamedTuple):
     request: Request
     sent_ms: int
+    blocks: bool = False
+    """Whether the user's call waits for the answer."""
 
     @property
     def ends_ms(self) -> int:
@@ -261,7 +263,14 @@ class Situation:
         """After the consumer's actions, whose requests were sent at ``sent_ms``."""
         if isinstance(event, Close):
             return replace(self, opened=None, pending=(), commits=False)
-        sent = tuple([Pending(each, sent_ms) for each in actions if isinstance(each, Request)])
+        unsubscribes = isinstance(event, Unsubscribe)
+        sent = tuple(
+            [
+                Pending(each, sent_ms, blocks=unsubscribes and isinstance(each, Leave))
+                for each in actions
+                if isinstance(each, Request)
+            ]
+        )
         ends = any(isinstance(each, CommitEnded) for each in actions)
         if not sent and not ends:
             return self
@@ -277,6 +286,8 @@ def broken_before(situation: Situation, event: Event) -> Iterator[Broken]:
         case Open() | Subscribe() | Unsubscribe() | Poll() | CommitOffsets() | Close():
             if situation.commits:
                 yield ONE_CALL, "the commit before it has not ended"
+            if any(each.blocks for each in situation.pending):
+                yield ONE_CALL, "the unsubscribe before it waits for the answer to LeaveGroup"
             if situation.opened is None and not isinstance(event, Open):
                 yield CALLS_A_CONSUMER, "there is no consumer"
         case AnswerReceived(answer):
