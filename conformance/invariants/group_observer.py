@@ -146,8 +146,9 @@ class Observer:
                 self.touch(beat.member, exchange.at_ms)
             case Leave():
                 self.leave(exchange)
-            case Commit() if error is Error.NONE:
-                self.now = replace(self.now, exists=True)
+            case Commit() as commit if error is Error.NONE:
+                # Offsets that no member committed make a group in some releases, and none in others.
+                self.now = replace(self.now, exists=True if commit.member else self.now.exists or None)
             case Delete() if error is Error.NONE:
                 self.now = Known(gone=self.now.gone | {*self.now.members, *self.now.reserved}, failing=self.now.failing)
             case Describe():

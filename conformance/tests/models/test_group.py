@@ -51,7 +51,7 @@ from kipcheck.strategies.parse import belongs
 
 OURS = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("group/")]
 EDITIONS = ("apache", "apache@3.3.2", "apache@2.3.1", "apache@1.1.1", "apache@0.10.0.1", "kip-429")
-DRAWN = 300
+DRAWN = 1000
 """Cases: in so many every row below is reached."""
 
 

@@ -33,7 +33,7 @@ def ledger(path: Path, *failures: dict[str, Any], footer: dict[str, Any] | None 
 
 def test_a_block_shows_sentence_clause_bytes_count_and_command(tmp_path: Path) -> None:
     text = reports.render(ledger(tmp_path, FAILURE))
-    assert text.splitlines()[:14] == [
+    assert text.splitlines()[:15] == [
         "FAIL 0123456789ab  somebody 1.0  wire/two-readings  (MUST)",
         "  broken    Legal bytes are read as what they are.",
         "  grp-05    generated message classes: What is written is read back.",
@@ -45,6 +45,7 @@ def test_a_block_shows_sentence_clause_bytes_count_and_command(tmp_path: Path) -
         "               0 00000000 throttleTimeMs int32 0",
         "            >  4 ffff     errorCode      int16 -1",
         "  found     12 cases: HeartbeatResponse v0-4; SyncGroupResponse v0",
+        "  fix       Read an error code as a signed number.",
         "  again     kipcheck replay /somewhere/0123456789ab.json",
         "",
         "somebody",
