@@ -303,7 +303,7 @@ def leave_errors(members: tuple[tuple[str, str | None], ...], known: Known) -> l
             found.certain.add(Error.UNKNOWN_MEMBER_ID)
             found.add(Error.FENCED_INSTANCE_ID, None)
         elif id in known.reserved:
-            pass
+            found.possible.add(Error.UNKNOWN_MEMBER_ID)
         elif id:
             identity(found, known, id, instance)
         elif instance is None:

@@ -71,9 +71,16 @@ def answered_once(history: History) -> Iterator[Violation]:
             observed = type(each.answer).__name__
             why = f"{at(each.index)} sent {type(each.request).__name__}, and {at(each.by)} answers it with {observed}"
             yield breach(why, (each.index, each.by), kind.__name__, observed, "answer", "of another kind")
+    answered = group.end.index + 1 if group.end is not None else 0
+    unanswered = (op for op in history.ops[answered:] if not isinstance(op.observation, Unsupported))
+    op = None if group.trace.whole else next(unanswered, None)
+    if op is not None and isinstance(op.observation, Replied | Refused):
+        observed = f"refused: {op.observation.error}" if isinstance(op.observation, Refused) else "no list of answers"
+        why = f"{at(op.index)} is the next step of the conversation, and its result is {observed}"
+        yield breach(why, (op.index,), "answers", observed, "answer", "none of the protocol")
 
 
-@invariant("group/answers-at-once", "grp-50", role=Role.COORDINATOR)
+@invariant("group/answers-at-once", "grp-56", role=Role.COORDINATOR, grade=Grade.SHOULD)
 def answers_at_once(history: History) -> Iterator[Violation]:
     """Only JoinGroup and SyncGroup are parked; every other request is answered at once."""
     group = group_trace(history)
@@ -82,13 +89,6 @@ def answers_at_once(history: History) -> Iterator[Violation]:
             kind = type(each.request).__name__
             why = f"{at(each.index)} sent {kind}, which is never parked, and had no answer at the end of the step"
             yield breach(why, (each.index,), "an answer at once", "none", kind, "parked")
-    answered = group.end.index + 1 if group.end is not None else 0
-    unanswered = (op for op in history.ops[answered:] if not isinstance(op.observation, Unsupported))
-    op = None if group.trace.whole else next(unanswered, None)
-    if op is not None and isinstance(op.observation, Replied | Refused):
-        observed = f"refused: {op.observation.error}" if isinstance(op.observation, Refused) else "no list of answers"
-        why = f"{at(op.index)} is the next step of the conversation, and its result is {observed}"
-        yield breach(why, (op.index,), "answers", observed, "answer", "none of the protocol")
 
 
 @invariant("group/parked-answered", "grp-07", "grp-41", role=Role.COORDINATOR)

@@ -7,12 +7,15 @@ from kipcheck.conformance.apis.consumer_group import VERBS, answer_of, event_of
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.models.assignment import Partition
 from kipcheck.conformance.models.consumer_group import (
+    FENCED_MEMBER_EPOCH,
+    GROUP_ID_NOT_FOUND,
     Action,
     Answered,
     Beat,
     ConsumerGroup,
     Member,
     Partitions,
+    Says,
     State,
 )
 from kipcheck.conformance.mutants.declare import mutant
@@ -170,6 +173,16 @@ class BelievesOldEpochs(Playing):
         return epoch not in (member.epoch, member.previous)
 
 
+@epochs("stale-epoch-fenced", "beat a+1 told")
+class BelievesStrangers(Playing):
+    """A heartbeat of a member that never joined is accepted."""
+
+    def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
+        after, actions = super().beat(state, beat)
+        strange = beat.says is Says.STAY and state.member(beat.client) is None
+        return Transition(after, (Answered(beat.client, 1, None),) if strange else actions)
+
+
 @epochs("repetition-taken", "beat a on t told; beat a on t,u told; beat a-1 told")
 class KnowsNoRepetition(Playing):
     """A member that repeats its previous epoch after a lost response is fenced."""
@@ -189,11 +202,12 @@ class JoinsWithoutTopics(Playing):
 
 
 @epochs("names-the-fault", "leave a told")
-class KnowsNoGroup(Playing):
-    """A group that does not exist is reported as an unknown member."""
+class FencesWithoutAGroup(Playing):
+    """A heartbeat to a group that does not exist is fenced."""
 
     def fault(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
-        return super().fault(state._replace(exists=True), beat, epoch, owned)
+        error = super().fault(state, beat, epoch, owned)
+        return FENCED_MEMBER_EPOCH if error == GROUP_ID_NOT_FOUND else error
 
 
 @epochs("silent-are-fenced", "beat a on t told; pass 45000; beat a told")

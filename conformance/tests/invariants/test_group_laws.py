@@ -164,7 +164,7 @@ def test_after_a_move_nobody_goes_on_as_somebody_else(text: str) -> None:
 
 def test_a_step_that_is_turned_away_is_no_answer() -> None:
     history = changed(held(sound(), case(ALONE)), 1, Refused("Nonsense"))
-    assert broken(history) == {"group/answers-at-once"}
+    assert broken(history) == {"group/answered-once"}
 
 
 def test_the_laws_follow_the_release() -> None:
