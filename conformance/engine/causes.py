@@ -140,11 +140,12 @@ def _same_effect(one: Shown, other: Shown) -> bool:
 
 def _same_entry(one: Shown, other: Shown) -> bool:
     """Whether one page describes both; where there is no page of a finding, whether they are listed for one reason."""
-    if one.entry is None or other.entry is None or one.family != other.family:
+    if one.entry is None or other.entry is None:
         return False
     if one.link or other.link:
         return one.link == other.link
-    return (one.entry.link, one.entry.reason) == (other.entry.link, other.entry.reason)
+    reasons = (one.entry.link, one.entry.reason) == (other.entry.link, other.entry.reason)
+    return reasons and one.family == other.family
 
 
 def _different_entries(one: Shown, other: Shown) -> bool:
