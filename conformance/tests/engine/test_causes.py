@@ -218,15 +218,19 @@ def named(entry: KnownEntry) -> list[str]:
     return [each["name"] for each in TABLE if page in each["pages"]]
 
 
-def check_table(by_id: Mapping[str, tuple[str, KnownEntry]], found: Iterable[Cause]) -> None:
-    """Each cause of the table is one cause, with no failure of another one."""
+def check_table(
+    by_id: Mapping[str, tuple[str, KnownEntry]], found: Iterable[Cause], rare: frozenset[str] = frozenset()
+) -> None:
+    """Each cause of the table is one cause, with no failure of another one. ``rare``: those that may be absent."""
     by_name: dict[str, set[str]] = {}
     for cause in found:
         names = {name for id in cause.failures if id in by_id for name in named(by_id[id][1])}
         assert len(names) <= 1, names
         for name in names:
             by_name.setdefault(name, set()).add(cause.id)
-    assert {name: len(ids) for name, ids in by_name.items()} == dict.fromkeys((each["name"] for each in TABLE), 1)
+    absent = rare - by_name.keys()
+    wanted = [each["name"] for each in TABLE if each["name"] not in absent]
+    assert {name: len(ids) for name, ids in by_name.items()} == dict.fromkeys(wanted, 1)
 
 
 def test_the_listed_failures_of_kafka_python_are_the_reviewed_causes() -> None:
@@ -246,6 +250,13 @@ def test_the_listed_failures_of_kafka_python_are_the_reviewed_causes() -> None:
                 assert entry.invariant in row["invariants"], entry.at
 
 
+def rare_causes() -> frozenset[str]:
+    """The causes of which every failure is listed as seldom: a run with seed 0 does not show them."""
+    entries = [each for known in load(["default"], ["kafka-python"]) for each in known.entries]
+    usual = {name for each in entries if not each.seldom for name in named(listed(each.link, each.reason))}
+    return frozenset(each["name"] for each in TABLE) - usual
+
+
 @pytest.mark.integration
 @pytest.mark.timeout(1800)
 def test_the_failures_of_kafka_python_have_the_reviewed_causes(tmp_path: Path) -> None:
@@ -253,7 +264,7 @@ def test_the_failures_of_kafka_python_have_the_reviewed_causes(tmp_path: Path) -
     assert outcome.ledger is not None, outcome.why
     ledger = read(outcome.ledger)
     by_id = {each.id: (each.invariant, entry) for each in ledger.failures if (entry := each.known or each.beyond)}
-    check_table(by_id, ledger.causes)
+    check_table(by_id, ledger.causes, rare_causes())
     notes = {each.id for each in ledger.failures if each.grade == "INFO"}
     counted = [each for each in ledger.causes if not {*each.failures} <= notes]
     assert len(counted) <= MOST

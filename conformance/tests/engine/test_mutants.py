@@ -47,6 +47,7 @@ NOT_BY_ITS_CHECK: Final[Mapping[str, str]] = {
     "sleeps-through-the-deadline": "the default number of cases of its check has none that shows it",
     "waits-for-every-sync": "the default number of cases of its check has none that shows it",
     "never-runs-out": "the default number of cases of its check has none that shows it",
+    "compares-sets": "the default number of cases of its check has none that shows it",
     "begins-anew": "the default number of cases of its check has none that shows it",
     "tells-errors-in-its-own-version": "does what releases do: an invariant of grade INFO shows it",
 }
