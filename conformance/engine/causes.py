@@ -22,7 +22,7 @@ from kipcheck.conformance.engine.failure_records import least
 from kipcheck.conformance.engine.finding_pages import FindingPage, page_at
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.known.shipped import kafka_clients_like, shipped_entry
-from kipcheck.conformance.engine.unshrunk_groups import NOWHERE, Place, size
+from kipcheck.conformance.engine.unshrunk_groups import NOWHERE, Place
 from kipcheck.conformance.engine.worker import Finding, Shape
 from kipcheck.conformance.invariants.registry import all_invariants
 
@@ -74,12 +74,11 @@ def causes_of(lines: Sequence[Failure], groups: Mapping[str, FailureGroup[Findin
 
 def _shown(line: Failure, group: FailureGroup[Finding] | None, invariants: frozenset[str]) -> Shown:
     """``invariants``: those that are broken in this run, to which the violations of the least case are limited."""
-    entry = line.known or line.beyond or line.changed
-    entry = entry or shipped_entry(line)
+    entry = line.known or line.beyond or line.changed or shipped_entry(line)
     if group is None:
         return Shown(line, frozenset(), (0, ""), NOWHERE, entry)
     shown, cases = least(group.members), frozenset(each.case.id for each in group.members)
-    return Shown(line, cases, size(shown), Place.of(shown), entry, _violations(shown, invariants))
+    return Shown(line, cases, shown.case.size, Place.of(shown), entry, _violations(shown, invariants))
 
 
 def _violations(least: Finding, invariants: frozenset[str]) -> Mapping[tuple[str, Shape], int]:

@@ -1,12 +1,11 @@
 """Makes a failure of the ledger from findings: with everything that a report shows, annotated bytes included."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kipcheck.conformance.checks import CHECKS
-from kipcheck.conformance.core.case import Case, Step
+from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.history import Died
 from kipcheck.conformance.core.ledger import BrokenRequirement, Failure, FiledFailure, exhibits_of, where_of
 from kipcheck.conformance.core.plain import short_digest
@@ -73,7 +72,7 @@ def described(info: TargetInfo, members: Sequence["Finding"]) -> DistinctFailure
 
 def least(members: Sequence["Finding"]) -> "Finding":
     """The one with the least case of those that were shrunk the furthest."""
-    return min(members, key=lambda each: (-len(each.shape), _size(each.case)))
+    return min(members, key=lambda each: (-len(each.shape), each.case.size))
 
 
 def _stderr(shown: "Finding") -> str | None:
@@ -84,10 +83,6 @@ def _stderr(shown: "Finding") -> str | None:
 
 def _id(info: TargetInfo, finding: "Finding") -> str:
     return short_digest([info.name, finding.invariant, finding.shape])
-
-
-def _size(case: Case) -> tuple[int, str]:
-    return sum(len(json.dumps(dict(step.body))) for step in case.steps), case.id
 
 
 def _described(step: Step) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Groups the findings of a target before they are shrunk, and selects those that are shrunk."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -51,7 +50,10 @@ def selected(group: FailureGroup[Finding]) -> list[Finding]:
     the smallest of all, and then others, of other subjects and checks as far as there are any.
     """
     shrink = [each for each in group.members if CHECKS[each.unit.check].shrinks]
-    origins = grouped(sorted(shrink or group.members, key=size), lambda each: (each.unit.check, each.unit.subject))
+    origins = grouped(
+        sorted(shrink or group.members, key=lambda each: each.case.size),
+        lambda each: (each.unit.check, each.unit.subject),
+    )
     left = [each.first for each in origins]
     found: list[Finding] = []
     while left and len(found) < (MOST_SHRUNK if shrink else 1):  # without shrinking one rerun shows the same as three
@@ -59,11 +61,6 @@ def selected(group: FailureGroup[Finding]) -> list[Finding]:
         found.append(min(left, key=lambda each: (each.unit.subject in subjects) + (each.unit.check in checks)))
         left = [each for each in left if each.case.id != found[-1].case.id]
     return found
-
-
-def size(finding: Finding) -> tuple[int, str]:
-    """Orders findings by the size of their cases."""
-    return sum(len(json.dumps(dict(step.body))) for step in finding.case.steps), finding.case.id
 
 
 @dataclass(frozen=True, slots=True)

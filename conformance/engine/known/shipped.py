@@ -1,6 +1,6 @@
 """What the known lists that are shipped with kipcheck say about a failure, whether or not a run uses them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
@@ -45,12 +45,8 @@ def _overlap(entry: Entry, line: Failure) -> bool:
     """Whether one shape begins as the other, whatever the exceptions are called."""
     return all(
         fits(one, other) or (_is_exception(one) and _is_exception(other))
-        for one, other in zip(entry.shape or (), _words(line.shape), strict=False)
+        for one, other in zip(entry.shape or (), map(str, line.shape), strict=False)
     )
-
-
-def _words(shape: Sequence[object]) -> list[str]:
-    return [*map(str, shape)]
 
 
 def _is_exception(word: str) -> bool:
