@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 
 import kipcheck.conformance.targets  # noqa: F401 - lets editions such as maven:4.1.0 find their jars
 from kipcheck.conformance.cli import (
@@ -59,6 +60,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    top.add_argument("--version", action="version", version=f"kipcheck {metadata.version('kipcheck')}")
     commands = Commands(top)
     for group in GROUPS:
         group.add(commands)
