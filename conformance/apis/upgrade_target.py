@@ -6,7 +6,7 @@ from typing import Any
 from kipcheck.conformance.apis.streams import EVENTS, answer_of, event_of
 from kipcheck.conformance.apis.streams_blobs import EncodedBinary, future_of
 from kipcheck.conformance.core.edition import KIP_268, Edition, Standing
-from kipcheck.conformance.models.streams.binaries import binary
+from kipcheck.conformance.models.streams.binaries import owed_binary
 from kipcheck.conformance.models.streams.group_model import StreamsGroupModel
 from kipcheck.conformance.models.streams.members import Binary, Settings
 from kipcheck.conformance.targets.machine_target import MachineAdapter
@@ -25,5 +25,5 @@ def streams_group(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
 
 
 def in_bytes(edition: Edition) -> Callable[[Settings], Binary]:
-    """kipcheck's assignor for members of any release, with its data encoded."""
-    return lambda settings: EncodedBinary(binary(settings, edition))
+    """kipcheck's assignor for members of any release, with its data encoded; in ``apache`` it does what is owed."""
+    return lambda settings: EncodedBinary(owed_binary(settings, edition))

@@ -261,7 +261,7 @@ OWNING: Final = (
     "streams/tasks-match",
     "streams/pairs",
 )
-PLACING: Final = ("streams/standbys", "streams/hosts", "streams/even-topics")
+PLACING: Final = ("streams/standbys", "streams/idle-standbys", "streams/hosts", "streams/even-topics")
 CONFIGURED: Final = ("streams/upgrade-from", "streams/refuses-values", "streams/protocols")
 LIVING: Final = ("streams/lives", "streams/assigns")
 EVERYTHING: Final = (*VERSIONS, *LEADING, *ENDING, *OWNING, *PLACING, *CONFIGURED, *LIVING)

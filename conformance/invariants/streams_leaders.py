@@ -28,7 +28,9 @@ from kipcheck.conformance.models.streams.members import (
 from kipcheck.conformance.models.streams.tasks import Work, work
 
 THROWS = span("throws-on-hard-mix")
-"""Releases whose leaders throw if they cannot assign; later ones send an error to all members (268-32)."""
+"""Releases whose leaders have to throw if they cannot assign; later ones send an error to all members (268-32)."""
+FIRST_CODED = 4
+"""The first metadata version in which an assignment can carry an error."""
 
 
 def deployed(history: History) -> Work:
@@ -51,31 +53,40 @@ def listed(tasks: frozenset[TaskId] | set[TaskId]) -> str:
 
 @streams_invariant("streams/decodable", "268-07", "268-11", "268-12")
 def decodable(history: History) -> Iterator[Violation]:
-    """Every member can decode its assignment."""
-    yield from _undecodable(history, known=False)
+    """Every member can decode its assignment, also one with an error if all members use a version that has errors.
+
+    If one does not, no version serves all: then the error has the leader's latest version (268-32).
+    """
+    for round, each, violation in _undecodable(history):
+        if not _has_error(each) or round.lowest >= FIRST_CODED:
+            yield violation
 
 
 @streams_invariant("streams/errors-decodable", "268-42", grade=Grade.INFO)
 def errors_decodable(history: History) -> Iterator[Violation]:
     """Every member can decode an assignment with an error."""
-    yield from _undecodable(history, known=True)
+    for round, each, violation in _undecodable(history):
+        if _has_error(each) and round.leader is not None and round.leader.bound("268-42"):
+            yield violation
 
 
-def _undecodable(history: History, known: bool) -> Iterator[Violation]:
-    """``known``: errors from releases that write them in their own latest version; else all other assignments."""
+def _has_error(given: Given) -> bool:
+    return given.info is not None and given.info.error != 0
+
+
+def _undecodable(history: History) -> Iterator[tuple[Round, Given, Violation]]:
     for round in streams_trace(history).rounds:
         for each in round.given:
             if each.life is None:
                 continue  # The process ended, so the assignment is not read.
-            is_error = each.info is not None and each.info.error != 0
-            described = is_error and round.leader is not None and round.leader.bound("268-42")
+            is_error = _has_error(each)
             why = _unreadable_reason(each, each.life)
-            if why and described == known:
+            if why:
                 what = f"error {each.info.error}" if each.info is not None and is_error else "its assignment"
                 at = (round.at, each.at)
                 message = f"{each.life} cannot decode {what} in {round.where}: {why}"
-                yield Violation(message, at, f"at most version {each.life.latest}", why,
-                                shape=("undecodable", "error" if is_error else "assignment"))  # fmt: skip
+                yield round, each, Violation(message, at, f"at most version {each.life.latest}", why,
+                                             shape=("undecodable", "error" if is_error else "assignment"))  # fmt: skip
 
 
 def _unreadable_reason(given: Given, to: Life) -> str:

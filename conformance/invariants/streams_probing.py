@@ -33,6 +33,8 @@ AFTER_RESTART = 2
 tasks, and another one if the leader cannot decode yet that the new member is a thread of an existing instance."""
 CHANGES = 3
 """How often a process may change its version until the group is at rest again, if nothing else happens."""
+TWO_ROUNDS = span("cooperative-rebalancing")
+"""Releases in which a restart costs at most two rounds (268-37)."""
 LEAVES = span("leaves-to-probe")
 """Releases whose members leave the group to subscribe again; later ones stay in (268-18)."""
 UNIQUE = 8
@@ -63,11 +65,11 @@ def probing_ends(history: History) -> Iterator[Violation]:
 
 
 def _are_bound(stretch: Stretch) -> bool:
-    """Does the lower bound after a restart apply? Only if nothing else happens, and to releases from 2.6.0 on."""
+    """Does the lower bound after a restart apply? Only if nothing else happens, and to releases from 2.4.0 on."""
     if any(round.failures for round in stretch.rounds):
         return False
     lives = [one.life for round in stretch.rounds for one in round.members]
-    return all(life is not None and life.bound("268-37") and not is_among(life.release, LEAVES) for life in lives)
+    return all(life is not None and life.bound("268-37") and is_among(life.release, TWO_ROUNDS) for life in lives)
 
 
 def _is_regrouped(stretch: Stretch) -> bool:
@@ -136,7 +138,7 @@ def _cause(life: Life, used: int, info: AssignmentInfo, round: Round) -> str:
         last = FIRST_PROBED <= round.lowest < life.latest <= round.supported
         return "it leads, and all know its version" if last and round.leader is life else ""
     if life.bound("268-36"):
-        return "the assignment is older" if info.used < used else ""
+        return "its version falls" if info.supported < used else ""
     return "its version changes" if has_cause(used, info) else ""
 
 

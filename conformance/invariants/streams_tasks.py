@@ -28,16 +28,12 @@ from kipcheck.conformance.models.streams.members import AssignmentInfo, TaskId, 
 from kipcheck.conformance.models.streams.observed_events import Died
 from kipcheck.conformance.models.streams.tasks import Work
 
-FOR_ALL = span("standbys-for-all-tasks")
-"""Releases whose leaders also assign standbys of tasks without state."""
 WARMS_UP = span("warm-ups")
-"""Releases whose leaders assign additional standbys, until the instance may run the task (KIP-441)."""
+"""Releases that have ``max.warmup.replicas`` (KIP-441); the others may assign no additional standbys (268-58)."""
 WARM_UPS = 2
 """The default of ``max.warmup.replicas``: how many additional standbys there may be at a time."""
 UNKNOWN = "unknown"
 """The instance of all members whose subscription the leader cannot decode."""
-FORGETS_IDLE_HOSTS = span("forgets-idle-hosts")
-"""Releases whose leaders omit hosts without partitions from the map."""
 STANDBYS_BY_HOST = 6
 """The first metadata version with a host map for standbys."""
 
@@ -82,7 +78,7 @@ def shares(round: Round, leader: Life) -> list[Share]:
 @streams_invariant("streams/one-owner", "268-28")
 def one_owner(history: History) -> Iterator[Violation]:
     """No task is active in two members in one generation."""
-    for round, first, second in _shared(history, known=False):
+    for round, _, first, second in _shared(history):
         yield _shared_violation(round, first, second)
     for each in stretches(history):
         present = each.rests.members if each.rests is not None else ()
@@ -96,18 +92,17 @@ def one_owner(history: History) -> Iterator[Violation]:
 @streams_invariant("streams/shared-while-probing", "268-43", grade=Grade.INFO)
 def shared_while_probing(history: History) -> Iterator[Violation]:
     """Threads of one instance get the same partitions during version probing."""
-    for round, first, second in _shared(history, known=True):
-        yield _shared_violation(round, first, second)
+    for round, leader, first, second in _shared(history):
+        if leader.bound("268-43") and round.futures and first.process == second.process:
+            yield _shared_violation(round, first, second)
 
 
-def _shared(history: History, known: bool) -> Iterator[tuple[Round, Share, Share]]:
-    """Violations by releases with this known defect (``known``), or all others."""
+def _shared(history: History) -> Iterator[tuple[Round, Life, Share, Share]]:
+    """Members with a common task or partition."""
     for round, leader in led(history):
-        leaks = leader.bound("268-43") and not is_draft(leader.release) and bool(round.futures)
         for first, second in combinations(shares(round, leader), 2):
-            known_leak = leaks and first.process == second.process
-            if known_leak == known and (first.active & second.active or _read_twice(first, second)):
-                yield round, first, second
+            if first.active & second.active or _read_twice(first, second):
+                yield round, leader, first, second
 
 
 def _read_twice(first: Share, second: Share) -> set[Partition]:
@@ -197,6 +192,8 @@ def tasks_match(history: History) -> Iterator[Violation]:
             if each.event.applied:
                 why = f"{where} changes its version and runs {listed(set(each.event.active))} at once"
                 yield Violation(why, at, "its previous tasks", "its new tasks", shape=("match", "applied"))
+        elif not each.event.applied and each.life.bound("268-36") and info.used < subscribed.info.used:
+            continue  # It joins again without a reason to, which streams/last-rebalance reports.
         elif {*each.event.active} != {*info.active} or not each.event.applied:
             sent, runs = listed(set(info.active)), listed(set(each.event.active) if each.event.applied else set())
             yield Violation(f"{where} was sent {sent}, and runs {runs}", at, sent, runs, shape=("match", "active"))
@@ -210,7 +207,8 @@ def keeps_its_tasks(life: Life, used: int, info: AssignmentInfo) -> bool:
     """Does it rejoin before it processes its tasks (KAFKA-8972)?"""
     if not life.bound("268-30") or info.used < FIRST_PROBED:
         return False
-    return info.used < used or (life.bound("268-35") and info.supported > used)
+    lowers = info.supported < used if life.bound("268-36") else info.used < used
+    return lowers or (life.bound("268-35") and info.supported > used)
 
 
 @streams_invariant("streams/pairs", "268-51", "268-28")
@@ -235,7 +233,7 @@ def _task(todo: Work, partition: Partition, info: AssignmentInfo) -> TaskId | No
     return task if task is None or info.used >= 10 else task._replace(topology=None)
 
 
-@streams_invariant("streams/even-topics", "268-57", grade=Grade.INFO)
+@streams_invariant("streams/even-topics", "268-57")
 def even_topics(history: History) -> Iterator[Violation]:
     """Co-partitioned topics of different sizes are not assigned: a partition without its partner cannot be joined."""
     todo, sizes = deployed(history), {each.name: each.partitions for each in streams_trace(history).deployed.topics}
@@ -257,9 +255,9 @@ def even_topics(history: History) -> Iterator[Violation]:
 # Standbys and hosts
 
 
-@streams_invariant("streams/standbys", "268-51", "268-28")
+@streams_invariant("streams/standbys", "268-51", "268-58")
 def standbys(history: History) -> Iterator[Violation]:
-    """Each task has the configured number of standbys if there are enough instances, never on its own instance.
+    """Each task with state has the configured number of standbys if there are enough instances, never on its own one.
 
     From 2.6.0 on there may be more: an instance that has not caught up with a task warms up first (KIP-441).
     """
@@ -269,7 +267,7 @@ def standbys(history: History) -> Iterator[Violation]:
     at_rest = {each.rests.generation for each in stretches(history) if each.rests is not None and each.rests.members}
     for round, leader in led(history):
         found = shares(round, leader)
-        yield from _misplaced(round, found, todo, for_all=is_among(leader.release, FOR_ALL) or is_draft(leader.release))
+        yield from _misplaced(round, found, todo)
         if round.number not in at_rest or round.futures or len(found) != len(round.members):
             continue
         instances = {each.process for each in found}
@@ -287,7 +285,7 @@ def standbys(history: History) -> Iterator[Violation]:
                                 shape=("standbys", "few" if few else "many"))  # fmt: skip
 
 
-def _misplaced(round: Round, found: list[Share], todo: Work, for_all: bool) -> Iterator[Violation]:
+def _misplaced(round: Round, found: list[Share], todo: Work) -> Iterator[Violation]:
     runs = {task: each for each in found for task in each.active}
     for each in found:
         at = tuple(dict.fromkeys((round.at, each.given.at)))
@@ -296,9 +294,6 @@ def _misplaced(round: Round, found: list[Share], todo: Work, for_all: bool) -> I
             if owner is not None and owner.process == each.process:
                 why = f"{each.name} gets a standby of {task}, which {owner.name} of its instance runs, in {round.where}"
                 yield Violation(why, at, "another instance", "the same", shape=("standbys", "where it runs"))
-            if not for_all and task in todo.partitions and task not in todo.stateful:
-                why = f"{each.name} gets a standby of {task}, which has no state, in {round.where}"
-                yield Violation(why, at, "no standby", str(task), shape=("standbys", "no state"))
             reads = todo.partitions.get(task, partitions)
             if {*partitions} != {*reads}:
                 got = listed_partitions(partitions)
@@ -306,7 +301,20 @@ def _misplaced(round: Round, found: list[Share], todo: Work, for_all: bool) -> I
                 yield Violation(why, at, listed_partitions(reads), got, shape=("standbys", "partitions"))
 
 
-@streams_invariant("streams/hosts", "268-03", "268-02")
+@streams_invariant("streams/idle-standbys", "268-58", grade=Grade.INFO)
+def idle_standbys(history: History) -> Iterator[Violation]:
+    """A task without state has no standbys: there is nothing to copy."""
+    todo = deployed(history)
+    for round, leader in led(history):
+        for each in shares(round, leader) if leader.bound("268-58") else ():
+            for task, _ in each.info.standby:
+                if task in todo.partitions and task not in todo.stateful:
+                    why = f"{each.name} gets a standby of {task}, which has no state, in {round.where}"
+                    at = tuple(dict.fromkeys((round.at, each.given.at)))
+                    yield Violation(why, at, "no standby", str(task), shape=("standbys", "no state"))
+
+
+@streams_invariant("streams/hosts", "268-03", "268-02", "268-59")
 def hosts(history: History) -> Iterator[Violation]:
     """The host map has every end point with the partitions of its members.
 
@@ -314,19 +322,17 @@ def hosts(history: History) -> Iterator[Violation]:
     """
     for round, leader in led(history):
         if round.futures and (leader.bound("268-30") or is_draft(leader.release)):
-            continue  # Then no tasks are assigned, or not to all members.
+            continue  # Then no tasks are assigned, or not to all members (268-29, 268-15).
         found = shares(round, leader)
         if len(found) != len(round.members) or any(each.info.used < 2 for each in found):
             continue
         owned = {partition for one in round.members for partition in one.joining.owned}
         running = _by_host((each.end_point, each.given.sent.partitions) for each in found)
-        forgets = is_among(leader.release, FORGETS_IDLE_HOSTS)
         standing = _by_host((each.end_point, read) for each in found for _, read in each.info.standby)
         standing = {**dict.fromkeys(running, frozenset[Partition]()), **standing}
         for each in found:
             reported = {name: frozenset(partitions) for name, partitions in each.info.hosts}
-            meant = {name: read for name, read in running.items() if read or name in reported or not forgets}
-            yield from _mapped(round, each, reported, meant, owned, "active")
+            yield from _mapped(round, each, reported, running, owned, "active")
             if all(one.info.used >= STANDBYS_BY_HOST for one in found) and not owned:
                 reported = {name: frozenset(partitions) for name, partitions in each.info.standby_hosts}
                 yield from _mapped(round, each, reported, standing, frozenset(), "standby")

@@ -27,7 +27,12 @@ def values(release: str) -> tuple[str, ...] | None:
     """The values of ``upgrade.from`` that a release accepts; None if it does not check them, or they are unknown."""
     if is_draft(release):
         return DRAFTED
-    return None if release == FUTURE else Rules.of(release).accepts or None
+    return None if release == FUTURE else _rules(release).accepts or None
+
+
+def _rules(release: str) -> Rules:
+    """The settings of a release, without its slips: 268-55 names the values that it refuses by mistake."""
+    return Rules.of(release).owed()
 
 
 def begins_in(life: Life) -> int | None:
@@ -37,7 +42,7 @@ def begins_in(life: Life) -> int | None:
             return life.latest
         return 1 if life.upgrade_from == "0.10.0" else 2
     try:
-        return Rules.of(life.release).used(life.upgrade_from)
+        return _rules(life.release).used(life.upgrade_from)
     except Misconfigured:
         return None
 
@@ -130,35 +135,36 @@ def cooperates(life: Life) -> bool:
 @streams_invariant("streams/used-within-own", "268-19", "268-35")
 def used_within_own(history: History) -> Iterator[Violation]:
     """No member uses a metadata version above its own latest."""
-    yield from _above_own(history, known=False)
+    for _, violation in _above_own(history):
+        yield violation
 
 
 @streams_invariant("streams/adopts-blindly", "268-33", grade=Grade.INFO)
 def adopts_blindly(history: History) -> Iterator[Violation]:
     """Releases that adopt a supported version without a check may use a version above their own latest."""
-    yield from _above_own(history, known=True)
+    for life, violation in _above_own(history):
+        if life.bound("268-33"):
+            yield violation
 
 
-def _above_own(history: History, known: bool) -> Iterator[Violation]:
-    """Violations by releases with this known defect (``known``), or by all others; each process once."""
+def _above_own(history: History) -> Iterator[tuple[Life, Violation]]:
+    """Each process once."""
     found: set[Life] = set()
     for round in streams_trace(history).rounds:
         for each in round.members:
             if each.life is not None and each.life not in found and each.info.used > each.life.latest:
                 found.add(each.life)
-                if each.life.bound("268-33") == known:
-                    why = f"{each.life} knows up to {each.life.latest}; it uses {each.info.used} in {round.where}"
-                    yield Violation(why, (round.at,), f"at most {each.life.latest}", str(each.info.used),
-                                    shape=("above own", "says"))  # fmt: skip
+                why = f"{each.life} knows up to {each.life.latest}; it uses {each.info.used} in {round.where}"
+                yield each.life, Violation(why, (round.at,), f"at most {each.life.latest}", str(each.info.used),
+                                           shape=("above own", "says"))  # fmt: skip
         for one in round.processed:
             if one.life not in found and one.event.used > one.life.latest:
                 found.add(one.life)
-                if one.life.bound("268-33") == known:
-                    sent = one.given.info if one.given is not None else None
-                    assigned = "" if sent is None else f" was sent {_two(sent)} in generation {round.number} and"
-                    why = f"{one.life} knows up to {one.life.latest},{assigned} uses {one.event.used} from now on"
-                    yield Violation(why, (round.at, one.at), f"at most {one.life.latest}", str(one.event.used),
-                                    shape=("above own", "uses"))  # fmt: skip
+                sent = one.given.info if one.given is not None else None
+                assigned = "" if sent is None else f" was sent {_two(sent)} in generation {round.number} and"
+                why = f"{one.life} knows up to {one.life.latest},{assigned} uses {one.event.used} from now on"
+                yield one.life, Violation(why, (round.at, one.at), f"at most {one.life.latest}", str(one.event.used),
+                                          shape=("above own", "uses"))  # fmt: skip
 
 
 def _two(info: AssignmentInfo) -> str:
@@ -197,6 +203,8 @@ def follows(history: History) -> Iterator[Violation]:
             continue
         used = subscribed.info.used
         wanted = follows_from(each.life, used, info)
+        if each.event.used > each.life.latest:
+            continue  # That is another invariant's: used-within-own.
         if each.event.used != wanted:
             why = (
                 f"{each.life} subscribed in {used}, was sent {_two(info)} in generation {round.number}, and uses "
@@ -208,10 +216,10 @@ def follows(history: History) -> Iterator[Violation]:
 
 
 def follows_from(life: Life, used: int, info: AssignmentInfo) -> int:
-    """The version to use: in the draft the lower of supported and own latest, else the supported one if it changes."""
+    """The version to use: never above the own latest (268-19); as released the supported one if it changes."""
     if is_draft(life.release):
         return min(info.supported, life.latest)
-    return info.supported if has_cause(used, info) else used
+    return min(info.supported, life.latest) if has_cause(used, info) else used
 
 
 def has_cause(used: int, info: AssignmentInfo) -> bool:

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import since, span
+from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.invariants.streams_trace import Life, Round, ThreadFailure, binds, streams_trace
 from kipcheck.conformance.matrix.play import JudgedScript
 from kipcheck.conformance.matrix.release_lines import line_of
@@ -30,7 +31,7 @@ HANDED_OVER: Final = "streams/handed-over"
 class Cause(NamedTuple):
     step: int
     rank: int
-    """In one step, the death of a thread comes before other violations."""
+    """In one step, the death of a thread comes before other violations, and a description before the laws."""
     requirement: str
     reason: str
 
@@ -124,7 +125,8 @@ def _violations(judged: JudgedScript, scenario: str) -> Iterator[Cause]:
         exact = [Release.parse(each) for each in ran - {FUTURE}]
         if invariant.id == HANDED_OVER and any(each in EAGER_ONLY for each in exact):
             requirement = "268-39" if max(exact) >= COOPERATIVE_ONLY else "268-38"
-        yield Cause(max(violation.at, default=0), 1, requirement, _line(violation.why))
+        rank = 1 if invariant.grade is Grade.INFO else 2
+        yield Cause(max(violation.at, default=0), rank, requirement, _line(violation.why))
 
 
 def _line(text: str) -> str:

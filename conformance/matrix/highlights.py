@@ -29,6 +29,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "tasks-match": TASKS,
     "pairs": TASKS,
     "standbys": ("standbyTasks",),
+    "idle-standbys": ("standbyTasks",),
     "hosts": ("partitionsByHost", "standbyPartitionsByHost"),
     "restarts-afresh": USED,
     "upgrade-from": USED,

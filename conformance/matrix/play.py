@@ -12,7 +12,7 @@ from kipcheck.conformance.apis.streams import EventJson, step_of, to_json
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.machine import Driven, Transition
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.matrix.scenarios import Script
 from kipcheck.conformance.models.observed_events import Restless
@@ -75,7 +75,7 @@ class JudgedScript:
     history: History
     seen: ObservedEvents
     broken: tuple[Broken, ...]
-    """In the order of steps."""
+    """In the order of steps; in one step, descriptions of what releases are known for come first."""
 
     @property
     def refused(self) -> Refused | None:
@@ -112,7 +112,7 @@ def judged(
     history = History(case, target, ops)
     selected = [each for each in invariants() if each.id in OUTCOMES or not outcomes]
     broken = [Broken(each, violation) for each in selected for violation in each.search(history)]
-    broken.sort(key=lambda each: max(each.violation.at, default=0))
+    broken.sort(key=lambda each: (max(each.violation.at, default=0), each.invariant.grade is not Grade.INFO))
     return JudgedScript(history, events, tuple(broken))
 
 

@@ -11,7 +11,7 @@ from kipcheck.conformance.apis.streams_blobs import EncodedBinary, future_of
 from kipcheck.conformance.apis.upgrade_target import machine_adapter
 from kipcheck.conformance.core.edition import APACHE, KIP_268, Edition, edition
 from kipcheck.conformance.models.assignment import Topic
-from kipcheck.conformance.models.streams.binaries import binary
+from kipcheck.conformance.models.streams.binaries import owed_binary
 from kipcheck.conformance.models.streams.group_model import StreamsGroupModel
 from kipcheck.conformance.models.streams.members import (
     AssignmentInfo,
@@ -112,7 +112,7 @@ class Streaming:
         return self._player.answer(op)
 
     def made(self, settings: Settings, edition: Edition) -> Binary:
-        spoiled: Binary = type(self).member(binary(settings, edition))
+        spoiled: Binary = type(self).member(owed_binary(settings, edition))
         return spoiled
 
     def in_bytes(self, made: Binary) -> Binary:

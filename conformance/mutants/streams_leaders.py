@@ -6,8 +6,8 @@ from dataclasses import replace
 from kipcheck.conformance.apis.streams_blobs import EncodedBinary
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.models.assignment import Topic
-from kipcheck.conformance.models.streams.binaries import binary
-from kipcheck.conformance.models.streams.deviations import DEAF, ECHO, IMPROBABLE, Deviation
+from kipcheck.conformance.models.streams.binaries import binary, owed_binary
+from kipcheck.conformance.models.streams.deviations import DEAF, ECHO, IMPROBABLE, STANDBYS_FOR_ALL, Deviation
 from kipcheck.conformance.models.streams.members import (
     AssignmentInfo,
     AssignmentResult,
@@ -127,7 +127,7 @@ class _WithRules(Streaming):
         raise NotImplementedError
 
     def made(self, settings: Settings, edition: Edition) -> Binary:
-        made = binary(settings, edition)
+        made = owed_binary(settings, edition)
         return Released(settings, self.changed(made.rules)) if isinstance(made, Released) else made
 
 
@@ -227,6 +227,9 @@ class EchoesByInstance(Streaming):
 class JoinsUnevenTopics(Streaming):
     """As released from 3.2 on: co-partitioned topics of different sizes are assigned."""
 
+    def made(self, settings: Settings, edition: Edition) -> Binary:
+        return binary(settings, edition)
+
 
 # Used and supported version
 
@@ -290,6 +293,9 @@ class TellsOldMembersOfTheFuture(Streaming):
 @streams_mutant("topologies", "errors-decodable", "start a future; start b own; settle; shut-down b; settle")
 class TellsErrorsInItsOwnVersion(Streaming):
     """As released since 2.1: an error is written in the leader's latest version, whatever the others can decode."""
+
+    def made(self, settings: Settings, edition: Edition) -> Binary:
+        return binary(settings, edition)
 
 
 class _Tolerant(_Numbers):
@@ -356,6 +362,14 @@ def _beside(share: Share) -> AssignmentInfo:
     info = info_of(share)
     own = {task: tuple(pair for pair, at in _pairs(share) if at == task) for task in info.active}
     return replace(info, standby=tuple(sorted(own.items())) if info.standby else ())
+
+
+@streams_mutant("ownership", "idle-standbys", ...)
+class StandsByWithoutState(_WithRules):
+    """As released up to 2.5.1: tasks without state have standbys too."""
+
+    def changed(self, rules: Rules) -> Rules:
+        return replace(rules, departures=rules.departures | {STANDBYS_FOR_ALL})
 
 
 @streams_mutant("ownership", "standbys", ...)

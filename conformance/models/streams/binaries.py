@@ -7,7 +7,7 @@ from typing import Final
 from kipcheck.conformance.core.edition import Edition, Standing
 from kipcheck.conformance.core.release import Release, lines, releases
 from kipcheck.conformance.core.releases_table import since
-from kipcheck.conformance.models.streams.deviations import ALWAYS_TWO
+from kipcheck.conformance.models.streams.deviations import ALWAYS_TWO, UNOWED
 from kipcheck.conformance.models.streams.draft import VERSIONS, Draft
 from kipcheck.conformance.models.streams.members import FUTURE, Binary, Settings
 from kipcheck.conformance.models.streams.operations import OWN
@@ -38,6 +38,19 @@ def binary(settings: Settings, edition: Edition, fitted: bool = True) -> Binary:
     except ValueError as wrong:
         raise LookupError(f"{edition} has no members of release {settings.release}: {wrong}") from None
     return Released(settings, old(rules) if draft else rules)
+
+
+@lru_cache(maxsize=4096)
+def owed_binary(settings: Settings, edition: Edition) -> Binary:
+    """The model in ``apache``, which names no release: a member of any release that does what it owes. In other
+    editions that of ``binary``. Errors: as ``binary``."""
+    made = binary(settings, edition)
+    if edition.exact or not isinstance(made, Released):
+        return made
+    if made.rules.release == FUTURE:
+        rules = replace(made.rules, departures=made.rules.departures - UNOWED, mended=True)
+        return Released(made.settings, rules)
+    return Released(made.settings, made.rules.owed())
 
 
 def future(over: str, fitted: bool = True) -> Rules:

@@ -234,6 +234,15 @@ DEVIATIONS: Final = (
 )
 
 
+UNOWED: Final = frozenset(
+    {
+        ALWAYS_TWO, LEAK, ERRORS_IN_LATEST, SKIPS_WITHOUT_TOPICS, WAITS_FOR_SIZES, ONE_STEP, LETS_UNEVEN_PASS,
+        STANDBYS_FOR_ALL, UNCHECKED, PROBES_IN_VAIN, REFUSES_LAST,
+    }
+)  # fmt: skip
+"""Deviations that break a requirement, or do what none needs. Others are what requirements demand of these releases."""
+
+
 def deviations(release: Release, fitted: bool = True) -> frozenset[Deviation]:
     """The deviations of a release; without ``fitted``, only those predictable from the KIP and the release notes."""
     return frozenset(each for each in DEVIATIONS if release in each and (fitted or each.foreseen))

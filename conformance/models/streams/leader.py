@@ -157,6 +157,8 @@ def _work(rules: Rules, topology: Topology, topics: tuple[Topic, ...]) -> Work |
 
 def _errors(rules: Rules, group: Received, code: int) -> Mapping[str, Share]:
     version = rules.latest if ERRORS_IN_LATEST in rules else group.used
+    if version < FIRST_CODED and rules.mended:
+        version = rules.latest  # No version that all members know has a place for an error.
     if version < FIRST_CODED:
         raise Fatal(TASK_ASSIGNMENT, f"error {code}, and version {version} has no place for it")
     share = Share((), written(AssignmentInfo(version, rules.latest, error=code)))

@@ -6,14 +6,14 @@ release.
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, final
 
 from kipcheck.conformance.core.release import Release, lines, releases
 from kipcheck.conformance.core.releases_table import patches, span
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER
-from kipcheck.conformance.models.streams.deviations import REFUSES_LAST, Deviation, deviations
+from kipcheck.conformance.models.streams.deviations import REFUSES_LAST, UNOWED, Deviation, deviations
 from kipcheck.conformance.models.streams.members import Misconfigured
 
 ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
@@ -73,6 +73,8 @@ class Rules:
     (KAFKA-6145)."""
     spares_topologies: bool
     """Since 3.2.0: a named topology with a missing source topic is left out without an error (KAFKA-12648)."""
+    mended: bool = False
+    """Without the deviations that break a requirement (``owed``)."""
 
     @classmethod
     @cache
@@ -106,6 +108,11 @@ class Rules:
             by_offsets=has("by-offsets"),
             spares_topologies=has("spares-topologies"),
         )
+
+    def owed(self) -> "Rules":
+        """The rules of the same release if it did all that the requirements owe."""
+        at = Release.parse(self.release)
+        return replace(self, accepts=_accepted(at, late=False), departures=self.departures - UNOWED, mended=True)
 
     def __contains__(self, deviation: Deviation) -> bool:
         return deviation in self.departures
