@@ -364,7 +364,7 @@ def _beside(share: Share) -> AssignmentInfo:
     return replace(info, standby=tuple(sorted(own.items())) if info.standby else ())
 
 
-@streams_mutant("ownership", "idle-standbys", ...)
+@streams_mutant("topologies", "idle-standbys", ...)
 class StandsByWithoutState(_WithRules):
     """As released up to 2.5.1: tasks without state have standbys too."""
 

@@ -236,11 +236,13 @@ DEVIATIONS: Final = (
 
 UNOWED: Final = frozenset(
     {
-        ALWAYS_TWO, LEAK, ERRORS_IN_LATEST, SKIPS_WITHOUT_TOPICS, WAITS_FOR_SIZES, ONE_STEP, LETS_UNEVEN_PASS,
-        STANDBYS_FOR_ALL, UNCHECKED, PROBES_IN_VAIN, REFUSES_LAST,
+        LEAK, ERRORS_IN_LATEST, SKIPS_WITHOUT_TOPICS, WAITS_FOR_SIZES, ONE_STEP, LETS_UNEVEN_PASS, STANDBYS_FOR_ALL,
+        UNCHECKED, PROBES_IN_VAIN, REFUSES_LAST,
     }
 )  # fmt: skip
-"""Deviations that break a requirement, or do what none needs. Others are what requirements demand of these releases."""
+"""Deviations that break a requirement, or do what none needs. Others are what requirements demand of these releases;
+``ALWAYS_TWO`` breaks one too (268-11) and lies in the codec as well: no drawn script has those releases.
+"""
 
 
 def deviations(release: Release, fitted: bool = True) -> frozenset[Deviation]:

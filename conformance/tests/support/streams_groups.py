@@ -40,8 +40,12 @@ def case_of(where: str, steps: tuple[Step, ...]) -> Case:
 @cache
 def played(where: str, text: str, deployed: Deploy | None = None) -> History:
     begun = () if deployed is None else (step_of(deployed),)
+    return played_steps(where, (*begun, *parse_shorthand(text)))
+
+
+def played_steps(where: str, steps: tuple[Step, ...]) -> History:
     with InProcess(Reference()).open(where, Role.OPERATOR_TOOL) as session:
-        (history,) = converse([case_of(where, (*begun, *parse_shorthand(text)))], session)
+        (history,) = converse([case_of(where, steps)], session)
     return history
 
 
