@@ -247,6 +247,20 @@ def _stage(node: Place, path: Path) -> int:
 
 # Conversations
 
+
+def possible(state: State, event: Event) -> Event:
+    """The event if it can happen (``models.possible_scripts``), else the group comes to rest."""
+    nodes = {name: node for name, node in zip(MEMBERS, state.parts[1:], strict=True) if isinstance(node, Place)}
+    match event:
+        case Restart(member):
+            can = bool(nodes[member].kind)
+        case Stop(member) | Lose(member) | Expire(member) | Move(member) | ShutDown(member):
+            can = nodes[member].state is not None or nodes[member].starts
+        case _:
+            can = True
+    return event if can else Settle()
+
+
 MEMBER: Final = Pick(MEMBERS)
 INSTANCES: Final = Pick((None, *MEMBERS))
 
@@ -283,6 +297,7 @@ def _conversations(name: str, mixed: bool) -> Conversations[State, Event]:
         progress=frozenset({"stream-settle", "stream-start", "stream-deploy"}),
         likely=likely,
         traits=lambda random: _plan(random, here, mixed),
+        possible=possible,
         # Members of different releases meet on documented paths only, not by chance.
         enabled_shares=(1.0,) if mixed else (1.0, 0.97, 0.9),
         near_shares=(0.0,) if mixed else (0.0, 0.0, 0.1),

@@ -93,6 +93,27 @@ def rolled(nodes: dict[str, Node], swarm: Swarm, random: Random) -> Roll:
     return Roll(member, plan[min(least + 1, len(plan) - 1)], topics)
 
 
+def possible(state: State, event: Event) -> Event:
+    """The event if it can happen (``models.possible_scripts``), else the group comes to rest."""
+    nodes = {name: node for name, node in zip(MEMBERS, state.parts[1:], strict=True) if isinstance(node, Node)}
+    match event:
+        case OldBrokers():
+            can = not any(node.kind for node in nodes.values())
+        case Revive(member):
+            can = bool(nodes[member].kind)
+        case Stop(member):
+            can = _runs(nodes[member]) and nodes[member].then is None
+        case Crash(member) | Lose(member) | Expire(member) | Move(member):
+            can = _runs(nodes[member])
+        case _:
+            can = True
+    return event if can else Settle()
+
+
+def _runs(node: Node) -> bool:
+    return node.state is not None or node.starts
+
+
 MEMBER = Pick(MEMBERS)
 
 
@@ -122,6 +143,7 @@ def upgrade_scripts(edition_name: str) -> Conversations[State, Event]:
         progress=frozenset({"settle", "roll"}),
         likely=likely,
         traits=traits,
+        possible=possible,
         enabled_shares=(1.0, 0.95, 0.8),
         near_shares=(0.0, 0.1),
         max_steps=18,

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Final
 
-from kipcheck.conformance.apis.upgrade_script import describe, from_json, parse_shorthand, shorthand
-from kipcheck.conformance.checks.conversations import Subject, Value, Wording, conversation, machine_family
+from kipcheck.conformance.apis.upgrade_script import describe, event_of, from_json, parse_shorthand, shorthand, step_of
+from kipcheck.conformance.checks.conversations import Subject, Value, Wording, machine_family
 from kipcheck.conformance.checks.declare import Check, Family
+from kipcheck.conformance.checks.possible_scripts import can_happen, impossible_in, possible_script
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import APACHE, KIP_429, edition
 from kipcheck.conformance.core.history import Replied
@@ -42,14 +43,16 @@ def with_failures(text: str) -> Iterator[str]:
     """The script as written, and with a failure after each step.
 
     The failure is a crash and restart, or a broken connection of the first member, which leads, or of the second, while
-    a request is pending.
+    a request is pending. A failure that cannot happen there is left out.
     """
     words = text.split("; ")
     yield text
     for at in range(1, len(words)):
         crashes = "crash {0}; revive {0}".format(_last_member(words[at - 1]))
         for fault in (crashes, "move a; lose a", "move b; lose b"):
-            yield "; ".join((*words[:at], fault, *words[at:]))
+            found = "; ".join((*words[:at], fault, *words[at:]))
+            if can_happen(event_of, parse_shorthand(found)):
+                yield found
 
 
 def _last_member(word: str) -> str:
@@ -100,7 +103,9 @@ UPGRADES: Family[Subject] = machine_family(
     editions,
     upgrade_scripts,
     Wording("group", lambda step: step.actor, _described, _replied),
+    impossible_in(event_of),
 )
+conversation: Final = possible_script(event_of, step_of)
 
 
 def _streams_node(subject: Subject) -> Node:

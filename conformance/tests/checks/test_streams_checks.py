@@ -139,9 +139,8 @@ def test_a_failure_follows_every_step() -> None:
         "start a own; settle",
         "start a own; stop a; restart a; settle",
         "start a own; move a; lose a; settle",
-        "start a own; move b; lose b; settle",
     ]
-    assert len([*with_failures(RESTARTED)]) == 1 + 3 * RESTARTED.count(";")
+    assert len([*with_failures(RESTARTED)]) == 3 * RESTARTED.count(";"), "b does not run after the first step"
 
 
 @pytest.mark.parametrize(("where", "text"), [*((NEWEST, each) for each in MIXED[:3]), (DRAFT, MIXED_DRAFT[0])], ids=str)
