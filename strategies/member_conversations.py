@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from random import Random
-from typing import Final, TypeAlias
+from typing import Final
 
 from kipcheck.conformance.apis.member import ANSWER_VERB, event_of, rules_of, step_of
 from kipcheck.conformance.core.case import Step
@@ -72,6 +72,7 @@ from kipcheck.strategies.member import (
     known_errors,
     known_lists,
 )
+from kipcheck.strategies.member_episodes import EPISODES, Episode, Move
 
 PROGRESS: Final = frozenset({"member-open", "member-subscribe", "member-poll", "member-told", "member-elapse"})
 BACK_OFF, HEARTBEAT, SESSION, LONG = ELAPSES[:4]
@@ -79,6 +80,8 @@ FORMER: Final = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID")
 """Errors that make the answers behind them answers to a former generation."""
 UNPOLLED: Final = (HEARTBEAT, SESSION, LONG, LONG)
 """Waits of a user who does not poll for a long time."""
+EPISODIC: Final = 0.3
+"""The share of conversations that tend towards some situation."""
 USUAL: Final = 3
 """The first errors of a list, which are drawn more often."""
 SUBSCRIPTIONS: Final = (("t",), ("t", "u"), ("u",))
@@ -104,26 +107,28 @@ class Profile:
     """Whether the user stops polling once the consumer has nothing to do."""
     restless: float
     """The share of events that make no progress."""
+    episode: Episode | None
+    """The situation that the conversation tends towards."""
 
 
 def draw_profile(random: Random, rules: Rules) -> Profile:
     lists = known_lists(rules)
     incremental = [each for each in lists if len(each) == 1 and COOPERATIVE in OFFERED[each[0]].supports]
+    known = [each for each in EPISODES if rules.static or not each.static]
+    episode = random.choice(known) if random.random() < EPISODIC else None
+    static = rules.static and (random.random() < 0.3 or (episode is not None and episode.static))
     return Profile(
         random.choice(incremental) if incremental and random.random() < 0.4 else random.choice(lists),
         random.choice((None, EAGER, COOPERATIVE, COOPERATIVE)) if rules.draft else None,
-        INSTANCE if rules.static and random.random() < 0.3 else None,
+        INSTANCE if static else None,
         random.choice((0.0, 0.15, 0.4)),
         random.choice((0.0, 0.3, 0.8)),
         random.choice((0.3, 0.7, 1.0)),
         random.random() < 0.4,
-        random.random() < 0.2,
+        random.random() < 0.2 and episode is None,
         random.choice((0.2, 0.5, 1.0)),
+        episode,
     )
-
-
-Move: TypeAlias = tuple[float, str, Callable[[], Event]]
-"""Weight, verb, and the event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +166,8 @@ class MemberView:
             yield 12 if behind else 4, "member-elapse", lambda: Elapse(HEARTBEAT)
         if self.is_absent:
             yield 4, "member-elapse", lambda: Elapse(self.random.choice(UNPOLLED))
+        if self.profile.episode is not None:
+            yield from self.profile.episode.moves(self.scene)
         if not wants_poll and not self.is_absent and self.random.random() < self.profile.restless:
             yield from self.diversions(blocked)
 
@@ -193,7 +200,8 @@ class MemberView:
         yield 0.6, "member-subscribe", lambda: Subscribe(self.random.choice(SUBSCRIPTIONS))
         yield 3 if state.phase is Phase.STABLE else 1, "member-commit", self.commit
         yield 0.5, "member-unsubscribe", Unsubscribe
-        yield 2 if state.phase in (Phase.PREPARING, Phase.COMPLETING) and state.owned else 0.5, "member-close", Close
+        joins = state.phase in (Phase.PREPARING, Phase.COMPLETING)
+        yield 2 if joins and state.given else 0.5, "member-close", Close
         yield 0.1, "member-open", self.open
 
     def answer(self, asked: Request) -> Answer:
@@ -310,7 +318,8 @@ def likely(client: Client, rules: Rules) -> Callable[[Scene, Swarm, Random], Ste
         view = MemberView(rules, profile, random, scene, client.consumer(seat.opened))
         if not seat.state.topics and not scene.situation.commits:
             return step_of(Subscribe(random.choice(SUBSCRIPTIONS)))
-        moves = [(weight, make) for weight, verb, make in view.moves() if verb in swarm.verbs]
+        verbs = {*swarm.verbs, *(profile.episode.verbs if profile.episode else ())}
+        moves = [(weight, make) for weight, verb, make in view.moves() if verb in verbs]
         (move,) = random.choices([make for _, make in moves], [weight for weight, _ in moves])
         return step_of(move())
 
