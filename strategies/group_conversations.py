@@ -37,10 +37,13 @@ from kipcheck.strategies.group import (
     declared,
     distinct_versions,
 )
-from kipcheck.strategies.group_participants import QUIET, GroupView, draw_participants
+from kipcheck.strategies.group_episodes import Episode, draw_episode, fitting_participants
+from kipcheck.strategies.group_participants import QUIET, GroupView, Participants, draw_participants
 
 INVALID_SESSIONS = (5_999, 1_800_001)
 PROGRESS = frozenset({"join", "sync", "heartbeat", "elapse", "load", "loaded"})
+TENDENCY: Final = 0.85
+"""The share of the steps that lead to the situation of an episode, where some do."""
 Move: TypeAlias = tuple[int, str, Callable[[Random], Step]]
 """Weight, verb, and the step."""
 
@@ -53,8 +56,10 @@ class Likely:
         self._draft = draft
 
     def __call__(self, served: Served[State], swarm: Swarm, random: Random) -> Step | None:
-        scene = GroupView(served, swarm.traits)
-        moves = [each for each in self._moves(scene) if each[1] in swarm.verbs]
+        episode, participants = swarm.traits
+        scene = GroupView(served, participants)
+        moves = [*self._of_episode(scene, episode)] if random.random() < TENDENCY else []
+        moves = moves or [each for each in self._moves(scene) if each[1] in swarm.verbs]
         if not moves:
             return None
         forming = scene.group.standing is Standing.OURS and scene.group.phase not in (Phase.COMPLETING, Phase.STABLE)
@@ -109,6 +114,42 @@ class Likely:
         else:
             yield 60, "commit", again
             yield 10 if calm else 0, "delete-group", partial(self._look, scene, "delete-group")
+
+    def _of_episode(self, scene: GroupView, episode: Episode | None) -> Iterator[Move]:
+        """The moves that lead to the situation; none where it is not near."""
+        group = scene.group
+        if group.standing is not Standing.OURS:
+            return
+        match episode:
+            case Episode.GROWTH if group.initial:
+                yield from self._of_growth(scene, grows=not group.grown)
+            case Episode.SILENCE | Episode.PREFERENCE if group.phase is Phase.PREPARING and group.initial:
+                yield from self._of_growth(scene, grows=len(group.members) < 2)
+            case Episode.SILENCE if group.phase is Phase.COMPLETING and len(scene.members) > 1:
+                followers = [client for client, each in scene.members.items() if each.id != group.leader]
+                if any(each.sync is not None for each in group.members):
+                    yield 1, "elapse", partial(_expire, scene)
+                elif followers:
+                    yield 1, "sync", partial(self._sync, scene, followers)
+            case Episode.PREFERENCE if group.phase in (Phase.COMPLETING, Phase.STABLE) and scene.members:
+                unsynced = [client for client, each in scene.members.items() if each.sync is None]
+                if unsynced and group.phase is Phase.COMPLETING:
+                    yield 2, "sync", partial(self._sync, scene, unsynced)
+                yield 1, "join", partial(self._rejoin, scene, [*scene.members], 0.8)
+            case Episode.SUCCESSION if group.phase in (Phase.COMPLETING, Phase.STABLE):
+                others = [each for each in scene.participants.clients if each not in scene.members]
+                if former := [each for each in others if self._is_static_member(scene, each)]:
+                    yield 2, "join", partial(self._join_anew, scene, former)
+                    yield from self._of_non_members(scene, former, 1)
+
+    def _of_growth(self, scene: GroupView, grows: bool) -> Iterator[Move]:
+        """Another member joins, or the initial rebalance goes on."""
+        if grows and scene.expected:
+            yield 1, "join", partial(self._join_with_id, scene)
+        elif grows and scene.newcomers:
+            yield 1, "join", partial(self._join_anew, scene, scene.newcomers)
+        elif scene.served.clock.timers:
+            yield 1, "elapse", partial(_expire, scene)
 
     def _of_members(self, scene: GroupView) -> Iterator[Move]:
         group, members = scene.group, scene.members
@@ -202,7 +243,9 @@ class Likely:
             "session_ms": scene.participants.sessions[client]
             if random.random() < 0.97
             else random.choice(INVALID_SESSIONS),
-            "rebalance_ms": scene.participants.rebalance_ms if random.random() < 0.8 else random.choice(REBALANCES),
+            "rebalance_ms": scene.participants.rebalance_ms
+            if scene.participants.uniform or random.random() < 0.8
+            else random.choice(REBALANCES),
         }
         if self._draft and version == self._versions[Join].stop - 1:
             body["protocol_version"] = random.choice(PROTOCOL_VERSIONS)
@@ -312,6 +355,17 @@ def _wait(scene: GroupView, random: Random) -> Step:
     return step(TIME, "elapse", ms=min(max(ms, 1), LONGEST_MS))
 
 
+def _expire(scene: GroupView, random: Random) -> Step:
+    """To the next deadline."""
+    clock = scene.served.clock
+    return step(TIME, "elapse", ms=min(max(clock.timers[0][0] - clock.now_ms, 1), LONGEST_MS))
+
+
+def _draw_traits(random: Random) -> tuple[Episode | None, Participants]:
+    episode = draw_episode(random)
+    return episode, fitting_participants(episode, draw_participants(random), random)
+
+
 def _offsets(random: Random) -> list[list[Any]]:
     if random.random() < 0.8:
         return [[random.choice(TOPICS), random.choice(PARTITIONS), random.randint(0, MOST)]]
@@ -335,7 +389,7 @@ def group_conversations(edition_name: str) -> Conversations[Served[State], Event
         max_steps=40,
         usual_steps=10,
         likely=Likely(distinct_versions(versions), draft),
-        traits=draw_participants,
+        traits=_draw_traits,
         possible=lambda served, event: possible_event(served.group.standing, event),
         enabled_shares=(0.98, 0.95, 0.8),
         near_shares=(0.0, 0.1, 0.3),

@@ -53,6 +53,8 @@ class Participants:
     profile: Mapping[str, float]
     plural: bool
     """Whether most members support several protocols."""
+    uniform: bool = False
+    """Whether all members have the same rebalance timeout."""
 
     @property
     def appends_fail(self) -> bool:

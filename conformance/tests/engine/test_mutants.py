@@ -45,9 +45,6 @@ QUICK: Final = Limits(cpu_s=0.3, batch_s=20)
 NOT_BY_ITS_CHECK: Final[Mapping[str, str]] = {
     "walks-for-ever": "hangs by the number of its steps, which only a deadline ends",
     "sleeps-through-the-deadline": "the default number of cases of its check has none that shows it",
-    "waits-for-every-sync": "the default number of cases of its check has none that shows it",
-    "never-runs-out": "the default number of cases of its check has none that shows it",
-    "compares-sets": "the default number of cases of its check has none that shows it",
     "begins-anew": "the default number of cases of its check has none that shows it",
     "tells-errors-in-its-own-version": "an invariant of grade INFO describes it",
 }

@@ -1,0 +1,51 @@
+"""Situations of a group that random events seldom compose: a conversation may tend towards one of them."""
+
+from dataclasses import replace
+from enum import Enum
+from random import Random
+from typing import Final
+
+from kipcheck.strategies.group import CLIENTS, INSTANCES
+from kipcheck.strategies.group_participants import SESSIONS, Participants
+
+SHORT_MS: Final = (4_000, 4_000, 10_000)
+"""Rebalance timeouts that pass before any session."""
+EPISODIC: Final = 0.25
+"""The share of conversations that tend towards some situation."""
+
+
+class Episode(Enum):
+    GROWTH = "growth"
+    """In each round of the initial rebalance another member joins."""
+    SILENCE = "silence"
+    """Members do not send SyncGroup in time."""
+    PREFERENCE = "preference"
+    """Members change the order of their protocols, or their metadata."""
+    SUCCESSION = "succession"
+    """A client takes over the instance id of another one, which goes on."""
+
+
+def draw_episode(random: Random) -> Episode | None:
+    return random.choice([*Episode]) if random.random() < EPISODIC else None
+
+
+def fitting_participants(episode: Episode | None, drawn: Participants, random: Random) -> Participants:
+    """The participants, changed as far as the situation needs it."""
+    match episode:
+        case None:
+            return drawn
+        case Episode.GROWTH | Episode.SILENCE:
+            return replace(
+                drawn,
+                clients=CLIENTS,
+                instances=dict.fromkeys(CLIENTS),
+                sessions=dict.fromkeys(CLIENTS, max(SESSIONS)),
+                rebalance_ms=random.choice(SHORT_MS),
+                profile={},
+                uniform=True,
+            )
+        case Episode.PREFERENCE:
+            return replace(drawn, plural=True, profile={})
+        case Episode.SUCCESSION:
+            instances: dict[str, str | None] = {each: random.choice(INSTANCES) for each in CLIENTS}
+            return replace(drawn, clients=CLIENTS[: random.choice((2, 3))], instances=instances, profile={})
