@@ -123,6 +123,8 @@ class Likely:
         match episode:
             case Episode.GROWTH if group.initial:
                 yield from self._of_growth(scene, grows=not group.grown)
+            case Episode.SUCCESSION if group.phase is Phase.PREPARING and group.initial:
+                yield from self._of_growth(scene, grows=False)
             case Episode.SILENCE | Episode.PREFERENCE if group.phase is Phase.PREPARING and group.initial:
                 yield from self._of_growth(scene, grows=len(group.members) < 2)
             case Episode.SILENCE if group.phase is Phase.COMPLETING and len(scene.members) > 1:
@@ -136,11 +138,12 @@ class Likely:
                 if unsynced and group.phase is Phase.COMPLETING:
                     yield 2, "sync", partial(self._sync, scene, unsynced)
                 yield 1, "join", partial(self._rejoin, scene, [*scene.members], 0.8)
-            case Episode.SUCCESSION if group.phase in (Phase.COMPLETING, Phase.STABLE):
+            case Episode.SUCCESSION if group.phase is Phase.STABLE:
                 others = [each for each in scene.participants.clients if each not in scene.members]
                 if former := [each for each in others if self._is_static_member(scene, each)]:
                     yield 2, "join", partial(self._join_anew, scene, former)
                     yield from self._of_non_members(scene, former, 1)
+                    yield 2, "leave", partial(self._leave, scene, former)
 
     def _of_growth(self, scene: GroupView, grows: bool) -> Iterator[Move]:
         """Another member joins, or the initial rebalance goes on."""

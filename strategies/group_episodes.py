@@ -47,5 +47,5 @@ def fitting_participants(episode: Episode | None, drawn: Participants, random: R
         case Episode.PREFERENCE:
             return replace(drawn, plural=True, profile={})
         case Episode.SUCCESSION:
-            instances: dict[str, str | None] = {each: random.choice(INSTANCES) for each in CLIENTS}
+            instances: dict[str, str | None] = dict.fromkeys(CLIENTS, random.choice(INSTANCES))
             return replace(drawn, clients=CLIENTS[: random.choice((2, 3))], instances=instances, profile={})
