@@ -7,9 +7,9 @@ session timeout. A heartbeat is sent only if its answer carries an error: other 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, TypeAlias
 
+from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Did, Law, Sent, StepLaw
 from kipcheck.conformance.models.cluster_components import (
     CRASHES,

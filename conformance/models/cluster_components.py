@@ -1,8 +1,9 @@
 """Components, moves and messages of ``cluster``, and how their generations age."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
+from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.models.coordinator_node import Aged, Answer, Ask, CoordinatorNode, Fire, Store
 from kipcheck.conformance.models.group.aging import older
 from kipcheck.conformance.models.group.messages import Blob, Heartbeat, Join, Joined, Reply, Request, Sync

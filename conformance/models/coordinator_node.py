@@ -7,10 +7,10 @@ component and a serial number, which distinguishes the answer to an abandoned re
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.core.machine import Driven
+from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Did, Sent
 from kipcheck.conformance.models.group.aging import aged, ids
 from kipcheck.conformance.models.group.messages import (

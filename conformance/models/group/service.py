@@ -4,10 +4,11 @@ advance, and a log that commits every record unless an event makes it fail.
 
 from collections import deque
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar, assert_never, final
 
 from kipcheck.conformance.core.machine import Driven, Transition
+from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.machines.clock import Clock
 from kipcheck.conformance.models.group import messages
 from kipcheck.conformance.models.group.messages import (

@@ -1,11 +1,12 @@
 """A consumer in a conversation: opened with a configuration, with calls, answers, and a clock that events advance."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, TypeAlias, assert_never, final
 
 from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.machines.clock import Clock
 from kipcheck.conformance.models.assignment import Topic, roundrobin
 from kipcheck.conformance.models.group.messages import Arm, Disarm, Fired, Timer

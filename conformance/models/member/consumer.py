@@ -5,11 +5,11 @@ thread; answers and timers are handled as they arrive. Offsets are committed onl
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from enum import Enum
 from typing import Final, assert_never
 
 from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, STICKY
 from kipcheck.conformance.models.group.messages import (
     EMPTY,

@@ -1,9 +1,9 @@
 """A consumer's heartbeats and timers, the reset of its membership, and leaving the group."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.models.group.messages import (
     NO_GENERATION,
     Arm,

@@ -5,10 +5,12 @@ actions; where they are not given, the machine of the edition predicts them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias, final
 
 from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.models.group.messages import (
     EMPTY,
     Beat,
@@ -444,12 +446,17 @@ def _synced(situation: Situation, asked: Sync, answer: Synced) -> Iterator[Broke
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """A consumer's state, and what the others know."""
+    """A consumer's state, and what the others know. Compared by identity: to hash it costs more than a step."""
 
     seat: ClientState = field(default_factory=ClientState)
     situation: Situation = field(default_factory=Situation)
+
+
+STEPS_KEPT: Final = 512
+"""A step that was examined is taken next, and the steps of a drawn conversation are checked again as a whole; while one
+is reduced, hundreds begin with the same steps."""
 
 
 class Stage:
@@ -457,11 +464,16 @@ class Stage:
 
     def __init__(self, client: Client) -> None:
         self.client = client
+        self._initial = Scene(client.initial())
+        self._kept = lru_cache(STEPS_KEPT)(self._step)
 
     def initial(self) -> Scene:
-        return Scene(self.client.initial())
+        return self._initial
 
     def step(self, scene: Scene, event: Event, /) -> Transition[Scene, Action]:
+        return self._kept(scene, event)
+
+    def _step(self, scene: Scene, event: Event) -> Transition[Scene, Action]:
         situation = scene.situation.begun(event)
         if not isinstance(event, Elapse):
             seat, actions = self.client.step(scene.seat, event)

@@ -5,12 +5,12 @@ members. The group is the coordinator machine; members are consumers with binari
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple, assert_never
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.releases_table import named
+from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.machines.product import Step
 from kipcheck.conformance.models.cluster import Cluster
 from kipcheck.conformance.models.cluster_components import (

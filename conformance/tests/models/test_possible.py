@@ -383,3 +383,16 @@ def test_replaying_what_cannot_happen_says_so(tmp_path: Path) -> None:
 
 
 FILED: dict[str, Any] = {"format": 1, "id": "0d7059a90655", "target": "reference"}
+
+
+def test_a_step_is_taken_once_while_a_conversation_is_drawn_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = rules_of(edition("apache"))
+    assert rules is not None
+    stage, taken = Stage(Client(rules)), list[object]()
+    step = stage.client.step
+    monkeypatch.setattr(stage.client, "step", lambda seat, event: [taken.append(event), step(seat, event)][1])
+    events = [event_of(each) for each in parse_shorthand(OWNS)]
+    assert [*mended(stage, events)] == events and taken == events
+    assert [*mended(stage, events)] == events and taken == events
+    other = [*events[:-1], Disconnected()]
+    assert [*mended(stage, other)] == other and taken == [*events, Disconnected()]
