@@ -21,7 +21,7 @@ from kipcheck.conformance.engine.judge import judge, possible_part
 from kipcheck.conformance.engine.replay import replay
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.models.group.messages import Join, Joined
-from kipcheck.conformance.models.member.client import AnswerReceived, Client, Elapse, Open
+from kipcheck.conformance.models.member.client import AnswerReceived, Client, ClientState, Elapse, Event, Open
 from kipcheck.conformance.models.member.mending import mended, possible_event
 from kipcheck.conformance.models.member.messages import CommitOffsets, Disconnected, Poll, Subscribe
 from kipcheck.conformance.models.member.possible import RULES, Pending, Situation, Stage
@@ -390,7 +390,12 @@ def test_a_step_is_taken_once_while_a_conversation_is_drawn_and_checked(monkeypa
     assert rules is not None
     stage, taken = Stage(Client(rules)), list[object]()
     step = stage.client.step
-    monkeypatch.setattr(stage.client, "step", lambda seat, event: [taken.append(event), step(seat, event)][1])
+
+    def counted(seat: ClientState, event: Event) -> Any:
+        taken.append(event)
+        return step(seat, event)
+
+    monkeypatch.setattr(stage.client, "step", counted)
     events = [event_of(each) for each in parse_shorthand(OWNS)]
     assert [*mended(stage, events)] == events and taken == events
     assert [*mended(stage, events)] == events and taken == events

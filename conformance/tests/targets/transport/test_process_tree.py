@@ -58,7 +58,13 @@ def killed(kipcheck: Started) -> dict[int, str]:
     return kipcheck.left()
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+QUICK = {"run-inline", "run-workers", "campaign"}
+"""One with a testee alone, one with workers, one with a fork server: the others start their processes as these do."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each in QUICK else pytest.mark.integration) for each in COMMANDS]
+)
 def test_no_process_outlives_a_command_that_is_killed(name: str, tmp_path: Path) -> None:
     command, words = COMMANDS[name]
     with started(*command, cwd=tmp_path) as kipcheck:
