@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.targets.toolchains import build, go, maven, node
+from kipcheck.conformance.tests.support import kafka_broker
 from kipcheck.conformance.tests.support.loops import for_each
 
 FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
@@ -35,12 +37,16 @@ def row(page: str, name: str) -> str:
     return found[1]
 
 
+BROKER = "kafka-group-coordinator"
+"""The target whose reproductions are programs in Python that use a broker of its release."""
 MARKS = {"java": pytest.mark.jars, "go": pytest.mark.go, "js": pytest.mark.node}
 
 
 def marked(path: Path) -> Any:
     text = path.read_text("utf-8")
     marks = [mark for language, mark in MARKS.items() if f"\n```{language}\n" in text]
+    if row(text, "target").split()[0] == BROKER:
+        marks.append(pytest.mark.jars)
     return pytest.param(path, id=path.stem, marks=marks)
 
 
@@ -50,11 +56,14 @@ def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(pat
     page = path.read_text("utf-8")
     name, release = row(page, "target").split()
     ((language, code, printed),) = REPRODUCTION.findall(page)
-    command = COMMANDS[language](code, name, release, tmp_path)
-    try:
-        done = played(command)
-    except subprocess.TimeoutExpired:  # threads of kafka-python may wait for each other on a busy machine: once more
-        done = played(command)
+    with kafka_broker.running(release, tmp_path) if name == BROKER else nullcontext(None) as port:
+        command = COMMANDS[language](code, name, release, tmp_path)
+        if port is not None:
+            command = [*command, str(port)]
+        try:
+            done = played(command)
+        except subprocess.TimeoutExpired:  # threads of kafka-python may wait for each other on a busy machine
+            done = played(command)
     ends = int(row(page, "ends with")) if "| ends with |" in page else 0
     assert (done.returncode, done.stdout) == (ends, printed), done.stderr
 
@@ -64,8 +73,11 @@ def played(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def python(code: str, name: str, release: str, place: Path) -> list[str]:
-    imported = re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)
-    assert {*imported} - sys.stdlib_module_names == {{"kafka-python": "kafka"}.get(name, name)}
+    imported = {*re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)} - sys.stdlib_module_names
+    if name == BROKER:
+        assert not imported
+        return [sys.executable, "-c", code]
+    assert imported == {{"kafka-python": "kafka"}.get(name, name)}
     try:
         installed = version(name)
     except PackageNotFoundError:
@@ -75,19 +87,11 @@ def python(code: str, name: str, release: str, place: Path) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-CLIENTS = {"org.apache.kafka.clients.consumer", "org.apache.kafka.common", "org.apache.kafka.common.serialization"}
-STREAMS = ("", ".errors", ".kstream", ".state", ".processor.assignment", ".processor.internals",
-           ".processor.internals.assignment")  # fmt: skip
-KAFKA = {
-    "clients": CLIENTS,
-    "group": {
-        "org.apache.kafka.common.message", "org.apache.kafka.common.message.JoinGroupRequestData",
-        "org.apache.kafka.common.utils", "org.apache.kafka.common.utils.internals",
-        "org.apache.kafka.coordinator.group.classic", "org.apache.kafka.timeline",
-    },
-    "streams": {*CLIENTS, *(f"org.apache.kafka.streams{each}" for each in STREAMS)},
-}  # fmt: skip
-"""Of the first word of an artifact: packages of it, and of what it comes with."""
+PARTS_OF_CLIENTS = ("clients.admin", "clients.consumer", "clients.producer", "common", "common.serialization")
+CLIENTS = {f"org.apache.kafka.{each}" for each in PARTS_OF_CLIENTS}
+STREAMS = {f"org.apache.kafka.streams{each}" for each in ("", ".errors", ".kstream", ".state")}
+KAFKA = {"clients": CLIENTS, "streams": CLIENTS | STREAMS}
+"""Of the second word of an artifact: the packages of its javadoc, and of that of its dependencies."""
 
 
 def java(code: str, name: str, release: str, place: Path) -> list[str]:
@@ -143,9 +147,11 @@ def test_a_page_names_what_is_broken_and_stands_in_the_index(path: Path) -> None
     assert f"[{page.splitlines()[0].removeprefix('# ')}]({path.name})" in index
 
 
-READY = tuple(each for each in PAGES if each.name.startswith(("aiokafka-", "kafka-python-")))
-"""The pages that can be filed with the project as they are."""
-LINK = re.compile(r"\[([\w/.-]+):(\d+)\]\(https://github\.com/[\w-]+/[\w-]+/blob/[0-9a-f]{40}/([\w/.-]+)#L(\d+)\)")
+LINK = re.compile(
+    r"\[([\w/.-]+):(\d+)\]\(https://(?:github\.com/[\w-]+/[\w-]+/blob/(?:[0-9a-f]{40}|[0-9a-f]{16})"
+    r"|unpkg\.com/@[\w-]+/[\w-]+@[\d.]+)/([\w/.-]+)#L(\d+)\)"
+)
+"""A line at a commit or of a published package. Kafka's jars name the first 16 digits of their commit."""
 SOURCE = re.compile(rf"{LINK.pattern} `([^`]+)`")
 RANGE = re.compile(r"\d+(\.\d+)+ - \d+(\.\d+)+")
 SEVERITIES = {"double processing", "stuck group", "crash or hang", "wrong data", "refused peer", "trivia"}
@@ -153,21 +159,31 @@ ADJACENT = 10
 """Lines by which a file of the release may differ from the linked commit."""
 
 
-def program(path: Path) -> str:
+def program(path: Path) -> tuple[str, str]:
+    """The language and the text of the reproduction."""
     ((language, code, _),) = REPRODUCTION.findall(path.read_text("utf-8"))
-    assert language == "python"
-    return str(code)
+    return str(language), str(code)
 
 
-@for_each(READY)
+def numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
+
+
+PYTHON = tuple(each for each in PAGES if program(each)[0] == "python")
+
+
+@for_each(PAGES)
 def test_a_page_that_can_be_filed_states_effect_range_source_and_mend(path: Path) -> None:
     page = path.read_text("utf-8")
     assert row(page, "severity") in SEVERITIES
     assert len(row(page, "effect")) < 120
     assert RANGE.fullmatch(row(page, "affected")) is not None
-    assert row(page, "affected").endswith(f" {row(page, 'target').split()[1]}")
+    first, last = map(numbers, row(page, "affected").split(" - "))
+    assert first <= numbers(row(page, "target").split()[1]) <= last
     assert "https://" in row(page, "source")
     assert SOURCE.sub("", row(page, "source")).replace(";", "").strip() == ""
+    assert all((shown, number) == (linked, line) for shown, number, linked, line, _ in SOURCE.findall(page))
+    assert len(row(page, "Kafka's own clients")) > 1
     sections = re.findall(r"^## (.+)$", page, re.MULTILINE)
     assert sections == [
         "Effect",
@@ -179,7 +195,7 @@ def test_a_page_that_can_be_filed_states_effect_range_source_and_mend(path: Path
     ]
 
 
-@for_each(READY)
+@for_each(tuple(each for each in PAGES if each.name.startswith(("aiokafka-", "kafka-python-"))))
 def test_a_linked_line_is_the_code_of_the_release(path: Path) -> None:
     page = path.read_text("utf-8")
     name, release = row(page, "target").split()
@@ -189,34 +205,65 @@ def test_a_linked_line_is_the_code_of_the_release(path: Path) -> None:
         pytest.skip(f"{name} is not installed")
     if installed != release:
         pytest.skip(f"{name} {installed} is installed, the page is about {release}")
-    for shown, number, linked, line, code in SOURCE.findall(row(page, "source")):
-        assert (shown, number) == (linked, line)
+    for _, _, linked, line, code in SOURCE.findall(row(page, "source")):
         lines = Path(str(distribution(name).locate_file(linked))).read_text("utf-8").splitlines()
         assert code in "\n".join(lines[max(0, int(line) - 1 - ADJACENT) : int(line) + ADJACENT])
 
 
-@for_each(READY)
-def test_a_reproduction_uses_public_interfaces_only(path: Path) -> None:
-    tree = ast.parse(program(path))
-    modules = {each.module or "" for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)}
-    names = {
+@for_each(PYTHON)
+def test_a_reproduction_in_python_uses_public_interfaces_only(path: Path) -> None:
+    assert private_names(program(path)[1]) == []
+
+
+PRIVATE = {
+    "java": r"internals?\b|setAccessible|getDeclared|java\.lang\.reflect|\bsun\.",
+    "go": r"/internal/|\breflect\b|\bunsafe\b|go:linkname",
+    "js": r"\b_\w|@platformatic/kafka/|dist/|Symbol\.for|\[\w*[kK][A-Z]\w+\]",
+}
+"""Signs of an interface that is not public, by language."""
+
+
+@for_each(tuple(each for each in PAGES if each not in PYTHON))
+def test_a_reproduction_in_another_language_uses_public_interfaces_only(path: Path) -> None:
+    language, code = program(path)
+    assert re.findall(PRIVATE[language], code) == []
+
+
+def test_private_names_are_found_in_every_language() -> None:
+    assert private_names("from kafka.net import manager") == ["kafka.net"]
+    assert private_names("import kafka\nkafka.consumer._fetcher") == ["_fetcher"]
+    for language, code in {
+        "java": "field.setAccessible(true);",
+        "go": '"x/pkg/kgo/internal/sticky"',
+        "js": "a._b",
+    }.items():
+        assert re.findall(PRIVATE[language], code)
+
+
+def private_names(code: str) -> list[str]:
+    tree = ast.parse(code)
+    modules = [each.module or "" for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)]
+    names = [
         alias.name for each in ast.walk(tree) if isinstance(each, ast.Import | ast.ImportFrom) for alias in each.names
-    }
-    attributes = {each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute)}
-    assert not [each for each in attributes if each.startswith("_") and not each.startswith("__")]
-    assert not [each for each in modules | names if any(part.startswith("_") for part in each.split("."))]
-    assert not [each for each in modules if each.startswith(("kafka.net", "kafka.future", "unittest"))]
+    ]
+    attributes = [each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute)]
+    return [
+        *(each for each in attributes if each.startswith("_") and not each.startswith("__")),
+        *(each for each in modules + names if any(part.startswith("_") for part in each.split("."))),
+        *(each for each in modules if each.startswith(("kafka.net", "kafka.future", "unittest"))),
+    ]
 
 
-@for_each(READY)
+@for_each(PAGES)
 def test_a_reproduction_fits_on_a_page_and_its_broker_on_half_of_one(path: Path) -> None:
-    code = program(path)
+    language, code = program(path)
     assert len(code.splitlines()) <= 120
-    assert len(broker(code).splitlines()) <= 60
+    if language == "python":
+        assert len(broker(code).splitlines()) <= 60
 
 
 def test_all_reproductions_have_the_same_broker() -> None:
-    brokers = {each for path in READY if (each := broker(program(path)))}
+    brokers = {each for path in PYTHON if (each := broker(program(path)[1]))}
     assert len(brokers) == 1
 
 
