@@ -5,6 +5,7 @@ from importlib.resources import files
 
 import pytest
 
+from kipcheck.conformance.apis.assignment import with_user_data
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.checks.assignment import digest as gist, shown
 from kipcheck.conformance.core.case import Case, Role
@@ -169,6 +170,23 @@ def test_what_is_no_breach_is_not_told(kept: str) -> None:
     if kept.startswith("racks"):
         history = with_racks(history)
     assert said(law, history) == []
+
+
+@pytest.mark.parametrize(("asked", "answer", "breaks"), [
+    ("sticky t0:2; a[t0]=t0-0@10; b[t0]=t0-1@10", "a t0-1; b t0-0", True),
+    (
+        "sticky t0:3 t1:3; a[t0 t1]=t1-0,t1-1,t1-2@10; b[t0 t1]=t0-0,t0-1@10; c[t0]=t0-2@10",
+        "a t1-1 t1-2; b t0-0 t1-0; c t0-1 t0-2", False,
+    ),
+])  # fmt: skip
+def test_a_move_shows_unread_claims_only_where_all_subscribe_alike(asked: str, answer: str, breaks: bool) -> None:
+    (op,) = answered(asked, answer).ops
+    for version, law in ((1, "assign/reads-user-data"), (0, "assign/reads-old-user-data")):
+        step = with_user_data(op.step, version)
+        case = Case("", "apache", Role.LEADER, (step,))
+        assert LEADING[law].applies_to(case, step)
+        history = History(case, "test", (Op(op.index, step, op.observation, op.after),))
+        assert bool(said(law, history)) is breaks
 
 
 def with_racks(history: History) -> History:
