@@ -125,7 +125,7 @@ def leads_the_future(history: History) -> Iterator[Violation]:
 
 @streams_invariant("streams/old-leader-fails", "268-14")
 def old_leader_fails(history: History) -> Iterator[Violation]:
-    """A leader without version probing fails on a version that it does not know."""
+    """A leader without version probing fails on a version that it does not know, as 268-14 itself demands."""
     for round, leader in led(history):
         if leader.is_before_probing and round.futures and round.given:
             names = ", ".join(f"{each.joining.member} {each.info.used}" for each in round.futures)

@@ -1,5 +1,6 @@
 """What is owed is not what a release does: releases break laws, members better than Kafka's break none."""
 
+import re
 from random import Random
 
 import pytest
@@ -16,6 +17,7 @@ from kipcheck.conformance.checks.streams import (
     then,
 )
 from kipcheck.conformance.core.edition import APACHE, edition
+from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.invariants.streams_versions import values
 from kipcheck.conformance.models.assignment import Topic
@@ -93,6 +95,28 @@ def test_what_requirements_demand_of_a_release_stays() -> None:
         exact = owed_binary(settings, edition("apache@2.0.1"))
         assert isinstance(exact, Released) and exact.rules == released.rules
     assert {*DEVIATIONS} > UNOWED
+
+
+CITED = re.compile(r"\bKIP-\d+, [A-Z]|\(javadoc\)|\bStreams developer guide, \w")
+GIVEN = "268-56"
+"""The last requirement of KIP-268 that the project did not write itself."""
+
+
+def test_what_must_be_is_cited_by_section() -> None:
+    ours = [each for id, each in requirements().items() if id.startswith("268-") and id > GIVEN]
+    assert len(ours) == 3
+    assert [each.id for each in ours if not CITED.search(each.clause)] == []
+
+
+def test_every_law_applies_to_every_release() -> None:
+    """A note describes what some releases are known for; the law that they break is not restricted to the others."""
+    notes = {each.id for each in OURS.values() if each.grade is Grade.INFO}
+    describes = {"one-owner": "shared-while-probing", "used-within-own": "adopts-blindly"}
+    for law, text, deployed in FAULTS:
+        if law in describes:
+            found = broken(played(RELEASED, text, deployed)).keys()
+            assert {f"streams/{law}", f"streams/{describes[law]}"} <= found
+    assert {f"streams/{each}" for each in describes.values()} < notes
 
 
 def test_a_standby_of_a_task_with_state_is_no_note() -> None:
