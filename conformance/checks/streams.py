@@ -32,6 +32,9 @@ from kipcheck.conformance.targets.protocol import STREAM, STREAMS, STREAMS_MIXED
 from kipcheck.conformance.wire.schema import ZERO_UUID
 from kipcheck.strategies.streams import mixed_streams_scripts, streams_scripts
 
+DEFAULT_LINE: Final = ("0.10.0",)
+"""For releases without ``upgrade.from``, which ignore it."""
+
 # Hand-written scripts
 
 
@@ -62,7 +65,8 @@ OFFLINE: Final = then(started("own"), "stop a; stop b; stop c; settle", started(
 DOWNGRADED: Final = then(started("future"), restarted("own"), restarted("future"))
 REFUSED: Final = then(started("own"), "start a own<9.9; settle; start b own<0.10.0; start c own<2.4; settle")
 HARD_MIX: Final = "start a own<{0}; start b own<{0}; settle; start c future; settle; settle"
-UPGRADES: Final = (TWO_BOUNCES, OFFLINE, DOWNGRADED, REFUSED, HARD_MIX)
+FROM_THE_LINE_BEFORE: Final = "start a own<{1}; settle"
+UPGRADES: Final = (TWO_BOUNCES, OFFLINE, DOWNGRADED, REFUSED, HARD_MIX, FROM_THE_LINE_BEFORE)
 THREADS: Final = then(
     "start a own; start b own of a; start c own; start d own of c; settle",
     "start a future; start b future of a; settle; start c future; settle; start d future of c; settle",
@@ -119,10 +123,14 @@ UNEVEN: Final = Deploy(Topology(JOINED), (Topic("t", 2), Topic("u", 3)))
 
 
 def first_value(text: str, deployed: Deploy | None = None) -> Callable[[Subject], Value]:
-    """A script as a first value of a check. ``{0}`` in the text is the release line for ``upgrade.from`` (``line``)."""
+    """A script as a first value of a check.
+
+    ``{0}`` in the text is the release line for ``upgrade.from`` (``line``), ``{1}`` the newest that the release has to
+    accept.
+    """
 
     def value(subject: Subject) -> Value:
-        steps = parse_shorthand(text.format(line(subject.edition)))
+        steps = parse_shorthand(text.format(line(subject.edition), newest_line(subject.edition)))
         begun = () if deployed is None else (step_of(deployed),)
         return Case("", subject.edition, Role.OPERATOR_TOOL, (*begun, *steps)).data
 
@@ -136,6 +144,12 @@ def line(edition_name: str) -> str:
         return "1.1"
     taken = Rules.of(here.release).accepts
     return "1.1" if "1.1" in taken else [*taken, "1.1"][0]
+
+
+def newest_line(edition_name: str) -> str:
+    """The newest value of ``upgrade.from`` that the edition's release has to accept."""
+    here = edition(edition_name)
+    return "1.1" if here.standing is Standing.DRAFT else [*DEFAULT_LINE, *Rules.of(here.release).owed().accepts][-1]
 
 
 MIXED: Final = (
