@@ -119,13 +119,46 @@ class Likely:
         """The moves that lead to the situation; none where it is not near."""
         group = scene.group
         if group.standing is not Standing.OURS:
+            if episode is Episode.MOVE:
+                verb = "load" if group.standing is Standing.AWAY else "loaded"
+                yield 1, verb, partial(_broker, verb)
             return
         match episode:
+            case Episode.MOVE if group.phase is Phase.STABLE:
+                yield 3, "describe-group", partial(self._look, scene, "describe-group")
+                yield 2, "unload", partial(_broker, "unload")
+                yield 1, "heartbeat", partial(self._beat, scene, [*scene.members])
+            case Episode.ABSENCE if group.phase is Phase.PREPARING:
+                yield from self._of_growth(scene, grows=not scene.members)
+            case Episode.ABSENCE | Episode.MOVE | Episode.END if group.phase is Phase.COMPLETING and scene.members:
+                leading = [client for client, each in scene.members.items() if each.id == group.leader]
+                yield 1, "sync", partial(self._sync, scene, leading or [*scene.members])
+            case Episode.ABSENCE if group.phase is Phase.STABLE and scene.newcomers:
+                yield 1, "join", partial(self._join_anew, scene, scene.newcomers)
+            case Episode.END if group.phase is Phase.STABLE and scene.members:
+                moves = self._leave if group.offsets else self._commit
+                yield 1, "leave" if group.offsets else "commit", partial(moves, scene, [*scene.members])
+            case Episode.END if group.phase is Phase.EMPTY and group.offsets:
+                yield 1, "delete-group", partial(self._look, scene, "delete-group")
+            case Episode.END if group.phase is Phase.DEAD:
+                yield 1, "fetch", partial(self._look, scene, "fetch")
+                yield 1, "join", partial(self._join_anew, scene, scene.participants.clients)
+            case Episode.MOVE | Episode.END if group.phase is Phase.PREPARING and group.initial:
+                yield from self._of_growth(scene, grows=False)
+            case Episode.DEPARTURE if group.phase is Phase.COMPLETING and len(scene.members) > 1:
+                parked = [client for client, each in scene.members.items() if each.sync is not None]
+                followers = [client for client, each in scene.members.items() if each.id != group.leader]
+                if parked:
+                    yield 1, "leave", partial(self._leave, scene, parked)
+                elif followers:
+                    yield 1, "sync", partial(self._sync, scene, followers)
             case Episode.GROWTH if group.initial:
                 yield from self._of_growth(scene, grows=not group.grown)
             case Episode.SUCCESSION if group.phase is Phase.PREPARING and group.initial:
                 yield from self._of_growth(scene, grows=False)
-            case Episode.SILENCE | Episode.PREFERENCE if group.phase is Phase.PREPARING and group.initial:
+            case Episode.SILENCE | Episode.PREFERENCE | Episode.DEPARTURE if (
+                group.phase is Phase.PREPARING and group.initial
+            ):
                 yield from self._of_growth(scene, grows=len(group.members) < 2)
             case Episode.SILENCE if group.phase is Phase.COMPLETING and len(scene.members) > 1:
                 followers = [client for client, each in scene.members.items() if each.id != group.leader]
@@ -265,7 +298,7 @@ class Likely:
         kind = name = None
         if body["version"] >= 5 and random.random() < 0.95:
             kind, name = scene.group.protocol_type or "consumer", scene.group.protocol or "p"
-            if random.random() < 0.06:
+            if random.random() < 0.1:
                 kind, name = random.choice(((kind, random.choice(NAMES)), (random.choice(TYPES), name)))
         return Step(client, "sync", {**body, "assignments": given, "protocol_type": kind, "protocol": name})
 

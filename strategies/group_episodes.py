@@ -10,7 +10,7 @@ from kipcheck.strategies.group_participants import SESSIONS, Participants
 
 SHORT_MS: Final = (4_000, 4_000, 10_000)
 """Rebalance timeouts that pass before any session."""
-EPISODIC: Final = 0.25
+EPISODIC: Final = 0.45
 """The share of conversations that tend towards some situation."""
 
 
@@ -23,6 +23,14 @@ class Episode(Enum):
     """Members change the order of their protocols, or their metadata."""
     SUCCESSION = "succession"
     """A client takes over the instance id of another one, which goes on."""
+    DEPARTURE = "departure"
+    """Members leave while their SyncGroup is parked."""
+    ABSENCE = "absence"
+    """Static members do not join again in time."""
+    END = "end"
+    """A group with offsets loses its members, and is deleted."""
+    MOVE = "move"
+    """The partition of a stable group moves, and the group is described before and after."""
 
 
 def draw_episode(random: Random) -> Episode | None:
@@ -34,11 +42,23 @@ def fitting_participants(episode: Episode | None, drawn: Participants, random: R
     match episode:
         case None:
             return drawn
-        case Episode.GROWTH | Episode.SILENCE:
+        case Episode.MOVE | Episode.END:
+            return replace(drawn, profile={})
+        case Episode.GROWTH | Episode.SILENCE | Episode.DEPARTURE:
             return replace(
                 drawn,
                 clients=CLIENTS,
                 instances=dict.fromkeys(CLIENTS),
+                sessions=dict.fromkeys(CLIENTS, max(SESSIONS)),
+                rebalance_ms=random.choice(SHORT_MS),
+                profile={},
+                uniform=True,
+            )
+        case Episode.ABSENCE:
+            return replace(
+                drawn,
+                clients=CLIENTS[: len(INSTANCES)],
+                instances={**drawn.instances, **dict(zip(CLIENTS, INSTANCES, strict=False))},
                 sessions=dict.fromkeys(CLIENTS, max(SESSIONS)),
                 rebalance_ms=random.choice(SHORT_MS),
                 profile={},

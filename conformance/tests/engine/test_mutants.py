@@ -44,7 +44,6 @@ QUICK: Final = Limits(cpu_s=0.3, batch_s=20)
 """For mutants that end their process: no sound codec needs as long."""
 NOT_BY_ITS_CHECK: Final[Mapping[str, str]] = {
     "walks-for-ever": "hangs by the number of its steps, which only a deadline ends",
-    "begins-anew": "the default number of cases of its check has none that shows it",
     "tells-errors-in-its-own-version": "an invariant of grade INFO describes it",
 }
 """Mutants that their own check does not find at seed 0, and why: their least case has to do here."""
