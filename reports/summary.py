@@ -273,7 +273,8 @@ class Summary:
             for (target, check, why), units in self.ledger.unreached.items()
         ]
         begun = () if self.complete else self.options.targets
-        late += [(each, "all checks", "not begun") for each in begun if each not in self.targets]
+        known = {*self.targets, *(each.command for each in self.ledger.targets)}
+        late += [(each, "all checks", "not begun") for each in begun if each not in known]
         return late + [
             (target, check, f"{some(cases, 'case')} failed and were not examined before the run ended")
             for (target, check), cases in self.unexplained.items()

@@ -52,7 +52,7 @@ def _export(options: argparse.Namespace) -> int:
     if options.form in ("pytest", "script") and not stored.target:
         complain(
             f"the program starts the testee in KIPCHECK_TESTEE: {path} names the command "
-            f"{stored.line.target!r}, which is written only with --trust",
+            f"{stored.line.opened!r}, which is written only with --trust",
             OK,
         )
     if options.to is None:

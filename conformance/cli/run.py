@@ -38,6 +38,12 @@ def add(commands: Commands) -> None:
 def _add_selection(gate: argparse.ArgumentParser) -> None:
     """The options that decide what is run, and how it is judged."""
     gate.add_argument("--target", action="append", metavar="T", help="default kafka-python; may be repeated")
+    gate.add_argument(
+        "--name",
+        action="append",
+        metavar="NAME",
+        help="name of a cmd: target in results, instead of the one in its hello; repeated in the order of --target",
+    )
     gate.add_argument("--edition", default="apache", metavar="E")
     gate.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     gate.add_argument("--message", action="append", metavar="GLOB", help="subjects; default all; may be repeated")
@@ -122,6 +128,7 @@ def _run(options: argparse.Namespace) -> int:
             budget=options.budget,
             part=options.part,
             events=options.events,
+            names=tuple(options.name or ()),
             known=tuple(options.known or ()),
             profiles=tuple(options.profile or ()),
         )

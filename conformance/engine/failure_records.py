@@ -41,6 +41,7 @@ def described(info: TargetInfo, members: Sequence["Finding"]) -> DistinctFailure
         id=_id(info, shown),
         target=info.name,
         version=info.version,
+        command=info.command or None,
         check=check.id,
         checks=tuple(sorted({each.unit.check for each in members})),
         shrunk=any(CHECKS[each.unit.check].shrinks for each in members),

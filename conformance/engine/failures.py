@@ -179,7 +179,7 @@ def file(stored: DistinctFailure, out: Path, below: str = "") -> DistinctFailure
     check_failure({"id": line.id, "reproduce": line.reproduce}, "a failure")
     entry = "/".join(filter(None, (FOLDER, below, f"{line.id}.json")))
     path = (out / entry).absolute()
-    line = line.update(reproduce=again(path, line.target))
+    line = line.update(reproduce=again(path, line.opened))
     if stored.filed is None:
         return DistinctFailure(line, None)
     filed = stored.filed.with_line(line)

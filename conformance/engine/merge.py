@@ -64,7 +64,13 @@ class Source:
     @property
     def plan(self) -> tuple[tuple[str, ...], ...]:
         """Equal for the parts of one run: targets, checks, messages."""
-        return self.options.targets, self.options.checks, self.options.messages
+        return self.targets, self.options.checks, self.options.messages
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets that were given, by the names that they have in the results."""
+        names = {each.command: each.target for each in self.ledger.targets if each.command}
+        return tuple(names.get(each, each) for each in self.options.targets)
 
     @property
     def places(self) -> Collection[Place]:
@@ -315,7 +321,7 @@ class _Compared:
 
 
 def _targets(sources: Sequence[Source]) -> list[str]:
-    requested = [name for each in sources for name in each.options.targets]
+    requested = [name for each in sources for name in each.targets]
     run = [place.target for each in sources for place in each.ledger.cases]
     return list(dict.fromkeys([*requested, *run]))
 

@@ -163,6 +163,7 @@ def unmet_lines(profile: Profile, info: TargetInfo, required: Sequence[ClaimRequ
             id=short_digest([info.name, profile.invariant, claim.sort, claim.name]),
             target=info.name,
             version=info.version,
+            command=info.command or None,
             check=CHECK,
             checks=(CHECK,),
             shrunk=True,
@@ -186,7 +187,7 @@ def unmet_lines(profile: Profile, info: TargetInfo, required: Sequence[ClaimRequ
             guilty_step=0,
             exhibits=(TableExhibit(columns=columns, rows=(row,)),),
             case_id="",
-            reproduce=f"kipcheck run --target {shlex.quote(info.name)} --profile {shlex.quote(profile.given)}",
+            reproduce=f"kipcheck run --target {shlex.quote(info.opened)} --profile {shlex.quote(profile.given)}",
         )
 
 

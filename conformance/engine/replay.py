@@ -54,7 +54,7 @@ def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Rep
         return ReplayResult(USAGE, f"{path} cannot be read: {missing.strerror}")
     except ValueError as wrong:
         return ReplayResult(USAGE, str(wrong))
-    target, invariant_id = filed.target, filed.invariant
+    target, invariant_id = filed.opened, filed.invariant
     older = filed.failure_format < FAILURE_FORMAT
     if instead is None and not trusted and not is_data(target):
         return ReplayResult(USAGE, untrusted_message(path, target))

@@ -52,6 +52,7 @@ from kipcheck.conformance.engine.ledger_header import header
 from kipcheck.conformance.engine.progress import Progress, show_traceback
 from kipcheck.conformance.engine.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
 from kipcheck.conformance.engine.shrink import shrunk, unshrunk
+from kipcheck.conformance.engine.target_names import labels_of, names_of
 from kipcheck.conformance.engine.unshrunk_groups import ShrunkGroup, by_sort, selected
 from kipcheck.conformance.engine.worker import NOT_REACHED, Finding, Results, UnitResult, Worker, shared_workers
 from kipcheck.conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable, Unstable
@@ -179,9 +180,11 @@ def _planned(options: Options) -> Outcome:
     rows: list[Mapping[str, Any]] = []
     try:
         selection = Selection.of(options)
+        labels = labels_of(options)
         for name, made in _targets(options, target_of).items():
-            with Worker(name, made) as worker:
-                rows += selection.plan(name, worker.info(str(selection.edition), selection.checks[0].role))
+            with Worker(name, made, labels.get(name, "")) as worker:
+                info = worker.info(str(selection.edition), selection.checks[0].role)
+                rows += selection.plan(info.name, info)
     except InvalidOptions as why:
         return Outcome(USAGE, None, why=str(why))
     except (Broken, Unavailable) as why:
@@ -277,11 +280,15 @@ class _Run:
     def _all_targets(self, selection: Selection) -> None:
         targets = _targets(self.options, self.find)
         self.account = known_deviations(self.options)
-        self._stale(self.account.unknown_entries())
+        labels = labels_of(self.options)
+        workers = {name: Worker(name, made, labels.get(name, "")) for name, made in targets.items()}
+        names = names_of(workers, selection)
+        self.differences = Differences(tuple(names.values()))
+        self._stale(self.account.unknown_entries(names.values()))
         judged = False
-        for name, made in targets.items():
+        for name, worker in workers.items():
             try:
-                with Worker(name, made) as worker:
+                with worker:
                     judged |= self._hold(worker, selection)
             except (Unavailable, Broken) as gone:
                 self._gone(name, gone, alone=len(targets) == 1)
@@ -300,7 +307,10 @@ class _Run:
     def _hold(self, worker: Worker, selection: Selection) -> bool:
         """Whether there was any check to run."""
         info = worker.info(str(selection.edition), selection.checks[0].role)
-        line = TargetLine(target=info.name, version=info.version, language=info.language, issues=info.issues)
+        line = TargetLine(
+            target=info.name, version=info.version, language=info.language, issues=info.issues,
+            command=info.command or None,
+        )  # fmt: skip
         self.writer.write(line)
         self.unreported = info, []
         self.account.begin(info)
@@ -312,7 +322,7 @@ class _Run:
         return total > 0
 
     def _check(self, info: TargetInfo, check: Check[Any], selection: Selection, results: Results) -> int:
-        units = list(selection.units(info.name, info, check)) if check.role in info.roles else []
+        units = list(selection.units(info.opened, info, check)) if check.role in info.roles else []
         if not units:
             why = _why_nothing(info, check, str(selection.edition))
             self.writer.write(Skip(target=info.name, check=check.id, why=why))
@@ -357,7 +367,7 @@ class _Run:
         assert self.unreported is not None
         self.unreported[1].extend(result.findings)
         self.account.add_result(result)
-        self.differences.add(result.unit.target, result)
+        self.differences.add(name, result)
         subject, version = result.unit.subject, result.unit.version
         for trouble in result.troubles:
             self.writer.write(Trouble(target=name, why=trouble))

@@ -39,6 +39,8 @@ class Options:
     workers: int = WORKERS
     out: Path = Path("kipcheck-out")
     dry_run: bool = False
+    names: tuple[str, ...] = ()
+    """Names of the targets that are commands (``cmd:``), in their order, instead of those in their hello."""
     known: tuple[str, ...] = ()
     """Files of known deviations; ``default`` for those shipped with kipcheck."""
     profiles: tuple[str, ...] = ()

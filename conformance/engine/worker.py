@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
@@ -85,9 +85,11 @@ class Worker:
     Errors of its methods: ``Unavailable``, ``Broken``, ``Unstable``.
     """
 
-    def __init__(self, name: str, target: Target | Unavailable) -> None:
+    def __init__(self, name: str, target: Target | Unavailable, label: str = "") -> None:
+        """``label``: the name that results have, instead of the target's own."""
         self.name = name
         self._target = target
+        self._label = label
         self._open: dict[tuple[str, Role], tuple[AbstractContextManager[Session], Session]] = {}
         self._broken: Broken | None = None
 
@@ -108,9 +110,10 @@ class Worker:
     def info(self, edition: str, role: Role) -> TargetInfo:
         """Opens a session in that role; if the target does not support the role, the information comes without one."""
         try:
-            return self.session(edition, role).info
+            info = self.session(edition, role).info
         except NotPlayed as other:
-            return other.info
+            info = other.info
+        return replace(info, name=self._label, command=self.name) if self._label else info
 
     def __enter__(self) -> Self:
         return self

@@ -8,16 +8,26 @@ from kipcheck.conformance.targets.protocol import Target
 from kipcheck.conformance.targets.testee import Limits, Testee
 from kipcheck.conformance.targets.transport.pipe import Command
 
+PREFIX = "cmd:"
+
+
+def is_command(name: str) -> bool:
+    """Whether the target is a command line."""
+    return name.startswith(PREFIX)
+
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:
-    """Uses the current working directory and environment. Errors: LookupError for a bad command line."""
+    """Uses the current working directory and environment. Its results have the name that the testee gives in hello.
+
+    Errors: LookupError for a bad command line.
+    """
     try:
         argv = tuple(shlex.split(rest))
     except ValueError as wrong:
         raise LookupError(f"invalid command line {name!r}: {wrong}") from None
     if not argv:
         raise LookupError(f"{name!r} names no command: use cmd:COMMAND, such as cmd:node testee.mjs")
-    return Testee(name, Command(argv), limits)
+    return Testee(name, Command(argv), limits, names_itself=True)
 
 
 def rows() -> Iterator[dict[str, Any]]:

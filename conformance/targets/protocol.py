@@ -86,6 +86,13 @@ class TargetInfo:
     """The URL of its issue tracker."""
     roles: frozenset[Role]
     claims: Claims = field(default_factory=Claims)
+    command: str = ""
+    """The target as it was given (``cmd:...``), if ``name`` is another: the testee's own, or that of ``--name``."""
+
+    @property
+    def opened(self) -> str:
+        """The name under which the registry opens the target."""
+        return self.command or self.name
 
 
 class Unavailable(Exception):

@@ -35,6 +35,8 @@ MAX_UNSOLICITED: Final = 3
 """At this many unsolicited messages the session gives up."""
 SLOW: Final = 0.7
 """Of the deadline: if the cases took this long one by one, the batch was slow and did not hang."""
+LONGEST_NAME: Final = 80
+"""Characters of a testee's own name that are kept: it becomes part of file names."""
 LOST: Final = Lost("the target died at an earlier step")
 
 
@@ -80,8 +82,18 @@ class Link(Protocol):
 class TesteeSession:
     """A session with the testee that ``begin`` starts. Errors at the start: ``Unavailable``, ``Broken``."""
 
-    def __init__(self, name: str, begin: Callable[[], Link], limits: Limits, edition: str, role: Role) -> None:
+    def __init__(
+        self,
+        name: str,
+        begin: Callable[[], Link],
+        limits: Limits,
+        edition: str,
+        role: Role,
+        names_itself: bool = False,
+    ) -> None:
+        """``names_itself``: the target has the name in its hello, and ``name`` is how it is opened."""
         self._name, self._begin, self._limits = name, begin, limits
+        self._names_itself = names_itself
         self._edition, self._role = edition, role
         self._restarts = self._deaths = self._unsolicited = 0
         self._hung = 0.0
@@ -93,7 +105,7 @@ class TesteeSession:
         self.troubles: list[str] = []
         self.breaches: list[str] = []
         self._link, self._hello = self._start()
-        self.info = _info(name, self._hello)
+        self.info = self._info(self._hello)
 
     def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         if self._given_up is not None:
@@ -331,13 +343,18 @@ class TesteeSession:
             raise Unavailable(f"{self._name}: {found.unavailable}")
         link.dump_signal = found.dump_signal
         if self._role not in found.roles:
-            raise NotPlayed(_info(self._name, found), self._role)
+            raise NotPlayed(self._info(found), self._role)
         asked = {"type": "configure", "role": self._role.value, "edition": self._edition}
         why = answers.configured(link.exchange({**asked, "framing": found.framing.value}, seconds))
         if why is not None:
             raise Unavailable(f"{self._name}: {why}")
         link.set_framing(found.framing)
         return found
+
+    def _info(self, hello: Hello) -> TargetInfo:
+        own = hello.name.strip()[:LONGEST_NAME] if self._names_itself else ""
+        about = hello.version, hello.language, hello.issues, hello.roles, hello.claims
+        return TargetInfo(own or self._name, *about, command=self._name if own else "")
 
     def _restart(self) -> None:
         self._restarts += 1
@@ -364,10 +381,6 @@ def _first_difference(before: Hello, after: Hello) -> str:
     names = (each.name for each in fields(before))
     name = next(each for each in names if getattr(before, each) != getattr(after, each))
     return f"{name} was {getattr(before, name)!r:.80}, now {getattr(after, name)!r:.80}"
-
-
-def _info(name: str, hello: Hello) -> TargetInfo:
-    return TargetInfo(name, hello.version, hello.language, hello.issues, hello.roles, hello.claims)
 
 
 def _until_death(results: Sequence[Mapping[str, Any]], limits: Mapping[str, str]) -> tuple[Observation, ...]:

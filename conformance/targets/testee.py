@@ -16,14 +16,16 @@ class Testee:
 
     __test__ = False  # pytest would collect the class by its name
 
-    def __init__(self, name: str, command: Command, limits: Limits | None = None) -> None:
+    def __init__(self, name: str, command: Command, limits: Limits | None = None, names_itself: bool = False) -> None:
+        """``names_itself``: results have the name in its hello, not ``name``."""
         self.name = name
         self.command = command
         self._limits = limits or Limits()
+        self._names_itself = names_itself
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
-        session = TesteeSession(self.name, self.begin, self._limits, edition, role)
+        session = TesteeSession(self.name, self.begin, self._limits, edition, role, self._names_itself)
         try:
             yield session
         finally:

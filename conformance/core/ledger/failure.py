@@ -159,6 +159,8 @@ class Failure(Record):
     target: str
     version: str
     """Of the target."""
+    command: str | None = None
+    """The target of the command line (``cmd:...``) if ``target`` is another name: that of hello, or of ``--name``."""
     check: str
     checks: tuple[str, ...]
     """All checks that found it."""
@@ -204,6 +206,11 @@ class Failure(Record):
     """The known deviation that covers a part of it; ``where`` of the entry lists the places that it does not cover."""
     changed: KnownEntry | None = None
     """The known deviation that expects another failure there."""
+
+    @property
+    def opened(self) -> str:
+        """The name under which the target is opened again."""
+        return self.command or self.target
 
 
 BESIDES: Final = ("format", "case", "stderr")

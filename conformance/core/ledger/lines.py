@@ -189,6 +189,8 @@ class Target(Record):
     version: str
     language: str
     issues: str
+    command: str | None = None
+    """The target of the command line (``cmd:...``) if ``target`` is another name: that of hello, or of ``--name``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

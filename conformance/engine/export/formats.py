@@ -50,7 +50,7 @@ class Stored:
     @property
     def target(self) -> str:
         """The target that a program uses by default; empty if the file names a command that is not trusted."""
-        named = self.line.target
+        named = self.line.opened
         return named if self.trusted or is_data(named) else ""
 
 

@@ -212,10 +212,11 @@ class KnownDeviations:
 
     # ---- entries
 
-    def unknown_entries(self) -> Iterator[StaleLine]:
-        """Entries that name unknown targets, checks, invariants or subjects."""
+    def unknown_entries(self, names: Iterable[str] = ()) -> Iterator[StaleLine]:
+        """Entries that name unknown targets, checks, invariants or subjects. ``names``: of the targets of the run."""
+        running = (*self._targets, *names)
         for entry in self.entries:
-            for why in unknown_names(entry, self._lists[entry].draw.edition, self._targets):
+            for why in unknown_names(entry, self._lists[entry].draw.edition, running):
                 self._unknown.add(entry)
                 yield self._line(Stale(entry, "nothing", why))
 
