@@ -98,7 +98,7 @@ def command(options: RunOptions, campaign: Campaign | None = None) -> str:
     if not options.targets:
         return ""
     words = ["kipcheck", "campaign" if campaign else "run"]
-    several = {"--target": "targets", "--check": "checks", "--message": "messages"}
+    several = {"--target": "targets", "--name": "names", "--check": "checks", "--message": "messages"}
     for name, key in {**several, "--known": "known", "--profile": "profiles"}.items():
         words += [word for each in getattr(options, key) if each != "*" for word in (name, each)]
     for name, default in (("edition", "apache"), ("seed", 0), ("cases", None)):

@@ -5,6 +5,7 @@ interrupted at any point continues from there with the same result.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
@@ -189,6 +190,9 @@ def _aims(selection: Selection, targets: Sequence[str]) -> tuple[tuple[Aim, ...]
             skipped[name] = str(missing)
     if not found:
         raise Unavailable("; ".join(skipped.values()))
+    names = Counter(each.label or each.name for each in found)
+    if twice := [each.name for each in found if names[each.label or each.name] > 1]:
+        raise InvalidOptions(f"{' and '.join(twice)} have the same name in hello: run a campaign for each")
     return tuple(found), skipped
 
 
@@ -197,7 +201,7 @@ def _aim(selection: Selection, name: str) -> Aim:
         info = worker.info(str(selection.edition), selection.checks[0].role)
     if not any(_has_subjects(selection, check, info) for check in selection.checks if check.role in info.roles):
         raise InvalidOptions(f"{name}: {NOTHING_SELECTED}")
-    return Aim(info.name, info.version, is_steady(name))
+    return Aim(name, info.version, is_steady(name), label=info.name if info.command else "")
 
 
 def _has_subjects(selection: Selection, check: Any, info: TargetInfo) -> bool:

@@ -89,8 +89,11 @@ class Aim:
     """A target of a campaign."""
 
     name: str
+    """How it is opened."""
     version: str
     deterministic: bool = True
+    label: str = ""
+    """The name in results, if it is another: that in the hello of a command."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,13 +262,20 @@ def _header(sources: Sequence[Source], out: Path) -> Header:
     )
     return first.update(
         begun=min(each.ledger.header.begun for each in sources),
-        options=options.with_place(str(out)),
+        options=options.with_place(str(out), _names(sources, options.targets)),
         part=None,
         **({"campaigns": campaigns} if campaigns else {}),
         merged=merged,
         invariants=invariants,
         requirements=requirements,
     )
+
+
+def _names(sources: Sequence[Source], targets: Sequence[str]) -> tuple[str, ...]:
+    """The names of all commands, in their order, if a run had --name."""
+    names = {each.command: each.target for source in sources for each in source.ledger.targets if each.command}
+    given = any(source.options.names for source in sources)
+    return tuple(names[each] for each in targets if each in names) if given else ()
 
 
 def _verdicts(sources: Sequence[Source]) -> Iterator[Verdict]:

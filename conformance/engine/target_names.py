@@ -36,19 +36,25 @@ def names_of(workers: Mapping[str, Worker], selection: Selection) -> dict[str, s
     Errors: ``InvalidOptions`` if two targets have one name.
     """
     names: dict[str, str] = {}
-    first: dict[str, str] = {}
     with ExitStack() as stack:
         for opened, worker in workers.items():
             stack.callback(worker.close)
-            names[opened] = name = _name(worker, selection) if is_command(opened) else opened
-            if (other := first.setdefault(name, opened)) != opened:
-                raise InvalidOptions(
-                    f"{other} and {opened} are both named {name!r}, so their results cannot be distinguished: "
-                    "give each cmd: target a --name, in the order of --target"
-                )
+            names[opened] = _name(worker, selection) if is_command(opened) else opened
+        require_distinct(names)
         if len(workers) == 1:
             stack.pop_all()  # the run continues with its session
     return names
+
+
+def require_distinct(names: Mapping[str, str]) -> None:
+    """Errors: ``InvalidOptions`` if two targets have one name. ``names``: by what opens them."""
+    first: dict[str, str] = {}
+    for opened, name in names.items():
+        if (other := first.setdefault(name, opened)) != opened:
+            raise InvalidOptions(
+                f"{other} and {opened} are both named {name!r}, so their results cannot be distinguished: "
+                "give each cmd: target a --name, in the order of --target"
+            )
 
 
 def _name(worker: Worker, selection: Selection) -> str:

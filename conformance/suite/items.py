@@ -14,6 +14,7 @@ from kipcheck.conformance.core.foreign import harmless_line
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.engine import run as engine_run
 from kipcheck.conformance.engine.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
+from kipcheck.conformance.engine.target_names import labels_of, require_distinct
 from kipcheck.conformance.engine.worker import Worker
 from kipcheck.conformance.suite.combined import ITEMS, output_folder
 from kipcheck.conformance.targets.protocol import Broken, Session, Target, Unavailable
@@ -30,10 +31,12 @@ class Item:
     subject: str
     missing: str = ""
     """Why it cannot be run: the target is not available."""
+    label: str = ""
+    """The target's name in results, if it is another."""
 
     @property
     def id(self) -> str:
-        return "-".join(filter(None, (self.target, self.check, self.subject)))
+        return "-".join(filter(None, (self.label or self.target, self.check, self.subject)))
 
     def hold(self) -> None:
         """Fails with the report of its run; a violation of a SHOULD is a warning; skipped if nothing was judged."""
@@ -78,6 +81,7 @@ class SessionTargets:
             workers=1,
             out=output_folder(config),
             known=lists["known"],
+            names=lists["name"],
         )
         if self.options.cases is not None and self.options.cases < 1:
             raise pytest.UsageError(f"--kipcheck-cases must be a positive integer, got {self.options.cases}")
@@ -103,6 +107,7 @@ class SessionTargets:
             try:
                 selection = Selection.of(self.options)
                 self._items = [item for name in self.names() for item in self._of(name, selection)]
+                require_distinct({item.target: item.label or item.target for item in self._items})
             except InvalidOptions as why:
                 raise pytest.UsageError(str(why)) from None
             if not self._items:
@@ -111,7 +116,8 @@ class SessionTargets:
 
     def _of(self, name: str, selection: Selection) -> Iterator[Item]:
         try:
-            info = Worker(name, self.find(name)).info(str(selection.edition), selection.checks[0].role)
+            label = labels_of(self.options).get(name, "")
+            info = Worker(name, self.find(name), label).info(str(selection.edition), selection.checks[0].role)
         except LookupError as unknown:
             raise pytest.UsageError(str(unknown)) from None
         except (Unavailable, Broken) as gone:
@@ -120,11 +126,14 @@ class SessionTargets:
         for check in selection.checks:
             if check.role in info.roles:
                 units = selection.units(name, info, check)
-                yield from (Item(self, name, check.id, each) for each in dict.fromkeys(unit.subject for unit in units))
+                for subject in dict.fromkeys(unit.subject for unit in units):
+                    yield Item(self, name, check.id, subject, label=info.name)
 
     def run(self, item: Item) -> engine_run.Outcome:
+        label = labels_of(self.options).get(item.target)
         options = replace(
-            self.options, targets=(item.target,), checks=(item.check,), messages=(item.subject,),
+            self.options, targets=(item.target,), names=() if label is None else (label,), checks=(item.check,),
+            messages=(item.subject,),
             out=self.options.out / ITEMS / _file_name(item.id),
         )  # fmt: skip
         lasting = self._targets[item.target]

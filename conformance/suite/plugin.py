@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 ITEM, TARGET = "kipcheck_item", "kipcheck_target"
 LISTS = {
     "target": "target to test, as for kipcheck run; may be repeated",
+    "name": "name of a cmd: target in results, in the order of the targets; default the one in its hello",
     "check": "checks to run; default all; may be repeated",
     "message": "messages, assignors, machines; default all; may be repeated",
     "known": "known deviations: a file, or default for the lists shipped with kipcheck; may be repeated",
@@ -28,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     about = "conformance with Kafka's protocols (pytest --pyargs kipcheck.conformance.suite)"
     group = parser.getgroup("kipcheck", about)
     for name, about in LISTS.items():
-        metavar = {"target": "T", "known": "FILE"}.get(name, "GLOB")
+        metavar = {"target": "T", "name": "NAME", "known": "FILE"}.get(name, "GLOB")
         group.addoption(f"--kipcheck-{name}", action="append", default=[], metavar=metavar, help=about)
         parser.addini(f"kipcheck_{name}", about, type="linelist")
     group.addoption("--kipcheck-edition", metavar="E", help="default apache")

@@ -7,7 +7,7 @@ known read both.
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -115,6 +115,15 @@ class _Report:
     exits: set[int] = field(default_factory=set)
     failed: Counter[Grade] = field(default_factory=Counter)
     known_ones: int = 0
+    named: Sequence[Row] = ()
+    """The rows, with the names of the targets in results."""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    """Those names that are not the target's own -> how it is opened."""
+
+    def _name_rows(self) -> None:
+        labels = {aim["name"]: aim["label"] for aim in self.plan["aims"] if aim.get("label")}
+        self.commands = {label: name for name, label in labels.items()}
+        self.named = [replace(row, target=labels.get(row.target, row.target)) for row in self.rows]
 
     @property
     def plan(self) -> Mapping[str, Any]:
@@ -128,10 +137,11 @@ class _Report:
             targets, plan["edition"], tuple(plan["checks"]), seed=plan["seed"], cases=plan["cases"], out=self.out,
             known=self.known,
         )  # fmt: skip
-        found = findings(self.rows)
-        rounds = [*rounds_of(self.rows, self.rounds, [each.line for each in found.failures])]
+        self._name_rows()
+        found = findings(self.named, self.commands)
+        rounds = [*rounds_of(self.named, self.rounds, [each.line for each in found.failures])]
         writer.write(header(options).update(begun=self.manifest["begun"], campaigns=(self._campaign(rounds),)))
-        tallies = _tallies(self.rows)
+        tallies = _tallies(self.named)
         counts: dict[str, dict[str, Counter[str]]] = {}
         for place, (results, by) in tallies.items():
             writer.write(TallyLine(**place._asdict(), results=results, by=by))
@@ -139,12 +149,13 @@ class _Report:
         if any(each[Result.UNKNOWN.name] for by in counts.values() for each in by.values()):
             self.exits.add(exits.UNDECIDED)
         listed = self._account(writer, options)
-        self._stale(writer, listed.unknown_entries())
+        self._stale(writer, listed.unknown_entries(self.commands))
         self._forget()
         for name, why in self.manifest["skipped"]:
             writer.write(Skip(target=name, check="*", why=why))
         for aim in plan["aims"]:
-            mine = {place: each for place, each in tallies.items() if place.target == aim["name"]}
+            name = aim.get("label") or aim["name"]
+            mine = {place: each for place, each in tallies.items() if place.target == name}
             self._target(writer, aim, mine, found, listed, alone=len(targets) == 1)
         for line in rounds:
             writer.write(line)
@@ -164,7 +175,7 @@ class _Report:
         plan = self.plan
         return Campaign(
             id=plan["campaign"],
-            targets={aim["name"]: bool(aim["deterministic"]) for aim in plan["aims"]},
+            targets={aim.get("label") or aim["name"]: bool(aim["deterministic"]) for aim in plan["aims"]},
             engine=plan["engine"],
             settings=dict(self.manifest["settings"]),
             host=dict(self.manifest["host"]),
@@ -197,18 +208,19 @@ class _Report:
         listed: KnownDeviations,
         alone: bool,
     ) -> None:
-        name, version = aim["name"], aim["version"]
-        mine = [row for row in self.rows if row.target == name]
+        name, version = aim.get("label") or aim["name"], aim["version"]
+        mine = [row for row in self.named if row.target == name]
         self._troubles(writer, name, mine, alone)
         if not tallies and not any(each.line.target == name for each in found.failures):
             return
-        writer.write(Target(target=name, version=version, language="", issues=""))
+        command = self.commands.get(name)
+        writer.write(Target(target=name, version=version, language="", issues="", command=command))
         for check in self.plan["checks"]:
             if check in CHECKS and not any(place.check == check for place in tallies):
                 why = "none of its cases was run: the target does not support it, or the campaign did not reach it"
                 writer.write(Skip(target=name, check=check, why=why))
         # A row does not contain the claims of the target, so it is unknown which places could be reached.
-        listed.begin(TargetInfo(name, version, "", "", frozenset()), "unknown")
+        listed.begin(TargetInfo(name, version, "", "", frozenset(), command=command or ""), "unknown")
         for place, (_, by) in tallies.items():
             verdicts = [{invariant: result} for invariant, results in by.items() for result in results]
             listed.add_verdicts(place.check, (place.subject, place.version), verdicts)
@@ -283,7 +295,7 @@ class _Report:
     # ---- the end
 
     def _end(self, writer: Writer, counts: Mapping[str, Mapping[str, Counter[str]]], listed: KnownDeviations) -> None:
-        names = {row.key: row.target for row in self.rows}
+        names = {row.key: row.target for row in self.named}
         for clash in self.clashes:
             self.exits.add(exits.OURS)
             why = f"{clash}: a defect of kipcheck"

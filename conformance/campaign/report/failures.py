@@ -1,8 +1,9 @@
 """Derives the failures of a campaign from its rows: the distinct ones with their least cases, and the flaky ones."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from kipcheck.conformance.campaign.rows import Found, Row
@@ -49,13 +50,14 @@ class _Seen:
     """``Found.line`` of each shard that searched for the least case."""
 
 
-def findings(rows: Iterable[Row]) -> Findings:
-    """Of rows in the order of their keys."""
+def findings(rows: Iterable[Row], commands: Mapping[str, str] = MappingProxyType({})) -> Findings:
+    """Of rows in the order of their keys. ``commands``: how targets are opened that have another name in results."""
     seen: dict[Reduced, _Seen] = {}
     down: list[tuple[TargetInfo, Finding, FirstFound]] = []
     held: dict[str, int] = {}
     for row in rows:
-        info = TargetInfo(row.target, row.target_version, "", "", frozenset())
+        command = commands.get(row.target, "")
+        info = TargetInfo(row.target, row.target_version, "", "", frozenset(), command=command)
         before = held.get(row.target, 0)
         for each in row.found:
             kind = row.target, each.group

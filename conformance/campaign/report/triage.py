@@ -56,6 +56,8 @@ class Judged:
     """The file with its least case; None if no case shows it, or the file is gone."""
     grade: str
     why: str
+    opened: str
+    """The name under which the target is opened again."""
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -150,6 +152,7 @@ def _judged(ledger: Ledger, line: Failure, status: Status) -> Judged:
         _filed(ledger, line.id),
         line.grade,
         line.why,
+        line.opened,
     )
 
 
@@ -157,7 +160,7 @@ def _flaky(ledger: Ledger, id: str, line: Flaky) -> Judged:
     about = ledger.header.invariants.get(line.invariant)
     return Judged(
         id, line.target, line.check, line.requirements or (), "flaky", line.cases or 0, _filed(ledger, id, FLAKY),
-        GRADES[0] if about is None else about.grade, line.why,
+        GRADES[0] if about is None else about.grade, line.why, ledger.opened(line.target),
     )  # fmt: skip
 
 
@@ -183,7 +186,7 @@ def lines(found: Triage) -> Iterator[str]:
         yield harmless_line(f"{each.status:<5} {each.id}  {each.target}  {each.check}  ({broken})")
         yield harmless_line(f"      {textwrap.shorten(each.why, MOST)}")
         if each.status != "fixed":
-            command = f"; {again(each.case, each.target)}" if each.case is not None else ""
+            command = f"; {again(each.case, each.opened)}" if each.case is not None else ""
             yield f"      {some(each.count, 'case')}{command}"
     counts = ", ".join(f"{found.count(status)} {status}" for status in STATUSES)
     more = f"; {found.unseen} of the earlier ones were not searched for in all their places" if found.unseen else ""

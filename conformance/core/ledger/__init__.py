@@ -135,6 +135,10 @@ class Ledger:
     def targets(self) -> Sequence[Target]:
         return cast("Sequence[Target]", self.lines.get(Target.TYPE, ()))
 
+    def opened(self, target: str) -> str:
+        """The name under which a target of the results is opened again: another if it is a command."""
+        return next((each.command for each in self.targets if each.target == target and each.command), target)
+
     @property
     def failures(self) -> Sequence[Failure]:
         return cast("Sequence[Failure]", self.lines.get(Failure.TYPE, ()))

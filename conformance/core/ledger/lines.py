@@ -53,6 +53,11 @@ class RunOptions(Record):
         return tuple(self.others.get("known") or ())
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the targets that are commands, instead of those in their hello."""
+        return tuple(self.others.get("names") or ())
+
+    @property
     def profiles(self) -> tuple[str, ...]:
         return tuple(self.others.get("profiles") or ())
 
@@ -67,10 +72,11 @@ class RunOptions(Record):
         found: tuple[int, int] | None = self.others.get("part")
         return found
 
-    def with_place(self, out: str) -> Self:
-        """The options of a merged ledger: of no part, and with another folder."""
-        keys = tuple(dict.fromkeys((*self.present, "out", "part")))
-        return replace(self, out=out, others={**self.others, "part": None}, keys=keys)
+    def with_place(self, out: str, names: tuple[str, ...]) -> Self:
+        """The options of a merged ledger: of no part, and with another folder. ``names``: of all its commands."""
+        more = {"part": None, **({"names": list(names)} if self.names or names else {})}
+        keys = tuple(dict.fromkeys((*self.present, "out", *more)))
+        return replace(self, out=out, others={**self.others, **more}, keys=keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,7 +67,7 @@ class _Source:
     def of(cls, ledger: Ledger, target: str | None) -> "_Source":
         """Errors: ``InvalidKnownFile``."""
         at, names = ledger.path, [each.target for each in ledger.targets]
-        found = [each for each in ledger.targets if target in (None, each.target, base(each.target, each.version))]
+        found = [each for each in ledger.targets if target in _names(each)]
         if len(found) != 1:
             raise InvalidKnownFile([f"{at}:1: use --target with one of its targets: {', '.join(names) or 'none'}"])
         if not ledger.complete:
@@ -98,6 +98,11 @@ class _Source:
         return account, account.match_failures(
             [_without_known(each) for each in self.ledger.failures if _of(each, recorded)]
         )
+
+
+def _names(each: Target) -> tuple[str | None, ...]:
+    """How --target may name it; None: not at all."""
+    return None, each.target, base(each.target, each.version), each.command or each.target
 
 
 def updated(text: str, path: str, ledgers: Sequence[Ledger], target: str | None, today: date) -> Update:
@@ -270,7 +275,7 @@ class _Rewriting:
 def _takes(entry: Entry, line: Failure, seldom: bool) -> bool:
     """Whether further places of the failure belong to the entry."""
     exactly = entry.shape == tuple(map(str, line.shape)) and not entry.why
-    alike = entry.invariant == line.invariant and entry.applies_to(line.target, line.version)
+    alike = entry.invariant == line.invariant and entry.applies_to(line.target, line.version, line.command)
     return entry.kind == "deviation" and exactly and alike and entry.seldom == seldom and not entry.open_keys
 
 
@@ -312,7 +317,8 @@ def _recorded_target(account: KnownDeviations, ledger: Ledger, line: Target) -> 
     options = ledger.header.options
     everything = options.checks == options.messages == ("*",) and not options.part
     there: Knowledge = "looked at" if everything else "unknown"
-    info = TargetInfo(line.target, line.version, line.language, line.issues, frozenset())
+    about = line.target, line.version, line.language, line.issues
+    info = TargetInfo(*about, frozenset(), command=line.command or "")
     account.begin(info, there)
     for place, results in ledger.cases.items():
         if place.target == info.name and results.keys() != {"UNKNOWN"}:

@@ -1,6 +1,7 @@
 """Loads files of known deviations, and checks that what they name exists."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from kipcheck.conformance.engine.worker import invariants_of
 from kipcheck.conformance.targets.registry import MUTANT_PREFIX, PREFIXES
 from kipcheck.conformance.targets.target_entries import target_entries
 
+SIMILARITY = 0.85
+"""The similarity from which an unknown name is a misspelling."""
 DEFAULT = "default"
 """Stands for the files shipped with kipcheck for each target."""
 
@@ -104,11 +107,21 @@ def _dead_links(known: Known) -> Iterator[str]:
                 yield f"{entry.at}: link: the page {entry.link!r} does not exist"
 
 
+def _misspelt(target: str) -> str | None:
+    """The listed target that it is a misspelling of. Any other name may be that of a testee (``cmd:``)."""
+    if target.startswith((MUTANT_PREFIX, *(f"{each}:" for each in PREFIXES))):
+        return None
+    for like in get_close_matches(target, target_entries(), 1, SIMILARITY):
+        if not (target.startswith(like) or like.startswith(target)):  # a fork may be named kafka-python-ng
+            return like
+    return None
+
+
 def unknown_names(entry: Entry, edition: str, running: Iterable[str] = ()) -> Iterator[str]:
-    """The names in the entry that do not exist: target, checks, invariant and subjects."""
+    """The names in the entry that do not exist: target (if it is a misspelling), checks, invariant and subjects."""
     names = {*target_entries(), *running}
-    if not (entry.target in names or entry.target.startswith((MUTANT_PREFIX, *(f"{each}:" for each in PREFIXES)))):
-        yield f"unknown target {entry.target!r}"
+    if entry.target not in names and (meant := _misspelt(entry.target)):
+        yield f"unknown target {entry.target!r}: did you mean {meant!r}?"
     if entry.checks == (profile.CHECK,):
         return
     places: set[SubjectVersion] = set()

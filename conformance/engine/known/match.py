@@ -161,8 +161,9 @@ class KnownDeviations:
         return dict(sorted(found.items(), key=lambda each: not each[1]))
 
     def _listed(self, kind: str) -> Iterator[Entry]:
+        info = self._run.info
         for entry in self.entries:
-            if entry.kind == kind and entry.applies_to(self._run.info.name, self._run.info.version):
+            if entry.kind == kind and entry.applies_to(info.name, info.version, info.command):
                 yield entry
 
     def _replaced(self, failure: ObservedFailure, place: SubjectVersion) -> list[Entry]:
@@ -226,8 +227,10 @@ class KnownDeviations:
 
     def stale(self) -> Iterator["Stale"]:
         info = self._run.info
-        mine = [each for each in self.entries if each.target in (info.name, base(info.name, info.version))]
-        self.counts["other_releases"] += sum(not each.applies_to(info.name, info.version) for each in mine)
+        names = info.opened, info.name, base(info.name, info.version)
+        mine = [each for each in self.entries if each.target in names]
+        about = info.name, info.version, info.command
+        self.counts["other_releases"] += sum(not each.applies_to(*about) for each in mine)
         for entry in self._listed("deviation"):
             yield from self._stale_states(entry)
         for entry in (*self._listed("deviation"), *self._listed("flaky")):

@@ -52,6 +52,8 @@ class ObservedFailure:
     """Whether the failure was shrunk. If not, its shape may be a prefix of the shrunk failure's shape."""
     cases: int = 0
     """The number of cases that show it."""
+    command: str | None = None
+    """The target as it was given, if it is a command."""
 
     @classmethod
     def of(cls, line: Line, whole: bool = True) -> "ObservedFailure":
@@ -61,7 +63,7 @@ class ObservedFailure:
         }
         about = line.id, line.target, line.version, line.checks, line.invariant
         shape, whole = tuple(map(str, line.shape)), whole and line.shrunk
-        return cls(*about, shape, line.why, frozenset(places), whole, line.cases)
+        return cls(*about, shape, line.why, frozenset(places), whole, line.cases, line.command)
 
     @property
     def timed_out(self) -> bool:
@@ -100,9 +102,11 @@ class Entry:
     def at(self) -> str:
         return f"{self.file}:{self.line}"
 
-    def applies_to(self, target: str, version: str) -> bool:
-        """``target`` may include a release: ``kafka-python@2.3.0``, ``java:kafka-clients:3.9.2``."""
-        return self.target in (target, base(target, version)) and is_release_in(version, self.versions)
+    def applies_to(self, target: str, version: str, command: str | None = None) -> bool:
+        """``target`` may include a release: ``kafka-python@2.3.0``, ``java:kafka-clients:3.9.2``. ``command``: the
+        ``cmd:`` that has this name, which lists named before testees had names.
+        """
+        return self.target in (target, base(target, version), command) and is_release_in(version, self.versions)
 
     def matches(self, failure: ObservedFailure) -> bool:
         """Whether it is the same failure, in any place."""
@@ -110,7 +114,7 @@ class Entry:
 
     def same_invariant(self, failure: ObservedFailure) -> bool:
         """Whether target and invariant are the same, with any shape."""
-        return self.applies_to(failure.target, failure.version) and self.invariant == failure.invariant
+        return self.applies_to(failure.target, failure.version, failure.command) and self.invariant == failure.invariant
 
     def matches_shape(self, shape: Sequence[str], why: str, whole: bool = True) -> bool:
         if self.why and not re.search(self.why, why):

@@ -117,7 +117,7 @@ def test_the_pattern_of_why_has_to_match(options: Options, held: Held, listed: P
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ('target = "odd"', 'target = "even"', "unknown target 'even'"),
+        ('target = "odd"', 'target = "kafka-pyhton"', "unknown target 'kafka-pyhton': did you mean 'kafka-python'"),
         ("wire/two-readings", "wire/three-readings", "unknown check 'wire/three-readings'"),
         ('"wire/decodes"', '"wire/dekodes"', "does not check an invariant 'wire/dekodes'"),
         ('"wire/decodes"', '"wire/encodes"', "wire/two-readings does not check"),
@@ -131,7 +131,7 @@ def test_an_entry_that_matches_nothing_is_stale(
 ) -> None:
     assert old in listed.read_text()
     listed.write_text(listed.read_text().replace(old, new))
-    outcome, ledger = held(options, {} if "even" in new or "dekodes" in new else SOME)
+    outcome, ledger = held(options, {} if "pyhton" in new or "dekodes" in new else SOME)
     assert outcome.exit_code in (1, 5) and outcome.failures == (outcome.exit_code == 1)
     assert "nothing" in [kind for kind, _ in stale(ledger)]
     assert why is None or any(why in each.why for each in ledger.stale), ledger.stale
