@@ -31,6 +31,7 @@ def _doctor(options: argparse.Namespace) -> int:
     from kipcheck.conformance.engine.doctor.report import run_probes
     from kipcheck.conformance.targets.protocol import Unavailable
     from kipcheck.conformance.targets.registry import target
+    from kipcheck.conformance.targets.transport.pipe import NoProgram
 
     lines: list[ProbeResult] = []
     try:
@@ -42,6 +43,8 @@ def _doctor(options: argparse.Namespace) -> int:
         return complain(unknown.args[0], USAGE)
     except Unavailable as missing:
         return complain(missing, NOT_STARTED)
+    except NoProgram as missing:
+        return complain(f"{missing}: nothing was started, so no testee was probed", NOT_STARTED)
     failed = [each for each in lines if each.state == "wrong"]
     if options.json:
         print_json({"target": options.target, "healthy": not failed, "examinations": [each.plain for each in lines]})
@@ -56,5 +59,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
 def _print(line: "ProbeResult") -> None:
     print_harmless(one_line(f"{line.state:<8}{line.tried}: {line.found}"))
+    for each in line.stderr:
+        print_harmless(one_line(f"        stderr: {each}"))
     if line.fix:
         print_harmless(one_line(f"        how to fix it: {line.fix}"))

@@ -14,6 +14,7 @@ from kipcheck.conformance.checks.codec import layouts
 from kipcheck.conformance.checks.declare import Operation
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.engine.doctor import sample_probes
 from kipcheck.conformance.engine.doctor.report import (
     Measurement,
     Probe,
@@ -243,6 +244,12 @@ def repeated(testee: TesteeUnderTest) -> str:
     return "equal answers"
 
 
+probe(
+    "it encodes and decodes a sample of each message",
+    "name each field as kipcheck decode prints it, and let the library do the rest",
+)(sample_probes.samples)
+
+
 @probe("an unknown operation is unsupported", 'answer {"n": n, "status": "unsupported"} and continue')
 def unknown_operation(testee: TesteeUnderTest) -> str:
     testee.ready()
@@ -348,6 +355,11 @@ def _with_text(testee: TesteeUnderTest) -> tuple[Layout, str] | None:
             if slot.type == "string" and not slot.array and slot.tag is None:
                 return layout, slot.name
     return None
+
+
+probe("who answers for messages that are cut off", "")(sample_probes.prefixes)
+probe("who answers for trailing bytes", "")(sample_probes.trailing)
+probe("who answers for leading versions", "")(sample_probes.leading)
 
 
 @probe("each case starts with a new state", "start with a new state when the case of an operation changes")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
 from kipcheck.conformance.core.case import Role
@@ -10,8 +11,10 @@ from kipcheck.conformance.targets import answers
 from kipcheck.conformance.targets.answers import Hello, ProtocolViolation
 from kipcheck.conformance.targets.protocol import VERSION, Target
 from kipcheck.conformance.targets.session import Link
+from kipcheck.conformance.targets.session_wrapper import TargetWrapper
 from kipcheck.conformance.targets.transport.channel import Ended
 from kipcheck.conformance.targets.transport.framing import Framing
+from kipcheck.conformance.targets.transport.pipe import Command, NoProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +27,15 @@ class ProbeResult:
     """``ok``, ``wrong``, ``told`` (measured, not judged) or ``skipped``."""
     found: str
     fix: str = ""
+    stderr: tuple[str, ...] = ()
+    """The first lines that a testee wrote to stderr at its death."""
 
     @property
     def plain(self) -> dict[str, Any]:
-        return {"id": self.id, "tried": self.tried, "state": self.state, "found": self.found, "fix": self.fix}
+        return {
+            "id": self.id, "tried": self.tried, "state": self.state, "found": self.found, "fix": self.fix,
+            "stderr": list(self.stderr),
+        }  # fmt: skip
 
 
 class ProbeFailed(Exception):
@@ -67,6 +75,8 @@ class TesteeUnderTest:
     numbers: int = 0
     stderr_bytes: int = 0
     """Bytes on stderr of processes that have ended."""
+    translated: bool = False
+    """Whether kipcheck translates its answers in a run, so that values here may have other names."""
 
     def exchange(self, message: Mapping[str, Any]) -> dict[str, Any]:
         assert self.link is not None
@@ -83,6 +93,16 @@ class TesteeUnderTest:
             self.stderr_bytes += self.link.channel.stderr_bytes
             self.link.kill()
         self.link = None
+
+    def missing_file(self) -> str:
+        """Advice if it ended before hello and its command line has the path of a file that does not exist."""
+        command = getattr(self.startable, "command", None)
+        if self.hello is not None or not isinstance(command, Command):
+            return ""
+        for word in command.argv[1:]:
+            if not word.startswith("-") and Path(word).suffix and " " not in word and not Path(word).exists():
+                return f"{word!r} in its command line does not exist in {Path.cwd()}"
+        return ""
 
     def send_hello(self) -> Hello:
         self.hello_message = self.exchange({"type": "hello", "protocol": VERSION, "run": "doctor"})
@@ -140,10 +160,13 @@ class Probe:
 
 
 def run_probes(target: Target, seconds: float, examinations: Iterable[Probe]) -> Iterator[ProbeResult]:
-    """Yields each line as soon as it is known. Errors: LookupError for a target without the testee protocol."""
+    """Yields each line as soon as it is known.
+
+    Errors: LookupError for a target without the testee protocol; ``NoProgram`` if its command starts nothing.
+    """
     if not hasattr(target, "begin"):
         raise LookupError(f"{target.name} is not a testee: use cmd:, tcp:, or a client that kipcheck starts")
-    testee = TesteeUnderTest(cast(StartableTarget, target), seconds)
+    testee = TesteeUnderTest(cast(StartableTarget, target), seconds, translated=isinstance(target, TargetWrapper))
     try:
         for each in examinations:
             line = _line(each, testee)
@@ -154,8 +177,12 @@ def run_probes(target: Target, seconds: float, examinations: Iterable[Probe]) ->
         testee.stop()
 
 
+FIRST_LINES = 6
+"""Lines of a death that are shown."""
+
+
 def _line(probe: Probe, testee: TesteeUnderTest) -> ProbeResult:
-    state, fix = "ok", ""
+    state, fix, lines = "ok", "", list[str]()
     try:
         found = probe.look(testee)
         state = "told" if isinstance(found, Measurement) else "ok"
@@ -163,7 +190,11 @@ def _line(probe: Probe, testee: TesteeUnderTest) -> ProbeResult:
         state, found = "skipped", str(why)
     except Ended as death:
         last = death.evidence.strip().rpartition("\n")[2]
+        lines = [each for each in (death.first or death.evidence).splitlines() if each.strip()]
         state, found, fix = "wrong", f"{death}{f' ({last})' if last else ''}", probe.fix
+        fix = testee.missing_file() or fix
+    except NoProgram:
+        raise
     except (ProbeFailed, ProtocolViolation, OSError) as wrong:
         state, found, fix = "wrong", str(wrong), getattr(wrong, "fix", "") or probe.fix
-    return ProbeResult(probe.id, probe.tried, state, found, fix)
+    return ProbeResult(probe.id, probe.tried, state, found, fix, tuple(lines[:FIRST_LINES]) if len(lines) > 1 else ())

@@ -14,6 +14,8 @@ EVIDENCE: Final = 8 << 10
 """Bytes that are kept of the end of stderr."""
 PULSE: Final = 0.5
 """Seconds of silence after which the peer is checked: a child it left behind may hold its stdout open."""
+BEGINNING: Final = 4 << 10
+"""Bytes that are kept of the beginning of stderr after a request."""
 DRAIN: Final = 64
 """The most reads of stderr after the end."""
 
@@ -22,12 +24,14 @@ DRAIN: Final = 64
 class Ended(Exception):
     """The peer will not answer any more: why, and the end of its stderr."""
 
-    def __init__(self, cause: str, detail: str, evidence: str, unasked: bool = False) -> None:
+    def __init__(self, cause: str, detail: str, evidence: str, unasked: bool = False, first: str = "") -> None:
         super().__init__(f"{cause}: {detail}")
         self.cause = cause
         """``crashed``, ``timeout`` or ``garbled``."""
         self.detail = detail
         self.evidence = evidence
+        self.first = first
+        """The beginning of what it wrote to stderr after the last request was sent."""
         self.unasked = unasked
         """The peer wrote or ended before a request was sent: that request did not cause it."""
 
@@ -60,7 +64,7 @@ class Channel:
         self._peer, self._ends = peer, ends
         self._buffer = MessageBuffer()
         self._unsent = memoryview(b"")
-        self._stderr = b""
+        self._stderr = self._first_stderr = b""
         self.kept = EVIDENCE
         """Bytes of the end of stderr that are kept."""
         self.stderr_bytes = 0
@@ -78,7 +82,7 @@ class Channel:
     @property
     def stderr(self) -> str:
         """The end of its stderr, as lines without control characters."""
-        return clean(self._stderr.decode("utf-8", "replace").replace("\r\n", "\n"))
+        return _as_lines(self._stderr)
 
     def exchange(self, message: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
         """Sends a message and returns the answer; None waits for ever. Errors: ``Ended``; the peer has ended then."""
@@ -89,7 +93,7 @@ class Channel:
         """The same with any bytes."""
         if self.over:
             raise Ended("crashed", "it has ended already", self.stderr)
-        self._unsent = memoryview(text)
+        self._unsent, self._first_stderr = memoryview(text), b""
         try:
             return self._exchanged(seconds)
         except KeyboardInterrupt:  # it is busy with this request and would not answer another
@@ -176,12 +180,17 @@ class Channel:
         """Keeps data as evidence."""
         self.stderr_bytes += len(data)
         self._stderr = (self._stderr + data)[-self.kept :]
+        self._first_stderr += data[: BEGINNING - len(self._first_stderr)]
 
     def ended(self, cause: str, detail: str, unasked: bool = False) -> Ended:
         """Ends the peer; the result is to be raised."""
         self.over = True
         cause, detail = self._peer.end(cause, detail)
-        return Ended(cause, detail, self.stderr, unasked)
+        return Ended(cause, detail, self.stderr, unasked, _as_lines(self._first_stderr))
+
+
+def _as_lines(data: bytes) -> str:
+    return clean(data.decode("utf-8", "replace").replace("\r\n", "\n"))
 
 
 class BaseLink:

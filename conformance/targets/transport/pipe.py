@@ -3,6 +3,7 @@
 import os
 import resource
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -49,16 +50,23 @@ class Command:
     """Bytes of address space; None for no limit (a JVM reserves far more than it uses)."""
 
 
+class NoProgram(OSError):
+    """The command line names no program that the system can start, so there is no testee. The text says why."""
+
+
 class Pipe(BaseLink):
-    """A running child. Errors: OSError where it cannot be started."""
+    """A running child. Errors: ``NoProgram``, or another OSError, where it cannot be started."""
 
     def __init__(self, command: Command) -> None:
         self._memory, self._parent = command.memory, os.getpid()
-        self._process = subprocess.Popen(
-            command.argv, env=command.env and dict(command.env), cwd=command.cwd, bufsize=0, start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            preexec_fn=self._confine,  # noqa: PLW1509 - no threads here: workers are processes
-        )  # fmt: skip
+        try:
+            self._process = subprocess.Popen(
+                command.argv, env=command.env and dict(command.env), cwd=command.cwd, bufsize=0, start_new_session=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                preexec_fn=self._confine,  # noqa: PLW1509 - no threads here: workers are processes
+            )  # fmt: skip
+        except OSError as denied:
+            raise NoProgram(_why_no_program(command, denied)) from None
         self._guard = process_tree.Guard(self._process.pid)
         streams = self._process.stdin, self._process.stdout, self._process.stderr
         ends = Descriptors(*(each.fileno() for each in streams if each is not None))
@@ -168,6 +176,20 @@ class Pipe(BaseLink):
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             assert stream is not None
             stream.close()
+
+
+def _why_no_program(command: Command, denied: OSError) -> str:
+    program = command.argv[0]
+    path = (command.env or os.environ).get("PATH")
+    why = denied.strerror or str(denied)
+    if shutil.which(program, mode=os.F_OK, path=path) is None:
+        where = "" if "/" in program else " on the PATH"
+        return f"there is no program {program!r}{where} ({why})"
+    if isinstance(denied, FileNotFoundError):
+        return f"{program!r} names an interpreter in its first line that does not exist ({why})"
+    if isinstance(denied, PermissionError):
+        return f"{program!r} is not executable ({why})"
+    return f"{program!r} is not a program that the system can start ({why})"
 
 
 def exit_text(code: int) -> str:

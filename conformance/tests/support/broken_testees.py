@@ -672,18 +672,34 @@ class WellBred(Healthy):
                 return {"status": "unsupported"}
             if op["message"] == "HeartbeatRequest":
                 return self.request(op)
-            return super().result(op) if op["version"] == 0 else {"status": "rejected", "class": "Lazy"}
-        except (LookupError, ValueError) as wrong:
+            return super().result(op) if op["version"] == 0 else self.response(op)
+        except (LookupError, ValueError, OverflowError) as wrong:
             return {"status": "internal", "class": type(wrong).__name__}
 
-    def request(self, op: Said) -> Said:
-        """Only its group, which is its first text."""
+    def response(self, op: Said) -> Said:
+        """Of versions 1 to 4."""
+        end = b"\0" if op["version"] == 4 else b""
         if op["op"] == "encode":
-            text = op["value"]["groupId"].encode()
-            return {"status": "accepted", "hex": (len(text).to_bytes(2, "big") + text + bytes(6)).hex()}
+            numbers = op["value"]["throttleTimeMs"] << 16 | op["value"]["errorCode"]
+            return {"status": "accepted", "hex": (numbers.to_bytes(6, "big") + end).hex()}
         data = bytes.fromhex(op["hex"])
-        text = data[2 : 2 + int.from_bytes(data[:2], "big")].decode()
-        return {"status": "accepted", "value": {"groupId": text, "generationId": 0, "memberId": ""}}
+        if len(data) != 6 + len(end):
+            return {"status": "rejected", "class": "Length"}
+        numbers = int.from_bytes(data[:6], "big")
+        return {"status": "accepted", "value": {"throttleTimeMs": numbers >> 16, "errorCode": numbers & 0xFFFF}}
+
+    def request(self, op: Said) -> Said:
+        if op["op"] == "encode":
+            value = op["value"]
+            group, member = (value[name].encode() for name in ("groupId", "memberId"))
+            generation = value["generationId"].to_bytes(4, "big")
+            data = len(group).to_bytes(2, "big") + group + generation + len(member).to_bytes(2, "big") + member
+            return {"status": "accepted", "hex": data.hex()}
+        data = bytes.fromhex(op["hex"])
+        at = 2 + int.from_bytes(data[:2], "big")
+        generation = int.from_bytes(data[at : at + 4], "big")
+        value = {"groupId": data[2:at].decode(), "generationId": generation, "memberId": data[at + 6 :].decode()}
+        return {"status": "accepted", "value": value}
 
 
 class WellBredFrames(WellBred):
@@ -710,6 +726,42 @@ class Misspells(WellBred):
         return {**told, "capabilities": {"HeartBeatResponse": [0, 4], "HeartbeatRequest": [0, 0]}}
 
 
+class MisnamesAField(WellBred):
+    def response(self, op: Said) -> Said:
+        found = super().response(op)
+        if "value" in found:
+            found["value"] = {"throttle_time_ms": found["value"]["throttleTimeMs"], "errorCode": 1}
+        return found
+
+
+class ForgetsAField(WellBred):
+    def response(self, op: Said) -> Said:
+        found = super().response(op)
+        found.get("value", {}).pop("throttleTimeMs", None)
+        return found
+
+
+class ReadsAnotherKey(WellBred):
+    def response(self, op: Said) -> Said:
+        if op["op"] == "encode":
+            op = {**op, "value": {**op["value"], "throttleTimeMs": op["value"].get("throttletimems", 0)}}
+        return super().response(op)
+
+
+class RefusesAnotherKey(WellBred):
+    def response(self, op: Said) -> Said:
+        if op["op"] == "encode":
+            return {"status": "rejected", "class": "KeyError", "message": "'throttletimems'"}
+        return super().response(op)
+
+
+class DiesAtLength(WellBred):
+    def results(self, batch: Said) -> Said:
+        sys.stderr.write("\n".join(["a fault of the library", *(f"  at frame {n}" for n in range(20)), "the end"]))
+        os.kill(os.getpid(), signal.SIGKILL)
+        return super().results(batch)
+
+
 class StumblesOverNothing(WellBred):
     def results(self, batch: Said) -> Said:
         if not batch["cases"]:
@@ -728,8 +780,7 @@ class CountsItsCases(WellBred):
 
     def result(self, op: Said) -> Said:
         self.count += 1
-        found = super().result(op)
-        return {**found, "message": str(self.count)} if found["status"] == "rejected" else found
+        return {**super().result(op), "message": str(self.count)}
 
 
 class StumblesOverTheUnknown(WellBred):
@@ -785,8 +836,8 @@ class ReadsLittle(WellBred):
 class SpeaksAscii(WellBred):
     def request(self, op: Said) -> Said:
         if op["op"] == "encode":
-            text = op["value"]["groupId"].encode("ascii", "replace")
-            return {"status": "accepted", "hex": (len(text).to_bytes(2, "big") + text + bytes(6)).hex()}
+            group = op["value"]["groupId"].encode("ascii", "replace").decode()
+            op = {**op, "value": {**op["value"], "groupId": group}}
         return super().request(op)
 
 

@@ -71,6 +71,14 @@ def test_our_own_testees_are_in_good_health(name: str) -> None:
         ("omits-the-last", "full-batch", "results.results: 63 of 64"),
         ("claims-what-it-does-not-do", "claims", "encode HeartbeatResponse v1 is claimed, but answered"),
         ("counts-its-cases", "repeated", ", then"),
+        ("misnames-a-field", "samples", "v1: throttle_time_ms is no field of it: did you mean throttleTimeMs?"),
+        ("forgets-a-field", "samples", "decode HeartbeatResponse v1: throttleTimeMs is missing in the value"),
+        (
+            "reads-another-key",
+            "samples",
+            "throttleTimeMs is written as 0, not 1: does it read the key",
+        ),
+        ("refuses-another-key", "samples", "is answered with rejected, KeyError: 'throttletimems'"),
         ("stumbles-over-the-unknown", "unknown-operation", "left with exit code 1"),
         ("takes-anything", "unknown-operation", "is answered with {'status': 'accepted'"),
         ("stumbles-over-types", "unknown-type", "left with exit code 1"),
@@ -102,6 +110,7 @@ def test_what_is_wrong_is_found_and_a_remedy_named(
 def test_every_examination_can_fail() -> None:
     """But for the one that judges nothing, and those that need a machine, a schema or a name to be seen to."""
     seen_to = {row[1] for row in _rows()} | {"unknown-edition", "speed", "afresh", "schema", "identity", "roles"}
+    seen_to |= {"prefixes", "trailing", "leading"}  # they judge nothing either
     assert seen_to | {"unknown-message"} >= {each.id for each in PROBES}
 
 
@@ -141,7 +150,54 @@ def test_what_is_no_testee_is_wrong_usage(name: str, code: int, says: str, capsy
 
 def test_a_program_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert kipcheck(["doctor", "--target", "cmd:/no/such/program"]) == 3
-    assert "No such file" in capsys.readouterr().out
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert "there is no program '/no/such/program' (No such file or directory): nothing was started" in found.err
+
+
+def test_a_missing_program_a_missing_file_and_a_bad_testee_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "text"
+    text.write_text("#!/no/such/interpreter\n")
+    for command, why in (
+        ("nosuchprogram --fast", "there is no program 'nosuchprogram' on the PATH"),
+        (str(text), f"'{text}' is not executable"),
+    ):
+        assert kipcheck(["doctor", "--target", f"cmd:{command}"]) == 3
+        assert why in capsys.readouterr().err
+    text.chmod(0o755)
+    assert kipcheck(["doctor", "--target", f"cmd:{text}"]) == 3
+    assert f"'{text}' names an interpreter in its first line that does not exist" in capsys.readouterr().err
+    assert kipcheck(["doctor", "--target", f"cmd:{sys.executable} -I nosuch.py"]) == 3
+    found = capsys.readouterr().out
+    assert "left with exit code 2" in found
+    assert f"how to fix it: 'nosuch.py' in its command line does not exist in {Path.cwd()}" in found
+    with script("greets-people") as bad:
+        assert kipcheck(["doctor", "--target", bad]) == 3
+    assert "b'Welcome!" in capsys.readouterr().out
+
+
+def test_a_death_is_shown_with_its_signal_and_first_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = seen("dies-at-length", tmp_path)["empty-batch"]
+    assert line.found == "crashed: killed by SIGKILL (the end)"
+    assert line.stderr == ("a fault of the library", *(f"  at frame {n}" for n in range(5)))
+    with script("dies-at-length") as target:
+        assert kipcheck(["doctor", "--target", target]) == 3
+    assert "        stderr: a fault of the library\n        stderr:   at frame 0\n" in capsys.readouterr().out
+
+
+def test_who_answers_for_damage_is_shown(tmp_path: Path) -> None:
+    lines = seen("well-bred", tmp_path)
+    assert "Of 2 messages without their last byte, 1 is rejected (Length), 1 is accepted" in lines["prefixes"].found
+    assert "Of 2 messages with a further byte, 1 is rejected (Length), 1 is accepted" in lines["trailing"].found
+    assert (lines["prefixes"].state, lines["trailing"].state) == ("told", "told")
+    assert lines["leading"].state == "skipped"
+
+
+def test_leading_versions_are_shown() -> None:
+    lines = {line.id: line for line in run_probes(target("reference"), 60, PROBES)}
+    assert "with version 1000 there, " in lines["leading"].found
 
 
 def test_a_doctor_sees_whoever_listens(tmp_path: Path) -> None:
