@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.campaign.corpus.entries import Snapshot
+from kipcheck.conformance.campaign.manifest import with_id
 from kipcheck.conformance.campaign.plan import Aim, Plan
 from kipcheck.conformance.campaign.report.campaign_report import CampaignReport, RoundEnd, report
 from kipcheck.conformance.campaign.report.row_files import Clash
@@ -259,6 +260,23 @@ def test_a_target_that_is_not_there_did_not_start_or_is_skipped(tmp_path: Path, 
         ("third", "*", "nor is this"),
         (TARGET, "*", "it is not installed"),
     ]
+
+
+def test_a_command_is_reported_by_the_name_of_its_testee(tmp_path: Path, rows: list[Row]) -> None:
+    command = "cmd:./my-testee"
+    plan = replace(PLAN, aims=(Aim(command, "1", label="mine"),))
+    mine = holding(rows, target=command)
+    assert told(tmp_path / "mine", mine, plan=plan).exit_code == 1
+    ledger = ledger_of(tmp_path / "mine")
+    assert {(line.target, line.command) for line in (*ledger.targets, *ledger.failures)} == {("mine", command)}
+    assert all(line.reproduce.endswith(f"--target {command}") for line in ledger.failures)
+    assert {place.target for place in ledger.cases} == {*ledger.campaigns[0].targets} == {"mine"}
+    without = replace(PLAN, aims=(Aim(command, "1"),))
+    told(tmp_path / "other", mine, plan=without)
+    other = ledger_of(tmp_path / "other")
+    assert other.campaigns[0].hash == ledger.campaigns[0].hash
+    assert {line.id for line in other.failures}.isdisjoint(line.id for line in ledger.failures)
+    assert with_id(plan).campaign == with_id(without).campaign
 
 
 @pytest.mark.parametrize(
