@@ -127,7 +127,7 @@ class SessionTargets:
             if check.role in info.roles:
                 units = selection.units(name, info, check)
                 for subject in dict.fromkeys(unit.subject for unit in units):
-                    yield Item(self, name, check.id, subject, label=info.name)
+                    yield Item(self, name, check.id, subject, label=info.name if info.command else "")
 
     def run(self, item: Item) -> engine_run.Outcome:
         label = labels_of(self.options).get(item.target)

@@ -17,6 +17,7 @@ from kipcheck.conformance.suite.items import _SharedTarget
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Session, Target, Unavailable
+from kipcheck.conformance.tests.support import broken_testees
 
 pytest_plugins = ["pytester"]
 
@@ -55,6 +56,21 @@ def test_an_item_for_each_target_check_and_subject(inside: pytest.Pytester) -> N
         "*test_conformance?miniature/ignores-nullability-wire/two-readings-HeartbeatRequest? FAILED*",
     ])  # fmt: skip
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_items_of_a_command_have_the_name_of_its_testee(inside: pytest.Pytester) -> None:
+    command = f"cmd:{sys.executable} -I -S {broken_testees.__file__} well-bred"
+    other = f"{command} once-more"
+    both = ("--kipcheck-target", command, "--kipcheck-target", other)
+    small = ("--kipcheck-check", "wire/two-readings", "--kipcheck-message", "HeartbeatRequest", "--kipcheck-cases", "1")
+    result = inside.runpytest_inprocess(*SUITE, *both, *small, "--kipcheck-name", "mine", "-v")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        ["*?mine-wire/two-readings-HeartbeatRequest? PASSED*", "*?broken-wire/two-readings-HeartbeatRequest? PASSED*"]
+    )
+    assert {place.target for place in read(inside.path / "kipcheck-out" / "ledger.jsonl").cases} == {"mine", "broken"}
+    result = inside.runpytest_inprocess(*SUITE, *both, *small)
+    result.stdout.fnmatch_lines(["*are both named 'broken'*"])
 
 
 def test_a_failure_tells_what_a_run_tells(inside: pytest.Pytester) -> None:
