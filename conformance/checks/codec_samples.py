@@ -11,7 +11,7 @@ from uuid import UUID
 
 from kipcheck.conformance.checks.codec import TAGS
 from kipcheck.conformance.checks.declare import Operation
-from kipcheck.conformance.invariants.two_decoders import difference
+from kipcheck.conformance.invariants.two_decoders import brief, difference
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import INTEGERS, Slot
@@ -88,7 +88,7 @@ def unlike_written(sample: Sample, result: Mapping[str, Any]) -> str | None:
         return f"{data.hex()!s:.60} is not the message: {why}"
     if (unlike := difference(sample.value, found)) is not None:
         return (
-            f"{unlike.path} is written as {unlike.got!r:.40}, not {unlike.wanted!r:.40}: does it read the key "
+            f"{unlike.path} is written as {brief(unlike.got)}, not {brief(unlike.wanted)}: does it read the key "
             f"{unlike.path.rpartition('.')[2]!r} of the value?"
         )
     return f"the same value, written as {data.hex()!s:.60} and not {sample.data.hex()!s:.60}"
@@ -100,7 +100,7 @@ def unlike_read(sample: Sample, result: Mapping[str, Any]) -> str | None:
     for fault in _misnamed(sample.value, result["value"], ""):
         return fault
     unlike = difference(sample.value, result["value"])
-    return "" if unlike is None else f"{unlike.path} is {unlike.got!r:.40}, not {unlike.wanted!r:.40}"
+    return "" if unlike is None else f"{unlike.path} is {brief(unlike.got)}, not {brief(unlike.wanted)}"
 
 
 def _not_accepted(result: Mapping[str, Any]) -> str | None:

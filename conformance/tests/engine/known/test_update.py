@@ -285,7 +285,11 @@ def test_the_commands(
     assert "added     wire/decodes: HeartbeatRequest" in capsys.readouterr().out
     assert command(["known", "check", str(fresh)]) == 1
     assert "fresh.toml:8: reason must be written" in capsys.readouterr().err
-    assert command(["known", "check", str(listed)]) == 1, "odd is no target of kipcheck's"
+    misspelt = listed.with_name("misspelt.toml")
+    misspelt.write_text(listed.read_text().replace('"odd"', '"kafka-pyhton"'))
+    assert command(["known", "check", str(misspelt)]) == 1
+    assert "unknown target 'kafka-pyhton': did you mean 'kafka-python'?" in capsys.readouterr().err
+    assert command(["known", "check", str(listed)]) == 0, "odd may be the name of a testee"
     assert command(["known", "update", str(listed), "--from", str(options.out)]) == 0
     held(replace(options, known=(), seed=1, out=options.out.with_name("1")), {**SOME, 4: off_by_one})
     both = ["--from", str(options.out.with_name("1")), "--from", str(options.out)]
