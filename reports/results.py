@@ -45,6 +45,7 @@ def render(found: Summary) -> str:
                 "warnings": sum(each.grade == "SHOULD" and not each.known for each in found.failures),
                 "known": sum(bool(each.known) for each in found.failures),
                 "counts": found.ledger.counts,
+                "totals": found.totals.plain,
             },
         }
     )

@@ -22,8 +22,8 @@ from kipcheck.conformance.core.ledger import (
     spans,
 )
 from kipcheck.reports.phrases import some
+from kipcheck.reports.totals import RESULTS as RESULTS, Totals, by_kind, by_result
 
-RESULTS = ("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP")
 SEVERITY = ("FAIL", "UNKNOWN", "WARN", "NOTE", "PASS", "SKIP")
 """The result of a cell is the first of these that one of its cases has."""
 KNOWN = "KNOWN"
@@ -32,6 +32,8 @@ FLAKY = "FLAKY"
 """Replaces them if they have no failure in a complete run: alone, the cases do not fail every time."""
 WORDS: Mapping[str, str] = {"MUST": "FAIL", "SHOULD": "WARN", "INFO": "NOTE"}
 """The result of a case, by the grade of the invariant that it breaks."""
+PLACE: Mapping[str, int] = {"FAIL": 0, "WARN": 0, KNOWN: 1, "NOTE": 2}
+"""What is to be decided comes before what is known, and before what decides nothing."""
 Versions: TypeAlias = set[int]
 
 
@@ -125,10 +127,11 @@ class CauseOf:
         return WORDS[min((each.grade for each in self.new), key=severity)] if self.new else KNOWN
 
 
-def _by_severity(each: CauseOf) -> tuple[int, int, int]:
+def _by_severity(each: CauseOf) -> tuple[int, int, int, int]:
     cause = each.cause
     assert cause is not None
-    return severity_rank(cause.severity), min(severity(line.grade) for line in each.failures), -cause.cases
+    gravest = min(severity(line.grade) for line in each.failures)
+    return PLACE[each.kind], severity_rank(cause.severity), gravest, -cause.cases
 
 
 def _by_grade(each: Failure) -> tuple[bool, int, int]:
@@ -174,14 +177,17 @@ class Summary:
 
     @cached_property
     def causes(self) -> tuple["CauseOf", ...]:
-        """The gravest first: by severity, grade and cases. Failures without a cause follow, each alone."""
+        """The gravest first: by severity, grade and cases; after them known ones, and notes.
+
+        Failures without a cause follow, each alone.
+        """
         by_id = {(each.target, each.id): each for each in self.ledger.failures}
         found: list[CauseOf] = []
         for cause in self.ledger.causes:
             members = [by_id.pop((cause.target, id)) for id in cause.failures if (cause.target, id) in by_id]
             if members:
                 found.append(CauseOf(cause, tuple(sorted(members, key=_by_grade))))
-        alone = sorted(by_id.values(), key=lambda each: (bool(each.known), severity(each.grade)))
+        alone = sorted(by_id.values(), key=lambda each: (bool(each.known), severity(each.grade), -each.cases))
         return (*sorted(found, key=_by_severity), *(CauseOf(None, (each,)) for each in alone))
 
     def cause_of(self, failure: Failure) -> Cause | None:
@@ -351,6 +357,21 @@ class Summary:
             what = "the campaign is still running, or was cut off" if self.ledger.campaigns else "the run was cut off"
             return f"INCOMPLETE: the ledger ends before its footer; {what}"
         return "complete" if self.complete else f"INCOMPLETE ({self.ledger.footer.stopped_by})"
+
+    @cached_property
+    def totals(self) -> Totals:
+        """What all forms count."""
+        decide = [each.cause for each in self.causes if each.cause is not None and each.new and each.kind != "NOTE"]
+        severities = Counter(each.severity for each in decide)
+        return Totals(
+            causes=by_kind(each.kind for each in self.causes),
+            severities={each: severities[each] for each in sorted(severities, key=severity_rank)},
+            failures=by_kind(KNOWN if each.known else WORDS[each.grade] for each in self.failures),
+            cases=by_result(cell.counts for by in self.table.values() for cell in by.values()),
+            flaky=len(self.flaky),
+            stale=len(self.stale),
+            skipped=len(self.ledger.skips),
+        )
 
     @property
     def counted(self) -> str:

@@ -45,6 +45,7 @@ def render(found: Summary) -> str:
     if found.coverage_line:
         lines.append(found.coverage_line)
     lines += _campaigns(found)
+    lines += [f"{name:<9} {text}" for name, text in found.totals.lines]
     page = found.ledger.path.with_name("report.html")
     lines.append(f"{found.verdict}; {page if page.is_file() else found.ledger.path}")
     # Line feeds are escaped, so that no text of a target looks like the last line.

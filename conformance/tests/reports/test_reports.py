@@ -87,6 +87,9 @@ def test_without_failures_there_is_the_table_and_what_was_reached(tmp_path: Path
         ["check", "PASS"],
         ["wire/two-readings", "42"],
         ["1", "of"],
+        ["causes", "none"],
+        ["failures", "none"],
+        ["cases", "42:"],
         ["complete:", "0"],
     ]
 

@@ -1,0 +1,76 @@
+"""What every form of a report counts, computed once: causes, distinct failures, and cases by result."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kipcheck.reports.phrases import some
+
+RESULTS = ("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP")
+KINDS = ("FAIL", "WARN", "KNOWN", "NOTE")
+"""Of failures and causes: by the grade of what is broken, or KNOWN."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Its numbers stand in each form; ``plain`` is their JSON and ``lines`` their text."""
+
+    causes: Mapping[str, int]
+    """By kind, in the order of ``KINDS``. A failure without a cause counts as one."""
+    severities: Mapping[str, int]
+    """Causes of the kinds FAIL and WARN, by severity, the gravest first."""
+    failures: Mapping[str, int]
+    """Distinct ones, by kind."""
+    cases: Mapping[str, int]
+    """By result, of all checks and targets; at least those of ``RESULTS``."""
+    flaky: int
+    stale: int
+    skipped: int
+    """Checks that were not run with a target."""
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        return {
+            "causes": dict(self.causes),
+            "severities": dict(self.severities),
+            "failures": dict(self.failures),
+            "cases": dict(self.cases),
+            "flaky": self.flaky,
+            "stale": self.stale,
+            "skipped_checks": self.skipped,
+        }
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """Name and text: ``("failures", "56: 40 FAIL, 10 WARN, 6 NOTE")``. Numbers of zero are left out."""
+        rows = [(name, counted(getattr(self, name))) for name in ("causes", "failures", "cases")]
+        if self.severities:
+            rows.insert(1, ("effects", _listed(self.severities)))
+        besides = {"flaky failure": self.flaky, "skipped check": self.skipped}
+        texts = [some(number, name) for name, number in besides.items() if number]
+        texts += [f"{self.stale} stale {'entry' if self.stale == 1 else 'entries'}"] if self.stale else []
+        return [*rows, *([("besides", ", ".join(texts))] if texts else [])]
+
+
+def counted(numbers: Mapping[str, int]) -> str:
+    """``56: 40 FAIL, 10 WARN, 6 NOTE``; ``none``."""
+    total = sum(numbers.values())
+    return f"{total:,}: {_listed(numbers)}" if total else "none"
+
+
+def _listed(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in numbers.items() if number)
+
+
+def by_kind(kinds: Iterable[str]) -> dict[str, int]:
+    found = Counter(kinds)
+    return {each: found[each] for each in KINDS}
+
+
+def by_result(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The sum of several counts, with every result."""
+    found = Counter(dict.fromkeys(RESULTS, 0))
+    for each in counts:
+        found.update(each)
+    return dict(found)
