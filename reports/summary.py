@@ -22,8 +22,9 @@ from kipcheck.conformance.core.ledger import (
     spans,
 )
 from kipcheck.reports.phrases import some
-from kipcheck.reports.totals import RESULTS as RESULTS, Totals, by_kind, by_result
+from kipcheck.reports.totals import Totals, by_kind, by_result
 
+RESULTS = ("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP")
 SEVERITY = ("FAIL", "UNKNOWN", "WARN", "NOTE", "PASS", "SKIP")
 """The result of a cell is the first of these that one of its cases has."""
 KNOWN = "KNOWN"
@@ -367,7 +368,7 @@ class Summary:
             causes=by_kind(each.kind for each in self.causes),
             severities={each: severities[each] for each in sorted(severities, key=severity_rank)},
             failures=by_kind(KNOWN if each.known else WORDS[each.grade] for each in self.failures),
-            cases=by_result(cell.counts for by in self.table.values() for cell in by.values()),
+            cases=by_result(RESULTS, (cell.counts for by in self.table.values() for cell in by.values())),
             flaky=len(self.flaky),
             stale=len(self.stale),
             skipped=len(self.ledger.skips),

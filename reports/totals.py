@@ -7,7 +7,6 @@ from typing import Any
 
 from kipcheck.reports.phrases import some
 
-RESULTS = ("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP")
 KINDS = ("FAIL", "WARN", "KNOWN", "NOTE")
 """Of failures and causes: by the grade of what is broken, or KNOWN."""
 
@@ -23,7 +22,7 @@ class Totals:
     failures: Mapping[str, int]
     """Distinct ones, by kind."""
     cases: Mapping[str, int]
-    """By result, of all checks and targets; at least those of ``RESULTS``."""
+    """By result, of all checks and targets; at least the usual ones."""
     flaky: int
     stale: int
     skipped: int
@@ -68,9 +67,9 @@ def by_kind(kinds: Iterable[str]) -> dict[str, int]:
     return {each: found[each] for each in KINDS}
 
 
-def by_result(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The sum of several counts, with every result."""
-    found = Counter(dict.fromkeys(RESULTS, 0))
+def by_result(results: Iterable[str], counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The sum of several counts, with these results in this order, and others after them."""
+    found = Counter(dict.fromkeys(results, 0))
     for each in counts:
         found.update(each)
     return dict(found)
