@@ -6,24 +6,29 @@ from collections.abc import Iterator
 from kipcheck.conformance.core.ledger import Campaign, RunOptions
 from kipcheck.reports.campaigns import executor, kind, of_campaigns, stopped
 from kipcheck.reports.html_campaign import campaigns, news
-from kipcheck.reports.html_failures import failures
-from kipcheck.reports.html_tables import by_subject, coverage, differences, overview
+from kipcheck.reports.html_causes import causes
+from kipcheck.reports.html_components import components
+from kipcheck.reports.html_tables import coverage, differences, results
 from kipcheck.reports.markup import Safe, joined, link, tag
 from kipcheck.reports.page import page
-from kipcheck.reports.phrases import reason
+from kipcheck.reports.phrases import reason, to_do
 from kipcheck.reports.summary import Summary
 
-TONES = {0: "pass", 1: "fail", 2: "unknown", 3: "fail", 4: "warn", 5: "warn", 6: "unknown", 70: "fail"}
+TONES = {0: "pass", 1: "fail", 2: "unknown", 3: "fail", 4: "warn", 5: "warn", 6: "unknown", 7: "unknown", 70: "fail"}
 """How the outcome looks, by exit code."""
+OPEN = ("troubles", "new", "causes", "components", "lists", "campaign")
+"""Sections that cannot be closed."""
 
 
 def render(found: Summary) -> str:
     sections = list(_sections(found))
     return page(
         f"kipcheck: {_short(found)}",
-        tag("a", "To the failures", class_="jump", href="#failures"),
+        tag("a", "To the causes", class_="jump", href="#causes"),
         tag("header", _header(found)),
-        tag("main", _nav(sections), (tag("section", part, id=id) for id, _, _, part in sections)),
+        tag(
+            "main", _nav(sections), (tag("section", part, id=id if id in OPEN else None) for id, _, _, part in sections)
+        ),
         tag("footer", _footer(found)),
     )
 
@@ -45,15 +50,14 @@ def _header(found: Summary) -> Iterator[Safe]:
     state = (
         found.state if found.complete else found.state.replace("INCOMPLETE", "INCOMPLETE: this report is partial", 1)
     )
+    rows = [("to do", to_do(found.exit)), *found.totals.lines]
     yield tag(
         "div",
         tag("p", outcome, class_="say"),
-        tag("p", found.counted, class_="plain"),
         tag("p", _complete(found) if found.complete else tag("strong", state), class_="plain"),
+        tag("dl", (tag("div", tag("dt", name), tag("dd", text)) for name, text in rows if text), class_="rows"),
         class_=f"outcome {tone}",
     )
-    facts = [(name, value) for name, value in _facts(found) if value]
-    yield tag("dl", (tag("div", tag("dt", name), tag("dd", value)) for name, value in facts), class_="facts")
 
 
 def _complete(found: Summary) -> str:
@@ -114,30 +118,46 @@ def command(options: RunOptions, campaign: Campaign | None = None) -> str:
 
 
 def _sections(found: Summary) -> Iterator[tuple[str, str, int, Safe]]:
-    """Id, name, number of entries, and content."""
+    """Id, name, number of entries, and content. What is behind links comes last, and is closed."""
     if found.ledger.troubles or found.open_ends:
         troubles = list(_troubles(found))
         yield "troubles", "Troubles", len(troubles), joined(tag("h2", "Troubles"), tag("ul", troubles, class_="list"))
     if of_campaigns(found):
         yield "new", "What is new", 0, news(found)
-        yield "campaign", "Campaign", 0, campaigns(found)
+    yield "causes", "Causes", len(found.causes), causes(found)
+    if found.components:
+        yield "components", "Components", len(found.components), components(found)
     if found.stale or found.flaky:
         yield "lists", "Lists", len(found.stale) + len(found.flaky), _lists(found)
-    yield "results", "Results", 0, overview(found)
-    yield "failures", "Failures", len(found.failures), failures(found)
-    if found.cells:
-        yield "subjects", "By subject", 0, by_subject(found)
-    if found.ledger.differences:
-        yield "differences", "Differences", 0, differences(found)
-    if found.coverage:
-        yield "coverage", "Requirements", 0, coverage(found)
-    if found.ledger.skips:
-        yield "skipped", "Skipped", len(found.ledger.skips), _skips(found)
+    if of_campaigns(found):
+        yield "campaign", "Campaign", 0, campaigns(found)
+    behind = [
+        ("checks", "Checks", len(found.table), results),
+        ("differences", "Where targets differ", len(found.ledger.differences), differences),
+        ("requirements", "Requirements", len(found.coverage), coverage),
+        ("skipped", "Skipped", len(found.ledger.skips), _skips),
+    ]
+    for id, name, number, content in behind:
+        if number:
+            title = tag("summary", tag("h2", name), tag("span", f"{number:,}", class_="who"))
+            # The id is inside of the element that can be closed, so that a link to it opens it.
+            yield id, name, number, tag("details", title, tag("div", content(found), class_="inside", id=id))
+    yield "run", "About this run", 0, tag("details", tag("summary", tag("h2", "About this run")), _about(found))
+
+
+def _about(found: Summary) -> Safe:
+    facts = [(name, value) for name, value in _facts(found) if value]
+    rows = tag("dl", (tag("div", tag("dt", name), tag("dd", value)) for name, value in facts), class_="facts")
+    return tag("div", rows, class_="inside", id="run")
+
+
+def _section(id: str, content: Safe) -> Safe:
+    return tag("section", content, id=id if id in OPEN else None)
 
 
 def _nav(sections: list[tuple[str, str, int, Safe]]) -> Safe:
     items = (
-        tag("li", tag("a", name, href=f"#{id}"), joined(" ", tag("b", str(number))) if number else None)
+        tag("li", tag("a", name, href=f"#{id}"), joined(" ", tag("b", f"{number:,}")) if number else None)
         for id, name, number, _ in sections
     )
     return tag("nav", tag("ul", items), aria_label="Parts of this report")
@@ -182,7 +202,6 @@ def _skips(found: Summary) -> Safe:
     )
     head = tag("tr", (tag("th", name, scope="col") for name in ("target", "check", "why")))
     return joined(
-        tag("h2", "Skipped"),
         tag("p", "These checks were not run: they did not pass.", class_="hint"),
         tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll", tabindex=0),
     )

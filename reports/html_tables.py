@@ -35,7 +35,8 @@ def table(head: Sequence[Child], rows: Iterator[Safe], label: str, kind: str = "
     return tag("div", inner, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 
-def overview(found: Summary) -> Safe:
+def results(found: Summary) -> Safe:
+    """Checks by target, and below them the results of each check by subject."""
     targets = found.targets
 
     def rows() -> Iterator[Safe]:
@@ -48,11 +49,11 @@ def overview(found: Summary) -> Safe:
 
     meant = ((word(name), f" {what}; " if name != "SKIP" else f" {what}.") for name, what in MEANT.items())
     return joined(
-        tag("h2", "Results"),
         table(["check", *map(found.called, targets)], rows(), "Results by check and target")
         if found.table
         else tag("p", "No case was run."),
         tag("p", meant, class_="hint"),
+        (tag("h3", "Checks by subject"), (_subjects(found, check) for check in found.cells)) if found.cells else None,
     )
 
 
@@ -67,19 +68,6 @@ def _anchor(check: str) -> str:
     return f"check-{check.replace('/', '-')}"
 
 
-def by_subject(found: Summary) -> Safe:
-    return joined(
-        tag("h2", "By subject"),
-        tag(
-            "p",
-            "The results of every check on every message, assignor or machine with every target: the number of cases, "
-            "and the versions.",
-            class_="hint",
-        ),
-        (_subjects(found, check) for check in found.cells),
-    )
-
-
 def _subjects(found: Summary, check: str) -> Safe:
     subjects = found.cells[check]
     came = (
@@ -92,14 +80,14 @@ def _subjects(found: Summary, check: str) -> Safe:
     def rows() -> Iterator[Safe]:
         for subject, by in subjects.items():
             cells = (tag("td", _cell(found, check, subject, each, by.get(each))) for each in found.targets)
-            yield tag("tr", tag("th", _breaking(subject), scope="row"), cells)
+            yield tag("tr", tag("th", breaking(subject), scope="row"), cells)
 
     inner = table(["subject", *map(found.called, found.targets)], rows(), f"{check} by subject and target")
     # The id is inside of the element that can be closed, so that a link to it opens it.
     return tag("details", tag("summary", tag("span", title, class_="title")), tag("div", inner, id=_anchor(check)))
 
 
-def _breaking(name: str) -> Child:
+def breaking(name: str) -> Child:
     """A long name that may be broken between its words."""
     first, *rest = WORDS.split(name)
     return first, ((tag("wbr"), each) for each in rest)
@@ -149,7 +137,6 @@ def differences(found: Summary) -> Safe:
     )
     left = f"{len(ways) - SHOWN} more ways are in the ledger." if len(ways) > SHOWN else None
     return joined(
-        tag("h2", "Where targets differ"),
         tag("p", hint, class_="hint"),
         table(["check", "subject", "cases", *targets], shown(), "Where targets differ", "grid"),
         tag("p", left, class_="hint") if left else None,
@@ -162,7 +149,6 @@ def coverage(found: Summary) -> Safe:
     never = [each for each in found.coverage if not each.cases and not each.checks]
     head = ["requirement", "grade", "binds", "checks", *map(found.called, found.targets)]
     parts: list[Safe | None] = [
-        tag("h2", "Requirements"),
         tag(
             "p",
             f"{found.coverage_line}. A requirement is reached if an invariant that covers it judged a case; a result "

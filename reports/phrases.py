@@ -86,3 +86,22 @@ def _member(member: Mapping[str, Any]) -> str:
 
 def _plain(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+TO_DO: Mapping[int, str] = {
+    0: "Nothing.",
+    1: "Begin with the first cause: it is the gravest. Its minimal case and a command that repeats it stand below it. "
+    "List what you accept: kipcheck known update.",
+    2: "Correct the arguments: --help shows them.",
+    3: "Look at what the target reported under Troubles. For a testee: kipcheck doctor --target T.",
+    4: "Look at the flaky failures: run the case alone several times, and look for state that is left over.",
+    5: "Correct the stale entries below: kipcheck known update.",
+    6: "Run it again without --budget, or with a longer one. What was not reached is undecided, and did not pass.",
+    7: "Look at what was skipped: it proves nothing.",
+    70: "Report the bug with the text under Troubles. The results are not reliable.",
+}
+"""What a user does after a run, by exit code."""
+
+
+def to_do(exit_code: int | None) -> str:
+    return "Run it again: it was cut off." if exit_code is None else TO_DO.get(exit_code, "")

@@ -31,6 +31,8 @@ KNOWN = "KNOWN"
 """Replaces FAIL and WARN if all their failures are known deviations."""
 FLAKY = "FLAKY"
 """Replaces them if they have no failure in a complete run: alone, the cases do not fail every time."""
+OUTCOMES = ("FAIL", "UNKNOWN", "WARN", KNOWN, FLAKY, "NOTE", "PASS", "SKIP")
+"""What a cell is called, the worst first."""
 WORDS: Mapping[str, str] = {"MUST": "FAIL", "SHOULD": "WARN", "INFO": "NOTE"}
 """The result of a case, by the grade of the invariant that it breaks."""
 PLACE: Mapping[str, int] = {"FAIL": 0, "WARN": 0, KNOWN: 1, "NOTE": 2}
@@ -109,6 +111,25 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
+class Component:
+    """A message, an assignor or a machine of a target, with the results of all checks on it."""
+
+    target: str
+    name: str
+    cells: Mapping[str, Cell]
+    """By check."""
+
+    @property
+    def word(self) -> str:
+        """The worst result of a check."""
+        return min((each.word for each in self.cells.values()), key=OUTCOMES.index)
+
+    @property
+    def counts(self) -> Counter[str]:
+        return sum((each.counts for each in self.cells.values()), Counter[str]())
+
+
+@dataclass(frozen=True, slots=True)
 class CauseOf:
     """A cause with its failures."""
 
@@ -126,6 +147,11 @@ class CauseOf:
     def kind(self) -> str:
         """KNOWN if all its failures are known deviations, else FAIL, WARN or NOTE by the gravest of the new ones."""
         return WORDS[min((each.grade for each in self.new), key=severity)] if self.new else KNOWN
+
+
+def broken(counts: Mapping[str, int]) -> int:
+    """The number of cases that did not pass, without skipped ones."""
+    return sum(number for result, number in counts.items() if result not in ("PASS", "SKIP"))
 
 
 def _by_severity(each: CauseOf) -> tuple[int, int, int, int]:
@@ -222,6 +248,17 @@ class Summary:
             for target, cell in found[check].items():
                 cell.called = self._called(target, check)
         return found
+
+    @cached_property
+    def components(self) -> tuple[Component, ...]:
+        """The worst outcome first, and then the most cases that did not pass."""
+        found: dict[tuple[str, str], dict[str, Cell]] = {}
+        for check, subjects in self.cells.items():
+            for subject, by in subjects.items():
+                for target, cell in by.items():
+                    found.setdefault((target, subject), {})[check] = cell
+        every = (Component(*place, cells) for place, cells in found.items())
+        return tuple(sorted(every, key=lambda each: (OUTCOMES.index(each.word), -broken(each.counts))))
 
     @cached_property
     def _breaches(self) -> Mapping[tuple[str, str], list[Failure]]:

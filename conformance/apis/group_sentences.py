@@ -92,16 +92,6 @@ def _details(request: Request) -> Iterator[str]:
             yield _offsets(request.offsets)
 
 
-def describe_answers(moment: TracedStep, trace: Trace) -> str | None:
-    """All replies that the step caused, in order; None if there are none. Replies to earlier steps name the step."""
-    texts = []
-    for reply in moment.replies:
-        others = [each.actor for each in trace.asked if each.index == reply.to != moment.index]
-        to = f"to {others[0]} (step {reply.to + 1}): " if others else ""
-        texts.append(f"{to}{describe_answer(reply)}")
-    return "; ".join(texts) or None
-
-
 def describe_answer(reply: Reply) -> str:
     if reply.error is not Error.NONE:
         member = f", member {reply.member}" if isinstance(reply, Joined) and reply.member else ""

@@ -11,7 +11,8 @@
                            ``members=m1,m2/i``: the group's members, all subscribed to ``t``; ``skip``: assign nothing
 ``joined ERROR``           with ``me=m1`` if the answer carries a member id
 ``synced t:0 t:1``         answers SyncGroup: the assignment; ``synced``: empty; ``synced nothing``: zero bytes;
-                           ``synced error``: the error of KIP-429's draft; ``synced ERROR``
+                           ``synced error``: the error of KIP-429's draft; ``synced ERROR``; ``by=range`` behind
+                           an assignment: the protocol that the answer names since version 5
 ``beat``, ``beat ERROR``   answers Heartbeat; likewise ``left`` and ``committed``
 ``VERB {...}``             any step, with its body as JSON
 =========================  =========================================================================================
@@ -19,6 +20,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from kipcheck.conformance.apis.member import event_of, step_of
@@ -139,6 +141,9 @@ def _joined(first: str, words: list[str]) -> Joined:
 
 
 def _synced(words: list[str]) -> Synced:
+    if words and words[-1].startswith("by="):
+        named = _synced(words[:-1])
+        return replace(named, protocol_type=CONSUMER, protocol=words[-1].removeprefix("by="))
     match words:
         case ["nothing"]:
             return Synced(0, Error.NONE)
@@ -151,7 +156,7 @@ def _synced(words: list[str]) -> Synced:
 
 def _step_text(step: Step) -> str:
     event = event_of(step)
-    text = _event_text(event)
+    text = event_text(event)
     if text is not None and step_of(_event(*_split(text))) == step_of(event):
         return text
     return f"{step.verb} {json.dumps(dict(step.body), sort_keys=True)}"
@@ -162,7 +167,7 @@ def _split(text: str) -> tuple[str, list[str]]:
     return verb, words
 
 
-def _event_text(event: Event) -> str | None:
+def event_text(event: Event) -> str | None:
     """The event in shorthand, possibly inexact; None if shorthand cannot express it."""
     for word, alone in BARE_EVENTS.items():
         if event == alone:
@@ -207,9 +212,19 @@ def _answer_text(answer: Answer) -> str | None:
             return " ".join(["joined", str(answer.generation), *options, *(["skip"] if answer.skip_assignment else [])])
         case Synced() if error is not Error.NONE:
             return f"synced {error.name}"
-        case Synced(assignment=Assigned(partitions, error=wrong)):
-            return "synced error" if wrong else " ".join(["synced", *(f"{topic}:{n}" for topic, n in partitions)])
         case Synced():
-            return "synced nothing" if answer.assignment == EMPTY else None
+            return _synced_text(answer)
     word = next(word for word, made in BARE_ANSWERS.items() if isinstance(answer, made))
     return word if error is Error.NONE else f"{word} {error.name}"
+
+
+def _synced_text(answer: Synced) -> str | None:
+    named = [] if answer.protocol is None else [f"by={answer.protocol}"]
+    match answer.assignment:
+        case Assigned(partitions, error=wrong):
+            words = ["error"] if wrong else [f"{topic}:{number}" for topic, number in partitions]
+        case assignment if assignment == EMPTY:
+            words = ["nothing"]
+        case _:
+            return None
+    return " ".join(["synced", *words, *named])

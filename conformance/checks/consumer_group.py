@@ -35,7 +35,9 @@ GROUPS: Family[Subject] = machine_family(
     CONSUMER_GROUP,
     editions,
     lambda edition: CONSUMER_GROUPS,
-    Wording("coordinator", lambda step: step.body.get("client", step.actor), lambda step: shorthand([step]), listed),
+    Wording(
+        "coordinator", lambda step: step.body.get("client", step.actor), lambda step: shorthand([step]), listed
+    ).sequence,
 )
 
 CONSUMER_GROUP_CHECKS: tuple[Check[Subject], ...] = (

@@ -1,7 +1,7 @@
 """The family of checks of machines: conversations drawn along the reference model, and their display."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, TypeAlias
 
@@ -14,7 +14,17 @@ from kipcheck.conformance.checks.declare import (
     all_is_possible,
 )
 from kipcheck.conformance.core.case import Role, Step, steps_from
-from kipcheck.conformance.core.history import Died, History, Lost, Observation, Refused, Replied, Silent, Unsupported
+from kipcheck.conformance.core.history import (
+    Died,
+    History,
+    Lost,
+    Observation,
+    Op,
+    Refused,
+    Replied,
+    Silent,
+    Unsupported,
+)
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.strategies.events import Conversations
 
@@ -32,6 +42,19 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
+class Message:
+    """An arrow of a sequence diagram; from a participant to itself: what it does or observes."""
+
+    sender: str
+    receiver: str
+    says: str
+    answer: str | None = None
+    """What the receiver returns at once."""
+    reply: bool = False
+    """Whether it answers an earlier message."""
+
+
+@dataclass(frozen=True, slots=True)
 class Wording:
     """How a step and its answer are described in reports."""
 
@@ -40,6 +63,18 @@ class Wording:
     actor: Callable[[Step], str]
     describe_step: Callable[[Step], str]
     describe_answer: Callable[[Replied], str]
+    events: Callable[[Replied], Iterable[str]] | None = None
+    """What the receiver reports in an answer, event by event; None: the answer has a text."""
+
+    def sequence(self, history: History, violation: Violation) -> list[Exhibit]:
+        """The steps and their answers, for a sequence diagram."""
+        return diagram(history, violation, self._messages)
+
+    def _messages(self, op: Op) -> list[Message]:
+        sent = Message(self.actor(op.step), self.to, self.describe_step(op.step))
+        if self.events is None or not isinstance(op.observation, Replied):
+            return [replace(sent, answer=answer(op.observation, self.describe_answer))]
+        return [sent, *(Message(self.to, self.to, each) for each in self.events(op.observation))]
 
 
 def machine_family(
@@ -47,12 +82,13 @@ def machine_family(
     name: str,
     editions: Callable[[str], Iterable[str]],
     conversations: Callable[[str], Conversations[Any, Any]],
-    wording: Wording,
+    exhibits: Callable[[History, Violation], list[Exhibit]],
     impossible: Impossibilities = all_is_possible,
 ) -> Family[Subject]:
     """The family of the machine ``name``.
 
-    ``editions``: the editions that a run of an edition checks it in; ``conversations``: the generator for one of them.
+    ``editions``: the editions that a run of an edition checks it in; ``conversations``: the generator for one of them;
+    ``exhibits``: a failure, shown.
     """
 
     def subjects(edition: str) -> Iterable[Subject]:
@@ -88,7 +124,7 @@ def machine_family(
         claimed=lambda subject, claims: subject.name in claims.machines,
         node=lambda subject: conversations(subject.edition).declaration,
         draw=drawn,
-        exhibits=lambda history, violation: sequence(history, violation, wording),
+        exhibits=exhibits,
         batch=batch,
         impossible=impossible,
     )
@@ -109,19 +145,16 @@ def possible_conversation(
     return about
 
 
-def sequence(history: History, violation: Violation, wording: Wording) -> list[Exhibit]:
-    """The steps and their answers, for a sequence diagram."""
-    steps = [
-        {
-            "from": wording.actor(op.step),
-            "to": wording.to,
-            "says": wording.describe_step(op.step),
-            "answer": answer(op.observation, wording.describe_answer),
-            "guilty": op.index in violation.at,
-        }
-        for op in history.ops
-    ]
-    return [{"kind": "sequence", "steps": steps}]
+def diagram(history: History, violation: Violation, messages: Callable[[Op], Iterable[Message]]) -> list[Exhibit]:
+    """A sequence diagram of the messages of each step."""
+    rows = []
+    for op in history.ops:
+        for place, each in enumerate(messages(op)):
+            row = {"from": each.sender, "to": each.receiver, "says": each.says, "answer": each.answer}
+            more = {"first": False} if place else {}
+            more |= {"reply": True} if each.reply else {}
+            rows.append({**row, "guilty": op.index in violation.at, **more})
+    return [{"kind": "sequence", "steps": rows}]
 
 
 def answer(observation: Observation, replied: Callable[[Replied], str]) -> str:

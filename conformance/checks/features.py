@@ -46,7 +46,7 @@ CONTROLLER: Family[Subject] = replace(
         FEATURES,
         editions,
         lambda edition: FEATURE_UPDATES,
-        Wording("controller", _actor, _described, listed),
+        Wording("controller", _actor, _described, listed).sequence,
     ),
     sample_ops=sample_ops,
 )

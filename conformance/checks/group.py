@@ -2,20 +2,23 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import Final
 
 from kipcheck.conformance.apis.group import REQUESTS
-from kipcheck.conformance.apis.group_sentences import describe_answers, describe_step
+from kipcheck.conformance.apis.group_sentences import describe_answer, describe_step
 from kipcheck.conformance.apis.group_shorthand import shorthand
 from kipcheck.conformance.apis.group_trace import trace
-from kipcheck.conformance.checks.conversations import Subject, Wording, answer, listed, machine_family
+from kipcheck.conformance.checks.conversations import Message, Subject, answer, diagram, listed, machine_family
 from kipcheck.conformance.checks.declare import Check, Exhibit, Family, Operation
 from kipcheck.conformance.checks.possible_groups import conversation, impossible
-from kipcheck.conformance.core.case import Role, Step
+from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import KIP_429, Standing, edition
 from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.targets.protocol import GROUP, Claims
 from kipcheck.strategies.group_conversations import group_conversations
+
+COORDINATOR_NAME: Final = "coordinator"
 
 
 def released(name: str) -> Iterable[str]:
@@ -29,40 +32,28 @@ def draft(name: str) -> Iterable[str]:
 
 
 def group_sequence(history: History, violation: Violation) -> list[Exhibit]:
-    """The requests to the coordinator, and at which step each was answered."""
+    """The requests to the coordinator; an answer that came later, at the step that caused it."""
     known = trace(history)
     steps = {each.index: each for each in known.moments}
 
-    def exhibit(op: Op) -> Exhibit:
+    def messages(op: Op) -> Iterator[Message]:
         step = steps.get(op.index)
-        return {
-            "from": op.step.actor,
-            "to": WORDING.to,
-            "says": WORDING.describe_step(op.step) if step is None else describe_step(step, known),
-            "answer": answer(op.observation, WORDING.describe_answer)
-            if step is None
-            else describe_answers(step, known),
-            "guilty": op.index in violation.at,
-        }
+        if step is None:
+            yield Message(op.step.actor, COORDINATOR_NAME, shorthand((op.step,)), answer(op.observation, listed))
+            return
+        at_once = [describe_answer(each) for each in step.replies if each.to == op.index]
+        yield Message(op.step.actor, COORDINATOR_NAME, describe_step(step, known), "; ".join(at_once) or None)
+        for each in step.replies:
+            if each.to != op.index:
+                asked = known.request(each.to).actor
+                says = f"to step {each.to + 1}: {describe_answer(each)}"
+                yield Message(COORDINATOR_NAME, asked, says, reply=True)
 
-    return [{"kind": "sequence", "steps": [*map(exhibit, history.ops)]}]
-
-
-def _actor(step: Step) -> str:
-    return step.actor
-
-
-def _described(step: Step) -> str:
-    return shorthand((step,))
-
-
-WORDING = Wording("coordinator", _actor, _described, listed)
-"""Describes the steps after a lost answer."""
+    return diagram(history, violation, messages)
 
 
 def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
-    found = machine_family(Role.COORDINATOR, GROUP, editions, group_conversations, WORDING, impossible)
-    return replace(found, exhibits=group_sequence)
+    return machine_family(Role.COORDINATOR, GROUP, editions, group_conversations, group_sequence, impossible)
 
 
 def describe(operation: Operation) -> str | None:

@@ -1,18 +1,22 @@
 """Checks of consumers, of releases and of KIP-429's draft."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from typing import Final
 
-from kipcheck.conformance.apis.member import action_of, rules_of
-from kipcheck.conformance.apis.member_shorthand import parse_shorthand, shorthand
-from kipcheck.conformance.checks.conversations import Subject, Wording, machine_family
-from kipcheck.conformance.checks.declare import Check, Conversation, Family
+from kipcheck.conformance.apis.member import COORDINATOR, USER, action_of, rules_of
+from kipcheck.conformance.apis.member_sentences import describe_event, describe_request
+from kipcheck.conformance.apis.member_shorthand import CONSUMER, parse_shorthand
+from kipcheck.conformance.checks.conversations import Message, Subject, answer, diagram, listed, machine_family
+from kipcheck.conformance.checks.declare import Check, Conversation, Exhibit, Family
 from kipcheck.conformance.checks.possible_members import conversation, impossible
-from kipcheck.conformance.core.case import Role, Step
+from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import KIP_429, Standing, edition
-from kipcheck.conformance.core.history import Replied
+from kipcheck.conformance.core.history import History, Op, Replied
+from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.member import describe
 from kipcheck.conformance.models.member.client import HEARTBEAT_MS
+from kipcheck.conformance.models.member.messages import Request
 from kipcheck.conformance.targets.protocol import MEMBER as MACHINE
 from kipcheck.strategies.member_conversations import conversations
 
@@ -34,23 +38,30 @@ def draft(name: str) -> Iterable[str]:
     return (name,) if edition(name) == KIP_429 else ()
 
 
-def _actor(step: Step) -> str:
-    return step.actor
+def member_sequence(history: History, violation: Violation) -> list[Exhibit]:
+    """Calls and callbacks between user and consumer, requests and answers between consumer and coordinator."""
 
+    def messages(op: Op) -> Iterator[Message]:
+        step = op.step
+        says = describe_event(step)
+        if not isinstance(op.observation, Replied):
+            yield Message(step.actor, CONSUMER, says, answer(op.observation, listed), reply=step.actor == COORDINATOR)
+            return
+        yield Message(step.actor, CONSUMER, says, reply=step.actor == COORDINATOR)
+        actions = map(action_of, dict(op.observation.payload).get("actions", ()))
+        for to, several in groupby(actions, lambda each: COORDINATOR if isinstance(each, Request) else USER):
+            if to == USER:
+                yield Message(CONSUMER, USER, ", ".join(map(describe, several)), reply=True)
+                continue
+            for each in several:
+                assert isinstance(each, Request)
+                yield Message(CONSUMER, COORDINATOR, describe_request(each))
 
-def _described(step: Step) -> str:
-    return shorthand((step,))
-
-
-def _replied(reply: Replied) -> str:
-    return ", ".join(describe(action_of(each)) for each in dict(reply.payload).get("actions", ())) or "nothing"
-
-
-WORDING = Wording("consumer", _actor, _described, _replied)
+    return diagram(history, violation, messages)
 
 
 def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
-    return machine_family(Role.MEMBER, MACHINE, editions, conversations, WORDING, impossible)
+    return machine_family(Role.MEMBER, MACHINE, editions, conversations, member_sequence, impossible)
 
 
 def directed(subject: Subject) -> Iterable[Conversation]:

@@ -9,7 +9,7 @@ from kipcheck.conformance.apis.streams import event_of, from_json, parse_shortha
 from kipcheck.conformance.apis.streams_blobs import write_assignment, write_subscription
 from kipcheck.conformance.apis.streams_operations import plain_memory, plain_settings
 from kipcheck.conformance.apis.streams_sentences import describe
-from kipcheck.conformance.checks.conversations import Subject, Value, Wording, machine_family
+from kipcheck.conformance.checks.conversations import Subject, Value, Wording, listed, machine_family
 from kipcheck.conformance.checks.declare import Check, Family, Operation
 from kipcheck.conformance.checks.possible_scripts import can_happen, impossible_in, possible_script
 from kipcheck.conformance.core.case import Case, Role, Step
@@ -202,13 +202,12 @@ def _described(step: Step) -> str:
     return shorthand([step])
 
 
-def _replied(reply: Replied) -> str:
+def _events(reply: Replied) -> list[str]:
     """The observed events, in order."""
-    actions = dict(reply.payload).get("actions", ())
-    return "; ".join(describe(from_json(each)) for each in actions) or "no events"
+    return [describe(from_json(each)) for each in dict(reply.payload).get("actions", ())]
 
 
-WORDING: Final = Wording("fleet", lambda step: step.actor, _described, _replied)
+WORDED: Final = Wording("fleet", lambda step: step.actor, _described, listed, _events).sequence
 
 # Operations for a doctor
 
@@ -237,11 +236,11 @@ def _sample(op: str, **more: Any) -> Operation:
 
 
 STREAMS_GROUPS: Family[Subject] = replace(
-    machine_family(Role.OPERATOR_TOOL, STREAMS, editions, streams_scripts, WORDING, impossible_in(event_of)),
+    machine_family(Role.OPERATOR_TOOL, STREAMS, editions, streams_scripts, WORDED, impossible_in(event_of)),
     sample_ops=sample_ops,
 )
 MIXED_STREAMS_GROUPS: Family[Subject] = machine_family(
-    Role.OPERATOR_TOOL, STREAMS_MIXED, of_any_release, mixed_streams_scripts, WORDING, impossible_in(event_of)
+    Role.OPERATOR_TOOL, STREAMS_MIXED, of_any_release, mixed_streams_scripts, WORDED, impossible_in(event_of)
 )
 conversation: Final = possible_script(event_of, step_of)
 

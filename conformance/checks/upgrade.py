@@ -5,7 +5,7 @@ from random import Random
 from typing import Final
 
 from kipcheck.conformance.apis.upgrade_script import describe, event_of, from_json, parse_shorthand, shorthand, step_of
-from kipcheck.conformance.checks.conversations import Subject, Value, Wording, machine_family
+from kipcheck.conformance.checks.conversations import Subject, Value, Wording, listed, machine_family
 from kipcheck.conformance.checks.declare import Check, Family
 from kipcheck.conformance.checks.possible_scripts import can_happen, impossible_in, possible_script
 from kipcheck.conformance.core.case import Case, Role, Step
@@ -87,10 +87,9 @@ def _described(step: Step) -> str:
     return shorthand([step])
 
 
-def _replied(reply: Replied) -> str:
+def _events(reply: Replied) -> list[str]:
     """The observed events, in order."""
-    actions = dict(reply.payload).get("actions", ())
-    return "; ".join(describe(from_json(each)) for each in actions) or "no events"
+    return [describe(from_json(each)) for each in dict(reply.payload).get("actions", ())]
 
 
 def is_drafted(subject: Subject) -> bool:
@@ -102,7 +101,7 @@ UPGRADES: Family[Subject] = machine_family(
     BOUNCE,
     editions,
     upgrade_scripts,
-    Wording("group", lambda step: step.actor, _described, _replied),
+    Wording("group", lambda step: step.actor, _described, listed, _events).sequence,
     impossible_in(event_of),
 )
 conversation: Final = possible_script(event_of, step_of)

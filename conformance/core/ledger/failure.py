@@ -82,13 +82,22 @@ class TableExhibit(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceStep(Record):
-    """A message from one participant to another, with its answer."""
+    """A message from one participant to another, with its answer. A participant alone: what it does or observes."""
 
     sender: str = field(metadata={KEY: "from"})
     receiver: str = field(metadata={KEY: "to"})
     says: str
     answer: str | None
     guilty: bool
+    first: bool | None = None
+    """Whether a step of the case begins with it. Absent: it does; false: it follows from the step before."""
+    reply: bool | None = None
+    """Whether it answers an earlier message. Absent: it does not."""
+
+    @property
+    def follows(self) -> bool:
+        """Whether it belongs to the step before."""
+        return self.first is False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
