@@ -56,7 +56,7 @@ def _message(
     way = sender if sender in (receiver, TIME) else f"{sender} → {receiver}"
     kind = "" if actors is None else _place(clean(sender), clean(receiver), actors)
     reply = " reply" if is_reply else ""
-    return tag("p", before, tag("span", f"{way}: ", class_="way"), tag("span", says), class_=f"message{reply}{kind}")
+    return tag("p", before, tag("span", f"{way}: ", class_="route"), tag("span", says), class_=f"message{reply}{kind}")
 
 
 def _place(sender: str, receiver: str, actors: list[str]) -> str:

@@ -74,7 +74,7 @@ def _facts(found: Summary) -> Iterator[tuple[str, Safe | str]]:
         yield "cases for each target" if of_campaigns(found) else "values for each check", f"{cases:,}"
     for each in found.ledger.campaigns:
         yield "engine", f"{each.engine}, on {executor(each)}"
-    yield "cases", f"{sum(each.cases for by in found.table.values() for each in by.values()):,}"
+    yield "cases", f"{sum(found.totals.cases.values()):,}"
     if header.part:
         yield "part", "{} of {}".format(*header.part)
     if header.merged:

@@ -96,14 +96,12 @@ def breaking(name: str) -> Child:
 def _cell(found: Summary, check: str, subject: str, target: str, cell: Cell | None) -> Child:
     if cell is None:
         return tag("span", "–", class_="small")
-    broken = sum(cell.counts[each] for each in ("FAIL", "WARN", "NOTE", "UNKNOWN"))
-    counted = f"{broken} of {cell.cases}" if broken else f"{cell.cases}"
     versions = f" v{cell.where}" if cell.where and cell.word not in ("PASS", "SKIP") else ""
     links = [
         (" ", tag("a", each.id[:6], href=f"#{each.id}", title=each.why, class_="small mono"))
         for each in found.breaches(target, check, subject)
     ]
-    return (word(cell.word), " ", tag("span", f"{counted}{versions}", class_="small"), links)
+    return (word(cell.word), " ", tag("span", f"{cell.tally}{versions}", class_="small"), links)
 
 
 def differences(found: Summary) -> Safe:

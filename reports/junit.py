@@ -17,6 +17,8 @@ Test: TypeAlias = tuple[str, Safe | None]
 """Name and outcome; None: passed."""
 Suite: TypeAlias = tuple[str, str, list[Test]]
 """Target, check, tests."""
+RUN = ("kipcheck", "run")
+"""The first suite: causes, and what belongs to no check."""
 TIME = "0.000"
 """Cases run in batches: the time of a single one is not known."""
 
@@ -28,7 +30,7 @@ def render(found: Summary) -> str:
         for check, by in found.table.items()
         if target in by
     ]
-    suites = [*suites, *_elsewhere(found), *_skipped(found), ("kipcheck", "run", list(_run(found)))]
+    suites = [(*RUN, [*_causes(found), *_run(found)]), *suites, *_elsewhere(found), *_skipped(found)]
     written: set[str] = set()
     shown = (_suite(found, number, *suite, written) for number, suite in enumerate(suites))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tag("testsuites", shown)}\n'
@@ -43,6 +45,7 @@ def _suite(found: Summary, number: int, target: str, check: str, tests: list[Tes
         "version": version,
         "kipcheck": found.header.kipcheck,
         "complete": str(found.complete).lower(),
+        **(_counts(found) if (target, check) == RUN else {}),
     }
     notes = [each for each in found.failures if (each.target, each.check) == (target, check)]
     return tag(
@@ -63,7 +66,11 @@ def _suite(found: Summary, number: int, target: str, check: str, tests: list[Tes
         # Warnings and notes: they must not fail a test, and so a build.
         tag(
             "system-out",
-            "\n".join(line for each in notes if each.grade != "MUST" for line in [*_block(found, each, written), ""]),
+            "\n".join(f"{name}: {text}" for name, text in found.totals.lines)
+            if (target, check) == RUN
+            else "\n".join(
+                line for each in notes if each.grade != "MUST" for line in [*_block(found, each, written), ""]
+            ),
         ),
         tag("system-err"),
         name=_token(f"{target} {check}"),
@@ -124,6 +131,35 @@ def _outcome(found: Summary, cell: Cell, breaches: Sequence[Failure]) -> Safe | 
 
 def _failed(broken: Sequence[Failure], text: str) -> Safe:
     return tag("failure", text, message=_brief("; ".join(each.why for each in broken)), type=broken[0].invariant)
+
+
+def _counts(found: Summary) -> dict[str, int]:
+    """The counts that all forms have: ``causes.FAIL``, ``cases.PASS``, ``flaky``."""
+    counted: dict[str, int] = {}
+    for name, value in found.totals.plain.items():
+        counted |= (
+            {f"{name}.{kind}": number for kind, number in value.items()} if isinstance(value, dict) else {name: value}
+        )
+    return counted
+
+
+def _causes(found: Summary) -> Iterator[Test]:
+    """A test for each cause, the gravest first: it fails if a MUST is violated."""
+    names: set[str] = set()
+    for each in found.causes:
+        if (cause := each.cause) is None:
+            continue
+        name = f"{cause.target}: {cause.title}"
+        name = f"{name} ({each.failures[0].id})" if name in names else name
+        names.add(name)
+        message = _brief(f"{cause.severity}: {cause.title}")
+        text = "\n".join([*cause_lines(cause), *(f"  {line.id}  {line.reproduce}" for line in each.failures)])
+        if each.kind == "FAIL":
+            yield name, tag("failure", text, message=message, type=cause.severity)
+        elif each.kind == KNOWN:
+            yield name, tag("skipped", text, message=_brief(f"known deviation: {cause.title}"))
+        else:
+            yield name, None
 
 
 def _elsewhere(found: Summary) -> Iterator[Suite]:

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator
 from kipcheck.conformance.core.foreign import COMMAND, clean, harmless, one_line
 from kipcheck.conformance.core.ledger import Cause, Failure
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
-from kipcheck.reports.phrases import about_cause
+from kipcheck.reports.phrases import about_cause, to_do
 from kipcheck.reports.summary import FLAKY, KNOWN, WORDS, Cell, Summary
 from kipcheck.reports.text import block
 
 MOST = 900_000
 """Bytes: a CI service that shows the summary drops it if it is longer than 1 MiB."""
+MOST_CAUSES = 200
+"""Rows of the table of causes."""
 MARKS = {
     "PASS": "✅ pass",
     "FAIL": "❌ fail",
@@ -27,12 +29,13 @@ ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;",
 
 
 def render(found: Summary) -> str:
-    parts = [_head(found), *_campaigns(found), _table(found), *_known(found), *_troubles(found)]
+    parts = [_head(found), _totals(found), *_causes(found), *_troubles(found), *_campaigns(found)]
+    parts += [_table(found), *_known(found)]
     if found.coverage_line:
         parts.append(f"{plain(found.coverage_line)}\n")
     blocks = [
-        ((_cause(each.cause) if each.cause is not None and not number else "") + _block(failure), failure.id)
-        for each in found.causes
+        ((_cause(each.cause, place) if each.cause is not None and not number else "") + _block(failure), failure.id)
+        for place, each in enumerate(found.causes, 1)
         for number, failure in enumerate(each.new)
     ]
     size = sum(len(part.encode()) for part in parts)
@@ -69,6 +72,34 @@ def _head(found: Summary) -> str:
     return f"## {mark} kipcheck: {plain(names)}{part}\n\n{plain(found.verdict)}\n"
 
 
+def _totals(found: Summary) -> str:
+    """What is to be done, and the counts that all forms have."""
+    rows = [("to do", to_do(found.exit)), *found.totals.lines]
+    return "".join(f"- {name}: {plain(text)}\n" for name, text in rows if text)
+
+
+def _causes(found: Summary) -> Iterator[str]:
+    """A table of causes, the gravest first."""
+    if not found.causes:
+        return
+    several = len(found.targets) > 1
+    names = ["", "", "effect", "cause", *(["target"] if several else []), "cases", "failures"]
+    rows = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    for number, each in enumerate(found.causes[:MOST_CAUSES], 1):
+        cause, first = each.cause, each.failures[0]
+        title = first.why.partition("\n")[0][:300] if cause is None else cause.title
+        cells = [str(number), MARKS[each.kind], "" if cause is None else cause.severity, title]
+        cells += [found.called(first.target)] if several else []
+        cells += [
+            f"{first.cases if cause is None else cause.cases:,}",
+            ", ".join(line.id for line in each.failures[:12]),
+        ]
+        rows.append(f"| {' | '.join(map(plain, cells))} |")
+    yield "\n".join(rows) + "\n"
+    if (left := len(found.causes) - MOST_CAUSES) > 0:
+        yield f"{left} more causes are in report.html.\n"
+
+
 def _campaigns(found: Summary) -> Iterator[str]:
     for each in found.ledger.campaigns:
         yield f"Campaign {plain(each.id)}: {plain(brief(each))}. {plain(stopped(each))}\n"
@@ -102,8 +133,7 @@ def _table(found: Summary) -> str:
 def _cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    broken = sum(cell.counts[each] for each in ("FAIL", "WARN", "NOTE", "UNKNOWN"))
-    return f"{MARKS[cell.word]} {f'{broken} of ' if broken else ''}{cell.cases}"
+    return f"{MARKS[cell.word]} {cell.tally}"
 
 
 def _known(found: Summary) -> Iterator[str]:
@@ -126,9 +156,9 @@ def _troubles(found: Summary) -> Iterator[str]:
         yield f"**undecided** {plain(target)}: {plain(check)}: {plain(what)}\n"
 
 
-def _cause(cause: Cause) -> str:
+def _cause(cause: Cause, place: int) -> str:
     rows = "".join(f"- {plain(name)}: {plain(text)}\n" for name, text in about_cause(cause))
-    return f"### {plain(cause.title)}\n\n{rows}\n"
+    return f"### {place}. {plain(cause.title)}\n\n{rows}\n"
 
 
 def _block(failure: Failure) -> str:

@@ -39,6 +39,8 @@ def render(found: Summary) -> str:
                         for number, each in enumerate(found.failures)
                     ],
                     "properties": {
+                        "causes": list(_causes(found)),
+                        "totals": found.totals.plain,
                         "complete": found.complete,
                         "seed": found.options.seed,
                         "part": found.header.part,
@@ -65,6 +67,20 @@ def _invocation(found: Summary) -> dict[str, Any]:
         **({"startTimeUtc": begun} if begun else {}),
         "toolExecutionNotifications": [{"level": "error", "message": {"text": clean(each)}} for each in notes],
     }
+
+
+def _causes(found: Summary) -> Iterator[dict[str, Any]]:
+    """The gravest first; ``failures`` are fingerprints of results."""
+    for each in found.causes:
+        cause, first = each.cause, each.failures[0]
+        yield {
+            "title": clean(first.why if cause is None else cause.title),
+            "severity": None if cause is None else cause.severity,
+            "kind": each.kind,
+            "target": clean(first.target),
+            "cases": first.cases if cause is None else cause.cases,
+            "failures": [line.id for line in each.failures],
+        }
 
 
 def _rules(found: Summary) -> Iterator[dict[str, Any]]:

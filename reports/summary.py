@@ -73,6 +73,13 @@ class Cell:
         return self.counts.total()
 
     @property
+    def tally(self) -> str:
+        """``12 of 45, 2 skipped``: the cases that did not pass, of those that were not skipped."""
+        judged, wrong = self.cases - self.counts["SKIP"], broken(self.counts)
+        parts = [f"{wrong:,} of {judged:,}" if wrong else f"{judged:,}"] if judged else []
+        return ", ".join([*parts, *([f"{self.counts['SKIP']:,} skipped"] if self.counts["SKIP"] else [])])
+
+    @property
     def where(self) -> str:
         """The versions with the worst result."""
         return spans(self.versions.get(self.worst, ()))
@@ -154,11 +161,11 @@ def broken(counts: Mapping[str, int]) -> int:
     return sum(number for result, number in counts.items() if result not in ("PASS", "SKIP"))
 
 
-def _by_severity(each: CauseOf) -> tuple[int, int, int, int]:
+def _by_severity(each: CauseOf) -> tuple[int, bool, int, int, int]:
     cause = each.cause
-    assert cause is not None
     gravest = min(severity(line.grade) for line in each.failures)
-    return PLACE[each.kind], severity_rank(cause.severity), gravest, -cause.cases
+    rank, cases = (0, each.failures[0].cases) if cause is None else (severity_rank(cause.severity), cause.cases)
+    return PLACE[each.kind], cause is None, rank, gravest, -cases
 
 
 def _by_grade(each: Failure) -> tuple[bool, int, int]:
@@ -206,7 +213,7 @@ class Summary:
     def causes(self) -> tuple["CauseOf", ...]:
         """The gravest first: by severity, grade and cases; after them known ones, and notes.
 
-        Failures without a cause follow, each alone.
+        Failures without a cause, each alone, follow those of their kind.
         """
         by_id = {(each.target, each.id): each for each in self.ledger.failures}
         found: list[CauseOf] = []
@@ -214,8 +221,8 @@ class Summary:
             members = [by_id.pop((cause.target, id)) for id in cause.failures if (cause.target, id) in by_id]
             if members:
                 found.append(CauseOf(cause, tuple(sorted(members, key=_by_grade))))
-        alone = sorted(by_id.values(), key=lambda each: (bool(each.known), severity(each.grade), -each.cases))
-        return (*sorted(found, key=_by_severity), *(CauseOf(None, (each,)) for each in alone))
+        found += [CauseOf(None, (each,)) for each in by_id.values()]
+        return tuple(sorted(found, key=_by_severity))
 
     def cause_of(self, failure: Failure) -> Cause | None:
         return self._causes.get((failure.target, failure.id))
@@ -414,10 +421,7 @@ class Summary:
     @property
     def counted(self) -> str:
         """``2 distinct failures, 1 warning, 3 known deviations``"""
-        new = [each for each in self.failures if not each.known]
-        must = sum(each.grade == "MUST" for each in new)
-        should = sum(each.grade == "SHOULD" for each in new)
-        known = len(self.failures) - len(new)
+        must, should, known = (self.totals.failures[each] for each in ("FAIL", "WARN", KNOWN))
         parts = [some(must, "distinct failure"), some(should, "warning")]
         parts += [some(known, "known deviation")] if known else []
         left = sum(self.unexplained.values())

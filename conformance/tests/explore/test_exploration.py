@@ -70,7 +70,7 @@ def test_a_counter_example_is_drawn_written_and_can_be_played(
     assert (group["leader"], group["log"]["group"]["leader"]) == ("a2", "a1")
 
     page = (tmp_path / "explore-group.html").read_text()
-    assert "<svg" in page and "restarts, and forgets" in page and "<script" not in page and "://" not in page
+    assert 'class="message' in page and "restarts, and forgets" in page and "<script" not in page and "://" not in page
     outcome(capsys, *KAFKA_10284[:2], "--scope", "static=1,dynamic=0,crashes=0", "--out", str(tmp_path))
     assert not [*tmp_path.iterdir()]  # what is no longer so does not stay
 

@@ -12,7 +12,7 @@ from kipcheck.conformance.apis.consumer_target import ConsumerAdapter
 from kipcheck.conformance.apis.member import ANSWERS, EVENTS, action_of, answer_of, event_of, rules_of, step_of
 from kipcheck.conformance.apis.member_shorthand import parse_shorthand, shorthand
 from kipcheck.conformance.apis.reference import Reference
-from kipcheck.conformance.checks.member import DRAFT_MEMBER, MEMBER, MEMBER_CHECKS, WORDING
+from kipcheck.conformance.checks.member import DRAFT_MEMBER, MEMBER, MEMBER_CHECKS
 from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import Died, History, Lost as LostAnswer, Observation, Op, Refused, Replied
@@ -497,11 +497,18 @@ def test_a_failure_shows_who_said_what() -> None:
     history = held(vice.made(), conversation(vice.least))
     (violation,) = BY_ID["member/lost-when-out"].search(history)
     (exhibit,) = MEMBER.exhibits(history, violation)
-    assert [(each["from"], each["says"], each["answer"], each["guilty"]) for each in exhibit["steps"][-2:]] == [
-        ("time", "elapse 30000", "Heartbeat as m1 in generation 1, Leave", False),
-        ("user", "poll", "revoked t-0, Join as (no id), reads nothing", True),
+    shown = [(f"{each['from']} {each['to']}", each["says"], each["guilty"]) for each in exhibit["steps"]]
+    assert shown[-7:] == [
+        ("time consumer", "elapse 30000", False),
+        ("consumer coordinator", "Heartbeat, member m1, generation 1", False),
+        ("consumer coordinator", "LeaveGroup, member m1", False),
+        ("user consumer", "poll", True),
+        ("consumer user", "revoked t-0", True),
+        ("consumer coordinator", "JoinGroup, no member id, range: t", True),
+        ("consumer user", "reads nothing", True),
     ]
-    assert exhibit["steps"][0]["to"] == WORDING.to == "consumer"
+    assert [each.get("first", True) for each in exhibit["steps"][-4:]] == [True, False, False, False]
+    assert ("coordinator consumer", "synced t:0", False) in shown
 
 
 @pytest.mark.parametrize(

@@ -234,9 +234,24 @@ def test_the_summary_is_a_headline_a_table_and_a_block_for_each_failure(made: Pa
     tokens = MarkdownIt("commonmark").enable("table").parse((made / "summary.md").read_text("utf-8"))
     assert next(each.content for each in tokens if each.type == "inline") == "❌ kipcheck: somebody 1.0, another 2.0"
     kinds = [each.type for each in tokens]
-    assert kinds.count("table_open") == 1
+    assert kinds.count("table_open") == 2  # causes, then checks
     assert kinds.count("fence") == 1 + 5  # what is known in one, and each other failure
     assert "".join(each.content for each in tokens if each.type == "fence").count("  again     kipcheck replay") == 5
+
+
+def test_skipped_cases_are_not_among_those_that_passed(tmp_path: Path) -> None:
+    path = write(tmp_path, *verdicts("PASS", 40), *verdicts("SKIP", 2))
+    assert "| wire/two-readings | ✅ pass 40, 2 skipped |" in reports.render(path, "markdown")
+    assert "40, 2 skipped" in reports.render(path, "html")
+
+
+def test_junit_begins_with_causes_and_the_run(made: Path) -> None:
+    first = next(iter(ElementTree.parse(made / "junit.xml").getroot()))
+    assert first.get("name") == "kipcheck run"
+    (cause, complete, *_) = first.iter("testcase")
+    assert (cause.get("name"), [each.tag for each in cause]) == ("somebody: An assignment is lost", ["failure"])
+    assert "kipcheck replay /somewhere/0123456789ab.json" in str(cause[0].text)
+    assert complete.get("name") == "the run is complete"
 
 
 def test_a_summary_is_never_longer_than_a_job_takes(tmp_path: Path) -> None:

@@ -85,19 +85,67 @@ def test_every_link_within_the_page_leads_somewhere_and_no_id_is_there_twice(sho
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_it_is_as_wide_as_a_phone_and_can_be_read(shown: Browser, page: Path, dark: bool) -> None:
-    shown.load(page, width=375, height=812, dark=dark)
+@pytest.mark.parametrize("width", [375, 768, 1440])
+def test_it_is_as_wide_as_the_screen_and_can_be_read(shown: Browser, page: Path, width: int, dark: bool) -> None:
+    shown.load(page, width=width, height=812, dark=dark)
     shown.asked("document.querySelectorAll('details').forEach(d => d.open = true)")
-    assert shown.asked("document.documentElement.scrollWidth") == 375
+    assert width - 20 < shown.asked("document.documentElement.scrollWidth") <= width
     assert shown.asked(CONTRAST) == []
     lightness = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
     assert (shown.asked(lightness) < 60) == dark
 
 
+def test_the_first_screen_says_what_is_wrong_how_bad_and_what_to_do(shown: Browser, page: Path) -> None:
+    for width, height in ((1440, 900), (768, 1024), (375, 2 * 812)):
+        shown.load(page, width=width, height=height)
+        seen = (
+            "(e => [...document.querySelectorAll(e)].filter(x => x.getBoundingClientRect().bottom <= innerHeight)"
+            ".map(x => x.textContent).join(' '))('.outcome, .cause > summary')"
+        )
+        text = shown.asked(seen)
+        for part in (
+            "Exit 1",
+            "to do",
+            "1 stuck group",
+            "An assignment is lost",
+            "Read an error code as a signed number.",
+        ):
+            assert part in text, (width, part)
+
+
+def test_filters_leave_only_what_is_chosen(shown: Browser, page: Path) -> None:
+    shown.load(page)
+    left = "[...document.querySelectorAll('.cause')].filter(e => e.checkVisibility()).length"
+    every = shown.asked("document.querySelectorAll('.cause').length")
+    assert shown.asked(left) == every > 3
+    for name in ("result", "effect", "part", "target"):
+        choice = f"[...document.querySelectorAll('select')].find(e => e.parentNode.textContent.startsWith('{name}'))"
+        options = shown.asked(f"{choice}.options.length")
+        counts = [shown.asked(f"({choice}.selectedIndex = {n}, {left})") for n in range(options)]
+        assert counts[0] == every and all(0 < each < every for each in counts[1:]), (name, counts)
+        shown.asked(f"{choice}.selectedIndex = 0")
+
+
+def test_arrows_lead_from_the_sender_to_the_receiver(shown: Browser, page: Path) -> None:
+    shown.load(page, width=1440)
+    shown.asked("document.querySelectorAll('details').forEach(d => d.open = true)")
+    middle = "(r => Math.round(r.left + r.width / 2))(e.getBoundingClientRect())"
+    heads = f"Object.fromEntries([...q.querySelectorAll('.actors span')].map(e => [e.textContent, {middle}]))"
+    ends = "(r => [Math.round(r.left), Math.round(r.right)])(e.getBoundingClientRect())"
+    arrows = f"[...q.querySelectorAll('.message:not(.alone)')].map(e => [e.className, {ends}])"
+    at, drawn = shown.asked(f"(q => [{heads}, {arrows}])(document.querySelector('.sequence'))")
+    places = [at["operator"], at["controller"], at["broker 1"]]
+    assert places == sorted(places)
+    wanted = [("right", 0, 1), ("left", 0, 1), ("left", 1, 2), ("right", 1, 2)]
+    assert [kind.split()[-3] for kind, _ in drawn] == [kind for kind, _, _ in wanted]
+    for (_, (left, right)), (_, low, high) in zip(drawn, wanted, strict=True):
+        assert abs(left - places[low]) <= 2 and abs(right - places[high]) <= 2
+
+
 def test_results_read_without_colours(shown: Browser, page: Path) -> None:
     shown.load(page)
-    words = set(shown.asked("[...document.querySelectorAll('#subjects .word')].map(e => e.textContent)"))
-    assert words == {"PASS", "FAIL", "KNOWN", "FLAKY", "UNKNOWN", "NOTE", "SKIP"}
+    words = set(shown.asked("[...document.querySelectorAll('#checks .word')].map(e => e.textContent)"))
+    assert words == {"PASS", "FAIL", "WARN", "KNOWN", "FLAKY", "UNKNOWN", "NOTE", "SKIP"}
 
 
 def test_what_scrolls_and_what_opens_is_reached_by_keyboard(shown: Browser, page: Path) -> None:
@@ -105,7 +153,7 @@ def test_what_scrolls_and_what_opens_is_reached_by_keyboard(shown: Browser, page
     unreached = "[...document.querySelectorAll('.scroll')].filter(e => e.tabIndex !== 0).length"
     assert shown.asked(unreached) == 0
     shown.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
-    assert shown.asked("document.activeElement.getAttribute('href')") == "#failures"
+    assert shown.asked("document.activeElement.getAttribute('href')") == "#causes"
 
 
 def test_on_paper_everything_is_open(shown: Browser, page: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from kipcheck import reports
 from kipcheck.conformance.cli.reports import FORMS
-from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.core.ledger import KnownEntry, SequenceStep, read
 from kipcheck.conformance.core.output_folder import LIST, REPORTS, OutputFolder
 from kipcheck.conformance.tests.support.ledgers import (
     FAILURE,
@@ -23,6 +24,8 @@ from kipcheck.conformance.tests.support.ledgers import (
     verdicts,
     write,
 )
+from kipcheck.reports.diagram import sequence
+from kipcheck.reports.links import document, entry
 
 FAILED = verdicts("FAIL", 12)
 
@@ -191,3 +194,48 @@ def test_what_was_not_reached_is_told_with_the_reason(tmp_path: Path, form: str)
     late = [("verdict", {**about, "version": n, "case": None, "result": "UNKNOWN", "why": why}) for n in range(3)]
     text = reports.render(write(tmp_path, *verdicts("PASS", 2), *late), form)
     assert "wire/two-readings: 3 units of work undecided: not reached within the budget" in text
+
+
+# ---- links and diagrams in the page
+
+
+def test_findings_and_lists_are_links_to_the_files_of_kipcheck_and_to_no_others() -> None:
+    page = "conformance/docs/findings/kafka-python-endless-varint.md"
+    assert re.fullmatch(f'<a href="file:///.*/{page}">{page}</a>', document(page))
+    assert document("https://issues.example/1") == '<a href="https://issues.example/1">https://issues.example/1</a>'
+    findings = "conformance/docs/findings"
+    for name in (
+        "/etc/passwd",
+        f"{findings}/../index.md",
+        f"{findings}/no-such.md",
+        "file:///x",
+        "javascript:alert(1)",
+    ):
+        assert document(name) == name
+    name = "conformance/clients/known/kafka-python.toml"
+    listed = KnownEntry(file=name, line=7, reason="", link="", expires=None)
+    assert entry(listed).endswith(f'/{name}">{name}</a>:7')
+
+
+def test_a_diagram_numbers_steps_and_cuts_nothing_off() -> None:
+    long = " ".join(f"word{number}" for number in range(300))
+    steps = [
+        SequenceStep(sender="user", receiver="consumer", says="poll", answer=None, guilty=False),
+        SequenceStep(sender="consumer", receiver="coordinator", says=long, answer=None, guilty=True, first=False),
+        SequenceStep(sender="coordinator", receiver="consumer", says="joined 1", answer=None, guilty=False, reply=True),
+        SequenceStep(sender="time", receiver="consumer", says="elapse 3000", answer=long, guilty=False),
+    ]  # fmt: skip
+    drawn = sequence(steps)
+    assert drawn.count(long) == 2
+    assert re.findall(r"<b>(\d)\. </b>", drawn) == ["1", "2", "3"]
+    assert re.findall(r'<p class="message([^"]*)">', drawn) == [
+        " right f2 t4", " right f4 t6", " reply left f4 t6", " alone f1 t7", " reply alone f1 t7",
+    ]  # fmt: skip
+    many = [SequenceStep(sender=f"a{n}", receiver="b", says="x", answer=None, guilty=False) for n in range(9)]
+    assert "drawn" not in sequence(many) and sequence(many).count("<li>") == 9
+
+
+def test_expected_and_observed_stand_once(tmp_path: Path) -> None:
+    failure = {**FAILURE, "expected": "a signed one", "observed": "an unsigned one"}
+    page = reports.render(ledger(tmp_path, failure), "html")
+    assert page.count("a signed one") == page.count("an unsigned one") == 1

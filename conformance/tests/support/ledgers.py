@@ -161,7 +161,7 @@ def write(path: Path, *lines: tuple[str, Line], footer: Line | None = FOOTER, he
 CAUSE: Line = {
     "id": "feedfeedfeed", "target": FAILURE["target"], "title": "An assignment is lost", "severity": "stuck group",
     "cases": 13, "failures": [FAILURE["id"], "222222222222"], "least": FAILURE["id"], "kafka": ["kafka-clients 4.4.0"],
-    "at": "codec.py:12", "reason": "A poll drops it.", "page": "conformance/docs/findings/index.md", "status": "new",
+    "at": "codec.py:12", "reason": "A poll drops it.", "page": "conformance/docs/findings/no-such.md", "status": "new",
 }  # fmt: skip
 
 
