@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from kipcheck.conformance.core.foreign import clean
 from kipcheck.conformance.core.ledger import SequenceStep
 from kipcheck.reports.markup import Safe, joined, tag
+from kipcheck.reports.phrases import numbered
 
 MOST = 8
 """Participants that the style has columns for. More are only listed."""
@@ -34,17 +35,15 @@ def sequence(steps: Sequence[SequenceStep]) -> Safe:
 
 
 def _rows(steps: Sequence[SequenceStep], actors: list[str] | None) -> Iterator[Safe]:
-    number = 0
-    for step in steps:
-        number += not step.follows
+    for number, step in numbered(steps):
         kinds = ["bad"] if step.guilty else []
         kinds += ["follows"] if step.follows else []
         yield tag("li", _messages(number, step, actors), class_=" ".join(kinds) or None)
 
 
-def _messages(number: int, step: SequenceStep, actors: list[str] | None) -> Iterator[Safe]:
+def _messages(number: str, step: SequenceStep, actors: list[str] | None) -> Iterator[Safe]:
     mark = tag("span", "▶ ", class_="mark", title="here") if step.guilty and not step.follows else None
-    count = None if step.follows else tag("b", f"{number}. ")
+    count = tag("b", f"{number} ") if number else None
     yield _message(step.sender, step.receiver, step.says, actors, step.reply is True, joined(mark, count))
     if step.answer:
         yield _message(step.receiver, step.sender, step.answer, actors, True, None)

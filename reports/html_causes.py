@@ -114,7 +114,7 @@ def _cause(found: Summary, each: CauseOf, number: int, classes: str) -> Safe:
     )
     inner: list[Child] = [_facts(each)]
     if len(each.failures) == 1:
-        inner.append(tag("div", details(found, first, remedy), id=first.id))
+        inner.append(tag("div", details(found, first, remedy, is_titled=cause is None), id=first.id))
     else:
         inner.append(tag("h3", some(len(each.failures), "failure")))
         inner += [_failure(found, line, remedy) for line in each.failures]
@@ -174,5 +174,5 @@ def _failure(found: Summary, failure: Failure, remedy: str) -> Safe:
         tag("span", f"{failure.check} · {some(failure.cases, 'case')}", class_="who"),
     )
     # The id is inside of the element that can be closed, so that a link to it opens it.
-    inner = tag("div", details(found, failure, remedy), class_="inside", id=failure.id)
+    inner = tag("div", details(found, failure, remedy, is_titled=True), class_="inside", id=failure.id)
     return tag("details", tag("summary", tag("span", title, class_="title")), inner)

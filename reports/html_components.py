@@ -52,7 +52,7 @@ def _names(found: Summary, members: Sequence[Component]) -> Safe:
 
 def _table(found: Summary, members: Sequence[Component], numbers: Mapping[str, int]) -> Safe:
     several = len(found.targets) > 1
-    head = ["component", *(["target"] if several else []), "broken", "of cases", "checks", "causes"]
+    head = ["component", *(["target"] if several else []), "broken", "of cases", "causes", "checks"]
 
     def rows() -> Iterator[Safe]:
         for each in members:
@@ -63,8 +63,8 @@ def _table(found: Summary, members: Sequence[Component], numbers: Mapping[str, i
                 tag("td", found.called(each.target)) if several else None,
                 tag("td", f"{broken(each.counts):,}", class_="num"),
                 tag("td", f"{each.counts.total():,}", class_="num"),
-                tag("td", ", ".join(wrong), class_="checks"),
                 tag("td", _causes(found, each, numbers)),
+                tag("td", ", ".join(wrong), class_="checks"),
             )
 
     return table(head, rows(), "Components")

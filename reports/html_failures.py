@@ -33,13 +33,14 @@ def brief(failure: Failure) -> str:
     return failure.why.partition("\n")[0]
 
 
-def details(found: Summary, failure: Failure, remedy: str) -> Iterator[Child]:
-    """All about a failure but its title. ``remedy``: what stands above."""
+def details(found: Summary, failure: Failure, remedy: str, is_titled: bool) -> Iterator[Child]:
+    """All about a failure.
+
+    ``remedy``: how to fix it, as it stands above; ``is_titled``: the first line of why it is wrong stands there too.
+    """
     if failure.known or failure.beyond or failure.changed:
         yield _listed(failure)
-    more = failure.why.partition("\n")[2]
-    yield tag("p", brief(failure), class_="because")
-    yield tag("pre", more) if more.strip() else None
+    yield tag("p", failure.why.partition("\n")[2].strip() if is_titled else failure.why, class_="because")
     yield _versus(failure)
     if failure.steps and not any(isinstance(each, SequenceExhibit) for each in failure.exhibits):
         yield tag("h4", "Steps"), tag("ol", _steps(failure), class_="steps")

@@ -1,10 +1,10 @@
 """Texts that several forms share: steps, places, counts, and entries of lists of known deviations."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kipcheck.conformance.core.ledger import Cause, Failure, Flaky, KnownEntry
+from kipcheck.conformance.core.ledger import Cause, Failure, Flaky, KnownEntry, SequenceStep
 
 
 def some(number: int, what: str) -> str:
@@ -50,6 +50,14 @@ def about_cause(cause: Cause) -> list[tuple[str, str]]:
     return rows
 
 
+def numbered(steps: Sequence[SequenceStep]) -> Iterator[tuple[str, SequenceStep]]:
+    """Each message with the number of its step, ``3.``; empty if it follows from the step before."""
+    number = 0
+    for each in steps:
+        number += not each.follows
+        yield "" if each.follows else f"{number}.", each
+
+
 def named(subject: str, versions: str | int | None) -> str:
     return subject if versions in (None, "") else f"{subject} v{versions}"
 
@@ -90,8 +98,8 @@ def _plain(value: Any) -> str:
 
 TO_DO: Mapping[int, str] = {
     0: "Nothing.",
-    1: "Begin with the first cause: it is the gravest. Its minimal case and a command that repeats it stand below it. "
-    "List what you accept: kipcheck known update.",
+    1: "Begin with the first cause, the gravest: it has a minimal case and a command. List what you accept: kipcheck "
+    "known update.",
     2: "Correct the arguments: --help shows them.",
     3: "Look at what the target reported under Troubles. For a testee: kipcheck doctor --target T.",
     4: "Look at the flaky failures: run the case alone several times, and look for state that is left over.",

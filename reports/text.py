@@ -15,7 +15,7 @@ from kipcheck.conformance.core.ledger import (
     Trouble,
 )
 from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
-from kipcheck.reports.phrases import about_cause, expected, named, operation, reason, some, where
+from kipcheck.reports.phrases import about_cause, expected, named, numbered, operation, reason, some, where
 from kipcheck.reports.summary import RESULTS, WORDS, Summary, ways_to_differ
 
 WIDTH = 110
@@ -103,9 +103,10 @@ def _trouble(line: Trouble) -> Iterator[str]:
     yield from (f"  | {each}" for each in more)
 
 
-def _wrapped(label: str, text: str) -> list[str]:
+def _wrapped(label: str, text: str, most: int | None = 6) -> list[str]:
+    """``most``: lines; longer texts are cut off. None: as many as the text needs."""
     room = WIDTH - 12
-    lines = textwrap.wrap(text, room, break_on_hyphens=False, max_lines=6, placeholder=" ...") or [""]
+    lines = textwrap.wrap(text, room, break_on_hyphens=False, max_lines=most, placeholder=" ...") or [""]
     return [f"  {label:<9} {lines[0]}", *(f"  {'':<9} {line}" for line in lines[1:])]
 
 
@@ -148,12 +149,12 @@ def _exhibit(exhibit: Exhibit) -> Iterator[str]:
         cells = [(">" if row.guilty else " ", *map(str, row.cells)) for row in exhibit.rows]
         yield from _columns("table", [("", *exhibit.columns), *(tuple(_cut(c, 34) for c in row) for row in cells)])
     elif isinstance(exhibit, SequenceExhibit):
-        for number, step in enumerate(exhibit.steps):
+        for place, (number, step) in enumerate(numbered(exhibit.steps)):
             mark = ">" if step.guilty else " "
             answer = f"  <- {step.answer}" if step.answer else ""
+            to = "" if step.sender == step.receiver else f" -> {step.receiver}"
             yield from _wrapped(
-                "events" if not number else "",
-                f"{mark} {number + 1}. {step.sender} -> {step.receiver}: {step.says}{answer}",
+                "" if place else "events", f"{mark} {number:<3}{step.sender}{to}: {step.says}{answer}", most=None
             )
 
 

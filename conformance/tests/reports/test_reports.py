@@ -63,7 +63,7 @@ def test_an_assignment_is_a_table_and_a_conversation_a_list(tmp_path: Path) -> N
         "              c1     t             t-0   3          t-0 t-1",
         "            > c2     t             t-1   3          t-1",
         "  events      1. operator -> controller: update level 3  <- accepted",
-        "              2. controller -> controller: epoch 4",
+        "              2. controller: epoch 4",
         "            > 3. broker 1 -> controller: up, 1 to 2  <- registered",
     ]
     assert "  tags      ownership, KAFKA-1" in lines
