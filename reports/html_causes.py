@@ -108,7 +108,7 @@ def _cause(found: Summary, each: CauseOf, number: int, classes: str) -> Safe:
         tag(
             "span",
             tag("span", tag("b", title, class_="why"), tag("span", joined(_who(found, each)), class_="who")),
-            tag("span", tag("b", "To do: "), remedy, class_="remedy") if remedy else None,
+            tag("span", tag("b", "Fix: "), remedy, class_="remedy") if remedy else None,
             class_="about",
         ),
     )

@@ -46,7 +46,7 @@ def details(found: Summary, failure: Failure, remedy: str, is_titled: bool) -> I
         yield tag("h4", "Steps"), tag("ol", _steps(failure), class_="steps")
     yield [_exhibit(each) for each in failure.exhibits]
     if failure.fix and failure.fix != remedy:
-        yield tag("h4", "To do"), tag("p", failure.fix)
+        yield tag("h4", "How to fix it"), tag("p", failure.fix)
     yield tag("h4", "What it breaks"), tag("p", failure.sentence, class_="rule")
     yield tag("ul", (_clause(found, each) for each in failure.requirements), class_="clauses")
     yield tag("h4", "To reproduce it"), tag("pre", tag("code", failure.reproduce), class_="command")

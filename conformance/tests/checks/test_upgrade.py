@@ -219,8 +219,8 @@ def test_a_failure_shows_what_was_seen_step_by_step() -> None:
     (history,) = held(MUTANTS["gives-twice"].made(), NEWEST, "roll a old; roll b old; settle")
     found = broken(history)["bounce/one-owner"].violations[0]
     (exhibit,) = UPGRADES.exhibits(history, found)
-    assert exhibit["steps"][0]["answer"] == "no events"
-    last = exhibit["steps"][-1]
-    assert last["guilty"]
-    assert last["says"] == "settle"
-    assert "a takes over t-0, t-1 (generation 1)" in last["answer"]
+    steps = [each["says"] for each in exhibit["steps"] if each.get("first", True)]
+    assert steps == ["roll a old", "roll b old", "settle"]
+    last = [each for each in exhibit["steps"] if each["guilty"]]
+    assert last[0]["says"] == "settle"
+    assert "a takes over t-0, t-1 (generation 1)" in {each["says"] for each in last[1:]}

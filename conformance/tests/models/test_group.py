@@ -305,9 +305,13 @@ def test_a_failure_shows_who_said_what_and_what_waited() -> None:
     (exhibit,) = group_sequence(history, replace(verdict.violations[0], at=(1,)))
     assert [(each["from"], each["says"], each["answer"], each["guilty"]) for each in exhibit["steps"]] == [
         ("a", "JoinGroup v3, no member id, consumer p:x, session 10000 ms, rebalance 30000 ms", None, False),
-        ("time", "3000 ms pass", "to a (step 1): generation 1, protocol p, member a.1, leads over a.1", True),
+        ("time", "3000 ms pass", None, True),
+        ("coordinator", "to step 1: generation 1, protocol p, member a.1, leads over a.1", None, True),
         ("a", "SyncGroup v3, member a.1, generation 1, gives a.1 'x'", "assigned 'x'", False),
         ("a", "beat a id=? as i", "no answer", False),
+    ]
+    assert [each for each in exhibit["steps"] if each.get("reply")] == [
+        {**exhibit["steps"][2], "to": "a", "first": False, "reply": True}
     ]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from kipcheck.conformance.apis.consumer_target import ConsumerAdapter
 from kipcheck.conformance.apis.member import ANSWERS, EVENTS, action_of, answer_of, event_of, rules_of, step_of
+from kipcheck.conformance.apis.member_sentences import describe_event
 from kipcheck.conformance.apis.member_shorthand import parse_shorthand, shorthand
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks.member import DRAFT_MEMBER, MEMBER, MEMBER_CHECKS
@@ -328,11 +329,26 @@ def test_what_is_said_in_shorthand_is_said_back() -> None:
         "open range,sticky as=i rack=r knows=t:3,u:1; open cooperative-sticky; open range protocol=cooperative; "
         "subscribe t,u; unsubscribe; poll; commit t:0=5 u:1=6; close; disconnected; elapse 3000; metadata t:3 u:1; "
         "joined 3; joined 3 me=m2 leader=n1 by=sticky members=m1,m2/i skip; joined MEMBER_ID_REQUIRED me=m2; "
-        "synced t:0 t:1; synced; synced nothing; synced error; synced NOT_COORDINATOR; beat; "
+        "synced t:0 t:1; synced; synced nothing; synced error; synced NOT_COORDINATOR; synced t:0 by=range; "
+        "synced by=sticky; synced nothing by=range; beat; "
         "beat ILLEGAL_GENERATION; left; committed"
     )
     assert shorthand(parse_shorthand(text)) == text
     assert {each.verb for each in parse_shorthand(text)} == {*EVENTS}
+
+
+def test_a_report_shows_what_shorthand_cannot_say() -> None:
+    body = {"answer": "joined", "generation": 2, "leader": "m1", "member": "m1", "protocol": "range",
+            "protocol_type": "consumer"}  # fmt: skip
+    members = [
+        ["m1", None, {"topics": ["t"]}],
+        ["n1", "i", {"topics": ["t", "u"], "owned": [["u", 0]], "generation": 1}],
+    ]
+    joined = step("coordinator", "member-told", **body, members=members)
+    assert shorthand([joined]).startswith("member-told {")
+    assert describe_event(joined) == ("joined 2 leader=m1 members=m1,n1/i (m1: t; n1: t u, owns u-0, of generation 1)")
+    (poll,) = parse_shorthand("poll")
+    assert describe_event(poll) == "poll"
 
 
 @pytest.mark.parametrize(
