@@ -10,7 +10,6 @@ NARROWEST, WIDEST = 16, 40
 """Letters from one actor's line to the next."""
 ASIDE = 24
 """Letters to the right of the last line, for messages of its actor to itself."""
-MOST_LINES = 4
 
 
 def ladder(steps: Sequence[Json], width: int = 110) -> str:
@@ -61,9 +60,7 @@ class _Drawing:
         at_once = left == right
         room = (self._width - left - 3) if at_once else right - left - 3
         indent = f"{left + 2}"
-        lines = textwrap.wrap(
-            clean(text), max(room, NARROWEST - 3), max_lines=MOST_LINES, placeholder=" …", break_long_words=True
-        )
+        lines = textwrap.wrap(clean(text), max(room, NARROWEST - 3), break_long_words=True)
         for index, line in enumerate(lines or [""]):
             row = self._lifelines()
             if at_once and not index:

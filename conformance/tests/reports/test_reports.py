@@ -239,3 +239,10 @@ def test_expected_and_observed_stand_once(tmp_path: Path) -> None:
     failure = {**FAILURE, "expected": "a signed one", "observed": "an unsigned one"}
     page = reports.render(ledger(tmp_path, failure), "html")
     assert page.count("a signed one") == page.count("an unsigned one") == 1
+
+
+def test_a_page_of_many_failures_can_be_sent_by_mail(tmp_path: Path) -> None:
+    step = {"from": "user", "to": "consumer", "says": "poll", "answer": "reads t-0", "guilty": False}
+    shown = [{"kind": "sequence", "steps": [step] * 30}]
+    failures = [{**SEEN, "id": f"{number:012x}", "exhibits": shown} for number in range(100)]
+    assert len(reports.render(ledger(tmp_path, *failures), "html").encode()) < 2_000_000
