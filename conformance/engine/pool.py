@@ -20,7 +20,7 @@ from kipcheck.conformance.targets.transport import process_tree
 
 ITEMS_AHEAD: Final = 4
 """Items queued beyond one for each worker, so that no worker waits while results are processed."""
-BACKLOG: Final = 4
+BACKLOG: Final = 12
 """Results for each worker that may wait for earlier ones."""
 EXIT_S: Final = 20.0
 """The time for a worker to exit after its work: it may have to end a JVM."""

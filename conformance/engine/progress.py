@@ -5,10 +5,18 @@ import shutil
 import sys
 import time
 import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TextIO
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from kipcheck.conformance.core.foreign import harmless, harmless_line, one_line
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.engine.early_causes import EarlyCause
+    from kipcheck.conformance.engine.worker import Unit
+
+A = TypeVar("A")
 
 OFTEN = 0.1
 """Seconds between two updates of the live line."""
@@ -16,15 +24,29 @@ SELDOM = 5.0
 """Seconds between two lines about one check, if there is no live line."""
 
 
+@dataclass(slots=True)
+class _Plan:
+    """The work with one target, in units."""
+
+    target: str = ""
+    units: Mapping[str, int] = field(default_factory=dict)
+    """By check, in order."""
+    number: int = 0
+    """Of the current check, from 1."""
+    check: str = ""
+    before: int = 0
+    """Units of the checks before the current one."""
+    causes: int = 0
+
+
 class Progress:
-    """Shows what is running; results are left to the report."""
+    """Shows what is running, and causes as they are found; results are left to the report."""
 
     def __init__(self, stream: TextIO | None = None, live: bool | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._live = _is_terminal(self._stream) if live is None else live
         self._shown = False
-        self._name = ""
-        self._total = 0
+        self._plan = _Plan()
         self._begun = self._told = 0.0
 
     @property
@@ -32,10 +54,17 @@ class Progress:
         """Whether there is a live line on a terminal."""
         return self._live
 
-    def begin(self, target: str, check: str, total: int) -> None:
-        """``total``: the number of units of work of the check."""
-        self._name, self._total = f"{harmless_line(target)}  {check:<22}", total
+    def plan(self, target: str, units: Mapping[str, int]) -> None:
+        """``units``: the number of units of work of each check that follows."""
+        self._plan = _Plan(harmless_line(target), units)
+
+    def begin(self, check: str) -> None:
+        plan = self._plan
+        plan.before += plan.units.get(plan.check, 0)
+        plan.number, plan.check = plan.number + 1, check
         self._begun = self._told = time.monotonic()
+        if self._live:
+            self._show_step(0, 0)
 
     def step(self, done: int, cases: int, failed: int) -> None:
         now = time.monotonic()
@@ -43,15 +72,56 @@ class Progress:
             return
         self._told = now
         if self._live:
-            rate = cases / max(now - self._begun, 0.001)
-            self._show(f"{self._name} {done}/{self._total}  {cases:,} cases  {rate:,.0f}/s  {failed:,} failed")
+            self._show_step(done, failed)
         else:
-            self._print(f"{self._name} {done} of {self._total} subjects")
+            self._print(f"{self._name} {done} of {self._plan.units.get(self._plan.check, 0)} subjects")
 
     def end(self, cases: int, failed: int) -> None:
         took = time.monotonic() - self._begun
         if not self._live:
             self._print(f"{self._name}{cases:>7} cases{failed:>6} failed  {took:5.1f} s")
+
+    def found(self, cause: "EarlyCause", unit: "Unit") -> None:
+        """Shows a cause when its first case is found; known ones are only counted."""
+        self._plan.causes += 1
+        if not cause.known:
+            version = "" if unit.version is None else f" v{unit.version}"
+            self.note(f"  {cause.severity.value}: {cause.title}  ({unit.check} on {unit.subject}{version})")
+
+    def shrinking(self, least: Iterable[A], total: int) -> Iterator[A]:
+        """The items of ``least``, which are computed one by one."""
+        if total:
+            self.say(f"{self._plan.target}  searching for {total} least cases")
+        self._told = time.monotonic()
+        for number, each in enumerate(least, 1):
+            now = time.monotonic()
+            if now - self._told >= (OFTEN if self._live else SELDOM):
+                self._told = now
+                self.say(f"{self._plan.target}  searching for the least cases: {number} of {total}")
+            yield each
+
+    @property
+    def _name(self) -> str:
+        plan = self._plan
+        return f"{plan.target}  {plan.number:>2} of {len(plan.units)}  {plan.check:<22}"
+
+    def _show_step(self, done: int, failed: int) -> None:
+        plan = self._plan
+        total, here = sum(plan.units.values()), plan.units.get(plan.check, 0)
+        self._show(
+            fitted(
+                [
+                    (plan.target, 4),
+                    (f"check {plan.number} of {len(plan.units)}", 0),
+                    (plan.check, 1),
+                    (f"{done} of {here}", 5),
+                    (f"{total - plan.before - done:,} subjects left", 2),
+                    (f"{failed:,} failed", 6),
+                    (f"{plan.causes} causes", 3),
+                ],
+                _columns(),
+            )
+        )
 
     def say(self, line: str) -> None:
         """Shows other work than checks."""
@@ -69,8 +139,7 @@ class Progress:
             self._shown = False
 
     def _show(self, line: str) -> None:
-        width = shutil.get_terminal_size().columns - 1
-        self._write(f"\r\x1b[K{harmless_line(line)[:width]}")
+        self._write(f"\r\x1b[K{harmless_line(line)[: _columns()]}")
         self._shown = True
 
     def _print(self, line: str) -> None:
@@ -80,6 +149,19 @@ class Progress:
         with suppress(BrokenPipeError, ValueError):
             self._stream.write(text)
             self._stream.flush()
+
+
+def fitted(parts: Sequence[tuple[str, int]], width: int) -> str:
+    """The parts of a line, each with its rank: as many as fit, those with the highest rank are left out first."""
+    left = list(parts)
+    while len(left) > 1 and len("  ".join(text for text, _ in left)) > width:
+        left.remove(max(left, key=lambda part: part[1]))
+    return "  ".join(text for text, _ in left)[:width]
+
+
+def _columns() -> int:
+    """The room on a line of the terminal; a line that fills it would wrap."""
+    return shutil.get_terminal_size().columns - 1
 
 
 def show_traceback() -> None:

@@ -5,9 +5,10 @@ import stat
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, TypeAlias
@@ -46,16 +47,18 @@ from kipcheck.conformance.core.verdict import Disagreement, Grade, Result
 from kipcheck.conformance.engine import failure_records, interrupts
 from kipcheck.conformance.engine.causes import causes_of
 from kipcheck.conformance.engine.differences import Differences
+from kipcheck.conformance.engine.early_causes import EarlyCauses
 from kipcheck.conformance.engine.failures import Kind, Traits, distinct
 from kipcheck.conformance.engine.known.match import KnownDeviations, known_deviations
+from kipcheck.conformance.engine.least_cases import least_cases
 from kipcheck.conformance.engine.ledger_header import header
 from kipcheck.conformance.engine.progress import Progress, show_traceback
 from kipcheck.conformance.engine.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
-from kipcheck.conformance.engine.shrink import shrunk, unshrunk
+from kipcheck.conformance.engine.shrink import unshrunk
 from kipcheck.conformance.engine.target_names import labels_of, names_of
 from kipcheck.conformance.engine.unshrunk_groups import ShrunkGroup, by_sort, selected
-from kipcheck.conformance.engine.worker import NOT_REACHED, Finding, Results, UnitResult, Worker, shared_workers
-from kipcheck.conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable, Unstable
+from kipcheck.conformance.engine.worker import NOT_REACHED, Finding, Results, Unit, UnitResult, Worker, shared_workers
+from kipcheck.conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable
 from kipcheck.conformance.targets.registry import is_shared, target as target_of
 
 __all__ = ["MEANINGS", "Options", "Outcome", "run"]
@@ -221,6 +224,8 @@ class _Run:
     account: KnownDeviations = field(default_factory=KnownDeviations)
     """Of the known deviations."""
     known: int = 0
+    early: EarlyCauses = field(init=False)
+    """Those of the current target."""
     differences: Differences = field(init=False)
     begun: float = field(default_factory=time.monotonic)
     progress: Progress = field(default_factory=Progress)
@@ -314,29 +319,37 @@ class _Run:
         self.writer.write(line)
         self.unreported = info, []
         self.account.begin(info)
-        total = 0
+        self.early = EarlyCauses(info, self.account)
+        plan = {
+            check: list(selection.units(info.opened, info, check)) if check.role in info.roles else []
+            for check in selection.checks
+        }
+        mine = {check: [each for each in units if self.options.takes(each.subject)] for check, units in plan.items()}
+        self.progress.plan(
+            f"{info.name} {info.version}", {each.id: len(units) for each, units in mine.items() if units}
+        )
         with self._results(worker) as results:
-            for check in selection.checks:
-                total += self._check(info, check, selection, results)
+            # All checks are one stream: the last units of a check run beside the first ones of the next.
+            stream = results((each for units in mine.values() for each in units), self._left)
+            for check, units in plan.items():
+                if not units:
+                    why = _why_nothing(info, check, str(selection.edition))
+                    self.writer.write(Skip(target=info.name, check=check.id, why=why))
+                elif mine[check]:
+                    self._check(info, check, mine[check], stream)
         self._report(worker)
-        return total > 0
+        return any(plan.values())
 
-    def _check(self, info: TargetInfo, check: Check[Any], selection: Selection, results: Results) -> int:
-        units = list(selection.units(info.opened, info, check)) if check.role in info.roles else []
-        if not units:
-            why = _why_nothing(info, check, str(selection.edition))
-            self.writer.write(Skip(target=info.name, check=check.id, why=why))
-            return 0
-        mine = [each for each in units if self.options.takes(each.subject)]
-        if not mine:
-            return len(units)
+    def _check(self, info: TargetInfo, check: Check[Any], mine: Sequence[Unit], stream: Iterator[UnitResult]) -> None:
         counts = self.counts.setdefault(info.name, {}).setdefault(check.id, Counter())
         begun = time.monotonic()
         self.writer.begin()
         self.writer.write(Begin(target=info.name, check=check.id, units=len(mine)))
-        self.progress.begin(f"{info.name} {info.version}", check.id, len(mine))
-        for number, result in enumerate(results(mine, self._left), 1):
+        self.progress.begin(check.id)
+        for number, result in enumerate(islice(stream, len(mine)), 1):
             self._record(info.name, check, result, counts)
+            for cause, finding in self.early.add(result.findings):
+                self.progress.found(cause, finding.unit)
             self.progress.step(number, counts.total(), counts["FAIL"])
         done = CheckDone(
             target=info.name, check=check.id, units=len(mine), counts=dict(counts),
@@ -348,7 +361,6 @@ class _Run:
         if not counts:
             why = "there are no cases for the subjects that the target claims"
             self.writer.write(Skip(target=info.name, check=check.id, why=why))
-        return len(units)
 
     def _results(self, worker: Worker) -> AbstractContextManager[Results]:
         if self.options.workers > 1 and is_shared(worker.name):
@@ -401,11 +413,7 @@ class _Run:
         if found and worker is not None:
             worker.close()  # the state and the crashes of the target so far must not change what follows
             found = self._without_flaky(worker, found)
-        groups = by_sort(found)
-        if groups and worker is not None:
-            name = f"{info.name} {info.version}"
-            self.progress.say(f"{name}  searching for the least case of {len(groups)} kinds of failure")
-        least = [part for group in groups for part in self._parts(info.name, worker, group)]
+        least = self._least(info.name, worker, by_sort(found))
         every = distinct(least, _traits, also_unshrunk=True)
         lines = [failure_records.failure(info, group.members, self.options.out) for group in every]
         judged = self.account.match_failures(lines, in_full=worker is not None)
@@ -427,17 +435,23 @@ class _Run:
                 gone.update(map(id, group.members))
         return [each for each in found if id(each) not in gone]
 
-    def _parts(self, name: str, worker: Worker | None, group: FailureGroup[Finding]) -> list[FailureGroup[Finding]]:
-        """The group by what it shrinks to; as it is if there is no worker."""
+    def _least(
+        self, name: str, worker: Worker | None, groups: Sequence[FailureGroup[Finding]]
+    ) -> list[FailureGroup[Finding]]:
+        """The groups by what they shrink to; as they are if there is no worker."""
         if worker is None:
-            return [FailureGroup((unshrunk(group.first), *group.rest))]
-        least: list[tuple[Finding, Finding]] = []
-        for finding in selected(group):
-            if (shown := self._least(worker, finding)) is not None:
-                least.append((finding, shown))
-            else:
+            return [FailureGroup((unshrunk(group.first), *group.rest)) for group in groups]
+        chosen = [selected(group) for group in groups]
+        every = [finding for findings in chosen for finding in findings]
+        found = iter(self.progress.shrinking(least_cases(worker, every, self.options.workers), len(every)))
+        parts: list[FailureGroup[Finding]] = []
+        for group, findings in zip(groups, chosen, strict=True):
+            pairs = list(zip(findings, islice(found, len(findings)), strict=True))
+            for finding in (finding for finding, least in pairs if least is None):
                 self._unsteady(name, finding)
-        return ShrunkGroup(group, least).parts() if least else []
+            least = [(finding, least) for finding, least in pairs if least is not None]
+            parts += ShrunkGroup(group, least).parts() if least else []
+        return parts
 
     def _fail(self, line: Failure) -> None:
         if line.known is not None:
@@ -452,13 +466,6 @@ class _Run:
         for line in lines:
             self.writer.write(line)
             self.exits.add(STALE)
-
-    def _least(self, worker: Worker, first: Finding) -> Finding | None:
-        try:
-            return shrunk(worker, first)
-        except (Unstable, Broken):
-            worker.close()  # the next one has a fresh session, with a budget of restarts of its own
-            return unshrunk(first)
 
     def _unsteady(self, name: str, finding: Finding) -> None:
         unit = finding.unit

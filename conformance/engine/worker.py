@@ -220,11 +220,16 @@ def invariants_of(check: Check[Any]) -> tuple[Invariant, ...]:
 
 def _word(verdicts: list[Verdict], role: Role) -> str:
     """The result of a case as a whole: WARN or NOTE if only a SHOULD or an INFO is broken."""
-    grades = {each.id: each.grade for each in all_invariants(role)}
+    grades = _grades(role)
     broken = {grades[each.invariant] for each in verdicts if each.result is Result.FAIL}
     if broken:
         return "FAIL" if Grade.MUST in broken else "WARN" if Grade.SHOULD in broken else "NOTE"
     return worst(verdicts).name
+
+
+@cache
+def _grades(role: Role) -> dict[str, Grade]:
+    return {each.id: each.grade for each in all_invariants(role)}
 
 
 Results: TypeAlias = Callable[[Iterable[Unit], Callable[[], bool]], Iterator[UnitResult]]
@@ -234,10 +239,15 @@ _WORKERS: dict[str, Worker] = {}
 stdin."""
 
 
+def process_worker(target: str) -> Worker:
+    """The worker of this process for a target, by the target's name."""
+    if target not in _WORKERS:
+        _WORKERS[target] = Worker(target, target_of(target))
+    return _WORKERS[target]
+
+
 def _run_unit(unit: Unit) -> UnitResult:
-    if unit.target not in _WORKERS:
-        _WORKERS[unit.target] = Worker(unit.target, target_of(unit.target))
-    return _WORKERS[unit.target].run(unit)
+    return process_worker(unit.target).run(unit)
 
 
 @contextmanager

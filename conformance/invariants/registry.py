@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from typing import TypeAlias
 
@@ -75,7 +76,9 @@ MODULES = (
 )  # fmt: skip
 
 
+@cache
 def all_invariants(role: Role) -> tuple[Invariant, ...]:
+    """Those of the role, and those of every role."""
     for name in MODULES:
         import_module(f"kipcheck.conformance.invariants.{name}")
     return tuple(i for i in INVARIANTS.values() if i.role in (role, None))

@@ -179,6 +179,12 @@ class KnownDeviations:
             and (entry in self._run.steady or place not in self._run.shown.get(entry, ()))
         ]
 
+    def lists(self, failure: ObservedFailure) -> bool:
+        """Whether an entry matches the failure where it occurs; records nothing."""
+        return any(
+            entry.matches(failure) and any(map(entry.covers, failure.places)) for entry in self._listed("deviation")
+        )
+
     def flaky(self, finding: Finding) -> Entry | None:
         """The entry that lists this finding as flaky."""
         unit, violation = finding.unit, finding.violation

@@ -27,8 +27,12 @@ def _entries(target: str) -> tuple[Entry, ...]:
 
 def shipped_entry(line: Failure) -> KnownEntry | None:
     """The entry for this failure, in whatever place it occurs."""
-    failure = ObservedFailure.of(line)
-    return next((known_entry(each) for each in _entries(line.target) if each.matches(failure)), None)
+    return entry_like(ObservedFailure.of(line))
+
+
+def entry_like(failure: ObservedFailure) -> KnownEntry | None:
+    """As ``shipped_entry``; of a failure that was not shrunk, the first entry that it may be."""
+    return next((known_entry(each) for each in _entries(failure.target) if each.matches(failure)), None)
 
 
 def kafka_clients_like(line: Failure) -> Iterator[str]:

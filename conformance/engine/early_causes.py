@@ -1,0 +1,68 @@
+"""The causes that the findings of a run suggest before any of them is shrunk, for its progress."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kipcheck.conformance.core.effects import Severity, effect_of
+from kipcheck.conformance.engine.finding_pages import page_at
+from kipcheck.conformance.engine.known.match import KnownDeviations
+from kipcheck.conformance.engine.known.rules import ObservedFailure
+from kipcheck.conformance.engine.known.shipped import entry_like
+from kipcheck.conformance.engine.unshrunk_groups import Place, Sort
+from kipcheck.conformance.engine.worker import Finding
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.targets.protocol import TargetInfo
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyCause:
+    """What a finding probably comes from: the report may unite it with others, or name it differently."""
+
+    title: str
+    severity: Severity
+    known: bool
+    """Whether the lists of known deviations of the run have it."""
+
+
+@dataclass(slots=True)
+class EarlyCauses:
+    """The causes found so far with one target, each once."""
+
+    info: TargetInfo
+    account: KnownDeviations
+    _sorts: set[Sort] = field(default_factory=set)
+    _titles: set[str] = field(default_factory=set)
+
+    @property
+    def count(self) -> int:
+        return len(self._titles)
+
+    def add(self, findings: list[Finding]) -> Iterator[tuple[EarlyCause, Finding]]:
+        """The causes that no earlier finding suggested, each with the finding that does."""
+        for each in findings:
+            sort = Sort(each.invariant, Place.of(each), each.violation.shape)
+            if sort in self._sorts:
+                continue
+            self._sorts.add(sort)
+            cause = self._cause(each)
+            if cause.title not in self._titles:
+                self._titles.add(cause.title)
+                yield cause, each
+
+    def _cause(self, finding: Finding) -> EarlyCause:
+        unit, violation = finding.unit, finding.violation
+        failure = ObservedFailure(
+            "", self.info.name, self.info.version, (unit.check,), finding.invariant, violation.shape, violation.why,
+            frozenset({(unit.subject, unit.version)}), whole=False,
+        )  # fmt: skip
+        known, entry = self.account.lists(failure), entry_like(failure)
+        own = None if entry is None else page_at(entry.link)
+        page = own and (page_at(own.cause) or own)
+        effect = effect_of(finding.invariant, violation.shape, unit.subject)
+        severity = effect.severity if effect is not None else Severity.TRIVIA
+        if page is not None:
+            return EarlyCause(page.effect or page.title, page.severity or severity, known)
+        if effect is not None:
+            return EarlyCause(effect.title, severity, known)
+        invariant = next(each for each in all_invariants(finding.case.role) if each.id == finding.invariant)
+        return EarlyCause(invariant.statement, severity, known)
