@@ -3,8 +3,12 @@
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-FORMS = ("text", "html", "junit", "json", "markdown", "sarif")
+if TYPE_CHECKING:
+    from kipcheck.reports.summary import Summary
+
+FORMS = ("brief", "text", "html", "junit", "json", "markdown", "sarif")
 FILES: Mapping[str, str] = {
     "html": "report.html",
     "junit": "junit.xml",
@@ -12,30 +16,33 @@ FILES: Mapping[str, str] = {
     "markdown": "summary.md",
     "sarif": "results.sarif",
 }
-"""What ``write`` makes beside the ledger. Text is for a terminal and has no file."""
+"""What ``write`` makes beside the ledger. ``brief``, for a terminal, and ``text``, with all failures, have no file."""
 
 
 def render(ledger: Path, form: str = "text") -> str:
     """Errors: LookupError for an unknown form; FileNotFoundError or ValueError where there is no ledger to read."""
-    from kipcheck.conformance.core.ledger import read
-    from kipcheck.reports.summary import summary
-
     if form not in FORMS:
         raise LookupError(f"no report has the form {form!r}; there are {', '.join(FORMS)}")
-    rendered: str = import_module(f"kipcheck.reports.{_module(form)}").render(summary(read(ledger)))
+    rendered: str = import_module(f"kipcheck.reports.{_module(form)}").render(loaded(ledger))
     return rendered
 
 
+def loaded(ledger: Path) -> "Summary":
+    """The content of all forms. Errors: FileNotFoundError or ValueError where there is no ledger to read."""
+    from kipcheck.conformance.core.ledger import read
+    from kipcheck.reports.summary import summary
+
+    return summary(read(ledger))
+
+
 def write(ledger: Path) -> str:
-    """All forms that have a file, beside the ledger; gives the text.
+    """All forms that have a file, beside the ledger; gives the brief one.
 
     Errors: as ``render``; OSError; ``output_folder.Unusable`` where files that kipcheck did not write have their names.
     """
-    from kipcheck.conformance.core.ledger import read
     from kipcheck.conformance.core.output_folder import REPORTS, OutputFolder
-    from kipcheck.reports.summary import summary
 
-    found = summary(read(ledger))
+    found = loaded(ledger)
     folder = OutputFolder(ledger.parent)
     folder.check(REPORTS)
     folder.claim(*FILES.values())
@@ -45,7 +52,7 @@ def write(ledger: Path) -> str:
         aside = ledger.with_name(_aside(name))
         aside.write_text(rendered, "utf-8", newline="\n")
         aside.replace(aside.with_name(name))
-    text: str = import_module("kipcheck.reports.text").render(found)
+    text: str = import_module("kipcheck.reports.brief").render(found)
     return text
 
 

@@ -1,4 +1,4 @@
-"""The report for a terminal or a log: one block for each distinct failure, and nothing about cases that passed."""
+"""The report with one block for each distinct failure, and nothing about cases that passed."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence

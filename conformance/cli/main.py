@@ -21,6 +21,7 @@ from kipcheck.conformance.cli import (
     play,
     reports as telling,
     run as running,
+    show,
     subscribe,
     testee,
     triage,
@@ -30,8 +31,8 @@ from kipcheck.conformance.cli.options import EXIT_CODES, OK, UNDECIDED, Commands
 from kipcheck.conformance.engine.interrupts import handled
 
 GROUPS = (
-    running, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden, lookup,
-    mutants, doctor, testee, export, corpus,
+    running, show, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden,
+    lookup, mutants, doctor, testee, export, corpus,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""
 

@@ -106,6 +106,11 @@ def print_harmless(what: object, file: TextIO | None = None) -> None:
         os.close(nowhere)
 
 
+def is_terminal(stream: TextIO) -> bool:
+    """Whether the stream is a terminal that can move the cursor and show colours."""
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
 def complain(what: object, code: int) -> int:
     """Prints one line to stderr and returns the code."""
     print(harmless_line(f"kipcheck: {what}"), file=sys.stderr)

@@ -1,11 +1,23 @@
 """The commands ``report`` and ``merge``."""
 
 import argparse
+import os
+import shutil
+import sys
 from pathlib import Path
 
-from kipcheck.conformance.cli.options import EXIT_CODES, OK, USAGE, Commands, complain, print_json
+from kipcheck.conformance.cli.options import (
+    EXIT_CODES,
+    OK,
+    USAGE,
+    Commands,
+    complain,
+    is_terminal,
+    print_harmless,
+    print_json,
+)
 
-FORMS = ("text", "html", "junit", "json", "markdown", "sarif")
+FORMS = ("brief", "text", "html", "junit", "json", "markdown", "sarif")
 """The same as ``reports.FORMS``; a test compares them. A matrix has fewer."""
 
 SCHEMA_ERRORS = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
@@ -24,10 +36,13 @@ def add(commands: Commands) -> None:
         help="the --out of one, or its ledger.jsonl or matrix.json; if both are there, the newer one",
     )  # fmt: skip
     report.add_argument(
-        "--form", choices=(*FORMS, "all"), default="text",
-        help="print this form; all: write every report file again, beside the data (default text). A matrix has text, "
-        "html, markdown and json",
+        "--form", choices=(*FORMS, "all"), default="brief",
+        help="print this form; all: write every report file again, beside the data (default brief, at most 40 lines). "
+        "A matrix has text, html, markdown and json",
     )  # fmt: skip
+    report.add_argument(
+        "--details", action="store_const", const="text", dest="form", help="every failure in full: --form text"
+    )
     report.add_argument(
         "--spark", action="store_true",
         help="query a campaign's ledger with Spark SQL: coverage growth, verdicts, time to find, flakiness, clashes",
@@ -59,9 +74,9 @@ def _report(options: argparse.Namespace) -> int:
     path = options.folder if options.folder.is_file() else options.folder / NAME
     try:
         if options.form == "all":
-            print(reports.write(path), end="")
-        else:
-            print(reports.render(path, options.form), end="")
+            reports.write(path)
+        form = "brief" if options.form == "all" else options.form
+        print_report(path) if form == "brief" else print(reports.render(path, form), end="")
         footer = read(path).footer
     except FileNotFoundError:
         return complain(missing(options.folder), USAGE)
@@ -86,12 +101,24 @@ def _matrix(folder: Path) -> Path | None:
     return None if later else found
 
 
+def print_report(ledger: Path) -> None:
+    """Prints the brief form: on a terminal within its width, and with colours unless NO_COLOR is set."""
+    from kipcheck import reports
+    from kipcheck.reports import brief
+
+    if not is_terminal(sys.stdout):
+        print_harmless(reports.render(ledger, "brief"))
+        return
+    text = brief.render(reports.loaded(ledger), shutil.get_terminal_size().columns)
+    print(text if os.environ.get("NO_COLOR") else brief.paint(text), end="", flush=True)
+
+
 def _of_matrix(path: Path, form: str) -> int:
     from kipcheck.conformance.core.output_folder import Unusable
     from kipcheck.reports import matrix
 
     try:
-        print(matrix.write(path) if form == "all" else matrix.render(path, form), end="")
+        print(matrix.write(path) if form == "all" else matrix.render(path, "text" if form == "brief" else form), end="")
         return matrix.read(path).exit
     except (LookupError, OSError, ValueError, Unusable) as wrong:
         return complain(wrong, USAGE)
@@ -126,7 +153,8 @@ def _merge(options: argparse.Namespace) -> int:
 
     try:
         found = merge(options.folders, options.out)
-        print(reports.write(found.ledger), end="")
+        reports.write(found.ledger)
+        print_report(found.ledger)
     except (Unlike, Unusable, OSError) as wrong:
         return complain(wrong, USAGE)
     except SCHEMA_ERRORS as wrong:

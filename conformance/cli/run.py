@@ -32,6 +32,7 @@ def add(commands: Commands) -> None:
     gate.add_argument("--events", metavar="FILE", help="write events at once, as JSON Lines; - for standard output")
     gate.add_argument("--dry-run", action="store_true", help="print what would run, and run nothing")
     gate.add_argument("--json", action="store_true", help="print the plan of --dry-run as JSON")
+    gate.add_argument("--details", action="store_true", help="print every failure in full; default at most 40 lines")
     _add_replay(commands)
 
 
@@ -135,9 +136,17 @@ def _run(options: argparse.Namespace) -> int:
     )
     if options.dry_run and not outcome.why:
         _print_plan(outcome.plan, options.json)
-    elif options.events != "-":
-        print_harmless(outcome.text)
+    elif options.events != "-" and outcome.text:
+        _print_report(outcome.ledger, options.details)
     return complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code
+
+
+def _print_report(ledger: Path | None, in_full: bool) -> None:
+    from kipcheck import reports
+    from kipcheck.conformance.cli.reports import print_report
+
+    assert ledger is not None
+    print_harmless(reports.render(ledger, "text")) if in_full else print_report(ledger)
 
 
 def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:

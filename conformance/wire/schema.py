@@ -477,4 +477,5 @@ def _newest() -> str:
 def _nearest(message: str, edition: Edition) -> list[str]:
     from difflib import get_close_matches
 
-    return get_close_matches(message, messages(edition), n=3, cutoff=0.4) or ["none"]
+    by_name = {name.lower(): name for name in messages(edition)}
+    return [by_name[each] for each in get_close_matches(message.lower(), by_name, n=3, cutoff=0.4)] or ["none"]

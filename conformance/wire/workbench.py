@@ -35,18 +35,30 @@ class Unreadable(ValueError):
 @cache
 def named(edition: str, message: str, version: int) -> Layout:
     """The layout. Errors: ``Unreadable``, whose class says whether edition, message or version is unknown."""
+    declaration = _declared(edition, message)
+    try:
+        return declaration.at(version)
+    except LookupError as error:
+        raise Unreadable("unknown-version", str(error.args[0])) from None
+
+
+def newest(edition: str, message: str) -> Layout:
+    """The layout of the message's newest version. Errors: ``Unreadable``, as ``named``."""
+    versions = _declared(edition, message).versions
+    high = versions[-1] if isinstance(versions, tuple) else versions.high
+    assert high is not None  # declarations end
+    return named(edition, message, high)
+
+
+def _declared(edition: str, message: str) -> "MessageSpec | NodeSpec":
     try:
         text = edition_named(edition)
     except LookupError as error:
         raise Unreadable("unknown-edition", str(error.args[0])) from None
     try:
-        declaration = _declaration(text, message)
+        return _declaration(text, message)
     except LookupError as error:
         raise Unreadable("unknown-message", str(error.args[0])) from None
-    try:
-        return declaration.at(version)
-    except LookupError as error:
-        raise Unreadable("unknown-version", str(error.args[0])) from None
 
 
 def _declaration(edition: Edition, message: str) -> "MessageSpec | NodeSpec":

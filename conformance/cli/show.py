@@ -1,0 +1,108 @@
+"""The command ``show``: a failure of a run, or an example of a message."""
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, print_harmless
+from kipcheck.conformance.core.foreign import harmless_json
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.core.ledger import Ledger
+    from kipcheck.conformance.wire import Layout
+
+ID: Final = re.compile("[0-9a-f]{12}")
+EPILOG: Final = """\
+12 hex digits are the id of a failure or a cause in DIR; anything else is the name of a message.
+
+examples:
+  kipcheck show 7b0fadd99f37                     its requirement, steps and bytes
+  kipcheck show JoinGroupRequest --version 9     a value, as `kipcheck encode` reads it, and its bytes
+
+exit codes: 0 shown, 2 unknown"""
+
+
+def add(commands: Commands) -> None:
+    shown = commands.add("show", _show, "show a failure of a run, or a value and the bytes of a message", EPILOG)
+    shown.add_argument("what", metavar="ID|MESSAGE")
+    shown.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR", help="the --out of the run")
+    shown.add_argument("--version", type=int, metavar="N", help="of the message; default the newest")
+    shown.add_argument("--edition", default="apache", metavar="E", help="of the message; default apache")
+
+
+def _show(options: argparse.Namespace) -> int:
+    return _failure(options) if ID.fullmatch(options.what) else _message(options)
+
+
+def _failure(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.core.ledger import NAME, missing, read
+
+    path = options.out if options.out.is_file() else options.out / NAME
+    try:
+        ledger = read(path)
+    except FileNotFoundError:
+        return complain(missing(options.out), USAGE)
+    except (OSError, ValueError) as wrong:
+        return complain(wrong, USAGE)
+    lines = list(_blocks(ledger, options.what))
+    if not lines:
+        number = len(ledger.failures)
+        return complain(f"{path} has no failure or cause {options.what}; it has {number} failures", USAGE)
+    print_harmless("\n".join(lines))
+    return OK
+
+
+def _blocks(ledger: "Ledger", id: str) -> Iterator[str]:
+    """The block of a failure below the lines of its cause, or of all failures of a cause."""
+    from kipcheck.reports.text import block, cause_lines
+
+    written: set[str] = set()
+    for cause in ledger.causes:
+        if id == cause.id or id in cause.failures:
+            wanted = cause.failures if id == cause.id else (id,)
+            yield from (*cause_lines(cause), "")
+            for failure in ledger.failures:
+                if failure.target == cause.target and failure.id in wanted:
+                    yield from (*block(failure, written), "")
+            others = [each for each in cause.failures if each not in wanted]
+            if others:
+                yield f"other failures of this cause: {' '.join(others)}"
+            return
+    for failure in ledger.failures:
+        if failure.id == id:
+            yield from block(failure, written)
+
+
+# ---- a message
+
+
+def _message(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.wire import explain
+    from kipcheck.conformance.wire.workbench import Unreadable, named, newest
+
+    try:
+        layout = (
+            newest(options.edition, options.what)
+            if options.version is None
+            else named(options.edition, options.what, options.version)
+        )
+    except Unreadable as error:
+        return complain(error, USAGE)
+    value, data = _example(layout)
+    print_harmless(f"{layout.message} v{layout.version}, edition {layout.edition}")
+    print(harmless_json(value))
+    print(data.hex())
+    print_harmless(explain.text(explain.explain(layout, data)))
+    return OK
+
+
+def _example(layout: "Layout") -> tuple[str, bytes]:
+    """A value with something in every field, as JSON, and its bytes."""
+    import json
+
+    from kipcheck.conformance.checks.example_values import inhabited
+
+    value = inhabited(layout)
+    return json.dumps(layout.codec.to_json(value), ensure_ascii=False), layout.encode(value)
