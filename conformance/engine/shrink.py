@@ -44,6 +44,8 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     if not check.shrinks or remembers:
         return best
     tried: set[str] = set()
+    passed: set[str] = set()
+    """The ids of cases that did not fail: several values may give one case."""
     most = DEADLY_TRIES if expected_shape[:1] == ("died",) else TRIES
 
     def fails(value: Any) -> bool:
@@ -51,10 +53,15 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
         if repr(value) in tried or len(tried) == most:
             return False
         tried.add(repr(value))
-        cases = list(check.cases(subject, value, unit.seed, finding.number, finding.kind))
+        cases = [
+            case
+            for case in check.cases(subject, value, unit.seed, finding.number, finding.kind)
+            if case.id not in passed
+        ]
         for observed, found in worker.violations(cases, invariant, expected_shape):
             best = replace(best, history=observed, value=value, violation=found)
             return True
+        passed.update(case.id for case in cases)
         return False
 
     if check.again is not None:
