@@ -21,7 +21,8 @@ from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.byte_map import Role, Span
 from kipcheck.conformance.wire.constructs import byte_map
 from kipcheck.conformance.wire.schema import MessageSpec, spec
-from kipcheck.golden.vectors import Vector, check as unlike, vectors
+from kipcheck.golden.agreement import strictly
+from kipcheck.golden.vectors import Vector, vectors
 from kipcheck.strategies.damage import USUAL, damages, every_damage
 
 TAGS = "_unknownTaggedFields"
@@ -43,9 +44,12 @@ def no_other(subject: Subject, value: Value, random: Random) -> Iterator[Convers
 
 
 def golden(subject: Subject) -> Iterator[Conversation]:
-    """Bytes that real Kafka wrote or refused. Errors: ``Disagreement`` if kipcheck's own codec differs from Kafka."""
+    """Bytes that real Kafka wrote or refused. Errors: ``Disagreement`` if kipcheck's own codec differs from Kafka.
+
+    ``kipcheck golden verify`` also compares the lenient decoders of all releases with the vectors.
+    """
     for vector in _vectors().get((subject.edition, subject.layout.message, subject.layout.version), ()):
-        for trouble in unlike(vector):
+        for trouble in strictly(vector):
             raise Disagreement(trouble)
         yield Conversation((subject.decode(vector.data),), vector.note)
         if vector.value is not None:

@@ -150,6 +150,9 @@ class Layout:
     newest: bool = field(default=True, compare=False)
     """Whether the edition has no higher version of this message."""
 
+    def __hash__(self) -> int:
+        return hash((self.message, self.version))  # caches ask for it at every message that is judged
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the fields, with a lower-case first letter."""
