@@ -272,7 +272,7 @@ def test_report_takes_what_was_written_last(tmp_path: Path, capsys: Any) -> None
     ledger = write_ledger(tmp_path, *everything())
     os.utime(path, (1, 1))
     assert main(["report", str(tmp_path)]) == 1
-    assert "FAIL 0123456789ab" in capsys.readouterr().out
+    assert "kipcheck show 0123456789ab" in capsys.readouterr().out
     os.utime(ledger, (0, 0))
     assert main(["report", str(tmp_path)]) == 0
     assert "every cell is as predicted" in capsys.readouterr().out

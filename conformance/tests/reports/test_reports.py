@@ -143,7 +143,7 @@ def test_what_is_no_ledger_is_told_so(tmp_path: Path, text: str) -> None:
 
 
 def test_an_unknown_form_names_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(LookupError, match="there are text, html, junit"):
+    with pytest.raises(LookupError, match="there are brief, text, html, junit"):
         reports.render(ledger(tmp_path), "stone")
 
 
@@ -158,7 +158,7 @@ def test_lines_of_kinds_that_a_report_does_not_know_are_passed_over(tmp_path: Pa
 
 def test_all_files_are_written_and_what_an_earlier_run_left_can_be_taken_away(tmp_path: Path) -> None:
     text = reports.write(write(tmp_path, *everything()))
-    assert text == reports.render(tmp_path / "ledger.jsonl")
+    assert text == reports.render(tmp_path / "ledger.jsonl", "brief")
     assert sorted(each.name for each in tmp_path.iterdir()) == sorted([LIST, "ledger.jsonl", *reports.FILES.values()])
     for form, name in reports.FILES.items():
         assert (tmp_path / name).read_text("utf-8") == reports.render(tmp_path / "ledger.jsonl", form)
