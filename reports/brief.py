@@ -26,7 +26,7 @@ def render(found: Summary, width: int | None = None) -> str:
     """``width``: the columns of the terminal, which no line of a cause exceeds; None: lines are not cut."""
     head = [*_head(found), *_causes(found, width)]
     tail = [*_commands(found), _last(found)]
-    notes = _fitted(list(_notes(found)), LINES - len(head) - len(tail) - 1, _details(found))
+    notes = _fitted(list(_notes(found)), LINES - len(head) - len(tail), _details(found))
     lines = [*head, *(_cut(each, width or LONG) for each in notes), *tail]
     # Line feeds are escaped, so that no text of a target looks like the last line.
     return harmless("\n".join(map(one_line, lines))) + "\n"

@@ -90,7 +90,7 @@ def _message(options: argparse.Namespace) -> int:
         )
     except Unreadable as error:
         return complain(error, USAGE)
-    value, data = _example(layout)
+    value, data = example(layout)
     print_harmless(f"{layout.message} v{layout.version}, edition {layout.edition}")
     print(harmless_json(value))
     print(data.hex())
@@ -98,7 +98,7 @@ def _message(options: argparse.Namespace) -> int:
     return OK
 
 
-def _example(layout: "Layout") -> tuple[str, bytes]:
+def example(layout: "Layout") -> tuple[str, bytes]:
     """A value with something in every field, as JSON, and its bytes."""
     import json
 
