@@ -292,16 +292,18 @@ def _delete(known: Known) -> Faults:
 
 def leave_errors(members: tuple[tuple[str, str | None], ...], known: Known) -> list[Owed]:
     """The errors for each member of a batch, in its order: those before it have left."""
-    owed_to_each, left = [], set[str]()
+    owed_to_each, left, vacated = [], set[str](), set[str | None]()
     for id, instance in members:
         found = Faults()
         held, holder = (False, None) if instance is None else known.holders(instance)
         leaving = holder if held and (not id or id == holder) else id
         if id in known.reserved and id not in left and instance is not None:
             found.possible |= {Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.UNKNOWN_SERVER_ERROR}
-        elif leaving and leaving in left:
+        elif (leaving and leaving in left) or (not id and instance in vacated):
             found.certain.add(Error.UNKNOWN_MEMBER_ID)
             found.add(Error.FENCED_INSTANCE_ID, None)
+        elif instance in vacated:
+            found.possible |= {Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID}
         elif id in known.reserved:
             found.possible.add(Error.UNKNOWN_MEMBER_ID)
         elif id:
@@ -312,5 +314,7 @@ def leave_errors(members: tuple[tuple[str, str | None], ...], known: Known) -> l
             found.add(Error.UNKNOWN_MEMBER_ID, True if known.is_free(instance) else None)
         if leaving and not found.certain:
             left.add(leaving)
+        if held and not id and not found.certain:
+            vacated.add(instance)  # its member may not know its id yet
         owed_to_each.append(found.owed())
     return owed_to_each

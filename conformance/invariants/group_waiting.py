@@ -11,6 +11,7 @@ from kipcheck.conformance.invariants.group_requests import at, breach, error_of,
 from kipcheck.conformance.invariants.group_view import (
     INITIAL_DELAY_MS,
     GroupTrace,
+    JoinResult,
     Location,
     group_trace,
     superseded_by,
@@ -131,6 +132,8 @@ def _never_synced(history: History) -> Iterator[Violation]:
         person = group.identity(request.member), request.generation
         formed = group.first_join_result(request.generation, group.incarnation(each.index))
         late = formed is not None and formed.exchange.parked and person not in synced
+        if formed is not None and not _was_in(group, formed, request.member):
+            continue  # It took over the instance id of a member since, and no time is set for it.
         is_granted = error_of(each) == Error.NONE or (each.parked and isinstance(request, Sync))
         if is_granted and late and formed is not None and formed.exchange.to_ms is not None:
             lasted, most = each.at_ms - formed.exchange.to_ms, longest_wait_ms(history, formed.by, each.index)
@@ -143,6 +146,11 @@ def _never_synced(history: History) -> Iterator[Violation]:
                 yield breach(why, (formed.by, each.index), "UNKNOWN_MEMBER_ID", "NONE", kind, "no SyncGroup")
         if is_granted and isinstance(request, Sync):
             synced.add(person)
+
+
+def _was_in(group: GroupTrace, formed: JoinResult, member: str) -> bool:
+    """Whether the end of the join phase gave the member the generation."""
+    return any(each.by == formed.by and each.answer.member == member for each in group.join_results)
 
 
 def _too_late(history: History, parked: TracedRequest, since: int, what: str) -> Iterator[Violation]:

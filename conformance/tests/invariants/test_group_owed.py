@@ -195,6 +195,19 @@ def test_after_a_failed_write_it_is_open_who_waits() -> None:
         assert not broken(history(Better(), text, edition))
 
 
+@pytest.mark.parametrize("edition", ["apache", "apache@4.4.0"])
+def test_a_member_that_a_batch_names_twice_has_left_when_it_is_named_again(edition: str) -> None:
+    """Also if its JoinGroup is parked, so that it does not know its id."""
+    assert not broken(history(Better(), "join a as j; leave a /j /j", edition))
+
+
+def test_the_time_for_a_sync_is_not_that_of_a_member_without_a_join_phase() -> None:
+    """It takes over an instance id in a stable group, whose other members have their assignments."""
+    formed = "join a as i rebalance=4000; join b as j rebalance=4000; elapse 4000; sync a"
+    text = f"{formed}; join b as j rebalance=4000; elapse 4000; commit b as j"
+    assert not broken(history(Better(), text, "apache@4.4.0"))
+
+
 def test_a_leader_may_be_any_member() -> None:
     class Last(CoordinatorAdapter):
         """The last member leads."""
