@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kipcheck.conformance.core.effects import Severity
-from kipcheck.conformance.core.ledger import Failure, KnownEntry
+from kipcheck.conformance.core.ledger import Failure
 from kipcheck.reports import links
 from kipcheck.reports.html_failures import brief, details, listed
 from kipcheck.reports.html_tables import word
@@ -157,14 +157,19 @@ def _facts(each: CauseOf) -> Safe | None:
             rows.append(("Kafka", f"Kafka's own clients do the same: {', '.join(cause.kafka)}"))
         if len(each.failures) > 1:
             rows.append(("minimal case", joined(tag("a", least.id, href=f"#{least.id}"), f": {brief(least)}")))
-    entries: dict[tuple[str, int], KnownEntry] = {}
-    for line in each.failures:
-        if known := line.known or line.beyond or line.changed:
-            entries.setdefault((known.file, known.line), known)
-    if entries:
-        named = [joined(", " if n else None, links.entry(known)) for n, known in enumerate(entries.values())]
-        rows.append(("listed in", joined(named)))
+    if listed_in := _entries(each):
+        rows.append(("listed in", listed_in))
     return tag("dl", (tag("div", tag("dt", a), tag("dd", b)) for a, b in rows), class_="rows") if rows else None
+
+
+def _entries(each: CauseOf) -> Safe | None:
+    """The entries of lists of known deviations, by file."""
+    lines: dict[str, set[int]] = {}
+    for failure in each.failures:
+        if entry := failure.known or failure.beyond or failure.changed:
+            lines.setdefault(entry.file, set()).add(entry.line)
+    named = [(links.document(file), f":{', '.join(map(str, sorted(numbers)))}") for file, numbers in lines.items()]
+    return joined([("; " if place else None, parts) for place, parts in enumerate(named)]) if named else None
 
 
 def _failure(found: Summary, failure: Failure, remedy: str) -> Safe:
