@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from kipcheck.conformance.core.foreign import harmless, one_line
-from kipcheck.reports.campaigns import brief, stands, stopped
+from kipcheck.reports.campaigns import brief, stands, stopped, troubles
 from kipcheck.reports.phrases import named, some
 from kipcheck.reports.summary import KNOWN, RESULTS, WORDS, CauseOf, Summary, ways_to_differ
 
@@ -38,8 +38,10 @@ def _head(found: Summary) -> Iterator[str]:
     if not new:
         yield f"{targets}: no unexpected failure"
         return
-    failures = sum(len(each.new) for each in new)
-    yield f"{targets}: {some(failures, 'failure')} of {some(len(new), 'cause')}, the gravest first"
+    what = some(sum(len(each.new) for each in new), "failure")
+    if any(each.cause is not None for each in new):  # a campaign has no causes, nor has a run that was cut short
+        what += f" of {some(len(new), 'cause')}"
+    yield f"{targets}: {what}, the gravest first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,7 @@ def _campaigns(found: Summary) -> Iterator[str]:
     for each in found.ledger.campaigns:
         ended = f"; stopped by: {stopped(each)}" if stopped(each) else ""
         yield f"campaign {each.id}: {brief(each)}{ended}"
+        yield from troubles(each)
     if found.ledger.campaigns:
         yield f"failures: {stands(found)}"
 
