@@ -34,14 +34,19 @@ def render(found: Summary, width: int | None = None) -> str:
 
 def _head(found: Summary) -> Iterator[str]:
     new = [each for each in found.causes if each.new]
-    targets = ", ".join(map(found.called, found.targets)) or "no target"
+    targets = ", ".join(map(found.called, found.targets or found.options.targets))
     if not new:
         yield f"{targets}: no unexpected failure"
         return
-    what = some(sum(len(each.new) for each in new), "failure")
+    grades = [failure.grade for each in new for failure in each.new]
+    words = (("MUST", "failure"), ("SHOULD", "warning"), ("INFO", "note"))
+    what = ", ".join(some(grades.count(grade), word) for grade, word in words if grade in grades)
     if any(each.cause is not None for each in new):  # a campaign has no causes, nor has a run that was cut short
         what += f" of {some(len(new), 'cause')}"
-    yield f"{targets}: {what}, the gravest first"
+    if {*grades} == {"INFO"}:
+        yield f"{targets}: no unexpected failure; {what}"
+    else:
+        yield f"{targets}: {what}, the gravest first"
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def rendered(folder: Path, *lines: tuple[str, Line], **more: Any) -> list[str]:
 
 def test_a_cause_is_one_line_with_effect_cases_id_title_and_page(tmp_path: Path) -> None:
     found = rendered(tmp_path, *everything())
-    assert found[0] == "somebody 1.0, another 2.0: 5 failures of 4 causes, the gravest first"
+    assert found[0] == "somebody 1.0, another 2.0: 3 failures, 1 warning, 1 note of 4 causes, the gravest first"
     assert found[1] == "stuck group 13 0123456789ab  An assignment is lost  findings/index"
     assert found[2] == "FAIL         1 ba9876543210  A partition has one owner."
     assert "known deviation" in found[-1] and "111111111111" not in "\n".join(found)
@@ -71,6 +71,19 @@ def test_nothing_unexpected_is_said_first(tmp_path: Path) -> None:
     assert found[0] == "somebody: no unexpected failure"
     assert found[1] == "somebody: 3 cases in 1 check: 3 FAIL; 1 check as expected"
     assert not any("kipcheck show" in each for each in found)
+
+
+def test_notes_are_no_failures(tmp_path: Path) -> None:
+    found = rendered(
+        tmp_path, *verdicts("NOTE", 2), *failures(2, grade="INFO"), footer={**FOOTER, "exit": 0, "exits": []}
+    )
+    assert found[0] == "somebody: no unexpected failure; 2 notes of 2 causes"
+
+
+def test_failures_without_causes_are_counted_alone(tmp_path: Path) -> None:
+    found = rendered(tmp_path, ("failure", FAILURE), footer=None)
+    assert found[0] == "somebody, another: 1 failure, the gravest first"
+    assert found[1] == "FAIL 12 0123456789ab  Legal bytes are read as what they are."
 
 
 def test_the_gravest_25_are_listed_and_the_others_counted(tmp_path: Path) -> None:
