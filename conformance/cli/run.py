@@ -16,6 +16,7 @@ from kipcheck.conformance.cli.options import (
     Commands,
     complain,
     duration,
+    is_terminal,
     part,
     positive,
     print_harmless,
@@ -137,16 +138,22 @@ def _run(options: argparse.Namespace) -> int:
     if options.dry_run and not outcome.why:
         _print_plan(outcome.plan, options.json)
     elif options.events != "-" and outcome.text:
-        _print_report(outcome.ledger, options.details)
+        _print_report(outcome.text, outcome.ledger, options.details)
     return complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code
 
 
-def _print_report(ledger: Path | None, in_full: bool) -> None:
+def _print_report(brief: str, ledger: Path | None, in_full: bool) -> None:
+    """``brief``: the report for a stream that is no terminal."""
     from kipcheck import reports
     from kipcheck.conformance.cli.reports import print_report
 
     assert ledger is not None
-    print_harmless(reports.render(ledger, "text")) if in_full else print_report(ledger)
+    if in_full:
+        print_harmless(reports.render(ledger, "text"))
+    elif is_terminal(sys.stdout):
+        print_report(ledger)
+    else:
+        print_harmless(brief)
 
 
 def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:

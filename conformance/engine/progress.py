@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from kipcheck.conformance.core.foreign import harmless, harmless_line, one_line
+from kipcheck.reports.phrases import some
 
 if TYPE_CHECKING:
     from kipcheck.conformance.engine.early_causes import EarlyCause
@@ -117,7 +118,7 @@ class Progress:
                     (f"{done} of {here}", 5),
                     (f"{total - plan.before - done:,} subjects left", 2),
                     (f"{failed:,} failed", 6),
-                    (f"{plan.causes} causes", 3),
+                    (some(plan.causes, "cause"), 3),
                 ],
                 _columns(),
             )

@@ -247,7 +247,9 @@ def test_a_folder_without_a_ledger_is_wrong_usage(tmp_path: Path, what: str) -> 
 def test_report_renders_again_and_exits_as_the_run_did(tmp_path: Path) -> None:
     write(tmp_path, *verdicts("FAIL", 12), ("failure", FAILURE))
     text = kipcheck("report", tmp_path)
-    assert (text.returncode, "FAIL 0123456789ab" in text.stdout) == (1, True)
+    assert (text.returncode, "FAIL 12 0123456789ab" in text.stdout) == (1, True)
+    details = kipcheck("report", tmp_path, "--details")
+    assert (details.returncode, "FAIL 0123456789ab" in details.stdout) == (1, True)
     page = kipcheck("report", tmp_path / "ledger.jsonl", "--form", "html")
     assert (page.returncode, page.stdout[:15]) == (1, "<!DOCTYPE html>")
     assert [each.name for each in tmp_path.iterdir()] == ["ledger.jsonl"]
