@@ -127,6 +127,7 @@ def machine_family(
         exhibits=exhibits,
         batch=batch,
         impossible=impossible,
+        steps_are_apart=role is not Role.OPERATOR_TOOL,
     )
 
 

@@ -124,6 +124,10 @@ class Family(Generic[S]):
     """The steps of a case that no peer, network or user can take. Idle ones are left out before the case is judged;
     what follows the first other one is not judged.
     """
+    steps_are_apart: bool = False
+    """Whether the case goes on as if a step that the target cannot take were not there: true for requests to a server,
+    false for scripts whose later steps rely on earlier ones.
+    """
     sample_ops: Callable[[Role, Claims], Iterable[Operation]] = no_operations
     """Harmless operations within the testee's claims, which the doctor sends. One family provides those of a role."""
 

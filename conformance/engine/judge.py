@@ -15,6 +15,7 @@ def judge(history: History, invariants: Iterable[Invariant]) -> Iterator[Verdict
     Those of a role read the steps that can happen; every target survives the others too.
     """
     possible = possible_part(history)
+    cannot = [op.step for op in history.ops if isinstance(op.observation, Unsupported)]
     for each in invariants:
         judged = history if each.role is None else possible
         read = [op for op in judged.ops if each.applies_to(history.case, op.step)]
@@ -26,7 +27,7 @@ def judge(history: History, invariants: Iterable[Invariant]) -> Iterator[Verdict
             Result.FAIL
             if found
             else Result.SKIP
-            if Unsupported in seen
+            if any(each.lacks(history.case, step) for step in cannot)
             else Result.UNKNOWN
             if seen & {Lost, Died}
             else Result.PASS
@@ -35,11 +36,21 @@ def judge(history: History, invariants: Iterable[Invariant]) -> Iterator[Verdict
 
 
 def possible_part(history: History) -> History:
-    """The history up to the first step that cannot happen after what the target did, without idle steps."""
+    """The history up to the first step that cannot happen after what the target did, without idle steps.
+
+    Where the steps of a family are apart, also without those that the target cannot take: their requests were not
+    sent, and so changed nothing.
+    """
     family = family_of(history.case)
-    faults = [] if family is None else [*family.impossible(history.case, history.ops)]
-    if not faults:
+    if family is None:
         return history
+    ops, case = history.ops, history.case
+    if family.steps_are_apart:
+        ops = tuple(op for op in ops if not isinstance(op.observation, Unsupported))
+    if len(ops) < len(history.ops):
+        case = replace(case, steps=tuple(op.step for op in ops))
+    faults = [*family.impossible(case, ops)]
     idle = {each.step for each in faults if each.idle}
-    end = min((each.step for each in faults if not each.idle), default=len(history.ops))
-    return replace(history, ops=tuple(each for each in history.ops[:end] if each.index not in idle))
+    end = min((each.step for each in faults if not each.idle), default=len(ops))
+    kept = tuple(op for number, op in enumerate(ops[:end]) if number not in idle)
+    return history if len(kept) == len(history.ops) else replace(history, ops=kept)

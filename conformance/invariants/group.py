@@ -10,14 +10,14 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.invariants.group_requests import at, breach, metadata_of
 from kipcheck.conformance.invariants.group_view import GroupTrace, JoinResult, Location, SyncResult, group_trace
-from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.registry import invariant, steps_of
 from kipcheck.conformance.models.group.messages import EMPTY, Blob, Commit, Error, Heartbeat, Join, Sync
 from kipcheck.conformance.models.group.rules import INSTANCE_SINCE
 
 # Generations
 
 
-@invariant("group/generation-grows", "grp-01", role=Role.COORDINATOR)
+@invariant("group/generation-grows", "grp-01", role=Role.COORDINATOR, needs=steps_of("join"))
 def generation_grows(history: History) -> Iterator[Violation]:
     """The generation rises by one with each join phase that ends, and never falls."""
     group = group_trace(history)
@@ -103,7 +103,7 @@ def _member_name(result: JoinResult) -> str:
 # Leaders
 
 
-@invariant("group/one-leader", "grp-02", role=Role.COORDINATOR)
+@invariant("group/one-leader", "grp-02", role=Role.COORDINATOR, needs=steps_of("join"))
 def one_leader(history: History) -> Iterator[Violation]:
     """All members of a generation get the same leader."""
     group = group_trace(history)
@@ -121,7 +121,7 @@ def one_leader(history: History) -> Iterator[Violation]:
                          f"leader {result.answer.leader}", "leader", "changes")  # fmt: skip
 
 
-@invariant("group/list-only-to-leader", "grp-31", role=Role.COORDINATOR)
+@invariant("group/list-only-to-leader", "grp-31", role=Role.COORDINATOR, needs=steps_of("join"))
 def list_only_to_leader(history: History) -> Iterator[Violation]:
     """The leader gets the list of members, and no other member gets it."""
     for result in group_trace(history).join_results:
@@ -144,7 +144,7 @@ def list_only_to_leader(history: History) -> Iterator[Violation]:
                          f"{len(result.answer.members)} members", "list", "to a follower")  # fmt: skip
 
 
-@invariant("group/leader-hears-all", "grp-02", "grp-31", role=Role.COORDINATOR)
+@invariant("group/leader-hears-all", "grp-02", "grp-31", role=Role.COORDINATOR, needs=steps_of("join"))
 def leader_lists_all(history: History) -> Iterator[Violation]:
     """The leader's list has every member of the generation once, as it joined, and no other member."""
     group = group_trace(history)
@@ -194,7 +194,7 @@ def _lacks_instances(result: JoinResult) -> bool:
     return isinstance(result.exchange.request, Join) and result.exchange.request.version < INSTANCE_SINCE[Join]
 
 
-@invariant("group/common-protocol", "grp-32", role=Role.COORDINATOR)
+@invariant("group/common-protocol", "grp-32", role=Role.COORDINATOR, needs=steps_of("join"))
 def common_protocol(history: History) -> Iterator[Violation]:
     """The protocol of a generation is one that all its members listed."""
     for result, lists, _ in _choices(group_trace(history)):
@@ -206,7 +206,7 @@ def common_protocol(history: History) -> Iterator[Violation]:
             yield breach(why, steps, "a protocol that all listed", chosen, "protocol", "not common")
 
 
-@invariant("group/most-votes", "grp-54", role=Role.COORDINATOR, grade=Grade.SHOULD)
+@invariant("group/most-votes", "grp-54", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("join"))
 def most_votes(history: History) -> Iterator[Violation]:
     """No protocol that all members listed has more votes than the protocol of the generation."""
     for result, lists, complete in _choices(group_trace(history)):
@@ -258,7 +258,7 @@ def _votes(lists: Mapping[str, list[str]]) -> dict[str, int]:
 # Assignments
 
 
-@invariant("group/assignment-from-leader", "grp-02", role=Role.COORDINATOR)
+@invariant("group/assignment-from-leader", "grp-02", role=Role.COORDINATOR, needs=steps_of("sync"))
 def assignment_from_leader(history: History) -> Iterator[Violation]:
     """Only the leader's SyncGroup sets the assignment of a generation, and each member gets its own part of it."""
     group = group_trace(history)
@@ -327,7 +327,15 @@ def _meant_for(group: GroupTrace, leader_sync: SyncResult, member: str) -> set[B
 # Old generations
 
 
-@invariant("group/stale-never-wins", "grp-01", "grp-35", "grp-36", "grp-38", role=Role.COORDINATOR)
+@invariant(
+    "group/stale-never-wins",
+    "grp-01",
+    "grp-35",
+    "grp-36",
+    "grp-38",
+    role=Role.COORDINATOR,
+    needs=steps_of("heartbeat", "sync", "commit"),
+)
 def stale_never_wins(history: History) -> Iterator[Violation]:
     """Heartbeat, SyncGroup and OffsetCommit of a member succeed only in the current generation."""
     group = group_trace(history)

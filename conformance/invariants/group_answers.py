@@ -16,7 +16,7 @@ from kipcheck.conformance.invariants.group_observer import known_before
 from kipcheck.conformance.invariants.group_owed import OF_THE_LOG, Owed, leave_errors, owed
 from kipcheck.conformance.invariants.group_requests import at, breach, error_of, metadata_of
 from kipcheck.conformance.invariants.group_view import GroupTrace, Location, group_trace
-from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.registry import invariant, steps_of
 from kipcheck.conformance.models.group.answers import BATCH_SINCE, STATES_LISTED_SINCE
 from kipcheck.conformance.models.group.editions import coordinator
 from kipcheck.conformance.models.group.messages import (
@@ -90,25 +90,27 @@ def _state(each: TracedRequest, known: Known, where: Location) -> str:
 # Errors
 
 
-@invariant("group/answers-join", "grp-34", "grp-33", "grp-43", "grp-47", role=Role.COORDINATOR)
+@invariant("group/answers-join", "grp-34", "grp-33", "grp-43", "grp-47", role=Role.COORDINATOR, needs=steps_of("join"))
 def answers_join(history: History) -> Iterator[Violation]:
     """A JoinGroup with a fault gets the error of that fault at once, and one without a fault gets no error."""
     yield from _wrong_errors(history, Join)
 
 
-@invariant("group/answers-sync", "grp-35", "grp-47", role=Role.COORDINATOR)
+@invariant("group/answers-sync", "grp-35", "grp-47", role=Role.COORDINATOR, needs=steps_of("sync"))
 def answers_sync(history: History) -> Iterator[Violation]:
     """A SyncGroup with a fault gets the error of that fault at once, and one without a fault gets no error."""
     yield from _wrong_errors(history, Sync)
 
 
-@invariant("group/answers-heartbeat", "grp-36", "grp-47", role=Role.COORDINATOR)
+@invariant("group/answers-heartbeat", "grp-36", "grp-47", role=Role.COORDINATOR, needs=steps_of("heartbeat"))
 def answers_heartbeat(history: History) -> Iterator[Violation]:
     """A heartbeat gets the error of its fault or of the join phase, and no error otherwise."""
     yield from _wrong_errors(history, Heartbeat)
 
 
-@invariant("group/beats-before-assignment", "grp-51", role=Role.COORDINATOR, grade=Grade.SHOULD)
+@invariant(
+    "group/beats-before-assignment", "grp-51", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("heartbeat")
+)
 def beats_before_assignment(history: History) -> Iterator[Violation]:
     """A heartbeat while only the assignment is pending gets no error, since the member need not join again."""
     for each, known, group in answered(history, Heartbeat):
@@ -121,7 +123,7 @@ def beats_before_assignment(history: History) -> Iterator[Violation]:
             yield breach(why, (each.index,), "NONE", "REBALANCE_IN_PROGRESS", "Heartbeat", "the assignment is pending")
 
 
-@invariant("group/answers-leave", "grp-37", "grp-47", role=Role.COORDINATOR)
+@invariant("group/answers-leave", "grp-37", "grp-47", role=Role.COORDINATOR, needs=steps_of("leave"))
 def answers_leave(history: History) -> Iterator[Violation]:
     """LeaveGroup answers for each member whether it has left, and names the members as the request does."""
     for each, known, group in answered(history, Leave):
@@ -165,7 +167,7 @@ def _wrong_leave(each: TracedRequest, leave: Leave, answer: Left, known: Known) 
             yield breach(why, (each.index,), str(one), error.name, "Leave", by, one.first, error.name)
 
 
-@invariant("group/answers-offsets", "grp-38", "grp-47", role=Role.COORDINATOR)
+@invariant("group/answers-offsets", "grp-38", "grp-47", role=Role.COORDINATOR, needs=steps_of("commit", "fetch"))
 def answers_offsets(history: History) -> Iterator[Violation]:
     """An OffsetCommit with a fault gets the error of that fault; OffsetFetch returns each partition once."""
     yield from _wrong_errors(history, Commit, Fetch)
@@ -178,7 +180,13 @@ def answers_offsets(history: History) -> Iterator[Violation]:
                 yield breach(why, (each.index,), "each partition once", str(names.count(twice)), "Fetch", "repeats")
 
 
-@invariant("group/answers-groups", "grp-39", "grp-47", role=Role.COORDINATOR)
+@invariant(
+    "group/answers-groups",
+    "grp-39",
+    "grp-47",
+    role=Role.COORDINATOR,
+    needs=steps_of("describe-group", "list-groups", "delete-group"),
+)
 def answers_groups(history: History) -> Iterator[Violation]:
     """DescribeGroups and ListGroups return the group as it is; DeleteGroups deletes only a group without members."""
     yield from _wrong_errors(history, Describe, ListGroups, Delete)

@@ -8,7 +8,7 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.group_requests import at, breach
 from kipcheck.conformance.invariants.group_view import GroupTrace, JoinResult, group_trace
-from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.registry import invariant, steps_of
 
 NO_VERSION = -1
 """The protocol version of a member that sends none: below all others."""
@@ -33,7 +33,9 @@ def _elections(history: History) -> Iterator[tuple[GroupTrace, JoinResult, Mappi
             yield group, result, versions
 
 
-@invariant("group/newest-leads", "429-08", "429-12", role=Role.COORDINATOR, applies_to=in_the_draft)
+@invariant(
+    "group/newest-leads", "429-08", "429-12", role=Role.COORDINATOR, applies_to=in_the_draft, needs=steps_of("join")
+)
 def newest_leads(history: History) -> Iterator[Violation]:
     """No member has a higher protocol version than its leader, also after the previous leader left."""
     for group, result, versions in _elections(history):
@@ -49,7 +51,9 @@ def newest_leads(history: History) -> Iterator[Violation]:
             yield breach(why, steps, f"leader {newest}", f"leader {leader}", "leader", "older")
 
 
-@invariant("group/first-of-newest-leads", "429-24", role=Role.COORDINATOR, applies_to=in_the_draft)
+@invariant(
+    "group/first-of-newest-leads", "429-24", role=Role.COORDINATOR, applies_to=in_the_draft, needs=steps_of("join")
+)
 def first_of_newest_leads(history: History) -> Iterator[Violation]:
     """Of the members with the highest version the previous leader stays leader, else the first to join leads."""
     former: str | None = None

@@ -11,7 +11,7 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.invariants.group_requests import at, breach, error_of
 from kipcheck.conformance.invariants.group_view import GroupTrace, group_trace
-from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.registry import invariant, steps_of
 from kipcheck.conformance.models.group.messages import (
     Commit,
     Describe,
@@ -144,7 +144,13 @@ def refused_disturbs_no_member(history: History) -> Iterator[Violation]:
 # Moves
 
 
-@invariant("group/outlives-moves", "grp-45", role=Role.COORDINATOR, grade=Grade.SHOULD)
+@invariant(
+    "group/outlives-moves",
+    "grp-45",
+    role=Role.COORDINATOR,
+    grade=Grade.SHOULD,
+    needs=steps_of("join", "sync", "heartbeat"),
+)
 def outlives_moves(history: History) -> Iterator[Violation]:
     """A stable or empty group is unchanged after a move."""
     group = group_trace(history)
@@ -162,7 +168,13 @@ def outlives_moves(history: History) -> Iterator[Violation]:
                      "group", "changed by a move")  # fmt: skip
 
 
-@invariant("group/goes-on-after-moves", "grp-45", role=Role.COORDINATOR, grade=Grade.SHOULD)
+@invariant(
+    "group/goes-on-after-moves",
+    "grp-45",
+    role=Role.COORDINATOR,
+    grade=Grade.SHOULD,
+    needs=steps_of("join", "sync", "heartbeat"),
+)
 def goes_on_after_moves(history: History) -> Iterator[Violation]:
     """After a move a member of a stable group continues in the same generation, with the same assignment."""
     group = group_trace(history)
@@ -222,7 +234,7 @@ def _only_moved(group: GroupTrace, last: TracedRequest, now: TracedRequest) -> b
 # Offsets
 
 
-@invariant("group/commits-kept", "grp-38", "grp-45", "grp-49", role=Role.COORDINATOR)
+@invariant("group/commits-kept", "grp-38", "grp-45", "grp-49", role=Role.COORDINATOR, needs=steps_of("commit", "fetch"))
 def commits_kept(history: History) -> Iterator[Violation]:
     """OffsetFetch returns the last accepted offset of each partition, and no other."""
     group = group_trace(history)
@@ -253,7 +265,13 @@ def commits_kept(history: History) -> Iterator[Violation]:
 # Writes that failed
 
 
-@invariant("group/failed-writes-count-nothing", "grp-46", role=Role.COORDINATOR, grade=Grade.SHOULD)
+@invariant(
+    "group/failed-writes-count-nothing",
+    "grp-46",
+    role=Role.COORDINATOR,
+    grade=Grade.SHOULD,
+    needs=steps_of("sync", "commit"),
+)
 def failed_writes_count_nothing(history: History) -> Iterator[Violation]:
     """If a write fails, neither the commit is granted nor the leader's assignment handed out to any member."""
     group = group_trace(history)

@@ -15,7 +15,7 @@ from kipcheck.conformance.invariants.group_observer import known_before
 from kipcheck.conformance.invariants.group_owed import owed
 from kipcheck.conformance.invariants.group_requests import at, breach, instances, named
 from kipcheck.conformance.invariants.group_view import GroupTrace, Location, group_trace
-from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.registry import invariant, steps_of
 from kipcheck.conformance.models.group.messages import Join, Joined, Leave, Phase
 from kipcheck.conformance.models.group.rules import INSTANCE_SINCE
 from kipcheck.conformance.models.group.static import SKIP_SINCE
@@ -38,7 +38,7 @@ def _in_generation(each: TracedRequest, known: Known) -> bool:
     return each.by == each.index and isinstance(each.answer, Joined) and each.answer.generation == known.generation
 
 
-@invariant("group/rejoins", "grp-52", role=Role.COORDINATOR, grade=Grade.SHOULD)
+@invariant("group/rejoins", "grp-52", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("join"))
 def rejoins(history: History) -> Iterator[Violation]:
     """A member that joins again with other protocols starts a join phase; a follower that changes nothing does not."""
     for each, join, known, _ in _faultless(history):
@@ -65,7 +65,7 @@ def _starts_join_phase(known: Known, join: Join) -> bool | None:
     return None if known.leader is None or known.leader == join.member else False
 
 
-@invariant("group/replaced-at-once", "grp-48", role=Role.COORDINATOR)
+@invariant("group/replaced-at-once", "grp-48", role=Role.COORDINATOR, needs=steps_of("join"))
 def replaced_at_once(history: History) -> Iterator[Violation]:
     """In a stable group the new process of an instance gets the current generation, and is not made to assign."""
     for each, join, known, _ in _faultless(history):
@@ -87,7 +87,7 @@ def _assigns(answer: Joined) -> bool:
     return answer.leader == answer.member and not answer.skip_assignment
 
 
-@invariant("group/static-stay", "grp-41", role=Role.COORDINATOR)
+@invariant("group/static-stay", "grp-41", role=Role.COORDINATOR, needs=steps_of("join"))
 def static_stay(history: History) -> Iterator[Violation]:
     """A join phase removes no static member whose session has not ended."""
     group = group_trace(history)
@@ -123,7 +123,7 @@ def _leaves(group: GroupTrace, index: int, id: str, instance: str) -> bool:
     )
 
 
-@invariant("group/ends-when-all-joined", "grp-55", role=Role.COORDINATOR, grade=Grade.SHOULD)
+@invariant("group/ends-when-all-joined", "grp-55", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("join"))
 def ends_when_all_joined(history: History) -> Iterator[Violation]:
     """Once all members have joined again and no id is reserved, the join phase ends at once."""
     group = group_trace(history)

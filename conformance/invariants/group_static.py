@@ -9,11 +9,11 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.group_requests import at, breach, error_of, granted, in_force, named
 from kipcheck.conformance.invariants.group_view import MAX_SIZE, GroupTrace, JoinResult, group_trace
-from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.registry import invariant, steps_of
 from kipcheck.conformance.models.group.messages import Commit, Described, Error, Join, Joined, Leave, Left, Sync
 
 
-@invariant("group/fresh-ids", "grp-33", role=Role.COORDINATOR)
+@invariant("group/fresh-ids", "grp-33", role=Role.COORDINATOR, needs=steps_of("join"))
 def fresh_ids(history: History) -> Iterator[Violation]:
     """A member that joins without an id gets an unused one, and a member that joins with an id keeps it."""
     group = group_trace(history)
@@ -38,7 +38,7 @@ def fresh_ids(history: History) -> Iterator[Violation]:
         had.setdefault(result, each)
 
 
-@invariant("group/ids-before-members", "grp-33", role=Role.COORDINATOR)
+@invariant("group/ids-before-members", "grp-33", role=Role.COORDINATOR, needs=steps_of("join"))
 def ids_before_members(history: History) -> Iterator[Violation]:
     """From JoinGroup version 4 on a dynamic member joins only with an id that it was given."""
     group = group_trace(history)
@@ -52,7 +52,7 @@ def ids_before_members(history: History) -> Iterator[Violation]:
             yield breach(why, (each.index,), "MEMBER_ID_REQUIRED", observed, "id", "not asked for")
 
 
-@invariant("group/size-limit", "grp-43", role=Role.COORDINATOR)
+@invariant("group/size-limit", "grp-43", role=Role.COORDINATOR, needs=steps_of("join"))
 def size_limit(history: History) -> Iterator[Violation]:
     """The group never has more members than group.max.size."""
     group = group_trace(history)
@@ -66,7 +66,7 @@ def size_limit(history: History) -> Iterator[Violation]:
             yield breach(why, steps, f"at most {MAX_SIZE} members", f"{len(ids)} members", "members", "too many")
 
 
-@invariant("group/one-id-per-instance", "grp-08", role=Role.COORDINATOR)
+@invariant("group/one-id-per-instance", "grp-08", role=Role.COORDINATOR, needs=steps_of("join"))
 def one_id_per_instance(history: History) -> Iterator[Violation]:
     """No two members of a group have the same instance id."""
     for each in group_trace(history).trace.asked:
@@ -124,7 +124,7 @@ def _is_logged(group: GroupTrace, result: JoinResult, now: TracedRequest) -> boo
     return any(each >= result.generation for each in written)
 
 
-@invariant("group/fenced-let-go", "grp-08", "grp-48", role=Role.COORDINATOR)
+@invariant("group/fenced-let-go", "grp-08", "grp-48", role=Role.COORDINATOR, needs=steps_of("join", "sync"))
 def fenced_let_go(history: History) -> Iterator[Violation]:
     """When the new process of an instance joins, parked requests of the old one are answered FENCED_INSTANCE_ID."""
     group = group_trace(history)

@@ -16,7 +16,7 @@ from kipcheck.conformance.invariants.group_view import (
     group_trace,
     superseded_by,
 )
-from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.registry import invariant, steps_of
 from kipcheck.conformance.models.group.messages import (
     Beat,
     Commit,
@@ -92,7 +92,7 @@ def answers_at_once(history: History) -> Iterator[Violation]:
             yield breach(why, (each.index,), "an answer at once", "none", kind, "parked")
 
 
-@invariant("group/parked-answered", "grp-07", "grp-41", role=Role.COORDINATOR)
+@invariant("group/parked-answered", "grp-07", "grp-41", role=Role.COORDINATOR, needs=steps_of("join", "sync"))
 def parked_answered(history: History) -> Iterator[Violation]:
     """A parked JoinGroup is answered within the join phase, a parked SyncGroup before its leader's session ends."""
     group = group_trace(history)
@@ -105,7 +105,7 @@ def parked_answered(history: History) -> Iterator[Violation]:
             yield from _waits_for_leader(group, each)
 
 
-@invariant("group/assignments-in-time", "grp-44", role=Role.COORDINATOR, grade=Grade.SHOULD)
+@invariant("group/assignments-in-time", "grp-44", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("sync"))
 def assignments_in_time(history: History) -> Iterator[Violation]:
     """A parked SyncGroup is answered within the largest rebalance timeout, also if the leader only sends heartbeats."""
     group = group_trace(history)
@@ -163,7 +163,7 @@ def _too_late(history: History, parked: TracedRequest, since: int, what: str) ->
             return
 
 
-@invariant("group/removed-let-go", "grp-07", role=Role.COORDINATOR)
+@invariant("group/removed-let-go", "grp-07", role=Role.COORDINATOR, needs=steps_of("sync"))
 def removed_let_go(history: History) -> Iterator[Violation]:
     """A parked SyncGroup of a member that leaves is answered: the phase in which it waits ends when a member leaves."""
     group = group_trace(history)
@@ -203,7 +203,7 @@ def _unanswered(parked: TracedRequest, index: int, waited: int, bound: str, caus
     return breach(why, (parked.index, index), "an answer", "none", kind, "left waiting", cause)
 
 
-@invariant("group/superseded-let-go", "grp-07", role=Role.COORDINATOR)
+@invariant("group/superseded-let-go", "grp-07", role=Role.COORDINATOR, needs=steps_of("join", "sync"))
 def superseded_let_go(history: History) -> Iterator[Violation]:
     """A parked request that a newer one of its member replaces is answered, with NOT_COORDINATOR."""
     group = group_trace(history)
@@ -262,7 +262,7 @@ def unload_answers_all(history: History) -> Iterator[Violation]:
 # Time
 
 
-@invariant("group/join-phase-ends", "grp-41", role=Role.COORDINATOR)
+@invariant("group/join-phase-ends", "grp-41", role=Role.COORDINATOR, needs=steps_of("join"))
 def join_phase_ends(history: History) -> Iterator[Violation]:
     """A join phase ends within the largest rebalance timeout, and removes dynamic members that did not join in it."""
     group = group_trace(history)
@@ -307,7 +307,7 @@ def _absent(group: GroupTrace) -> Iterator[Violation]:
                 yield breach(why, steps, "members that joined again", id, "join phase", "absent")
 
 
-@invariant("group/initial-delay", "grp-42", role=Role.COORDINATOR)
+@invariant("group/initial-delay", "grp-42", role=Role.COORDINATOR, needs=steps_of("join"))
 def initial_delay(history: History) -> Iterator[Violation]:
     """The first join phase of a group waits for more members."""
     group = group_trace(history)
@@ -329,7 +329,7 @@ def initial_delay(history: History) -> Iterator[Violation]:
         yield breach(why, steps, f"{INITIAL_DELAY_MS} ms for others to join", f"{waited} ms", "initial delay", "short")
 
 
-@invariant("group/sessions-end", "grp-40", "grp-49", role=Role.COORDINATOR)
+@invariant("group/sessions-end", "grp-40", "grp-49", role=Role.COORDINATOR, needs=steps_of("join", "heartbeat"))
 def sessions_end(history: History) -> Iterator[Violation]:
     """A member without an accepted request for its session timeout is removed."""
     group = group_trace(history)
@@ -352,7 +352,7 @@ def sessions_end(history: History) -> Iterator[Violation]:
             yield breach(why, (each.index, each.by), "UNKNOWN_MEMBER_ID", error_name(each), "session", "too long")
 
 
-@invariant("group/sessions-kept", "grp-40", "grp-41", role=Role.COORDINATOR)
+@invariant("group/sessions-kept", "grp-40", "grp-41", role=Role.COORDINATOR, needs=steps_of("heartbeat"))
 def sessions_kept(history: History) -> Iterator[Violation]:
     """A member of a stable group that heartbeats within its session timeout stays a member."""
     group = group_trace(history)

@@ -93,7 +93,7 @@ def outcome(step: MemberStep) -> str:
 # When callbacks are called
 
 
-@invariant("member/callbacks-in-their-time", "grp-61", role=Role.MEMBER, applies_to=every)
+@invariant("member/callbacks-in-their-time", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def callbacks_in_their_time(history: History) -> Iterator[Violation]:
     """Callbacks are called only in polls, before the join that they prepare, and when the user leaves the group."""
     for each in member_steps(history):
@@ -111,7 +111,7 @@ def callbacks_in_their_time(history: History) -> Iterator[Violation]:
             yield violation(each, f"{describe(late[0])}, although {why}", "no callback", kind, when)
 
 
-@invariant("member/gives-up-what-it-owns", "grp-61", role=Role.MEMBER, applies_to=every)
+@invariant("member/gives-up-what-it-owns", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def gives_up_what_it_owns(history: History) -> Iterator[Violation]:
     """Only partitions that a consumer owns are revoked or lost, and only partitions that it lacks are added."""
     for each in member_steps(history):
@@ -134,7 +134,7 @@ def gives_up_what_it_owns(history: History) -> Iterator[Violation]:
 # Assignments
 
 
-@invariant("member/owns-what-it-was-given", "grp-61", role=Role.MEMBER, applies_to=every)
+@invariant("member/owns-what-it-was-given", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def owns_what_it_was_given(history: History) -> Iterator[Violation]:
     """After an assignment a consumer owns exactly the partitions that were assigned to it."""
     for each in member_steps(history):
@@ -189,7 +189,7 @@ def takes_what_fits(history: History) -> Iterator[Violation]:
             yield violation(each, why, "a JoinGroup", "stays", outcome(each))
 
 
-@invariant("member/reads-what-it-owns", "grp-61", role=Role.MEMBER, applies_to=every)
+@invariant("member/reads-what-it-owns", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def reads_what_it_owns(history: History) -> Iterator[Violation]:
     """At the end of a poll a consumer reads exactly the partitions that it owns according to its callbacks."""
     for each in member_steps(history):
@@ -262,7 +262,7 @@ def _before_cooperative_joins(
             yield each, repeats, due, {*callbacks(before_join(then), Revoked)}
 
 
-@invariant("member/lost-when-out", "grp-63", role=Role.MEMBER, applies_to=every)
+@invariant("member/lost-when-out", "grp-63", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def lost_when_out(history: History) -> Iterator[Violation]:
     """A consumer that was removed from its group loses what it owned; a member of the group loses nothing."""
     for each in member_steps(history):
@@ -296,7 +296,9 @@ def _leaving(history: History) -> Iterator[MemberStep]:
             yield each
 
 
-@invariant("member/leaves-with-callbacks", "grp-81", "grp-63", role=Role.MEMBER, applies_to=every)
+@invariant(
+    "member/leaves-with-callbacks", "grp-81", "grp-63", role=Role.MEMBER, applies_to=every, needs=on("member-poll")
+)
 def leaves_with_callbacks(history: History) -> Iterator[Violation]:
     """A consumer that leaves first gives up all: as lost if it is out of the group, else as revoked."""
     for each in _leaving(history):
@@ -312,7 +314,14 @@ def leaves_with_callbacks(history: History) -> Iterator[Violation]:
             yield violation(each, why, "revoked", "lost", verb)
 
 
-@invariant("member/leaves-amid-a-rebalance", "grp-82", role=Role.MEMBER, grade=Grade.INFO, applies_to=every)
+@invariant(
+    "member/leaves-amid-a-rebalance",
+    "grp-82",
+    role=Role.MEMBER,
+    grade=Grade.INFO,
+    applies_to=every,
+    needs=on("member-poll"),
+)
 def leaves_amid_a_rebalance(history: History) -> Iterator[Violation]:
     """What a consumer owns when it leaves during a rebalance is lost, as in Kafka's consumer, and not revoked."""
     for each in _leaving(history):

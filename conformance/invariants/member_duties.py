@@ -99,7 +99,7 @@ def beats(history: History) -> Iterator[Violation]:
             yield violation(each, f"{each.event.ms} ms passed without a heartbeat", "a heartbeat", "none", adopted)
 
 
-@invariant("member/beats-in-time", "grp-89", role=Role.MEMBER, applies_to=every)
+@invariant("member/beats-in-time", "grp-89", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def beats_in_time(history: History) -> Iterator[Violation]:
     """Between two heartbeats, of which the first did not fail, at least the heartbeat interval passes."""
     for each in member_steps(history):
@@ -119,7 +119,7 @@ def beats_in_time(history: History) -> Iterator[Violation]:
 # Leaving
 
 
-@invariant("member/leaves", "grp-69", role=Role.MEMBER, applies_to=every)
+@invariant("member/leaves", "grp-69", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def leaves(history: History) -> Iterator[Violation]:
     """A dynamic member that closes sends LeaveGroup; none sends it amid its membership, and a static one never."""
     for each in member_steps(history):
@@ -135,7 +135,14 @@ def leaves(history: History) -> Iterator[Violation]:
             yield violation(each, "a member of the group closes without LeaveGroup", "a LeaveGroup", "none")
 
 
-@invariant("member/leaves-when-unsubscribed", "grp-80", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=every)
+@invariant(
+    "member/leaves-when-unsubscribed",
+    "grp-80",
+    role=Role.MEMBER,
+    grade=Grade.SHOULD,
+    applies_to=every,
+    needs=on("member-poll"),
+)
 def leaves_when_unsubscribed(history: History) -> Iterator[Violation]:
     """A dynamic member that unsubscribes sends LeaveGroup."""
     for each in member_steps(history):
@@ -176,7 +183,7 @@ def leaves_unpolled(history: History) -> Iterator[Violation]:
 # Commits
 
 
-@invariant("member/commit-is-known", "grp-68", role=Role.MEMBER, applies_to=every)
+@invariant("member/commit-is-known", "grp-68", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def commit_is_known(history: History) -> Iterator[Violation]:
     """A commit is done only if the coordinator says so, and failed only if that is known: a lost answer is neither."""
     for each in member_steps(history):
@@ -203,7 +210,7 @@ def commit_is_known(history: History) -> Iterator[Violation]:
                 yield violation(each, f"a commit was done, and ended with {action.error}", "done", "failed", error)
 
 
-@invariant("member/commit-ends", "grp-68", role=Role.MEMBER, applies_to=every)
+@invariant("member/commit-ends", "grp-68", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def commit_ends(history: History) -> Iterator[Violation]:
     """A commit's end is reported to the user; after a lost answer or retriable error it is sent again."""
     for each in member_steps(history):

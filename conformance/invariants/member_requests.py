@@ -32,7 +32,7 @@ CONSUMER = "consumer"
 # Member id and generation
 
 
-@invariant("member/speaks-as-it-was-told", "grp-64", role=Role.MEMBER, applies_to=every)
+@invariant("member/speaks-as-it-was-told", "grp-64", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def uses_its_identity(history: History) -> Iterator[Violation]:
     """Each request carries the member id and generation of the last response, unless a later error reset them."""
     for each in member_steps(history):
@@ -173,7 +173,7 @@ def names_its_timeouts(history: History) -> Iterator[Violation]:
                     yield violation(each, f"JoinGroup has a {name} of {join[key]} ms", f"{ms} ms", name)
 
 
-@invariant("member/names-its-instance", "grp-85", role=Role.MEMBER, applies_to=every)
+@invariant("member/names-its-instance", "grp-85", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def names_its_instance(history: History) -> Iterator[Violation]:
     """Every request of a static member carries its group.instance.id, and no request of a dynamic one any."""
     for each in member_steps(history):
@@ -223,7 +223,7 @@ def offers_in_order(history: History) -> Iterator[Violation]:
                 yield violation(each, f"JoinGroup offers {', '.join(offered)}", ", ".join(wanted), what)
 
 
-@invariant("member/commits-what-it-was-given", "grp-88", role=Role.MEMBER, applies_to=every)
+@invariant("member/commits-what-it-was-given", "grp-88", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def commits_what_it_was_given(history: History) -> Iterator[Violation]:
     """OffsetCommit carries the partitions and offsets that the user commits, and no others."""
     for each in member_steps(history):
@@ -247,7 +247,7 @@ def _offsets(found: Mapping[tuple[str, int], int]) -> str:
 # Errors
 
 
-@invariant("member/raises-what-is-fatal", "grp-65", role=Role.MEMBER, applies_to=every)
+@invariant("member/raises-what-is-fatal", "grp-65", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def raises_what_is_fatal(history: History) -> Iterator[Violation]:
     """The next poll raises an error that the consumer cannot recover from, once; it raises no other error."""
     last = "open"
@@ -271,7 +271,7 @@ def raises_what_is_fatal(history: History) -> Iterator[Violation]:
 # When it joins
 
 
-@invariant("member/joins-when-due", "grp-66", "429-03", role=Role.MEMBER, applies_to=every)
+@invariant("member/joins-when-due", "grp-66", "429-03", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def joins_when_due(history: History) -> Iterator[Violation]:
     """A poll joins if a rebalance, an error, a lost answer or a new subscription requires it, and nothing else does."""
     for each in member_steps(history):
@@ -292,9 +292,8 @@ def joins_when_due(history: History) -> Iterator[Violation]:
             yield violation(each, f"a join is due since {since}, and none is sent", "a JoinGroup", "none", since)
 
 
-@invariant(
-    "member/joins-only-when-due", "grp-77", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=every
-)  # fmt: skip
+@invariant("member/joins-only-when-due", "grp-77", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=every,
+           needs=on("member-poll"))  # fmt: skip
 def joins_only_when_due(history: History) -> Iterator[Violation]:
     """A consumer sends JoinGroup only if one is due, and no SyncGroup for a group that it left."""
     for each in member_steps(history):
@@ -323,7 +322,7 @@ def _needless(step: MemberStep) -> tuple[str, ...]:
     return view.round.value, role
 
 
-@invariant("member/backs-off", "429-03", role=Role.MEMBER, applies_to=every)
+@invariant("member/backs-off", "429-03", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def backs_off(history: History) -> Iterator[Violation]:
     """After an assignment with the draft's error no JoinGroup is sent before the back-off ends."""
     for each in member_steps(history):

@@ -21,6 +21,11 @@ def every_step(case: Case, step: Step) -> bool:
     return True
 
 
+def steps_of(*verbs: str) -> AppliesTo:
+    """The steps with one of these verbs."""
+    return lambda case, step: step.verb in verbs
+
+
 @dataclass(frozen=True, slots=True)
 class Invariant:
     id: str
@@ -32,6 +37,14 @@ class Invariant:
     """Does it read the answer to this step? Other steps cannot make it UNKNOWN."""
     search: Search
     extra_requirements: ByMessage = field(default_factory=dict)
+    needs: AppliesTo | None = None
+    """Is the answer to this step one that the statement compares? A target that cannot take such a step leaves the
+    invariant undecided. None: every step that it applies to.
+    """
+
+    def lacks(self, case: Case, step: Step) -> bool:
+        """Whether nothing is known of the invariant in this case, if the target cannot take this step."""
+        return (self.needs or self.applies_to)(case, step)
 
     @property
     def statement(self) -> str:
@@ -55,11 +68,12 @@ def invariant(
     grade: Grade = Grade.MUST,
     applies_to: AppliesTo = every_step,
     extra_requirements: ByMessage | None = None,
+    needs: AppliesTo | None = None,
 ) -> Callable[[Search], Search]:
     def declare(search: Search) -> Search:
         if id in INVARIANTS:
             raise ValueError(f"invariant {id!r} is declared twice")
-        INVARIANTS[id] = Invariant(id, requirements, role, grade, applies_to, search, extra_requirements or {})
+        INVARIANTS[id] = Invariant(id, requirements, role, grade, applies_to, search, extra_requirements or {}, needs)
         return search
 
     return declare
