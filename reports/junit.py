@@ -119,7 +119,7 @@ def _outcome(found: Summary, cell: Cell, breaches: Sequence[Failure]) -> Safe | 
         return _failed(broken, text)
     if cell.word == "UNKNOWN":
         return tag("error", message=f"undecided: {cell.counts['UNKNOWN']} of {cell.cases} cases", type="UNKNOWN")
-    if cell.word == KNOWN and cell.counts["FAIL"]:
+    if cell.word == KNOWN and any(each.grade == "MUST" for each in breaches):
         return tag("skipped", text, message=_brief("known deviation: " + "; ".join(each.why for each in breaches)))
     if cell.word == FLAKY:
         failed = cell.counts["FAIL"] + cell.counts["WARN"]
@@ -179,6 +179,8 @@ def _brief(text: str) -> str:
 
 def _skipped(found: Summary) -> Iterator[Suite]:
     for each in found.ledger.skips:
+        if each.target in found.table.get(each.check, ()):
+            continue  # it has tests, each of them skipped
         yield each.target, each.check, [("all of it", tag("skipped", message=_brief(each.why)))]
 
 
@@ -189,8 +191,12 @@ def _run(found: Summary) -> Iterator[Test]:
     for number, each in enumerate(found.ledger.troubles, 1):
         why = str(each.why)
         yield f"trouble {number}: {each.target}", tag("error", why, message=_brief(why), type="trouble")
+    for number, short in enumerate(found.ledger.inconclusive, 1):
+        error = tag("error", message=_brief(f"{short.check}: {short.why}"), type="inconclusive")
+        yield f"inconclusive {number}: {short.target}", error
     for stale in found.stale:
         yield f"stale entry {stale.entry}", tag("error", message=_brief(stale.why), type="stale")
-    explained = {each.grade for each in found.failures} & {"MUST"} or found.ledger.troubles or found.stale
+    others = (*found.ledger.troubles, *found.stale, *found.ledger.inconclusive)
+    explained = others or any(each.grade == "MUST" for each in found.failures)
     if found.exit and found.complete and not explained:
         yield f"exit {found.exit}", tag("error", message=_brief(found.meaning), type=f"exit-{found.exit}")

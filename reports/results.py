@@ -29,6 +29,8 @@ def render(found: Summary) -> str:
             "differences": plain(found.ledger.differences),
             "requirements": [_requirement(each) for each in found.coverage],
             "skips": plain(found.ledger.skips),
+            "inconclusive": plain(found.ledger.inconclusive),
+            "held_back": plain(found.ledger.held_back),
             "troubles": plain(found.ledger.troubles),
             "stale": plain(found.stale),
             "flaky": plain(found.flaky),

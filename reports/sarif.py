@@ -56,6 +56,7 @@ def _invocation(found: Summary) -> dict[str, Any]:
     """Whether the tool succeeded: failures of a target are its result, not its failure."""
     notes = [
         *(f"{each.target}: {each.why}" for each in found.ledger.troubles),
+        *(f"{each.target}: {each.check}: {each.why}" for each in found.ledger.inconclusive),
         *(f"{each.entry}: {each.why}" for each in found.stale),
         *([] if found.complete else [found.state]),
     ]

@@ -15,20 +15,21 @@ from kipcheck.conformance.core.ledger import (
     Failure,
     Flaky,
     Header,
+    HeldBack,
     Ledger,
     Place,
     RunOptions,
     Stale,
     spans,
 )
-from kipcheck.reports.phrases import some
+from kipcheck.reports.phrases import named, some
 from kipcheck.reports.totals import Totals, by_kind, by_result
 
-RESULTS = ("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP")
-SEVERITY = ("FAIL", "UNKNOWN", "WARN", "NOTE", "PASS", "SKIP")
-"""The result of a cell is the first of these that one of its cases has."""
 KNOWN = "KNOWN"
-"""Replaces FAIL and WARN if all their failures are known deviations."""
+"""All violations of a MUST or a SHOULD in the case are known deviations: it fails as expected."""
+RESULTS = ("PASS", "FAIL", "WARN", "NOTE", KNOWN, "UNKNOWN", "SKIP")
+SEVERITY = ("FAIL", "UNKNOWN", "WARN", KNOWN, "NOTE", "PASS", "SKIP")
+"""The result of a cell is the first of these that one of its cases has."""
 FLAKY = "FLAKY"
 """Replaces them if they have no failure in a complete run: alone, the cases do not fail every time."""
 OUTCOMES = ("FAIL", "UNKNOWN", "WARN", KNOWN, FLAKY, "NOTE", "PASS", "SKIP")
@@ -284,7 +285,7 @@ class Summary:
     def _called(self, target: str, check: str, subject: str | None = None) -> str:
         there = self.breaches(target, check, subject)
         if not there:
-            return FLAKY if self.complete else ""
+            return FLAKY if self.examined else ""
         return KNOWN if all(each.known for each in there) else ""
 
     @property
@@ -307,7 +308,7 @@ class Summary:
         """(target, check) -> failed cases without a failure: the run ended before it examined them."""
         return (
             {}
-            if self.complete
+            if self.examined
             else {
                 (target, check): cell.counts["FAIL"] + cell.counts["WARN"]
                 for check, by in self.table.items()
@@ -323,7 +324,11 @@ class Summary:
             (target, check, f"{some(units, 'unit')} of work undecided: {why}")
             for (target, check, why), units in self.ledger.unreached.items()
         ]
-        begun = () if self.complete else self.options.targets
+        late += [(each.target, each.check, each.why) for each in self.ledger.inconclusive]
+        late += [
+            (each.target, each.check, held_back(each)) for each in self.ledger.held_back if each.result == "UNKNOWN"
+        ]
+        begun = () if self.examined else self.options.targets
         known = {*self.targets, *(each.command for each in self.ledger.targets)}
         late += [(each, "all checks", "not begun") for each in begun if each not in known]
         return late + [
@@ -383,6 +388,16 @@ class Summary:
         return self.ledger.complete
 
     @property
+    def examined(self) -> bool:
+        """Whether the run came to its end and examined every failed case, even if other cases are undecided."""
+        return self.ledger.footer is not None and self.ledger.footer.stopped_by is None
+
+    @property
+    def undecided(self) -> int:
+        """Cases, and units of work that were not run."""
+        return sum(counted["UNKNOWN"] for counted in self.ledger.cases.values())
+
+    @property
     def exit(self) -> int | None:
         """None: the run was cut off."""
         return None if self.ledger.footer is None else self.ledger.footer.exit
@@ -401,7 +416,10 @@ class Summary:
         if self.ledger.footer is None:
             what = "the campaign is still running, or was cut off" if self.ledger.campaigns else "the run was cut off"
             return f"INCOMPLETE: the ledger ends before its footer; {what}"
-        return "complete" if self.complete else f"INCOMPLETE ({self.ledger.footer.stopped_by})"
+        if self.complete:
+            return "complete"
+        why = self.ledger.footer.stopped_by or f"{some(self.undecided, 'case')} undecided"
+        return f"INCOMPLETE ({why})"
 
     @cached_property
     def totals(self) -> Totals:
@@ -439,6 +457,13 @@ class Summary:
 
 def summary(ledger: Ledger) -> Summary:
     return Summary(ledger)
+
+
+def held_back(line: HeldBack) -> str:
+    """Why cases were not run."""
+    behind = f"failure {line.failure}" if line.failure else "a death that did not occur when its case was run alone"
+    place = named(line.subject, "" if line.version is None else str(line.version))
+    return f"{some(line.cases, 'case')} of {place} held back: they look like {behind}"
 
 
 def ways_to_differ(rows: Sequence[Difference]) -> list[tuple[str, tuple[str, ...], list[Difference]]]:

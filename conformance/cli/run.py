@@ -49,6 +49,12 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
     gate.add_argument("--edition", default="apache", metavar="E")
     gate.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     gate.add_argument("--message", action="append", metavar="GLOB", help="subjects; default all; may be repeated")
+    gate.add_argument(
+        "--require",
+        action="append",
+        metavar="GLOB",
+        help="checks that must pass or fail in at least one case, else the run is inconclusive; may be repeated",
+    )
     gate.add_argument("--seed", type=int, default=0, metavar="N")
     gate.add_argument(
         "--cases",
@@ -131,6 +137,7 @@ def _run(options: argparse.Namespace) -> int:
             part=options.part,
             events=options.events,
             names=tuple(options.name or ()),
+            require=tuple(options.require or ()),
             known=tuple(options.known or ()),
             profiles=tuple(options.profile or ()),
         )

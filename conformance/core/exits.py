@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-CONFORMANT, FAILED, USAGE, BROKEN, UNSTABLE, STALE, UNDECIDED, OURS = 0, 1, 2, 3, 4, 5, 6, 70
-PRECEDENCE = (OURS, USAGE, BROKEN, FAILED, STALE, UNSTABLE, UNDECIDED, CONFORMANT)
+CONFORMANT, FAILED, USAGE, BROKEN, UNSTABLE, STALE, UNDECIDED, INCONCLUSIVE, OURS = 0, 1, 2, 3, 4, 5, 6, 7, 70
+PRECEDENCE = (OURS, USAGE, BROKEN, FAILED, STALE, UNSTABLE, INCONCLUSIVE, UNDECIDED, CONFORMANT)
 """If several codes apply, the first of these is used."""
 MEANINGS: Mapping[int, str] = {
     CONFORMANT: "conformant",
@@ -13,8 +13,16 @@ MEANINGS: Mapping[int, str] = {
     UNSTABLE: "an unstable target",
     STALE: "stale expectations",
     UNDECIDED: "undecided within the budget",
+    INCONCLUSIVE: "inconclusive: nothing passed, or too much was skipped",
     OURS: "a bug in kipcheck",
 }
+AS_EXPECTED = "as expected"
+"""The meaning of ``CONFORMANT`` if failures occurred, all of them known deviations."""
+
+
+def meaning(code: int, known: int) -> str:
+    """``known``: the number of failures that are known deviations."""
+    return AS_EXPECTED if code == CONFORMANT and known else MEANINGS[code]
 
 
 def first(codes: Iterable[int]) -> int:

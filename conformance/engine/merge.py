@@ -17,10 +17,12 @@ from kipcheck.conformance.core.ledger import (
     AboutInvariant,
     AboutRequirement,
     CheckDone,
+    Counts,
     Difference,
     Failure,
     Footer,
     Header,
+    Inconclusive,
     Ledger,
     LedgerLine,
     MergedFrom,
@@ -30,13 +32,16 @@ from kipcheck.conformance.core.ledger import (
     Tally,
     Verdict,
     Writer,
+    count,
     missing,
     read,
     unlike_formats,
 )
 from kipcheck.conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder
 from kipcheck.conformance.core.part import Part
+from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.causes import united_causes
+from kipcheck.conformance.engine.conclusion import Conclusion
 from kipcheck.conformance.engine.failures import FLAKY, DistinctFailure, distinct_failures, file, filed, united
 
 ALIKE: Mapping[str, str] = {"seed": "--seed", "cases": "--cases"}
@@ -188,7 +193,7 @@ def _missing(sources: Sequence[Source]) -> Iterator[str]:
         footer = source.ledger.footer
         if footer is None:
             yield f"{source.folder} was cut off"
-        elif not footer.complete:
+        elif footer.stopped_by is not None:
             yield f"{source.folder}: {footer.stopped_by}"
 
 
@@ -211,24 +216,47 @@ def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequen
     causes = united_causes(each.ledger.causes for each in sources)
     for other in (*_others(sources, counts), *failures, *causes, *compared.rows()):
         writer.write(other)
-    codes = {code for each in sources for code in each.codes - {exits.FAILED}} | (
+    for source in sources:
+        for held_back in source.ledger.held_back:
+            count(counts[held_back.target][held_back.check], held_back)
+        for expected in source.ledger.expected:
+            count(counts[expected.target][expected.check], expected)
+    codes = {code for each in sources for code in each.codes - {exits.FAILED, exits.INCONCLUSIVE}} | (
         {exits.UNDECIDED} if missing else set()
     )
     if any(map(_decides, failures)) or any(map(_otherwise_failed, sources)):
         codes.add(exits.FAILED)
+    for reason in _conclude(writer, sources, counts, missing):
+        writer.write(reason)
+        codes.add(exits.INCONCLUSIVE)
     code = exits.first(codes)
     footers = [each.ledger.footer for each in sources if each.ledger.footer is not None]
     footer = Footer(
-        complete=not missing,
+        complete=not missing and all(each.ledger.complete for each in sources),
         stopped_by="; ".join(missing) or None,
         exit=code,
         exits=tuple(sorted(codes - {exits.CONFORMANT})),
-        meaning=exits.MEANINGS[code],
+        meaning=exits.meaning(code, sum(bool(each.known) for each in failures)),
         counts={name: {check: dict(c) for check, c in by.items()} for name, by in counts.items()},
         seconds=round(sum(float(each.seconds) for each in footers), 1),
     )
     writer.write(footer.without("known"))
     return code
+
+
+def _conclude(
+    writer: Writer, sources: Sequence[Source], counts: Counts, missing: Sequence[str]
+) -> Iterator[Inconclusive]:
+    """Why all ledgers together show too little, unless one is missing; writes the checks without a verdict."""
+    held_back: Counter[tuple[str, str]] = Counter()
+    for source in sources:
+        for line in source.ledger.held_back:
+            held_back[line.target, line.check] += line.cases if line.result == Result.SKIP.name else 0
+    conclusion = Conclusion(counts, held_back)
+    for skip in conclusion.skipped_checks():
+        writer.write(skip)
+    if not missing and counts:
+        yield from conclusion.reasons([glob for each in sources for glob in each.options.require])
 
 
 def _decides(failure: Failure) -> bool:
@@ -333,7 +361,7 @@ def _targets(sources: Sequence[Source]) -> list[str]:
     return list(dict.fromkeys([*requested, *run]))
 
 
-MADE_ANEW = frozenset({"failure", "cause", "footer", "begin", "check", "skip", "tally"})
+MADE_ANEW = frozenset({"failure", "cause", "footer", "begin", "check", "skip", "inconclusive", "tally"})
 
 
 def _others(sources: Sequence[Source], counts: Mapping[str, Mapping[str, object]]) -> Iterator[LedgerLine]:

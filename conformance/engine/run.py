@@ -20,6 +20,7 @@ from kipcheck.conformance.core.exits import (
     BROKEN,
     CONFORMANT,
     FAILED,
+    INCONCLUSIVE,
     MEANINGS,
     OURS,
     STALE,
@@ -41,13 +42,16 @@ from kipcheck.conformance.core.ledger import (
     Trouble,
     Verdict,
     Writer,
+    count,
 )
 from kipcheck.conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder, Unusable
 from kipcheck.conformance.core.verdict import Disagreement, Grade, Result
 from kipcheck.conformance.engine import failure_records, interrupts
 from kipcheck.conformance.engine.causes import causes_of
+from kipcheck.conformance.engine.conclusion import Conclusion
 from kipcheck.conformance.engine.differences import Differences
 from kipcheck.conformance.engine.early_causes import EarlyCauses
+from kipcheck.conformance.engine.expected import FailuresByWay, Waiting
 from kipcheck.conformance.engine.failures import Kind, Traits, distinct
 from kipcheck.conformance.engine.known.match import KnownDeviations, known_deviations
 from kipcheck.conformance.engine.least_cases import least_cases
@@ -226,6 +230,10 @@ class _Run:
     known: int = 0
     early: EarlyCauses = field(init=False)
     """Those of the current target."""
+    waiting: list[Waiting] = field(default_factory=list)
+    """Cases of the current target that were held back."""
+    held_back: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
+    """(target, check) -> result -> cases that were held back."""
     differences: Differences = field(init=False)
     begun: float = field(default_factory=time.monotonic)
     progress: Progress = field(default_factory=Progress)
@@ -261,14 +269,16 @@ class _Run:
         self.writer.begin()
         for row in self.differences.rows():
             self.writer.write(row)
+        self._conclude(stopped)
         code = exits.first(self.exits)
+        undecided = any(each[Result.UNKNOWN.name] for by in self.counts.values() for each in by.values())
         known = {**self.account.counts, "failures": self.known} if self.options.known else None
         footer = Footer(
-            complete=stopped is None,
+            complete=stopped is None and not undecided,
             stopped_by=stopped,
             exit=code,
             exits=tuple(sorted(self.exits)),
-            meaning=MEANINGS[code],
+            meaning=exits.meaning(code, self.known),
             counts={name: {check: dict(c) for check, c in by.items()} for name, by in self.counts.items()},
             known=known,
             seconds=round(time.monotonic() - self.begun, 1),
@@ -276,6 +286,18 @@ class _Run:
         self.writer.write(footer)
         failures, warnings = self.failures[Grade.MUST], self.failures[Grade.SHOULD]
         return Outcome(code, self.writer.path, failures, warnings, self.known, why=self.why)
+
+    def _conclude(self, stopped: str | None) -> None:
+        """Names checks without a verdict. A part of a run proves nothing alone: the merged parts are judged."""
+        held_back = {key: each[Result.SKIP.name] for key, each in self.held_back.items()}
+        conclusion = Conclusion(self.counts, held_back)
+        for skip in conclusion.skipped_checks():
+            self.writer.write(skip)
+        if stopped is not None or self.options.part is not None or not self.counts:
+            return
+        for reason in conclusion.reasons(self.options.require):
+            self.writer.write(reason)
+            self.exits.add(INCONCLUSIVE)
 
     def _stop(self, code: int, why: str) -> str:
         self.exits.add(code)
@@ -290,28 +312,37 @@ class _Run:
         names = names_of(workers, selection)
         self.differences = Differences(tuple(names.values()))
         self._stale(self.account.unknown_entries(names.values()))
+        for check in selection.named:
+            if not selection.in_edition(CHECKS[check]):
+                raise InvalidOptions(f"{check}: edition {selection.edition} has no selected subject for this check")
+        unmet = set(selection.named)
+        """Checks named in full that no target so far has a subject for."""
         judged = False
-        for name, worker in workers.items():
+        for number, (name, worker) in enumerate(workers.items(), 1):
             try:
                 with worker:
-                    judged |= self._hold(worker, selection)
+                    judged |= self._hold(worker, selection, unmet, last=number == len(targets))
             except (Unavailable, Broken) as gone:
-                self._gone(name, gone, alone=len(targets) == 1)
+                self.why = self.why or str(gone)
+                self.exits.add(BROKEN)
+                self.writer.write(Trouble(target=name, why=str(gone)))
         if not judged and not self.exits:
             raise InvalidOptions(NOTHING_SELECTED)
+        if unmet and not self.exits & {BROKEN, USAGE}:
+            self.exits.add(USAGE)
+            self.why = _unmet(unmet)
 
-    def _gone(self, name: str, gone: Exception, alone: bool) -> None:
-        self.why = self.why or str(gone)
-        if isinstance(gone, Unavailable) and not alone:
-            self.writer.write(Skip(target=name, check="*", why=str(gone)))
-            self.why = ""
-            return
-        self.exits.add(BROKEN)
-        self.writer.write(Trouble(target=name, why=str(gone)))
+    def _hold(self, worker: Worker, selection: Selection, unmet: set[str], last: bool) -> bool:
+        """Whether there was any check to run. Removes the checks that the target has a subject for from ``unmet``.
 
-    def _hold(self, worker: Worker, selection: Selection) -> bool:
-        """Whether there was any check to run."""
+        Errors: ``InvalidOptions`` if the ``last`` target has none for the rest, and nothing has been run.
+        """
         info = worker.info(str(selection.edition), selection.checks[0].role)
+        for id in [*unmet]:
+            if CHECKS[id].role in info.roles and any(selection.units(info.opened, info, CHECKS[id])):
+                unmet.discard(id)
+        if unmet and last and not self.writer.begun and not self.exits:
+            raise InvalidOptions(_unmet(unmet))
         line = TargetLine(
             target=info.name, version=info.version, language=info.language, issues=info.issues,
             command=info.command or None,
@@ -396,6 +427,8 @@ class _Run:
             self.writer.write(late)
         if result.gave_up:
             self.why = self.why or result.unreached
+        for shape, cases in result.held_back.items():
+            self.waiting.append(Waiting(result.unit, shape, cases))
         for case, verdict, judged in result.cases:
             counts[verdict] += 1
             line = Verdict(
@@ -419,11 +452,27 @@ class _Run:
         judged = self.account.match_failures(lines, in_full=worker is not None)
         for line in judged:
             self._fail(line)
+        self._count_expected(info.name, FailuresByWay.of(judged, every))
         if worker is not None:
             for cause in causes_of(judged, {line.id: group for line, group in zip(lines, every, strict=True)}):
                 self.writer.write(cause)
             self._stale(self.account.stale_lines())
         self.unreported = None
+
+    def _count_expected(self, name: str, failures: FailuresByWay) -> None:
+        """Counts cases that fail as known deviations state as KNOWN, and those that were held back."""
+        assert self.unreported is not None
+        mine = self.counts.get(name, {})
+        for line in failures.expected(self.unreported[1]):
+            self.writer.write(line)
+            count(mine[line.check], line)
+        for held in failures.held_back(self.waiting):
+            self.writer.write(held)
+            count(mine[held.check], held)
+            self.held_back.setdefault((name, held.check), Counter())[held.result] += held.cases
+            if held.result == Result.UNKNOWN.name:
+                self.exits.add(UNDECIDED)
+        self.waiting.clear()
 
     def _without_flaky(self, worker: Worker, found: list[Finding]) -> list[Finding]:
         """The findings without those that are listed as flaky and do not fail every time, for which it writes lines."""
@@ -476,6 +525,11 @@ class _Run:
         )
         self.writer.write(Trouble(target=name, why=why))
         self.exits.add(UNSTABLE)
+
+
+def _unmet(checks: Iterable[str]) -> str:
+    named = ", ".join(id for id in CHECKS if id in checks)
+    return f"{named}: no target claims a selected subject of what --check names in full: omit it, or use a glob"
 
 
 def _kind(found: Finding) -> Kind:

@@ -1,7 +1,7 @@
 """The options of a run, and the units of work that they select."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 
 from kipcheck.conformance.checks import CHECKS, FAMILIES, Check
 from kipcheck.conformance.checks.declare import Subject
-from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.core.edition import Edition, Standing, edition
 from kipcheck.conformance.core.part import Part
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.engine.worker import Unit
@@ -49,6 +49,8 @@ class Options:
     """Seconds after which no further work starts; the rest is undecided."""
     part: Part | None = None
     """The part of the run that is executed; None: all of it."""
+    require: tuple[str, ...] = ()
+    """Globs over the ids of checks: each check that one matches must judge a case, else the run is inconclusive."""
     events: str | None = None
     """Where the lines of the ledger, except verdicts, also go at once: a file, or - for standard output."""
 
@@ -84,6 +86,11 @@ class Selection:
         checks = tuple(each for id, each in CHECKS.items() if any(fnmatchcase(id, glob) for glob in options.checks))
         if not checks:
             raise InvalidOptions("no check is selected")
+        for glob in options.require:
+            if not any(fnmatchcase(id, glob) for id in CHECKS):
+                raise InvalidOptions(f"--require: no check matches {glob!r}; checks: {', '.join(CHECKS)}")
+        if found.standing is Standing.DRAFT:
+            _require_text(found, checks)
         if not options.targets:
             raise InvalidOptions("no target is selected")
         return cls(options, found, checks)
@@ -96,6 +103,15 @@ class Selection:
                     name, subject.edition, check.id, subject.name, subject.version, self.options.seed,
                     check.number(self.options.cases), compared=len(self.options.targets) > 1,
                 )  # fmt: skip
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The checks that are named in full, not by a glob."""
+        return tuple(each.id for each in self.checks if each.id in self.options.checks)
+
+    def in_edition(self, check: Check[Any]) -> bool:
+        """Whether the edition has a selected subject for the check."""
+        return any(check.about(each) and self._wanted(each) for each in check.family.subjects(str(self.edition)))
 
     def _wanted(self, subject: Subject) -> bool:
         return any(fnmatchcase(subject.name, glob) for glob in self.options.messages)
@@ -127,6 +143,25 @@ class Selection:
             "versions": [unit.version for unit in units if unit.version is not None],
             "cases": sum(sum(1 for _ in _samples(check, unit)) for unit in units),
         }
+
+
+def _require_text(draft: Edition, checks: Sequence[Check[Any]]) -> None:
+    """Errors: ``InvalidOptions`` if no check covers a requirement of the draft's own text."""
+    text = f"{draft.name.removeprefix('kip-')}-"
+    own = {each.id for each in requirements().values() if each.id.startswith(text) and each.edition != "shipped"}
+
+    def covers(check: Check[Any]) -> bool:
+        names = {(each.edition, each.name) for each in check.family.subjects(str(draft)) if check.about(each)}
+        invariants = [each for each in all_invariants(check.role) if each.id in check.invariants]
+        return any(own.intersection(each.covers(*name)) for each in invariants for name in names)
+
+    if not any(map(covers, checks)):
+        having = [id for id, each in CHECKS.items() if covers(each)]
+        others = f"those that do: {', '.join(having)}" if having else "no check of kipcheck does"
+        raise InvalidOptions(
+            f"edition {draft} has nothing for the selected checks: none covers a requirement of {draft.name.upper()}; "
+            f"{others}"
+        )
 
 
 def subjects(check: Check[Any], edition: str, info: TargetInfo) -> Iterator[Any]:

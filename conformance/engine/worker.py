@@ -1,5 +1,6 @@
 """A unit of a run: one check on one subject with one target."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Result, Verdict, Violation, worst
 from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.deaths import Deaths
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.pool import pool
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
@@ -72,6 +74,8 @@ class UnitResult:
     """Violations of the testee protocol."""
     unreached: str = ""
     """Why it was not run."""
+    held_back: Counter[Shape] = field(default_factory=Counter)
+    """The shape of deaths -> cases that were not run, because they look like those."""
     gave_up: bool = False
     """Whether the target cannot be used any more."""
 
@@ -142,7 +146,7 @@ class Worker:
     def _run_session(self, unit: Unit, session: Session) -> UnitResult:
         samples = drawn(unit.check, unit.edition, unit.subject, unit.version, unit.seed, unit.values)
         troubles, breaches = len(session.troubles), len(session.breaches)
-        result = judged(unit, samples, converse([each.case for each in samples], session))
+        result = judged(unit, samples, converse([each.case for each in samples], session, Deaths()), Deaths())
         result.troubles.extend(session.troubles[troubles:])
         result.breaches.extend(session.breaches[breaches:])
         return result
@@ -184,10 +188,21 @@ class Worker:
                     yield history, verdict.violations
 
 
-def judged(unit: Unit, samples: Iterable[Sample], histories: Iterable[History]) -> UnitResult:
-    """The results of a unit's cases, and the violations in them."""
+def judged(
+    unit: Unit, samples: Iterable[Sample], histories: Iterable[History], deaths: Deaths | None = None
+) -> UnitResult:
+    """The results of a unit's cases, and the violations in them.
+
+    ``deaths``: what looks like them is held back, even if it was run in one batch with them, so that the results do not
+    depend on batches.
+    """
     result, check = UnitResult(unit), CHECKS[unit.check]
     for sample, history in zip(samples, histories, strict=True):
+        if deaths is not None:
+            if (shape := deaths.alike(sample.case)) is not None:
+                result.held_back[shape] += 1
+                continue
+            deaths.note(history)
         verdicts = list(judge(history, invariants_of(check)))
         by = {each.invariant: each.result.name for each in verdicts}
         result.cases.append((sample.case.id, _word(verdicts, check.role), by))

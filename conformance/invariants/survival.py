@@ -8,6 +8,7 @@ from kipcheck.conformance.core.history import Died, History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.registry import invariant
 
+SURVIVES = "survives"
 MAX_STDERR = 400
 """The number of characters of the end of stderr that are shown."""
 ENDS = {
@@ -18,12 +19,14 @@ ENDS = {
 }
 
 
+Look: TypeAlias = tuple[str, ...]
+"""The part of the shape of a death that depends on the step alone: its verb, and what is special about it."""
 Describe: TypeAlias = Callable[[Case, Step], tuple[str, ...]]
 INPUTS: dict[Role, Describe] = {}
 """By role: what is special about the input of a step, for a shape. Modules of protocols register it."""
 
 
-@invariant("survives", "grp-09", role=None)
+@invariant(SURVIVES, "grp-09", role=None)
 def survives(history: History) -> Iterator[Violation]:
     """No input crashes the target, hangs it, or costs time or memory out of proportion to its size."""
     for op in history.ops:
@@ -36,6 +39,17 @@ def survives(history: History) -> Iterator[Violation]:
                 why, (op.index,), "an answer, or a refusal", _observed(op.observation),
                 shape=("died", op.step.verb, cause, _end(cause, detail), *_input(history.case, op.step)),
             )  # fmt: skip
+
+
+def look(case: Case, step: Step) -> Look:
+    """What a step has in common with others in which a target dies in the same way."""
+    return step.verb, *_input(case, step)
+
+
+def look_of(shape: tuple[str, ...]) -> Look:
+    """The look of the step in a death of this shape."""
+    _, verb, _, _, *given = shape
+    return verb, *given
 
 
 def _input(case: Case, step: Step) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from kipcheck.conformance.targets.protocol import (
     VERSION,
     Broken,
     NotPlayed,
+    Session,
     TargetInfo,
     Unavailable,
     Unstable,
@@ -98,6 +99,8 @@ class TesteeSession:
         self._restarts = self._deaths = self._unsolicited = 0
         self._hung = 0.0
         self._batch_size = limits.together
+        self._suspects = 0
+        """Cases that follow a guilty one in a batch that timed out."""
         self._batches = self._batches_since_start = self._numbers = self._cases = 0
         self._known_deaths: set[str] = set()
         """Causes of death that have occurred."""
@@ -108,18 +111,34 @@ class TesteeSession:
         self.info = self._info(self._hello)
 
     def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        observations = self.run_up_to_death(cases)
+        while len(observations) < len(cases):
+            observations += self.run_up_to_death(cases[len(observations) :])
+        return observations
+
+    def run_up_to_death(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        """The observations of all cases, or of the first of them if the target died: at least of one case."""
         if self._given_up is not None:
             raise self._given_up
         observations: list[tuple[Observation, ...]] = []
         try:
-            while len(observations) < len(cases):
-                self._run_batch(_next_batch(cases[len(observations) :], self._batch_size), observations)
+            while len(observations) < len(cases) and not _ends_in_death(observations):
+                self._run_batch(_next_batch(cases[len(observations) :], self._next_size()), observations)
         except (Unstable, Broken) as why:
             self._given_up = why
             (self.troubles if isinstance(why, Unstable) else self.breaches).append(str(why))
             lost = Lost(str(why))
             observations += [tuple(lost for _ in case.steps) for case in cases[len(observations) :]]
         return observations
+
+    def _next_size(self) -> int:
+        """The most cases of the next batch. After a time-out the rest of its batch runs one by one: another guilty case
+        would cost another deadline.
+        """
+        if not self._suspects:
+            return self._batch_size
+        self._suspects -= 1
+        return 1
 
     def close(self) -> None:
         self._link.close({"type": "bye"}, seconds=self._limits.grace_s)
@@ -158,20 +177,13 @@ class TesteeSession:
         return False
 
     def _run_one_by_one(self, batch: Sequence[Case], first: Ended, observations: list[tuple[Observation, ...]]) -> None:
-        """Runs cases one by one until one is guilty; those after it may run in a batch again.
-
-        Not after a time-out, though: another guilty case would cost another deadline.
-        """
-        started, guilty = time.monotonic(), False
+        """Runs cases one by one until one is guilty; those after it may run in a batch again."""
+        started = time.monotonic()
         for index, case in enumerate(batch):
             if not self._run_alone(case, observations):
-                guilty = True
-                if first.cause != "timeout":
-                    if rest := batch[index + 1 :]:
-                        self._run_batch(rest, observations)
-                    return
-        if not guilty:
-            self._note_joint_failure(batch, first, time.monotonic() - started)
+                self._suspects = len(batch) - index - 1 if first.cause == "timeout" else 0
+                return
+        self._note_joint_failure(batch, first, time.monotonic() - started)
 
     def _note_joint_failure(self, batch: Sequence[Case], first: Ended, alone_s: float) -> None:
         """All cases passed one by one: reports what they do together, and makes batches smaller from now on."""
@@ -370,6 +382,17 @@ class TesteeSession:
             self._link.kill()
             difference = _first_difference(self._hello, hello)
             raise Broken(f"{self._name} announced different capabilities after a restart: {difference}")
+
+
+def run_up_to_death(session: Session, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
+    """As ``TesteeSession.run_up_to_death``; of all cases, if the session cannot stop."""
+    found: list[tuple[Observation, ...]] = getattr(session, "run_up_to_death", session.run)(cases)
+    return found
+
+
+def _ends_in_death(observations: Sequence[tuple[Observation, ...]]) -> bool:
+    """Whether the target died in one of the cases of the last batch."""
+    return any(isinstance(each, Died) for case in observations[-BATCH:] for each in case)
 
 
 def _died(death: Ended) -> Died:

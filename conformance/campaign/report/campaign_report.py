@@ -36,6 +36,7 @@ from kipcheck.conformance.core.ledger import (
 )
 from kipcheck.conformance.core.output_folder import OutputFolder
 from kipcheck.conformance.core.verdict import Grade, Result
+from kipcheck.conformance.engine.conclusion import Conclusion
 from kipcheck.conformance.engine.failures import FLAKY, FOLDER, DistinctFailure, file
 from kipcheck.conformance.engine.known.match import KnownDeviations, known_deviations, written
 from kipcheck.conformance.engine.known.rules import Entry
@@ -152,11 +153,12 @@ class _Report:
         self._stale(writer, listed.unknown_entries(self.commands))
         self._forget()
         for name, why in self.manifest["skipped"]:
-            writer.write(Skip(target=name, check="*", why=why))
+            self.exits.add(exits.BROKEN)
+            writer.write(Trouble(target=name, why=why))
         for aim in plan["aims"]:
             name = aim.get("label") or aim["name"]
             mine = {place: each for place, each in tallies.items() if place.target == name}
-            self._target(writer, aim, mine, found, listed, alone=len(targets) == 1)
+            self._target(writer, aim, mine, found, listed)
         for line in rounds:
             writer.write(line)
         self._end(writer, counts, listed)
@@ -206,11 +208,10 @@ class _Report:
         tallies: Mapping[Place, "Tally"],
         found: Findings,
         listed: KnownDeviations,
-        alone: bool,
     ) -> None:
         name, version = aim.get("label") or aim["name"], aim["version"]
         mine = [row for row in self.named if row.target == name]
-        self._troubles(writer, name, mine, alone)
+        self._troubles(writer, name, mine)
         if not tallies and not any(each.line.target == name for each in found.failures):
             return
         command = self.commands.get(name)
@@ -278,15 +279,12 @@ class _Report:
 
     # ---- troubles
 
-    def _troubles(self, writer: Writer, name: str, rows: Sequence[Row], alone: bool) -> None:
+    def _troubles(self, writer: Writer, name: str, rows: Sequence[Row]) -> None:
         missing = {row.unreached for row in rows if row.unreached}
         if missing and not any(row.cases for row in rows):
             why = "; ".join(sorted(missing))
-            if alone:
-                self.exits.add(exits.BROKEN)
-                writer.write(Trouble(target=name, why=why))
-            else:
-                writer.write(Skip(target=name, check="*", why=why))
+            self.exits.add(exits.BROKEN)
+            writer.write(Trouble(target=name, why=why))
             return
         for why, code, some in _alike(rows):
             self.exits.add(code)
@@ -304,13 +302,19 @@ class _Report:
             return
         if not self.complete:
             self.exits.add(exits.UNDECIDED)
+        conclusion = Conclusion(counts)
+        for skip in conclusion.skipped_checks():
+            writer.write(skip)
+        for reason in conclusion.reasons() if self.complete and counts else ():
+            writer.write(reason)
+            self.exits.add(exits.INCONCLUSIVE)
         code = exits.first(self.exits)
         footer = Footer(
             complete=self.complete,
             stopped_by=None if self.complete else self.stopped_by,
             exit=code,
             exits=tuple(sorted(self.exits)),
-            meaning=exits.MEANINGS[code],
+            meaning=exits.meaning(code, self.known_ones),
             counts={name: {check: dict(c) for check, c in by.items()} for name, by in counts.items()},
             known={**listed.counts, "failures": self.known_ones} if self.known else None,
             seconds=round(sum(each.seconds for each in self.rounds), 1),

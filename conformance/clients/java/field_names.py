@@ -5,11 +5,11 @@ The declarations describe that; the program in the JVM knows only its release. S
 names before it is sent, and its answer to the edition's names. Nothing here decides what is right.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, Final
+from functools import lru_cache, partial
+from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import edition
@@ -18,9 +18,12 @@ from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.targets.canonical_form import canonical, exceeds_collections
 from kipcheck.conformance.targets.protocol import Session, Target
+from kipcheck.conformance.targets.session import run_up_to_death
 from kipcheck.conformance.targets.session_wrapper import SessionWrapper, TargetWrapper
 from kipcheck.conformance.wire.errors import Refused as Illegal
 from kipcheck.conformance.wire.schema import Layout, Slot, messages, spec
+
+Run: TypeAlias = Callable[[Sequence[Case]], list[tuple[Observation, ...]]]
 
 TAGS: Final = "_unknownTaggedFields"
 CODEC_OPS: Final = ("encode", "decode", "recode")
@@ -75,14 +78,24 @@ class _Session(SessionWrapper):
         self._words = words
 
     def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        return self._run(cases, self._session.run)
+
+    def run_up_to_death(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        return self._run(cases, partial(run_up_to_death, self._session))
+
+    def _run(self, cases: Sequence[Case], run: Run) -> list[tuple[Observation, ...]]:
+        """Of the first cases, if ``run`` answers only these."""
         plans = [[self._translate_step(step) for step in case.steps] for case in cases]
         steps = [tuple(each for each in plan if isinstance(each, Step)) for plan in plans]
         asked = [replace(case, steps=some) for case, some in zip(cases, steps, strict=True) if some]
-        answers = iter(self._session.run(asked))
-        return [
-            tuple(self._translate_answers(case, plan, next(answers) if some else ()))
-            for case, plan, some in zip(cases, plans, steps, strict=True)
-        ]
+        given = run(asked) if asked else []
+        answers = iter(given)
+        found: list[tuple[Observation, ...]] = []
+        for case, plan, some in zip(cases, plans, steps, strict=True):
+            if some and (answer := next(answers, None)) is None:
+                break
+            found.append(tuple(self._translate_answers(case, plan, answer if some and answer is not None else ())))
+        return found
 
     def _translate_step(self, step: Step) -> Step | Unsupported:
         try:

@@ -44,9 +44,12 @@ from kipcheck.conformance.core.ledger.lines import (
     CheckDone,
     Counts,
     Difference,
+    Expected,
     Flaky,
     Footer,
     Header,
+    HeldBack,
+    Inconclusive,
     LedgerLine,
     MergedFrom,
     Place,
@@ -66,11 +69,13 @@ from kipcheck.conformance.core.ledger.versions import numbers, places_of, spans,
 __all__ = [
     "FAILURE_FORMAT", "FAILURE_FORMATS",
     "FORMAT", "ID", "NAME", "TYPES", "AboutInvariant", "AboutRequirement", "Begin", "BrokenRequirement", "ByteRow",
-    "BytesExhibit", "Campaign", "Cause", "CheckDone", "Counts", "Difference", "Exhibit", "Failure", "FiledFailure",
-    "FirstFound", "Flaky", "Footer", "Grade", "Header", "Json", "KnownEntry", "Ledger", "LedgerLine", "Malformed",
+    "BytesExhibit", "Campaign", "Cause", "CheckDone", "Counts", "Difference", "Exhibit", "Expected", "Failure",
+    "FiledFailure",
+    "FirstFound", "Flaky", "Footer", "Grade", "Header", "HeldBack", "Inconclusive", "Json", "KnownEntry", "Ledger",
+    "LedgerLine", "Malformed",
     "MergedFrom", "Place", "Record", "Round", "RunOptions", "SequenceExhibit", "SequenceStep", "Skip", "Stale",
     "TableExhibit", "TableRow", "Tally", "Target", "Trouble", "Unknown", "Verdict", "Writer", "check_failure",
-    "exhibits_of", "lines", "missing", "numbers", "places_of", "plain", "read", "spans", "type_of",
+    "count", "exhibits_of", "lines", "missing", "numbers", "places_of", "plain", "read", "spans", "type_of",
     "unlike_formats", "where_of",
 ]  # fmt: skip
 
@@ -151,6 +156,21 @@ class Ledger:
     @property
     def skips(self) -> Sequence[Skip]:
         return cast("Sequence[Skip]", self.lines.get(Skip.TYPE, ()))
+
+    @property
+    def inconclusive(self) -> Sequence[Inconclusive]:
+        """Why the run shows too little."""
+        return cast("Sequence[Inconclusive]", self.lines.get(Inconclusive.TYPE, ()))
+
+    @property
+    def held_back(self) -> Sequence[HeldBack]:
+        """Cases that were not run, because they look like those in which the target died."""
+        return cast("Sequence[HeldBack]", self.lines.get(HeldBack.TYPE, ()))
+
+    @property
+    def expected(self) -> Sequence[Expected]:
+        """Cases whose failures are all known deviations."""
+        return cast("Sequence[Expected]", self.lines.get(Expected.TYPE, ()))
 
     @property
     def troubles(self) -> Sequence[Trouble]:
@@ -244,7 +264,21 @@ def read(path: Path) -> Ledger:
         by_type.setdefault(type_of(line), []).append(line)
         if isinstance(line, Tally):
             totals.add_all(line)
+        elif isinstance(line, HeldBack | Expected):
+            count(totals.cases.setdefault(line.place, Counter()), line)
     return Ledger(path, header, by_type, totals.cases, totals.held, totals.unreached)
+
+
+def count(cases: Counter[str], line: HeldBack | Expected) -> None:
+    """Applies the line to the cases of its place, or of its check."""
+    if isinstance(line, HeldBack):
+        cases[line.result] += line.cases
+        return
+    for result, number in line.results.items():
+        cases["KNOWN"] += number
+        cases[result] -= number
+        if not cases[result]:
+            del cases[result]
 
 
 @dataclass(slots=True)

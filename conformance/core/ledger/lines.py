@@ -18,6 +18,7 @@ Seconds: TypeAlias = Annotated[float, AtLeast(0)]
 Shards: TypeAlias = Annotated[Mapping[str, Number], About("Status of a shard at its end -> shards.")]
 SeverityWord: TypeAlias = Annotated[str, OneOf(tuple(each.value for each in Severity))]
 Result: TypeAlias = Annotated[str, OneOf(("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP"))]
+HeldBackResult: TypeAlias = Annotated[str, OneOf(("UNKNOWN", "SKIP"))]
 InvariantResult: TypeAlias = Annotated[str, OneOf(("PASS", "FAIL", "UNKNOWN", "SKIP"))]
 
 
@@ -60,6 +61,11 @@ class RunOptions(Record):
     @property
     def profiles(self) -> tuple[str, ...]:
         return tuple(self.others.get("profiles") or ())
+
+    @property
+    def require(self) -> tuple[str, ...]:
+        """Globs over the checks that have to judge a case."""
+        return tuple(self.others.get("require") or ())
 
     @property
     def budget(self) -> float | None:
@@ -270,6 +276,44 @@ class Tally(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBack(Record):
+    """Cases in one place that were not run, because they look like those in which the target died."""
+
+    TYPE: ClassVar[str] = "held-back"
+
+    target: str
+    check: str
+    subject: str
+    version: int | None
+    cases: Number
+    result: HeldBackResult
+    """SKIP behind a known deviation, else UNKNOWN."""
+    failure: str
+    """The id of the failure in which the target died; empty if it did not die when the case was run alone."""
+
+    @property
+    def place(self) -> Place:
+        return Place(self.target, self.check, self.subject, self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected(Record):
+    """Cases in one place whose failures are all known deviations: they count as KNOWN and not with these results."""
+
+    TYPE: ClassVar[str] = "expected"
+
+    target: str
+    check: str
+    subject: str
+    version: int | None
+    results: Results
+
+    @property
+    def place(self) -> Place:
+        return Place(self.target, self.check, self.subject, self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckDone(Record):
     """A check is done with a target."""
 
@@ -352,6 +396,17 @@ class Skip(Record):
     """A check that was not run with a target, and the reason; * stands for all checks."""
 
     TYPE: ClassVar[str] = "skip"
+
+    target: str
+    check: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inconclusive(Record):
+    """Why the run shows too little, exit code 7; * stands for all targets or all checks."""
+
+    TYPE: ClassVar[str] = "inconclusive"
 
     target: str
     check: str
@@ -455,7 +510,9 @@ class Footer(Record):
     TYPE: ClassVar[str] = "footer"
 
     complete: bool
+    """Whether every case was judged."""
     stopped_by: str | None
+    """Why the run ended early; null also if all its work was done and cases are undecided."""
     exit: int
     exits: tuple[int, ...] = field(default=(), metadata={LENIENT: True})
     """All exit codes that apply; ``exit`` is the one that decides."""
@@ -474,11 +531,11 @@ class Unknown(Record):
 
 
 LedgerLine: TypeAlias = (
-    Header | Target | Begin | Verdict | Tally | CheckDone | Failure | Cause | Difference | Skip | Trouble | Stale
-    | Flaky | Round | Footer | Unknown
+    Header | Target | Begin | Verdict | Tally | HeldBack | Expected | CheckDone | Failure | Cause | Difference | Skip
+    | Inconclusive | Trouble | Stale | Flaky | Round | Footer | Unknown
 )  # fmt: skip
 TYPES: Final[tuple[type[Record], ...]] = (
-    Header, Target, Begin, Verdict, Tally, CheckDone, Failure, Cause, Difference, Skip, Trouble, Stale, Flaky, Round,
-    Footer,
+    Header, Target, Begin, Verdict, Tally, HeldBack, Expected, CheckDone, Failure, Cause, Difference, Skip,
+    Inconclusive, Trouble, Stale, Flaky, Round, Footer,
 )  # fmt: skip
 """In the order of the schema."""

@@ -23,6 +23,8 @@ from kipcheck.conformance.core.ledger.lines import (
     Difference,
     Flaky,
     Header,
+    HeldBack,
+    Inconclusive,
     MergedFrom,
     PartOf,
     Round,
@@ -84,6 +86,8 @@ def with_lines(results: Json) -> Json:
         "causes": Cause,
         "differences": Difference,
         "skips": Skip,
+        "inconclusive": Inconclusive,
+        "held_back": HeldBack,
         "troubles": Trouble,
         "stale": Stale,
     }

@@ -52,6 +52,8 @@ class _TargetRun:
     """Claims that profiles require and the target does not make."""
     looked: dict[tuple[str, str | None, SubjectVersion], set[str]] = field(default_factory=dict)
     """Check, invariant (None: any) and place -> the results there."""
+    held_back: set[tuple[str, SubjectVersion]] = field(default_factory=set)
+    """Check and place where cases were held back: what did not show there may be in these."""
     shown: dict[Entry, set[SubjectVersion]] = field(default_factory=dict)
     changed: dict[Entry, dict[SubjectVersion, str]] = field(default_factory=dict)
     """Places where an entry's failure did not show, but another one of the same invariant did -> its id."""
@@ -106,6 +108,8 @@ class KnownDeviations:
         if self.entries and not result.unreached:
             unit = result.unit
             self.add_verdicts(unit.check, (unit.subject, unit.version), (by for _, _, by in result.cases))
+            if result.held_back:
+                self._run.held_back.add((unit.check, (unit.subject, unit.version)))
 
     def add_verdicts(self, check: str, place: SubjectVersion, verdicts: Iterable[Mapping[str, str]]) -> None:
         """Records that a check was run on a place, and the results by invariant."""
@@ -334,7 +338,7 @@ class KnownDeviations:
         if not about:
             here = self._lists[entry].draw.edition == self._draw.edition and run.knowledge != "unknown"
             return "nothing" if here and CHECKS.keys() & entry.checks else "unlooked"  # or an unused profile
-        if any((check, None, place) not in run.looked for check in about):
+        if any((check, None, place) not in run.looked or (check, place) in run.held_back for check in about):
             return "unlooked"
         results = {each for check in about for each in run.looked.get((check, entry.invariant, place), ())}
         if "FAIL" in results:

@@ -78,10 +78,18 @@ def test_the_schemas_are_schemas() -> None:
 
 def test_every_line_of_a_run_is_as_the_schema_of_the_ledger_has_it(real: Path, made: Path, tmp_path: Path) -> None:
     fuzzed = write(tmp_path, *campaign(), header=campaigned())
+    place = {"target": "somebody", "check": "wire/two-readings", "subject": "HeartbeatResponse", "version": 2}
+    dead = write(
+        tmp_path / "dead",
+        ("held-back", {**place, "cases": 5, "result": "SKIP", "failure": "111111111111"}),
+        ("expected", {**place, "results": {"FAIL": 3}}),
+        ("inconclusive", {"target": "*", "check": "*", "why": "none of 8 cases passed"}),
+    )
     assert wrong_lines(real / "ledger.jsonl") == []
     assert wrong_lines(made / "ledger.jsonl") == []
     assert wrong_lines(fuzzed) == []
-    told = {type_of(line) for path in (made / "ledger.jsonl", fuzzed) for line in lines(path)}
+    assert wrong_lines(dead) == []
+    told = {type_of(line) for path in (made / "ledger.jsonl", fuzzed, dead) for line in lines(path)}
     assert told == {each["$ref"].rpartition("/")[2] for each in schema("ledger")["oneOf"]}
 
 
