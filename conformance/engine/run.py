@@ -1,17 +1,13 @@
 """A run of checks against targets: draw cases, run them, judge, shrink, write the ledger. Gives the exit code."""
 
-import os
-import stat
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TextIO, TypeAlias
+from typing import Any, TypeAlias
 
 from kipcheck import reports
 from kipcheck.conformance.checks import CHECKS, Check
@@ -35,16 +31,14 @@ from kipcheck.conformance.core.ledger import (
     CheckDone,
     Failure,
     Footer,
-    LedgerLine,
     Skip,
     Stale,
     Target as TargetLine,
     Trouble,
     Verdict,
-    Writer,
     count,
 )
-from kipcheck.conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder, Unusable
+from kipcheck.conformance.core.output_folder import OF_A_RUN, OutputFolder, Unusable
 from kipcheck.conformance.core.verdict import Disagreement, Grade, Result
 from kipcheck.conformance.engine import failure_records, interrupts
 from kipcheck.conformance.engine.causes import causes_of
@@ -56,6 +50,7 @@ from kipcheck.conformance.engine.failures import Kind, Traits, distinct
 from kipcheck.conformance.engine.known.match import KnownDeviations, known_deviations
 from kipcheck.conformance.engine.least_cases import least_cases
 from kipcheck.conformance.engine.ledger_header import header
+from kipcheck.conformance.engine.ledger_lines import LedgerLines
 from kipcheck.conformance.engine.progress import Progress, show_traceback
 from kipcheck.conformance.engine.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
 from kipcheck.conformance.engine.shrink import unshrunk
@@ -103,73 +98,12 @@ def hold(options: Options, find: Find) -> Outcome:
     folder = OutputFolder(options.out)
     try:
         folder.check(*OF_A_RUN)
-        with folder.trial(NAME), _Lines(folder, options.events) as lines:
+        with folder.trial(NAME), LedgerLines(folder, options.events) as lines:
             return _Run(options, lines, find).outcome()
     except Unusable as why:
         return Outcome(USAGE, None, why=str(why))
     except OSError as denied:
         return Outcome(USAGE, None, why=f"{denied.filename or options.out} cannot be written: {denied.strerror}")
-
-
-class _Lines:
-    """The lines of a ledger, kept in memory until the run begins with its first unit.
-
-    So a run that does not start, because its options are wrong, keeps the results of an earlier run.
-    """
-
-    def __init__(self, folder: OutputFolder, events: str | None) -> None:
-        """``events``: as ``Options`` has it. Errors: OSError if they cannot be written."""
-        self._folder, self._early, self._stack = folder, list[LedgerLine](), ExitStack()
-        self._writer: Writer | None = None
-        self._made = events not in (None, "-") and not os.path.lexists(str(events))
-        self._events = None if events is None else self._opened(events)
-
-    def _opened(self, events: str) -> TextIO:
-        if events == "-":
-            return sys.stdout
-        return self._stack.enter_context(open(events, "a", encoding="utf-8", newline="\n"))
-
-    @property
-    def path(self) -> Path:
-        return self._folder.path / NAME
-
-    @property
-    def begun(self) -> bool:
-        return self._writer is not None
-
-    def begin(self) -> None:
-        """Removes the results of an earlier run, and writes the lines so far. Errors: ``Unusable``."""
-        if self._writer is not None:
-            return
-        try:
-            path = self._folder.claim(NAME)
-            self._folder.remove(REPORTS, FAILURES)  # failures that are fixed have no file
-            if self._events not in (None, sys.stdout) and stat.S_ISREG(os.fstat(self._events.fileno()).st_mode):
-                self._events.truncate(0)
-            self._writer = self._stack.enter_context(Writer(path, self._events))
-        except OSError as denied:
-            raise Unusable(f"{denied.filename or self.path} cannot be written: {denied.strerror}") from None
-        for line in self._early:
-            self._writer.write(line)
-        self._writer.flush()
-
-    def write(self, line: LedgerLine) -> None:
-        if self._writer is None:
-            self._early.append(line)
-        else:
-            self._writer.write(line)
-
-    def flush(self) -> None:
-        if self._writer is not None:
-            self._writer.flush()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
-        if self._made and self._events is not None and not self.begun:
-            Path(self._events.name).unlink(missing_ok=True)
-        self._stack.close()
 
 
 def _reported(outcome: Outcome) -> Outcome:
@@ -216,7 +150,7 @@ def _targets(options: Options, find: Find) -> dict[str, Target | Unavailable]:
 @dataclass(slots=True)
 class _Run:
     options: Options
-    writer: _Lines
+    writer: LedgerLines
     find: Find
     exits: set[int] = field(default_factory=set)
     why: str = ""

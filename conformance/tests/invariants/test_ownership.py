@@ -209,11 +209,14 @@ def test_what_becomes_of_a_bounce() -> None:
 
 def test_a_lost_answer_is_neither_done_nor_failed() -> None:
     had = [formed(1, "a", a=1), Took("a", 1, (T0, T1, T2))]
-    assert not broken("settle; lose a", had)
-    assert broken("settle; lose a", had, [Gave("a", (T0,), lost=True)]) == {
+    lost = "roll a cooperative; settle; lose a"
+    assert not broken(lost, [], had)
+    assert broken(lost, [], had, [Gave("a", (T0,), lost=True)]) == {
         "bounce/lost-is-neither": ("lost", "takes it for failed")
     }
-    assert broken("lose a", [Assigned("a", 1, ())]) == {"bounce/lost-is-neither": ("lost", "takes it for done")}
+    assert broken("roll a cooperative; lose a", [], [Assigned("a", 1, ())]) == {
+        "bounce/lost-is-neither": ("lost", "takes it for done")
+    }
 
 
 def test_what_was_not_answered_is_left_open_and_condemns_nobody() -> None:

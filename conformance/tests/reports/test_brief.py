@@ -51,7 +51,7 @@ def rendered(folder: Path, *lines: tuple[str, Line], **more: Any) -> list[str]:
 def test_a_cause_is_one_line_with_effect_cases_id_title_and_page(tmp_path: Path) -> None:
     found = rendered(tmp_path, *everything())
     assert found[0] == "somebody 1.0, another 2.0: 3 failures, 1 warning, 1 note of 4 causes, the gravest first"
-    assert found[1] == "stuck group 13 0123456789ab  An assignment is lost  findings/index"
+    assert found[1] == "stuck group 13 0123456789ab  An assignment is lost  findings/no-such"
     assert found[2] == "FAIL         1 ba9876543210  A partition has one owner."
     assert "known deviation" in found[-1] and "111111111111" not in "\n".join(found)
 

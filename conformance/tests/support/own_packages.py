@@ -33,7 +33,7 @@ def runs_beside_packages_of_the_same_names(python: Path, folder: Path) -> None:
     for command in (
         (str(python), *own),
         (str(python), "-m", "kipcheck", *RUN),
-        (str(python.with_name("kipcheck")), *RUN, "--target", testee),
+        (str(python.with_name("kipcheck")), *RUN, "--target", testee, "--name", "testee"),
         (str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "kipcheck.conformance.suite",
          "--kipcheck-target", "reference", "--kipcheck-check", "nodes/round-trip", "--kipcheck-cases", "5"),
     ):  # fmt: skip
