@@ -27,6 +27,7 @@ from kipcheck.golden.samples import SMALL, samples
 from kipcheck.golden.sources import CONSUMER, RECORDS, STICKY, coordinate, jars, maker, tested_releases
 from kipcheck.golden.text import files, locked, text_of, write
 from kipcheck.golden.vector_files import Vector, vectors
+from kipcheck.golden.vectors import by_message
 
 HERE = Path(__file__).parent
 OK, CHANGED, NO_JARS = 0, 1, 3
@@ -197,8 +198,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     about = "make the golden vectors from the jars"
     parser = argparse.ArgumentParser(prog="python -m kipcheck.golden.make", description=about)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if something would change")
+    parser.add_argument("--details", action="store_true", help="print every difference; default one line a message")
     parser.add_argument("--message", action="append", default=[], help="only this message; may be repeated")
+    parser.add_argument("--lock", action="store_true", help="write only the lock, over the existing files (no Java)")
     chosen = parser.parse_args(argv)
+    if chosen.lock:
+        write(HERE / "lock.json", locked(HERE, {}))
+        return OK
     try:
         changed = make(check=chosen.check, only=chosen.message)
     except (maven.Unavailable, Ended) as why:
@@ -207,7 +213,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Disagreement as why:
         print(f"kipcheck.golden.make: {why}", file=sys.stderr)
         return CHANGED
-    for line in changed:
+    for line in changed if chosen.details else by_message(changed):
         print(line)
     print(f"{len(changed)} {'would change' if chosen.check else 'changed'}")
     return CHANGED if chosen.check and changed else OK

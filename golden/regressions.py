@@ -1,8 +1,8 @@
 """Conversations that failed once, kept for good: ``vectors/regressions/ID.json``.
 
 A campaign proposes them as ``failures/regressions/ID.json``; a person reviews one, describes it in ``note``, and copies
-it here. ``regression.schema.json`` explains every key. Any target with the role can replay them:
-``kipcheck replay golden/vectors/regressions --target T``.
+it here. ``regression.schema.json`` explains every key, and ``lock.json`` has a digest of each. Any target with the
+role can replay them: ``kipcheck replay golden/vectors/regressions --target T``.
 """
 
 import json

@@ -8,7 +8,7 @@ from typing import Any
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.golden.outcomes import grouped
-from kipcheck.golden.vector_files import Vector, lock, vectors
+from kipcheck.golden.vector_files import Vector, lock, regression_digests, vectors
 
 
 def files(made: Iterable[Vector], jars: Mapping[str, str]) -> dict[str, str]:
@@ -64,6 +64,7 @@ def locked(root: Path, jars: Mapping[str, str]) -> str:
     content = {
         "jars": {name: digest for name, digest in sorted({**kept, **jars}.items()) if name in named},
         "vectors": digests,
+        "regressions": regression_digests(root),
     }
     return json.dumps(content, indent=1) + "\n"
 

@@ -93,7 +93,7 @@ class Vector:
             self.edition, self.message, self.version, self.note, self.hex, self.value, self.made_by, self.outcomes,
             self.damage, self.of, self.written_by, parts,
         ]  # fmt: skip
-        return hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()[:16]
+        return _digest(everything)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,8 @@ class Lock:
     """The SHA-256 of the jar at each coordinate."""
     vectors: Mapping[str, str]
     """The digest of each vector, by its name."""
+    regressions: Mapping[str, str]
+    """The digest of each regression, by its id."""
 
 
 def vectors(message: str | None = None, root: Traversable | None = None) -> tuple[Vector, ...]:
@@ -123,7 +125,19 @@ def lock(root: Traversable | None = None) -> Lock:
     """``lock.json``."""
     content = json.loads(((root or files("kipcheck.golden")) / "lock.json").read_text("utf-8"))
     named = {f"{name} {note}": each for name, some in content["vectors"].items() for note, each in some.items()}
-    return Lock(content["jars"], named)
+    return Lock(content["jars"], named, content.get("regressions", {}))
+
+
+def regression_digests(root: Traversable | None = None) -> dict[str, str]:
+    """A digest of the content of each regression, by its id: the name of its file."""
+    folder = (root or files("kipcheck.golden")) / "vectors" / REGRESSIONS
+    if not folder.is_dir():
+        return {}
+    return {each.name.removesuffix(".json"): _digest(json.loads(each.read_text("utf-8"))) for each in _sorted(folder)}
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def jars(root: Traversable | None = None) -> Iterator[tuple[str, Mapping[str, str]]]:

@@ -9,7 +9,18 @@ from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 
 from kipcheck.golden.agreement import leniently, strictly
-from kipcheck.golden.vector_files import TEXT, Lock, Malformed, Part, Vector, jars, lock, vectors
+from kipcheck.golden.vector_files import (
+    REGRESSIONS,
+    TEXT,
+    Lock,
+    Malformed,
+    Part,
+    Vector,
+    jars,
+    lock,
+    regression_digests,
+    vectors,
+)
 
 __all__ = [
     "TEXT",
@@ -43,8 +54,10 @@ class Report:
     vectors: tuple[Vector, ...]
     troubles: tuple[str, ...]
 
-    def lines(self) -> Iterator[str]:
-        """Text: a line for each edition, then the problems, then totals."""
+    def lines(self, details: bool = False) -> Iterator[str]:
+        """Text: a line for each edition, then a line for each message with problems, then totals. ``details``: a line
+        for each problem.
+        """
         editions: dict[str, list[Vector]] = {}
         for each in self.vectors:
             editions.setdefault(each.edition, []).append(each)
@@ -54,7 +67,7 @@ class Report:
             by = "from a text" if all(each.made_by == TEXT for each in some) else f"tested with {len(asked)} releases"
             messages = len({each.message for each in some})
             yield f"{edition}: {messages} messages, {valid} vectors and {len(some) - valid} damaged ones, {by}"
-        yield from self.troubles
+        yield from self.troubles if details else by_message(self.troubles)
         yield f"{len(self.vectors)} vectors, {len(self.troubles)} wrong"
 
 
@@ -64,7 +77,8 @@ def report(root: Traversable | None = None, messages: Iterable[str] | None = Non
     wanted = None if messages is None else frozenset(messages)
     problems = (line for each in found if wanted is None or each.message in wanted for line in check(each))
     locked = lock(root)
-    return Report(found, (*jars_unlike_lock(locked, root), *unreviewed(found, locked), *problems))
+    from_lock = (*jars_unlike_lock(locked, root), *unreviewed(found, locked), *unreviewed_regressions(locked, root))
+    return Report(found, (*from_lock, *problems))
 
 
 def jars_unlike_lock(locked: Lock, root: Traversable | None = None) -> Iterator[str]:
@@ -91,6 +105,28 @@ def unreviewed(found: Iterable[Vector], locked: Lock) -> Iterator[str]:
             yield f"{name}: new, not in the lock"
         elif here[name].digest != locked.vectors[name]:
             yield f"{name}: differs from the reviewed state"
+
+
+def unreviewed_regressions(locked: Lock, root: Traversable | None = None) -> Iterator[str]:
+    """The differences between the regressions and the lock."""
+    here = regression_digests(root)
+    for id in sorted(here.keys() | locked.regressions.keys()):
+        if id not in here:
+            yield f"{REGRESSIONS}/{id}: missing"
+        elif id not in locked.regressions:
+            yield f"{REGRESSIONS}/{id}: new, not in the lock"
+        elif here[id] != locked.regressions[id]:
+            yield f"{REGRESSIONS}/{id}: differs from the reviewed state"
+
+
+def by_message(troubles: Iterable[str]) -> Iterator[str]:
+    """One line for each message: its only trouble, or their number and the first."""
+    grouped: dict[str, list[str]] = {}
+    for each in troubles:
+        grouped.setdefault(each.partition(" ")[0].rstrip(":"), []).append(each)
+    for name, some in grouped.items():
+        first = some[0]
+        yield first if len(some) == 1 else f"{name}: {len(some)} differences, the first: {first.partition(' ')[2]}"
 
 
 def check(vector: Vector) -> Iterator[str]:

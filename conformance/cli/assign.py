@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, Commands, Parser, complain
 from kipcheck.conformance.core.foreign import harmless_json
+from kipcheck.conformance.core.unreadable_file import unreadable
 
 if TYPE_CHECKING:
     from kipcheck.conformance.targets.protocol import Target
@@ -96,7 +97,7 @@ def answering(options: argparse.Namespace, one: One, many: Many) -> int:
             try:
                 source = stack.enter_context(open(options.input, encoding="utf-8", errors="surrogateescape"))
             except OSError as missing:
-                return complain(missing, USAGE)
+                return complain(unreadable(missing), USAGE)
         try:
             if options.batch:
                 return _print(many(source, *opened))

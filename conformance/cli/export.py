@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain
+from kipcheck.conformance.core.unreadable_file import unreadable
 
 ABOUT = "export a stored failure as a program, a test, a packet capture or bytes"
 FORMS = ("pytest", "script", "pcap", "hex")
@@ -31,15 +32,14 @@ def add(commands: Commands) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.cli.stored_failures import failure_file
     from kipcheck.conformance.engine.export import formats
 
-    named = Path(options.failure)
-    by_id = options.out / "failures" / f"{options.failure}.json"
     try:
-        path = by_id if by_id.is_file() and not named.is_file() else named
+        path = failure_file(options.failure, options.out)
         stored = formats.load(path, options.trust)
     except OSError as missing:
-        return complain(f"{missing.filename} cannot be read: {missing.strerror}", USAGE)
+        return complain(unreadable(missing), USAGE)
     except (ValueError, LookupError) as wrong:
         return complain(wrong.args[0], USAGE)
     made, name = formats.FORMS[options.form]

@@ -17,10 +17,12 @@ def add(commands: Commands) -> None:
     verify = vectors.add_parser("verify", help=about, description=about)
     verify.add_argument("--target", action="append", metavar="T")
     verify.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    verify.add_argument("--details", action="store_true", help="print every difference; default one line a message")
     verify.set_defaults(call=_golden_verify)
     about = "regenerate the vectors from released jars; exit 3 if the jars are not available"
     make = vectors.add_parser("make", help=about, description=about)
     make.add_argument("--check", action="store_true", help="write nothing; exit 1 if a vector would change")
+    make.add_argument("--details", action="store_true", help="print every difference; default one line a message")
     make.set_defaults(call=_golden_make)
 
 
@@ -29,7 +31,7 @@ def _golden_verify(options: argparse.Namespace) -> int:
     from kipcheck.golden.vectors import report
 
     found = report()
-    for line in found.lines():
+    for line in found.lines(options.details):
         print_harmless(one_line(line))
     failed = list(regressions.verify())
     for line in failed:
@@ -51,4 +53,4 @@ def _golden_verify(options: argparse.Namespace) -> int:
 def _golden_make(options: argparse.Namespace) -> int:
     from kipcheck.golden.make import main
 
-    return main(["--check"] if options.check else [])
+    return main([f"--{each}" for each in ("check", "details") if getattr(options, each)])

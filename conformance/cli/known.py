@@ -5,6 +5,7 @@ from pathlib import Path
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_harmless, print_json
 from kipcheck.conformance.core.foreign import one_line
+from kipcheck.conformance.core.unreadable_file import unreadable
 
 
 def add(commands: Commands) -> None:
@@ -59,7 +60,9 @@ def _update(options: argparse.Namespace) -> int:
             options.file.write_text(made.text, "utf-8")
     except InvalidKnownFile as wrong:
         return _troubles(wrong.troubles, USAGE)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        return complain(unreadable(error), USAGE)
+    except ValueError as error:
         return complain(error, USAGE)
     except (LookupError, TypeError, AttributeError) as wrong:
         named = ", ".join(map(str, options.out or ["kipcheck-out"]))
@@ -83,7 +86,7 @@ def _update(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from datetime import date
 
-    from kipcheck.conformance.engine.known.files import InvalidKnownFile
+    from kipcheck.conformance.engine.known.files import InvalidKnownFile, UnreadableKnownFile
     from kipcheck.conformance.engine.known.lists import everything, unknown_names
 
     troubles: list[str] = []
@@ -93,6 +96,8 @@ def _check(options: argparse.Namespace) -> int:
                 troubles += [f"{entry.at}: {why}" for why in unknown_names(entry, known.draw.edition)]
                 if entry.expired(date.today()):
                     troubles.append(f"{entry.at}: it expired on {entry.expires}")
+    except UnreadableKnownFile as missing:
+        return _troubles(missing.troubles, USAGE)
     except InvalidKnownFile as wrong:
         troubles += wrong.troubles
     return _troubles(troubles, FAILED) if troubles else OK

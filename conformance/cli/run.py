@@ -180,11 +180,16 @@ def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:
 
 
 def _replay(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.cli.stored_failures import failure_file
     from kipcheck.conformance.core.exits import first
-    from kipcheck.conformance.engine.replay import replay, stored
+    from kipcheck.conformance.engine.replay import looked_in, replay, stored
 
     codes = []
-    for path in stored([_failure(each, options.out) for each in options.failure] or [options.out]):
+    try:
+        places = [failure_file(each, options.out) for each in options.failure] or [options.out]
+    except LookupError as missing:
+        return complain(missing.args[0], USAGE)
+    for path in stored(places):
         found = replay(path, options.target, options.trust)
         codes.append(found.exit_code)
         several = f"{path.stem}  " if len(options.failure) != 1 else ""
@@ -192,7 +197,9 @@ def _replay(options: argparse.Namespace) -> int:
         print_harmless(one_line(f"{several}{found.message}".replace("\n", " ")), stream)
         if options.prune and found.exit_code == OK and options.target is None:
             _prune(path)
-    return first(codes) if codes else complain(f"{options.out} contains no stored failures", USAGE)
+    if not codes:
+        return complain(f"no stored failures (ID.json) in {', '.join(map(str, looked_in(places)))}", USAGE)
+    return first(codes)
 
 
 def _prune(path: Path) -> None:
@@ -205,8 +212,3 @@ def _prune(path: Path) -> None:
         complain(
             f"{path} is kept: only files written by kipcheck and named ID.json after their failure are deleted", OK
         )
-
-
-def _failure(named: str, out: Path) -> Path:
-    by_id = out / "failures" / f"{named}.json"
-    return by_id if by_id.is_file() and not Path(named).exists() else Path(named)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain
 from kipcheck.conformance.core.foreign import harmless, harmless_json
+from kipcheck.conformance.core.unreadable_file import unreadable
 
 if TYPE_CHECKING:
     from kipcheck.conformance.wire import Layout
@@ -103,7 +104,7 @@ def _batch(options: argparse.Namespace, work: Callable[..., Iterable[tuple[str, 
         with open(options.input, encoding="utf-8", errors="surrogateescape") as lines:
             return _lines(work(lines, defaults))
     except OSError as error:
-        return complain(error, USAGE)
+        return complain(unreadable(error), USAGE)
 
 
 def _lines(results: Iterable[tuple[str, bool]]) -> int:
@@ -129,7 +130,7 @@ def _text(source: str) -> str:
     try:
         return sys.stdin.read() if source == "-" else Path(source).read_text("utf-8", "surrogateescape")
     except OSError as error:
-        raise Unreadable("not-json", f"{source}: {error}") from None
+        raise Unreadable("not-json", unreadable(error, source)) from None
 
 
 def _hex(source: str) -> str:

@@ -34,13 +34,18 @@ class ReplayResult:
 
 def stored(places: Iterable[Path]) -> Iterator[Path]:
     """The files of failures: those given, and all in the given folders, which may be of runs or of campaigns."""
+    for place in looked_in(places):
+        if place.is_dir():
+            yield from sorted(place.glob("*.json"))
+        elif place.exists():
+            yield place
+
+
+def looked_in(places: Iterable[Path]) -> Iterator[Path]:
+    """The files, and the folders whose files are failures: ``failures`` in that of a run or campaign."""
     for place in places:
-        of_run = (place / FOLDER).is_dir() or (place / NAME).is_file()
-        within = place / FOLDER if of_run else place
-        if of_run or within.is_dir():
-            yield from sorted(within.glob("*.json"))
-        else:
-            yield within
+        of_run = (place / FOLDER).is_dir() or (place / NAME).is_file() or not place.exists()
+        yield place / FOLDER if of_run else place
 
 
 def replay(path: Path, instead: str | None = None, trusted: bool = False) -> ReplayResult:

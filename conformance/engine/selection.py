@@ -1,7 +1,7 @@
 """The options of a run, and the units of work that they select."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 from kipcheck.conformance.checks import CHECKS, FAMILIES, Check
 from kipcheck.conformance.checks.declare import Subject
 from kipcheck.conformance.core.edition import Edition, Standing, edition
+from kipcheck.conformance.core.nearest import hint
 from kipcheck.conformance.core.part import Part
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.engine.worker import Unit
@@ -82,7 +83,8 @@ class Selection:
             raise InvalidOptions(str(unknown)) from None
         for glob in options.checks:
             if not any(fnmatchcase(id, glob) for id in CHECKS):
-                raise InvalidOptions(f"no check matches {glob!r}; checks: {', '.join(CHECKS)}")
+                near = hint(glob, CHECKS) or f"; checks: {', '.join(CHECKS)}"
+                raise InvalidOptions(f"no check matches {glob!r}{near}")
         checks = tuple(each for id, each in CHECKS.items() if any(fnmatchcase(id, glob) for glob in options.checks))
         if not checks:
             raise InvalidOptions("no check is selected")
@@ -93,6 +95,7 @@ class Selection:
             _require_text(found, checks)
         if not options.targets:
             raise InvalidOptions("no target is selected")
+        _require_subjects(options, checks)
         return cls(options, found, checks)
 
     def units(self, name: str, info: TargetInfo, check: Check[Any]) -> Iterator[Unit]:
@@ -162,6 +165,21 @@ def _require_text(draft: Edition, checks: Sequence[Check[Any]]) -> None:
             f"edition {draft} has nothing for the selected checks: none covers a requirement of {draft.name.upper()}; "
             f"{others}"
         )
+
+
+def _require_subjects(options: Options, checks: Iterable[Check[Any]]) -> None:
+    """Errors: ``InvalidOptions`` for a glob that matches no subject of the checks, whatever a target claims."""
+    globs = [glob for glob in options.messages if glob != "*"]
+    if not globs:
+        return
+    families = {id(check.family): check.family for check in checks}.values()
+    names = sorted({subject.name for family in families for subject in family.subjects(options.edition)})
+    for glob in globs:
+        if not any(fnmatchcase(name, glob) for name in names):
+            near = hint(glob, names) or f"; they have {len(names)}, for example {', '.join(names[:3])}"
+            raise InvalidOptions(
+                f"--message {glob!r} matches no message, assignor or machine of the selected checks{near}"
+            )
 
 
 def subjects(check: Check[Any], edition: str, info: TargetInfo) -> Iterator[Any]:

@@ -10,8 +10,9 @@ from importlib import import_module, metadata
 from typing import Any, cast
 
 from kipcheck.conformance.core.install import advice
+from kipcheck.conformance.core.nearest import hint
 from kipcheck.conformance.targets.protocol import Adapter, Target, Unavailable
-from kipcheck.conformance.targets.target_entries import Entry, target_entries
+from kipcheck.conformance.targets.target_entries import Entry, before, target_entries
 from kipcheck.conformance.targets.testee import Limits, Testee
 from kipcheck.conformance.targets.toolchains import environments
 from kipcheck.conformance.targets.transport.pipe import Command, own_python
@@ -123,21 +124,20 @@ def _rows() -> Iterator[dict[str, Any]]:
             version, why = installed(entry.distribution or "kipcheck"), ""
         except Unavailable as missing:
             version, why = "", str(missing)
-        row = {"name": name, "version": version, "roles": list(entry.roles), "available": not why, "why": why}
+        roles = list(entry.roles_of(version))
+        row = {"name": name, "version": version, "roles": roles, "available": not why, "why": why}
         yield row
         for distribution, release in made:
             if distribution == entry.distribution:
-                yield {**row, "name": f"{name}@{release}", "version": release, "available": True, "why": ""}
+                roles = list(entry.roles_of(release))
+                yield {"name": f"{name}@{release}", "version": release, "roles": roles, "available": True, "why": ""}
     for module in PREFIXES.values():
         yield from import_module(module).rows()
 
 
 def _of_release(entry: Entry) -> str:
     if entry.distribution is not None:
-        major = installed(entry.distribution).partition(".")[0]
-        for release, earlier in entry.before.items():
-            if major.isdigit() and int(major) < int(release):
-                return earlier
+        return before(entry.before, installed(entry.distribution)) or entry.adapter
     return entry.adapter
 
 
@@ -154,4 +154,4 @@ def _entry(name: str) -> Entry:
     elif name in target_entries():
         return target_entries()[name]
     known = [*sorted(target_entries()), *(f"{prefix}:..." for prefix in PREFIXES)]
-    raise LookupError(f"unknown target {name!r}; known: {', '.join(known)}")
+    raise LookupError(f"unknown target {name!r}{hint(name, known)}; known: {', '.join(known)}")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from typing import TypeVar
 
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.transport.pipe import half_of_memory
@@ -23,8 +24,13 @@ class Entry:
     memory_mib: int = 1024
     before: Mapping[str, str] = field(default_factory=dict)
     """Major release -> the adapter of the releases before it."""
+    roles_before: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Major release -> the roles of the releases before it, where they are others."""
     steady: bool = True
     """Whether the target gives the same results each time: not where threads or the order of hash tables matter."""
+
+    def roles_of(self, release: str) -> tuple[str, ...]:
+        return before(self.roles_before, release) or self.roles
 
     def memory(self, limits: Limits | None) -> int:
         """Bytes of address space."""
@@ -32,6 +38,15 @@ class Entry:
         if limits is None or limits.memory_times <= 1:
             return usual
         return max(usual, min(int(usual * limits.memory_times), half_of_memory()))
+
+
+T = TypeVar("T")
+
+
+def before(by_major: Mapping[str, T], release: str) -> T | None:
+    """The value for the first major release that is above this release."""
+    major = release.partition(".")[0]
+    return next((each for first, each in by_major.items() if major.isdigit() and int(major) < int(first)), None)
 
 
 @cache

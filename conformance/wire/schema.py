@@ -18,6 +18,7 @@ from importlib.resources import files
 from typing import Any, Protocol, TypeAlias
 
 from kipcheck.conformance.core.edition import Edition, Standing
+from kipcheck.conformance.core.nearest import nearest
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import patches, span
 
@@ -463,7 +464,8 @@ def spec(edition: Edition, message: str) -> MessageSpec:
     own = edition.standing is Standing.DRAFT and message in _declared(edition.name)
     folder = edition.name if own else "apache"
     if message not in _declared(folder):
-        raise LookupError(f"{edition} has no message {message}; the nearest: {', '.join(_nearest(message, edition))}")
+        near = ", ".join(nearest(message, messages(edition), 0.4)) or "none"
+        raise LookupError(f"{edition} has no message {message}; the nearest: {near}")
     raw = json.loads((files("kipcheck.conformance.wire") / "schemas" / folder / f"{message}.json").read_text())
     if own or not edition.exact:
         return MessageSpec.of(raw, edition)
@@ -475,10 +477,3 @@ def spec(edition: Edition, message: str) -> MessageSpec:
 
 def _newest() -> str:
     return str(release_table()["releases"][-1])
-
-
-def _nearest(message: str, edition: Edition) -> list[str]:
-    from difflib import get_close_matches
-
-    by_name = {name.lower(): name for name in messages(edition)}
-    return [by_name[each] for each in get_close_matches(message.lower(), by_name, n=3, cutoff=0.4)] or ["none"]

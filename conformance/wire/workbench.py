@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from string import hexdigits
 from typing import TYPE_CHECKING, Any, Final
 
 from kipcheck.conformance.core.edition import Edition, edition as edition_named
@@ -80,10 +81,20 @@ def json_of(layout: Layout, text: str) -> str:
 
 
 def unhex(text: str) -> bytes:
+    """Errors: ``Unreadable``, with the first character that is not a hex digit, or the odd number of digits."""
     try:
         return bytes.fromhex(text)
-    except ValueError as error:
-        raise Unreadable("not-hex", f"not hex: {error}") from None
+    except ValueError:
+        digits = 0
+        for at, each in enumerate(text):
+            if each.isspace() and each.isascii():
+                if digits % 2:
+                    raise Unreadable("not-hex", f"not hex: a space splits a byte after character {at}") from None
+            elif each not in hexdigits:
+                raise Unreadable("not-hex", f"not hex: character {at + 1} is {each!r}") from None
+            else:
+                digits += 1
+        raise Unreadable("not-hex", f"not hex: {digits} digits, an odd number; a byte has two") from None
 
 
 def encode_lines(lines: Iterable[str], defaults: dict[str, Any]) -> Iterator[tuple[str, bool]]:

@@ -18,6 +18,10 @@ class InvalidKnownFile(ValueError):
         self.troubles = tuple(troubles)
 
 
+class UnreadableKnownFile(InvalidKnownFile):
+    """The file cannot be read at all; the text names the place."""
+
+
 WORDS: Mapping[str, type] = {
     "target": str, "versions": str, "checks": list, "invariant": str, "shape": list, "why": str, "where": dict,
     "reason": str, "link": str, "expires": date, "seldom": bool,

@@ -8,8 +8,9 @@ from typing import Any
 
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.unreadable_file import unreadable
 from kipcheck.conformance.engine import profile
-from kipcheck.conformance.engine.known.files import InvalidKnownFile, overlaps, parse
+from kipcheck.conformance.engine.known.files import InvalidKnownFile, UnreadableKnownFile, overlaps, parse
 from kipcheck.conformance.engine.known.rules import Entry, Known, SubjectVersion, fits, versions_in
 from kipcheck.conformance.engine.worker import invariants_of
 from kipcheck.conformance.targets.registry import MUTANT_PREFIX, PREFIXES
@@ -63,7 +64,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except OSError as error:
-        raise InvalidKnownFile([f"{path}:1: cannot be read: {error.strerror}"]) from None
+        raise UnreadableKnownFile([unreadable(error, path)]) from None
     except UnicodeDecodeError:
         raise InvalidKnownFile([f"{path}:1: is not UTF-8"]) from None
 

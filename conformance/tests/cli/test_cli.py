@@ -86,6 +86,45 @@ def test_what_cannot_be_read_is_exit_2(
     assert err.startswith("kipcheck: ") and err.count("\n") == 1
 
 
+UNKNOWN = "0123456789ab"
+HEARTBEAT_OPTIONS = ("--message", "HeartbeatRequest", "--version", "4")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("decode", *HEARTBEAT_OPTIONS, "0g"), "not hex: character 2 is 'g'"),
+        (("decode", *HEARTBEAT_OPTIONS, "012"), "not hex: 3 digits, an odd number; a byte has two"),
+        (("decode", *HEARTBEAT_OPTIONS, "0 12 3"), "not hex: a space splits a byte after character 1"),
+        (("encode", *HEARTBEAT_OPTIONS, "none.json"), "none.json cannot be read: no such file in {}"),
+        (("encode", *HEARTBEAT_OPTIONS, "{}"), "{} cannot be read: it is a folder"),
+        (("encode", *HEARTBEAT_OPTIONS, "--batch", "none.json"), "none.json cannot be read: no such file in {}"),
+        (("assign", "--target", "reference", "--assignor", "range", "none"), "none cannot be read: no such file in {}"),
+        (("known", "check", "none.toml"), "none.toml cannot be read: no such file in {}"),
+        (("known", "list", "none.toml"), "none.toml cannot be read: no such file in {}"),
+        (("replay", "none.json"), "none.json cannot be read: no such file in {}"),
+        (("replay", UNKNOWN), f"no failure {UNKNOWN} in kipcheck-out/failures, and no such file or folder in {{}}"),
+        (("replay", "empty"), "no stored failures (ID.json) in empty"),
+        (("replay", "run"), "no stored failures (ID.json) in run/failures"),
+        (("replay",), "no stored failures (ID.json) in kipcheck-out/failures"),
+        (("export", UNKNOWN, "--out", "run"), f"no failure {UNKNOWN} in run/failures, and no such"),
+        (("export", "empty"), "empty cannot be read: it is a folder"),
+    ],
+)  # fmt: skip
+def test_it_names_what_cannot_be_read_and_where(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    why: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for each in ("empty", "run/failures"):
+        (tmp_path / each).mkdir(parents=True)
+    code, out, err = outcome(capsys, *(each.format(tmp_path) for each in arguments))
+    assert (code, out, err) == (2, "", err) and err.startswith(f"kipcheck: {why.format(tmp_path)}")
+
+
 @pytest.mark.parametrize(
     "arguments, stdin, why",
     [

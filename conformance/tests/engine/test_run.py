@@ -87,9 +87,15 @@ def test_the_reference_is_conformant_and_the_ledger_is_whole(small: Options) -> 
         ({"targets": ("nobody",)}, "unknown target 'nobody'"),
         ({"targets": ()}, "no target is selected"),
         ({"edition": "kip-1"}, "unknown edition 'kip-1'"),
-        ({"checks": ("wire/fantasy",)}, "no check matches 'wire/fantasy'; checks: wire/round-trip"),
+        ({"checks": ("wire/fantasy",)}, "no check matches 'wire/fantasy'; "),
         ({"checks": ()}, "no check is selected"),
-        ({"messages": ("NoSuch*",)}, "nothing is selected"),
+        ({"checks": ("wire/round-tripp",)}, "no check matches 'wire/round-tripp'; the nearest: wire/round-trip"),
+        (
+            {"messages": ("NoSuch*",)},
+            "--message 'NoSuch*' matches no message, assignor or machine of the selected checks",
+        ),
+        ({"messages": ("Heartbeat*", "JoinGrupRequest")}, "'JoinGrupRequest' matches no message, assignor or machine"),
+        ({"targets": ("kafka-pyton",)}, "unknown target 'kafka-pyton'; the nearest: kafka-python"),
     ],
 )
 def test_nothing_to_run_is_wrong_usage_and_writes_nothing(small: Options, change: dict[str, Any], why: str) -> None:

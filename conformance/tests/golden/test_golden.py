@@ -157,6 +157,36 @@ def test_a_wrong_expectation_is_seen_even_where_the_lock_knows_it(copied: Path) 
     assert len(told.splitlines()) == 3
 
 
+def test_regressions_are_under_the_lock(copied: Path) -> None:
+    folder = copied / "vectors" / "regressions"
+    changed, gone = sorted(folder.iterdir())[:2]
+    content = json.loads(changed.read_text())
+    changed.write_text(json.dumps({**content, "note": "another"}))
+    gone.unlink()
+    (folder / "0123456789ab.json").write_text(json.dumps(content))
+    assert verify(copied, messages=()) == [
+        "regressions/0123456789ab: new, not in the lock",
+        f"regressions/{changed.stem}: differs from the reviewed state",
+        f"regressions/{gone.stem}: missing",
+    ]
+    (copied / "lock.json").write_text(text.locked(copied, {}))
+    assert verify(copied, messages=()) == []
+
+
+def test_a_changed_field_is_one_line_per_message(copied: Path) -> None:
+    for held in edited(copied, "HeartbeatRequest"):
+        held["asked"] = {}
+        for each in held["vectors"]:
+            each["outcomes"] = {}
+    found = report(copied, messages=())
+    about = [line for line in found.lines() if "HeartbeatRequest" in line]
+    number = len(vectors("HeartbeatRequest"))
+    assert about == [
+        f"apache/HeartbeatRequest: {number} differences, the first: v0 defaults: differs from the reviewed state"
+    ]
+    assert sum("HeartbeatRequest" in line for line in found.lines(details=True)) == number > 1
+
+
 def test_a_changed_hash_of_a_jar_is_seen(copied: Path) -> None:
     """By whoever reads files, and without a jar."""
     for held in edited(copied, "JoinGroupRequest"):

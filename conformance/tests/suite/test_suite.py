@@ -192,7 +192,7 @@ def test_what_no_item_alone_shows_fails_all_the_same(inside: pytest.Pytester) ->
         (("--kipcheck-target", "nobody"), "unknown target 'nobody'; known:"),
         (("--kipcheck-target", "reference", "--kipcheck-check", "no/such"), "no check matches 'no/such'"),
         (("--kipcheck-target", "reference", "--kipcheck-edition", "kip-1"), "unknown edition 'kip-1'"),
-        (("--kipcheck-target", "reference", "--kipcheck-message", "NoSuch"), "nothing is selected"),
+        (("--kipcheck-target", "reference", "--kipcheck-message", "NoSuch"), "--message 'NoSuch' matches no message"),
         (("--kipcheck-target", "reference", "--kipcheck-cases", "0"), "--kipcheck-cases must be a positive integer"),
     ],
 )

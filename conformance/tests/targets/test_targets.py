@@ -13,7 +13,7 @@ from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.targets import testee
 from kipcheck.conformance.targets.protocol import Broken, Session, Unavailable, Unstable
-from kipcheck.conformance.targets.registry import target
+from kipcheck.conformance.targets.registry import target, targets_table
 from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.targets.testee import Limits
 from kipcheck.conformance.targets.transport.pipe import Command
@@ -225,6 +225,24 @@ def test_a_program_that_is_not_there_is_unavailable() -> None:
 def test_an_unknown_target_names_the_roll() -> None:
     with pytest.raises(LookupError, match=r"unknown target 'nobody'; known: .*kafka-python, .*reference"):
         target("nobody")
+
+
+def test_a_misspelt_target_has_the_nearest_names() -> None:
+    with pytest.raises(LookupError, match=r"unknown target 'kafka-pyton'; the nearest: kafka-python; known: "):
+        target("kafka-pyton")
+
+
+def test_the_table_has_the_roles_of_hello() -> None:
+    for row in targets_table():
+        if row["available"] and (row["name"] == "reference" or row["name"].startswith("kafka-python")):
+            with target(row["name"]).open("apache", Role.CODEC) as session:
+                assert sorted(row["roles"]) == sorted(each.value for each in session.info.roles), row["name"]
+
+
+def test_kafka_python_2_is_listed_without_members() -> None:
+    entry = target_entries()["kafka-python"]
+    assert entry.roles_of("2.3.0") == ["codec", "leader"]
+    assert "member" in entry.roles_of("3.0.0")
 
 
 @pytest.mark.parametrize("name", sorted(target_entries()))

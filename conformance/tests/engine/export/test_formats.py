@@ -322,7 +322,7 @@ def test_by_id_to_standard_output(filed: Path, capsysbinary: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("text", "code", "why"),
     [
-        (None, 2, "cannot be read: No such file or directory"),
+        (None, 2, "cannot be read: no such file"),
         ("{}", 2, 'does not contain a failure: "target" must be a text'),
         ("[]", 2, "does not contain a failure"),
         ("nonsense", 2, "does not contain a failure"),
