@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain
 from kipcheck.conformance.core.foreign import harmless, harmless_json
@@ -12,6 +12,19 @@ from kipcheck.conformance.core.unreadable_file import unreadable
 
 if TYPE_CHECKING:
     from kipcheck.conformance.wire import Layout
+
+
+EXPLAIN: Final = """\
+The bytes are a body, or a frame: size, header and body; the size may be absent. A request needs no option, because its
+header has key and version. A response needs --message. Where --version is absent, it is the newest with which the
+body ends exactly; others are named. Subscriptions, assignments and the user data in them are opened.
+
+examples:
+  kipcheck explain 000000170000000000000001000163...            a request
+  kipcheck explain --message SyncGroupResponse 0000000700...    a response
+  kipcheck explain --message SyncGroupResponse --version 3 ...  its body, or all of it
+
+exit codes: 0 complete, 1 damaged (explained up to the damage), 2 unreadable"""
 
 
 def add(commands: Commands) -> None:
@@ -44,7 +57,7 @@ def add(commands: Commands) -> None:
 
 def _bytes_epilog(name: str) -> str:
     if name == "explain":
-        return "exit codes: 0 complete, 1 damaged (explained up to the damage), 2 unreadable"
+        return EXPLAIN
     from kipcheck.conformance.wire.workbench import classes_help
 
     given, gives = ("value", "hex") if name == "encode" else ("hex", "value")
@@ -72,14 +85,28 @@ def _decode(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
+    import json
+
     from kipcheck.conformance.wire import explain
+    from kipcheck.conformance.wire.explain_frame import find
+    from kipcheck.conformance.wire.explain_inside import insides
     from kipcheck.conformance.wire.workbench import Unreadable, unhex
 
     try:
-        found = explain.explain(_layout(options), unhex(_hex(options.input)))
+        sent = find(unhex(_hex(options.input)), options.edition, options.message, options.version)
     except Unreadable as error:
         return complain(error, USAGE)
-    print(harmless_json(explain.as_json(found)) if options.json else harmless(explain.text(found)))
+    except LookupError as unknown:
+        return complain(unknown.args[0], USAGE)
+    found, within = sent.explained, [*insides(sent.explained)]
+    if options.json:
+        about = {"size": sent.size, "header": sent.header, "otherVersions": list(sent.others)}
+        nested = {"inside": [each.as_data() for each in within]}
+        print(harmless_json(json.dumps({**explain.as_data(found), **about, **nested})))
+    else:
+        named = options.message is not None and options.version is not None and sent.header is None
+        tables = [*([] if named else [sent.title()]), explain.text(found), *(f"\n{each.text()}" for each in within)]
+        print(harmless("\n".join(tables)))
     return complain(found.damage, FAILED) if found.damage else OK
 
 

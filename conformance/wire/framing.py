@@ -77,14 +77,16 @@ def encode_request(
     body: Mapping[str, Any],
 ) -> bytes:
     """Header and body, without the size. Errors: ``Refused``; LookupError for an unknown request or version."""
-    declared = spec(_resolved(edition), message)
+    declared = spec(resolved(edition), message)
     layout = declared.at(version)
     if declared.api_key is None or declared.kind != "request":
         raise LookupError(f"{message} is not a request")
     header = {"requestApiKey": declared.api_key, "requestApiVersion": version, "correlationId": correlation_id}
     if (declared.api_key, version) == (CONTROLLED_SHUTDOWN, 0):
-        return _header("Request", 0).encode(header) + layout.encode(body)
-    return _header("Request", header_version(layout)).encode({**header, "clientId": client_id}) + layout.encode(body)
+        return header_layout("Request", 0).encode(header) + layout.encode(body)
+    return header_layout("Request", header_version(layout)).encode({**header, "clientId": client_id}) + layout.encode(
+        body
+    )
 
 
 def decode_request(data: bytes, edition: str | Edition = "apache", lenient: bool = False) -> Request:
@@ -95,7 +97,7 @@ def decode_request(data: bytes, edition: str | Edition = "apache", lenient: bool
     if len(data) < 4:
         raise Refused("truncated", "too short for a header", message="RequestHeader", version=1, offset=len(data))
     key, version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (0, 2))
-    declared = _requests(_resolved(edition)).get(key)
+    declared = requests(resolved(edition)).get(key)
     if declared is None:
         raise _unknown(f"no request has key {key}", "requestApiKey", 0)
     try:
@@ -103,7 +105,7 @@ def decode_request(data: bytes, edition: str | Edition = "apache", lenient: bool
     except LookupError as error:
         raise _unknown(str(error.args[0]), "requestApiVersion", 2) from None
     wanted = 0 if (key, version) == (CONTROLLED_SHUTDOWN, 0) else header_version(layout)
-    header, body = _split(_header("Request", wanted), layout, data, lenient)
+    header, body = _split(header_layout("Request", wanted), layout, data, lenient)
     return Request(declared.name, version, header["correlationId"], header.get("clientId"), body, header)
 
 
@@ -112,7 +114,9 @@ def encode_response(
 ) -> bytes:
     """Header and body, without the size. Errors: ``Refused``; LookupError for an unknown response or version."""
     layout = _response(edition, message, version)
-    return _header("Response", header_version(layout)).encode({"correlationId": correlation_id}) + layout.encode(body)
+    return header_layout("Response", header_version(layout)).encode({"correlationId": correlation_id}) + layout.encode(
+        body
+    )
 
 
 def decode_response(data: bytes, edition: str | Edition, message: str, version: int, lenient: bool = False) -> Response:
@@ -121,7 +125,7 @@ def decode_response(data: bytes, edition: str | Edition, message: str, version: 
     Errors: ``Refused``, with offsets from the start of ``data``; LookupError for an unknown response or version.
     """
     layout = _response(edition, message, version)
-    header, body = _split(_header("Response", header_version(layout)), layout, data, lenient)
+    header, body = _split(header_layout("Response", header_version(layout)), layout, data, lenient)
     return Response(message, version, header["correlationId"], body, header)
 
 
@@ -139,25 +143,26 @@ def _split(head: Layout, layout: Layout, data: bytes, lenient: bool) -> tuple[di
 
 
 def _response(edition: str | Edition, message: str, version: int) -> Layout:
-    declared = spec(_resolved(edition), message)
+    declared = spec(resolved(edition), message)
     if declared.kind != "response":
         raise LookupError(f"{message} is not a response")
     return declared.at(version)
 
 
-def _resolved(edition: str | Edition) -> Edition:
+def resolved(edition: str | Edition) -> Edition:
+    """Errors: LookupError for an unknown edition."""
     return _edition(edition) if isinstance(edition, str) else edition
 
 
 @cache
-def _requests(edition: Edition) -> dict[int, MessageSpec]:
+def requests(edition: Edition) -> dict[int, MessageSpec]:
     """By API key."""
     declared = (spec(edition, message) for message in messages(edition) if message.endswith("Request"))
     return {each.api_key: each for each in declared if each.api_key is not None and each.kind == "request"}
 
 
 @cache
-def _header(side: str, version: int) -> Layout:
+def header_layout(side: str, version: int) -> Layout:
     """Headers are the same in every edition."""
     return spec(_edition("apache"), f"{side}Header").at(version)
 

@@ -36,7 +36,7 @@ class Unreadable(ValueError):
 @cache
 def named(edition: str, message: str, version: int) -> Layout:
     """The layout. Errors: ``Unreadable``, whose class says whether edition, message or version is unknown."""
-    declaration = _declared(edition, message)
+    declaration = declared(edition, message)
     try:
         return declaration.at(version)
     except LookupError as error:
@@ -45,13 +45,14 @@ def named(edition: str, message: str, version: int) -> Layout:
 
 def newest(edition: str, message: str) -> Layout:
     """The layout of the message's newest version. Errors: ``Unreadable``, as ``named``."""
-    versions = _declared(edition, message).versions
+    versions = declared(edition, message).versions
     high = versions[-1] if isinstance(versions, tuple) else versions.high
     assert high is not None  # declarations end
     return named(edition, message, high)
 
 
-def _declared(edition: str, message: str) -> "MessageSpec | NodeSpec":
+def declared(edition: str, message: str) -> "MessageSpec | NodeSpec":
+    """The message at all versions. Errors: ``Unreadable``, as ``named``."""
     try:
         text = edition_named(edition)
     except LookupError as error:

@@ -1,0 +1,163 @@
+"""Explains bytes as they are sent: size, header and body. Where message or version is not given, they are found."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kipcheck.conformance.wire.constructs import read_first
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.explain import Explained, Row, explain
+from kipcheck.conformance.wire.framing import (
+    CONTROLLED_SHUTDOWN,
+    LARGEST,
+    header_layout,
+    header_version,
+    requests,
+    resolved,
+)
+from kipcheck.conformance.wire.schema import Layout, MessageSpec
+from kipcheck.conformance.wire.workbench import Unreadable, declared, named
+from kipcheck.conformance.wire.znodes import ZNode
+
+SIZE = 4
+"""The bytes of the size in front of a frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One interpretation of the bytes."""
+
+    explained: Explained
+    """Of all bytes; the paths of the header begin with ``header.``."""
+    size: bool = False
+    """Whether the size of the frame is in front."""
+    header: int | None = None
+    """The version of the header; None for a body alone."""
+    others: tuple[int, ...] = ()
+    """Other versions of the message that end with the bytes too."""
+
+    @property
+    def whole(self) -> bool:
+        return self.explained.damage is None
+
+    def title(self) -> str:
+        layout = self.explained.layout
+        parts = [*(["size"] if self.size else []), *([f"header v{self.header}"] if self.header is not None else [])]
+        also = f"; v{', v'.join(map(str, self.others))} would end there too" if self.others else ""
+        return f"{layout.message} v{layout.version}, edition {layout.edition}: {', '.join([*parts, 'body'])}{also}"
+
+
+def find(data: bytes, edition: str, message: str | None, version: int | None) -> Sent:
+    """The interpretation in which the body ends with the bytes; without such, the most likely up to its damage.
+
+    A request needs no name: its header has key and version. Versions of anything else are tried, the newest first.
+    Errors: ``Unreadable`` for an unknown name, and for bytes without a name that do not begin as a request.
+    """
+    if message is not None and version is not None:
+        layout = named(edition, message, version)
+        tried = [Sent(explain(layout, data)), *_framed(layout, data)]
+        return next((each for each in tried if each.whole), tried[0])
+    tried = list(_requests(data, edition, message, version))
+    if message is not None:
+        for layout in _layouts(edition, message):
+            tried += [*_framed(layout, data), Sent(explain(layout, data))]
+    if not tried:
+        raise Unreadable(
+            "bad-line",
+            "no request begins with these bytes; a response needs --message, a body alone --message and --version",
+        )
+    fits = [each for each in tried if each.whole]
+    if not fits:
+        return max(tried, key=_extent)
+    best = max(fits, key=lambda each: (each.header is not None, each.size))
+    return best if message is None else _with_others(best, fits)
+
+
+def _with_others(best: Sent, fits: list[Sent]) -> Sent:
+    if best.explained.layout.message.endswith("Request") and best.header is not None:
+        return best  # the header has the version
+    form = best.size, best.header is not None
+    alike = {each.explained.layout.version for each in fits if (each.size, each.header is not None) == form}
+    others = tuple(sorted(alike - {best.explained.layout.version}))
+    return Sent(best.explained, best.size, best.header, others)
+
+
+def _extent(one: Sent) -> int:
+    """How many bytes were read before the damage."""
+    return sum(row.size for row in one.explained.rows if row.read)
+
+
+def _layouts(edition: str, message: str) -> Iterator[Layout]:
+    """At all versions, the newest first."""
+    found = declared(edition, message)
+    if not isinstance(found, MessageSpec):
+        raise Unreadable("bad-line", f"--version is required for {message}")
+    yield from sorted(found, key=lambda each: -each.version)
+
+
+def _starts(data: bytes) -> Iterator[int]:
+    """Where the header may begin: after the size, if the first bytes may be that of a frame, and at the first byte."""
+    if len(data) > SIZE and len(data) - SIZE <= _size(data) <= LARGEST:
+        yield SIZE
+    yield 0
+
+
+def _size(data: bytes) -> int:
+    return int.from_bytes(data[:SIZE], "big")
+
+
+def _requests(data: bytes, edition: str, message: str | None, version: int | None) -> Iterator[Sent]:
+    """With the message and version that the header names."""
+    for start in _starts(data):
+        key, at = (int.from_bytes(data[start + n : start + n + 2], "big", signed=True) for n in (0, 2))
+        spec = requests(resolved(edition)).get(key)
+        if len(data) < start + 8 or spec is None or message not in (None, spec.name) or version not in (None, at):
+            continue
+        try:
+            yield _sent(spec.at(at), data, start)
+        except LookupError:
+            continue
+
+
+def _framed(layout: Layout, data: bytes) -> Iterator[Sent]:
+    """As a request whose header names the layout, or as a response."""
+    if isinstance(layout, ZNode):
+        return
+    if layout.message.endswith("Request"):
+        yield from _requests(data, layout.edition, layout.message, layout.version)
+    elif layout.message.endswith("Response"):
+        for start in _starts(data):
+            yield _sent(layout, data, start)
+
+
+def _sent(layout: Layout, data: bytes, start: int) -> Sent:
+    side = "Request" if layout.message.endswith("Request") else "Response"
+    shutdown = side == "Request" and (int.from_bytes(data[start : start + 2], "big"), layout.version)
+    version = 0 if shutdown == (CONTROLLED_SHUTDOWN, 0) else header_version(layout)
+    header = header_layout(side, version)
+    rows = [Row(0, start, 0, "size", "int32", _size(data), "of the frame in bytes")] if start else []
+    try:
+        size = read_first(header, data[start:])[1]
+    except Refused:
+        read = explain(header, data[start:])
+        rows += _shifted(read, start, "header.")
+        return Sent(Explained(layout, data, tuple(rows), _moved(read.damage, start)), bool(start), version)
+    rows += _shifted(explain(header, data[start : start + size]), start, "header.")
+    body = explain(layout, data[start + size :])
+    rows += _shifted(body, start + size, "")
+    damage = _moved(body.damage, start + size)
+    if damage is None and start and _size(data) > len(data) - SIZE:
+        damage = Refused("truncated", f"size {_size(data)}, {len(data) - SIZE} bytes there", message="Frame", version=0)
+    return Sent(Explained(layout, data, tuple(rows), damage), bool(start), version)
+
+
+def _shifted(explained: Explained, by: int, above: str) -> list[Row]:
+    return [row._replace(offset=row.offset + by, path=f"{above}{row.path}".rstrip(".")) for row in explained.rows]
+
+
+def _moved(damage: Refused | None, by: int) -> Refused | None:
+    if damage is None:
+        return None
+    offset = None if damage.offset is None else damage.offset + by
+    return Refused(
+        damage.kind, damage.why, message=damage.message, version=damage.version, path=damage.path, offset=offset
+    )
