@@ -7,6 +7,9 @@
     def test_my_decoder_passes_over_unknown_tags(case):
         assert my_decode(case.body.version, case.data) == case.damage.value
 
+A failing example is printed as a value, which can be pasted after ``from kipcheck.strategies import *`` and
+``from uuid import UUID``.
+
 These names are Hypothesis strategies. The nodes that they are made of (``kipcheck.strategies.nodes``, ``compiled``,
 ``parse``, ``reduce``, ``mutate``, ``messages``, ``damage``, ``versions``) do not import Hypothesis.
 """
@@ -16,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kipcheck.strategies.body import Body, Damaged, Frame
+    from kipcheck.strategies.damage import Damage, Outcome
     from kipcheck.strategies.public import (
         api_versions_streams,
         assignment_streams,
@@ -34,8 +38,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Body",
+    "Damage",
     "Damaged",
     "Frame",
+    "Outcome",
     "api_versions_streams",
     "assignment_streams",
     "bodies",
@@ -51,13 +57,14 @@ __all__ = [
     "version_mixes",
 ]
 
-_PLAIN = frozenset({"Body", "Damaged", "Frame"})
+_PLAIN = {"Body": "body", "Damage": "damage", "Damaged": "body", "Frame": "body", "Outcome": "damage"}
+"""The names that do not import Hypothesis, and their modules."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("kipcheck.strategies.body" if name in _PLAIN else "kipcheck.strategies.public"), name)
+    return getattr(import_module(f"kipcheck.strategies.{_PLAIN.get(name, 'public')}"), name)
 
 
 def __dir__() -> list[str]:

@@ -5,6 +5,7 @@ only ``by_hypothesis`` imports this one. ``interesting`` integers are ignored: H
 by itself, and a second way to the same number would hinder its shrinker.
 """
 
+from collections.abc import Callable
 from functools import cache
 from operator import itemgetter
 from typing import Any, assert_never
@@ -71,6 +72,43 @@ def strategy(node: Node) -> st.SearchStrategy[Any]:
             return strategy(body).map(layout(edition, message, version).encode)
         case _:
             assert_never(node)
+
+
+def made(node: Node, function: Callable[[Any], Any] = lambda drawn: drawn) -> st.SearchStrategy[Any]:
+    """The results of a function of the node's values. A failing example is printed as the result, which can be pasted.
+
+    Hypothesis prints the result of ``map`` as the call that made it, with functions that a reader cannot import. It
+    recognises the result, and what is inside, by identity; so the function gets a copy, and ``map`` is not used.
+    """
+    return _made(strategy(node), function)
+
+
+@st.composite
+def _made(draw: st.DrawFn, found: st.SearchStrategy[Any], function: Callable[[Any], Any]) -> Any:
+    return function(fresh(draw(found)))
+
+
+@st.composite
+def chosen_from(
+    draw: st.DrawFn, found: st.SearchStrategy[Any], choices: Callable[[Any], tuple[int, Callable[[int], Any]]]
+) -> Any:
+    """One of the choices that a drawn value offers: their number, and the function from its index to the result."""
+    number, done = choices(draw(found))
+    return done(draw(st.integers(0, number - 1)))
+
+
+def fresh(value: Any) -> Any:
+    """A copy of plain data in which nothing is identical to a part of the original, except what Python shares."""
+    match value:
+        case dict():
+            return {name: fresh(each) for name, each in value.items()}
+        case list() | tuple():
+            return type(value)(map(fresh, value))
+        case bytes():
+            return bytes(bytearray(value))
+        case UUID():
+            return UUID(int=value.int)
+    return value
 
 
 _ABSENT = object()

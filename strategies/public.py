@@ -4,7 +4,7 @@ All take ``versions``: one number, several, or None for every version of the edi
 All raise LookupError when called for an unknown edition, message or version.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from random import Random
@@ -16,13 +16,13 @@ from kipcheck.conformance.models.assignment import Group
 from kipcheck.conformance.wire.byte_map import ByteMap
 from kipcheck.conformance.wire.constructs import byte_map
 from kipcheck.strategies import membership
-from kipcheck.strategies.as_hypothesis import strategy
+from kipcheck.strategies.as_hypothesis import chosen_from, made
 from kipcheck.strategies.body import Body, Damaged, Frame, body_node, body_of, frame_node, frame_of
 from kipcheck.strategies.damage import KINDS, USUAL, Corruption, apply_corruption
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.messages import from_layout, layouts
 from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
-from kipcheck.strategies.streams_groups import application_of, groups as streams_members
+from kipcheck.strategies.streams_applications import application_of, groups as streams_members
 from kipcheck.strategies.versions import (
     GROUP_MESSAGES,
     Members,
@@ -43,12 +43,12 @@ def values(
     message: str, *, versions: VersionChoice = None, edition: str = "apache"
 ) -> "SearchStrategy[dict[str, Any]]":
     """Plain dicts as ``layout(edition, message, version).decode`` returns them, of one of the versions."""
-    return strategy(_any([from_layout(each) for each in layouts(edition, message, versions)]))
+    return made(_any([from_layout(each) for each in layouts(edition, message, versions)]))
 
 
 def bodies(message: str, *, versions: VersionChoice = None, edition: str = "apache") -> "SearchStrategy[Body]":
     """The bytes of a message without header or size, with its version and value."""
-    return strategy(_any([body_node(each) for each in layouts(edition, message, versions)])).map(body_of)
+    return made(_any([body_node(each) for each in layouts(edition, message, versions)]), body_of)
 
 
 def frames(message: str, *, versions: VersionChoice = None, edition: str = "apache") -> "SearchStrategy[Frame]":
@@ -56,7 +56,7 @@ def frames(message: str, *, versions: VersionChoice = None, edition: str = "apac
 
     Errors: LookupError also where the message is neither.
     """
-    return strategy(_any([frame_node(each) for each in layouts(edition, message, versions)])).map(frame_of)
+    return made(_any([frame_node(each) for each in layouts(edition, message, versions)]), frame_of)
 
 
 def damaged(
@@ -83,18 +83,17 @@ def damaged(
         return body, mapped, next(filter(None, found), [])
 
     node = record(kind=Pick(chosen), body=_any([body_node(each) for each in layouts(edition, message, versions)]))
-    found = strategy(node).map(aimed).filter(_can_be_damaged).flatmap(_one_of)
-    return found.filter(_was_damaged)
+    return chosen_from(made(node, aimed).filter(_can_be_damaged), _one_of).filter(_was_damaged)
 
 
-def _one_of(target: tuple[Body, ByteMap, list[Corruption]]) -> "SearchStrategy[Any]":
+def _one_of(target: tuple[Body, ByteMap, list[Corruption]]) -> tuple[int, Callable[[int], Damaged | None]]:
     body, mapped, corruptions = target
 
     def done(at: int) -> Damaged | None:
         damage = apply_corruption(mapped, corruptions[at])
         return None if damage is None else Damaged(body, damage)
 
-    return strategy(Integer(0, len(corruptions) - 1)).map(done)
+    return len(corruptions), done
 
 
 def _can_be_damaged(target: tuple[Body, ByteMap, list[Corruption]]) -> bool:
@@ -112,7 +111,7 @@ def version_mixes(
 
     Errors: LookupError where no release in ``releases`` (``2.3.0-3.9.2, 4.0.1+``) supports any of the messages.
     """
-    return strategy(version_mix(messages, members=members, releases=releases))
+    return made(version_mix(messages, members=members, releases=releases))
 
 
 def subscription_streams(
@@ -144,7 +143,7 @@ def api_versions_streams(
 
 
 def groups(*, claims: bool = False, static: bool = False, racks: bool = False) -> "SearchStrategy[dict[str, Any]]":
-    """Groups of consumers as input of a leader: ``topics`` and ``members``, as in the operation ``assign``.
+    """Groups of consumers: ``topics`` and ``members``, as in the files that ``kipcheck assign`` reads.
 
     Owned partitions are consistent. With ``claims`` some are stale, claimed twice, or of topics that are deleted or not
     subscribed to; ``static``: some members have an instance id; ``racks``: some members and replicas have a rack.
@@ -157,12 +156,12 @@ def groups(*, claims: bool = False, static: bool = False, racks: bool = False) -
         knobs["instances"] = membership.INSTANCES
     if racks:
         knobs |= {"replicas": membership.REPLICAS, "places": membership.PLACES}
-    drawn = strategy(record(group=membership.USUAL, **knobs)).map(membership.group_with_knobs)
-    return drawn.filter(_has_members).map(_as_operation)
+    node = record(group=membership.USUAL, **knobs)
+    return made(node, lambda drawn: _as_file(membership.group_with_knobs(drawn))).filter(_has_members)
 
 
-def _has_members(group: Group) -> bool:
-    return bool(group.members)
+def _has_members(group: Mapping[str, Any]) -> bool:
+    return bool(group["members"])
 
 
 def streams_groups(*, cooperative: bool = False, named: bool = False) -> "SearchStrategy[dict[str, Any]]":
@@ -172,7 +171,7 @@ def streams_groups(*, cooperative: bool = False, named: bool = False) -> "Search
     No task was run by two members. ``cooperative``: consumers list owned partitions; ``named``: some topologies have
     names.
     """
-    return strategy(streams_members(named)).map(partial(application_of, cooperative=cooperative))
+    return made(streams_members(named), partial(application_of, cooperative=cooperative))
 
 
 def steps(machine: str, *, edition: str = "apache") -> "SearchStrategy[dict[str, Any]]":
@@ -180,7 +179,7 @@ def steps(machine: str, *, edition: str = "apache") -> "SearchStrategy[dict[str,
 
     Errors: LookupError for an unknown machine, or one that the edition lacks.
     """
-    return strategy(_conversations(machine, edition).declaration.item)
+    return made(_conversations(machine, edition).declaration.item)
 
 
 def conversations(
@@ -191,14 +190,14 @@ def conversations(
     """
     found = _conversations(machine, edition)
     if not deep:
-        return strategy(found.declaration)
+        return made(found.declaration)
     kept = Seq(Integer(0, RARELY), found.max_steps, found.max_steps)
-    return strategy(record(seed=Integer(0, SEEDS), kept=kept)).map(partial(_drawn, found))
+    return made(record(seed=Integer(0, SEEDS), kept=kept), partial(_drawn, found))
 
 
 def _conversations(machine: str, edition: str) -> Conversations[Any, Any]:
     """Imports the machines when needed, since that takes a while."""
-    found: Conversations[Any, Any] = import_module("kipcheck.strategies.conversations").talk(machine, edition)
+    found: Conversations[Any, Any] = import_module("kipcheck.strategies.machine_conversations").talk(machine, edition)
     return found
 
 
@@ -214,12 +213,20 @@ def _drawn(found: Conversations[Any, Any], choices: Mapping[str, Any]) -> list[d
     return [each for each, stays in zip(data, choices["kept"], strict=False) if stays] or data[:1]
 
 
-def _as_operation(group: Group) -> dict[str, Any]:
-    return {name: part for name, part in assign("", group.topics, group.members).body.items() if name != "assignor"}
+def _as_file(group: Group) -> dict[str, Any]:
+    operation = assign("", group.topics, group.members).body
+    topics = {
+        each["name"]: each["partitions"]
+        if each["racks"] is None
+        else {"partitions": each["partitions"], "racks": each["racks"]}
+        for each in operation["topics"]
+    }
+    members = {each["id"]: {name: part for name, part in each.items() if name != "id"} for each in operation["members"]}
+    return {"topics": topics, "members": members}
 
 
 def _streams(node: Seq) -> "SearchStrategy[list[Body]]":
-    return strategy(node).map(_all_bodies)
+    return made(node, _all_bodies)
 
 
 def _all_bodies(drawn: list[dict[str, Any]]) -> list[Body]:

@@ -37,7 +37,7 @@ from kipcheck.strategies.streams import (
     mixed_streams_scripts,
     streams_scripts,
 )
-from kipcheck.strategies.streams_groups import application_of, groups
+from kipcheck.strategies.streams_applications import application_of, groups
 
 NEWEST, DRAFT = "apache", "kip-268"
 

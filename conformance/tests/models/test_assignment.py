@@ -1,5 +1,6 @@
 """Our own assignors: what they give is known where it is ruled, keeps every law, and comes to an end."""
 
+import json
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -21,6 +22,7 @@ from kipcheck.conformance.apis.assignment import (
 from kipcheck.conformance.apis.assignor_target import ALL
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks.known_hard_groups import CLAIMS
+from kipcheck.conformance.cli.group_assignment import group as read_group
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Op, Refused, Replied
 from kipcheck.conformance.models.assignment import (
@@ -108,7 +110,7 @@ def test_ids_are_ordered_as_java_has_it() -> None:
 @given(groups(claims=True, static=True, racks=True))
 def test_every_group_is_given_an_assignment_that_keeps_every_law(assignor: str, drawn: dict[str, object]) -> None:
     asked = step_of(f"{assignor} t0:1; a[t0]")
-    asked = type(asked)(asked.actor, asked.verb, {**asked.body, **drawn})
+    asked = type(asked)(asked.actor, asked.verb, {**asked.body, **read_group(json.dumps(drawn))})
     history = held(Reference(), Case("test", "apache", Role.LEADER, (asked,)))
     for law in LEADING.values():
         if law.applies_to(history.case, asked):
