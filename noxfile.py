@@ -216,6 +216,15 @@ PARTS: Final[dict[str, Part]] = {
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Builds the site of the pages in build/docs, and fails at a link or an anchor that leads nowhere."""
+    session.install(*nox.project.load_toml("pyproject.toml")["project"]["optional-dependencies"]["docs"])
+    config = "conformance/docs/site/mkdocs.yml"
+    session.run("mkdocs", "build", "--strict", "-f", config, env={"NO_MKDOCS_2_WARNING": "1"})
+    session.log(f"open {Path('build/docs/index.html').resolve()}")
+
+
+@nox.session
 def golden(session: nox.Session) -> None:
     """Regenerates the golden vectors from the jars, and shows what changed."""
     session.install("-e", ".")
