@@ -6,7 +6,7 @@ from typing import Final
 
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.history import Died, History, Lost
-from kipcheck.conformance.invariants.survival import Look, look, look_of, survives
+from kipcheck.conformance.invariants.survival import Look, look, survives
 
 MOST: Final = 3
 """The most cases of a check and subject in which a target dies in one way."""
@@ -29,8 +29,8 @@ class Deaths:
         """Counts the death, if the target died in the case."""
         for each in survives(history) if _died(history) else ():
             self._seen[each.shape] += 1
-            if self._seen[each.shape] == MOST:
-                self._looks.setdefault(look_of(each.shape), each.shape)
+            if self._seen[each.shape] >= MOST:
+                self._looks.setdefault(look(history.case, history.ops[each.at[0]].step), each.shape)
 
     def alike(self, case: Case) -> Shape | None:
         """The shape of the deaths that the case looks like, if there were enough of them."""

@@ -1,6 +1,6 @@
 """Invariants of every assignor: completeness, single owners, balance and order, whatever members owned before."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Refused, Replied
@@ -15,6 +15,7 @@ from kipcheck.conformance.invariants.rounds import (
     of_assignors,
     rounds,
 )
+from kipcheck.conformance.invariants.survival import LOOKS
 from kipcheck.conformance.models.assignment import (
     COOPERATIVE,
     RANGE,
@@ -29,6 +30,17 @@ from kipcheck.conformance.models.assignment import (
 )
 
 MAX_TEXT = 160
+
+
+def kind_of_group(case: Case, step: Step) -> tuple[str, ...]:
+    """What decides how hard a group is for an assignor: whether its members subscribe alike, and whether they claim."""
+    members = [each for each in step.body.get("members", ()) if isinstance(each, Mapping)]
+    subscriptions = {tuple(sorted(map(str, each.get("subscription") or ()))) for each in members}
+    claims = any(each.get("owned") for each in members)
+    return "alike" if len(subscriptions) < 2 else "mixed", "claims" if claims else "no claims"
+
+
+LOOKS[Role.LEADER] = kind_of_group
 
 
 def is_request(case: Case, step: Step) -> bool:

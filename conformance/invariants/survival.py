@@ -20,10 +20,12 @@ ENDS = {
 
 
 Look: TypeAlias = tuple[str, ...]
-"""The part of the shape of a death that depends on the step alone: its verb, and what is special about it."""
+"""What a step has in common with others in which a target dies in the same way."""
 Describe: TypeAlias = Callable[[Case, Step], tuple[str, ...]]
 INPUTS: dict[Role, Describe] = {}
 """By role: what is special about the input of a step, for a shape. Modules of protocols register it."""
+LOOKS: dict[Role, Describe] = {}
+"""By role: what else is special about it, and is not part of a shape. Modules of protocols register it."""
 
 
 @invariant(SURVIVES, "grp-09", role=None)
@@ -42,14 +44,9 @@ def survives(history: History) -> Iterator[Violation]:
 
 
 def look(case: Case, step: Step) -> Look:
-    """What a step has in common with others in which a target dies in the same way."""
-    return step.verb, *_input(case, step)
-
-
-def look_of(shape: tuple[str, ...]) -> Look:
-    """The look of the step in a death of this shape."""
-    _, verb, _, _, *given = shape
-    return verb, *given
+    """The verb, and what is special about the input."""
+    describe = LOOKS.get(case.role)
+    return step.verb, *_input(case, step), *(() if describe is None else describe(case, step))
 
 
 def _input(case: Case, step: Step) -> tuple[str, ...]:

@@ -10,8 +10,11 @@ import pytest
 from kipcheck import reports
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.core import exits
+from kipcheck.conformance.core.case import Case, Role, step
+from kipcheck.conformance.core.history import Died, History, Op
 from kipcheck.conformance.core.ledger import Ledger, read
 from kipcheck.conformance.engine import run as engine_run
+from kipcheck.conformance.engine.deaths import MOST, Deaths
 from kipcheck.conformance.engine.run import Options, Outcome, run
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.in_process import InProcess
@@ -140,7 +143,9 @@ def test_a_check_named_in_full_that_meets_nothing_is_wrong_usage(
         for named in ("wire/later-versions", "group/static"):
             outcome = run(replace(small, checks=(*beside, named)))
             assert (outcome.exit_code, outcome.ledger) == (2, None), named
-            assert outcome.why.startswith(f"{named}: "), outcome.why
+            # Alone, a check of groups makes the message the mistake.
+            alone = not beside and named == "group/static"
+            assert outcome.why.startswith("--message " if alone else f"{named}: "), outcome.why
     assert held(replace(small, checks=("wire/two-readings", "wire/later*")), monkeypatch)[0].exit_code == 0
 
 
@@ -204,6 +209,28 @@ def test_behind_a_listed_death_cases_are_skipped_and_the_run_is_complete(
 
 
 PLACE = "HeartbeatResponse", 4
+
+
+def test_groups_of_another_kind_do_not_look_like_those_of_a_death() -> None:
+    """Shapes of deaths do not say what the group was, and looks do."""
+    mixed, alike = (
+        [{"id": "a", "subscription": ["t"], "owned": []}, {"id": "b", "subscription": [other], "owned": []}]
+        for other in ("u", "t")
+    )
+    deaths = Deaths()
+    for _ in range(MOST):
+        deaths.note(died(assigns(mixed)))
+    assert deaths.alike(assigns(mixed)) is not None
+    assert deaths.alike(assigns(alike)) is None
+
+
+def assigns(members: list[dict[str, object]]) -> Case:
+    asked = step("leader", "assign", assignor="sticky", topics=[], members=members)
+    return Case("assign/one-round", "apache", Role.LEADER, (asked,))
+
+
+def died(case: Case) -> History:
+    return History(case, "planted", (Op(0, case.steps[0], Died("timeout", "")),))
 
 
 def test_what_does_not_look_like_a_death_is_run(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
