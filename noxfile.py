@@ -221,7 +221,7 @@ def docs(session: nox.Session) -> None:
     session.install(*nox.project.load_toml("pyproject.toml")["project"]["optional-dependencies"]["docs"])
     config = "conformance/docs/site/mkdocs.yml"
     session.run("mkdocs", "build", "--strict", "-f", config, env={"NO_MKDOCS_2_WARNING": "1"})
-    session.log(f"open {Path('build/docs/index.html').resolve()}")
+    session.log("python -m http.server -d build/docs  # serves it, with the search, at http://localhost:8000")
 
 
 @nox.session
