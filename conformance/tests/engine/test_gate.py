@@ -1,6 +1,6 @@
 """What a run has to show before its exit code is 0, and what the deaths of a target cost."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -224,7 +224,7 @@ def test_groups_of_another_kind_do_not_look_like_those_of_a_death() -> None:
     assert deaths.alike(assigns(alike)) is None
 
 
-def assigns(members: list[dict[str, object]]) -> Case:
+def assigns(members: Sequence[Mapping[str, object]]) -> Case:
     asked = step("leader", "assign", assignor="sticky", topics=[], members=members)
     return Case("assign/one-round", "apache", Role.LEADER, (asked,))
 
