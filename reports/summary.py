@@ -395,7 +395,7 @@ class Summary:
     @property
     def undecided(self) -> int:
         """Cases, and units of work that were not run."""
-        return sum(counted["UNKNOWN"] for counted in self.ledger.cases.values())
+        return self.ledger.undecided
 
     @property
     def exit(self) -> int | None:

@@ -225,6 +225,16 @@ class Ledger:
         return self.footer is not None and self.footer.complete
 
     @property
+    def undecided(self) -> int:
+        """Cases, and units of work that were not run."""
+        return sum(counted.get("UNKNOWN", 0) for counted in self.cases.values())
+
+    @property
+    def held_back_cases(self) -> int:
+        """The undecided cases that look like those in which a target died."""
+        return sum(each.cases for each in self.held_back if each.result == "UNKNOWN")
+
+    @property
     def counts(self) -> dict[str, dict[str, dict[str, int]]]:
         """Target -> check -> result -> cases, whether the run is complete or not."""
         found: dict[str, dict[str, Counter[str]]] = {}

@@ -70,7 +70,7 @@ class _Source:
         found = [each for each in ledger.targets if target in _names(each)]
         if len(found) != 1:
             raise InvalidKnownFile([f"{at}:1: use --target with one of its targets: {', '.join(names) or 'none'}"])
-        if not ledger.complete:
+        if ledger.footer is None or ledger.footer.stopped_by is not None or ledger.undecided > ledger.held_back_cases:
             why = "the run was cut short, so missing failures prove nothing: complete it first"
             raise InvalidKnownFile([f"{at}:1: {why}"])
         if ledger.failure_format != FAILURE_FORMAT:
@@ -323,6 +323,9 @@ def _recorded_target(account: KnownDeviations, ledger: Ledger, line: Target) -> 
     for place, results in ledger.cases.items():
         if place.target == info.name and results.keys() != {"UNKNOWN"}:
             account.add_verdicts(place.check, (place.subject, place.version), ())
+    for each in ledger.held_back:
+        if each.target == info.name:
+            account.add_held_back(each.check, (each.subject, each.version))
     for (place, invariant), results in ledger.held.items():
         if place.target == info.name:
             account.add_verdicts(place.check, (place.subject, place.version), [{invariant: each} for each in results])

@@ -109,7 +109,11 @@ class KnownDeviations:
             unit = result.unit
             self.add_verdicts(unit.check, (unit.subject, unit.version), (by for _, _, by in result.cases))
             if result.held_back:
-                self._run.held_back.add((unit.check, (unit.subject, unit.version)))
+                self.add_held_back(unit.check, (unit.subject, unit.version))
+
+    def add_held_back(self, check: str, place: SubjectVersion) -> None:
+        """Records that cases of a check on a place were held back, so that what did not show there may still fail."""
+        self._run.held_back.add((check, place))
 
     def add_verdicts(self, check: str, place: SubjectVersion, verdicts: Iterable[Mapping[str, str]]) -> None:
         """Records that a check was run on a place, and the results by invariant."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from kipcheck.conformance.core.history import Died, History, Op
 from kipcheck.conformance.core.ledger import Ledger, read
 from kipcheck.conformance.engine import run as engine_run
 from kipcheck.conformance.engine.deaths import MOST, Deaths
+from kipcheck.conformance.engine.known.edit import updated
 from kipcheck.conformance.engine.run import Options, Outcome, run
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.in_process import InProcess
@@ -206,6 +208,8 @@ def test_behind_a_listed_death_cases_are_skipped_and_the_run_is_complete(
     assert unlisted.exit_code == 1
     assert not ledger.complete and ledger.footer is not None and ledger.footer.stopped_by is None
     assert "INCOMPLETE (5 cases undecided)" in unlisted.text
+    listing = updated("", str(listed), [ledger], None, date(2026, 11, 1))
+    assert [line.split(":")[0] for line in listing.added] == ["survives"], "such a run can be listed"
 
 
 PLACE = "HeartbeatResponse", 4
