@@ -22,6 +22,7 @@ from kipcheck.conformance.core.ledger import (
     Stale,
     spans,
 )
+from kipcheck.conformance.core.requirement import DRAFT, RELEASED, SIDES, applies, side
 from kipcheck.reports.phrases import named, some
 from kipcheck.reports.totals import Totals, by_kind, by_result
 
@@ -39,6 +40,7 @@ WORDS: Mapping[str, str] = {"MUST": "FAIL", "SHOULD": "WARN", "INFO": "NOTE"}
 PLACE: Mapping[str, int] = {"FAIL": 0, "WARN": 0, KNOWN: 1, "NOTE": 2}
 """What is to be decided comes before what is known, and before what decides nothing."""
 Versions: TypeAlias = set[int]
+_Within: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(slots=True)
@@ -86,6 +88,25 @@ class Cell:
         return spans(self.versions.get(self.worst, ()))
 
 
+def is_own(target: str) -> bool:
+    """Whether a target is kipcheck's own reference, a mutant or a drill, and none that others release."""
+    return target == "reference" or target.startswith(("miniature/", "drill:"))
+
+
+def _judged(results: Mapping[str, int]) -> bool:
+    return any(number and result not in ("SKIP", "UNKNOWN") for result, number in results.items())
+
+
+def _parts_reached(about: AboutRequirement, judged: Mapping[str, set[str]]) -> dict[str, int]:
+    """For each side, the number of parts that an invariant judged; a sentence without parts is one."""
+    return {
+        each: sum(bool(judged.get(each, set()).intersection(part)) for part in about.parts)
+        if about.parts
+        else int(bool(judged.get(each)))
+        for each in SIDES.get(about.edition, (RELEASED,))
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Reached:
     """A requirement, and the cases of this run that reached it."""
@@ -96,6 +117,20 @@ class Reached:
     """The checks of this run that can find it broken."""
     by: Mapping[str, Mapping[str, Cell]]
     """Target -> subject -> cases."""
+    parts: Mapping[str, int] = field(default_factory=dict)
+    """For released Kafka and for drafts, whichever it is stated for: the parts of its sentence that were judged."""
+
+    @property
+    def all_parts(self) -> int:
+        return len(self.about.parts or ()) or 1
+
+    @property
+    def real(self) -> bool:
+        """Whether a target answered that is not kipcheck's own reference, mutant or drill."""
+        return any(
+            not is_own(target) and any(_judged(cell.counts) for cell in subjects.values())
+            for target, subjects in self.by.items()
+        )
 
     @property
     def cases(self) -> int:
@@ -339,23 +374,50 @@ class Summary:
     # ---- coverage
 
     @cached_property
+    def _applicable(self) -> dict[tuple[str, str, tuple[str, ...]], _Within]:
+        return {}
+
+    @cached_property
     def coverage(self) -> tuple[Reached, ...]:
         """Every requirement, in the order of the header."""
         by: dict[str, dict[str, dict[str, Cell]]] = {}
+        judged: dict[str, dict[str, set[str]]] = {}
         for (place, invariant), counts in self.ledger.held.items():
-            for id in self._covered(invariant, place):
+            for id, sides in self._covered(invariant, place):
                 subjects = by.setdefault(id, {}).setdefault(place.target, {})
                 subjects.setdefault(place.subject, Cell()).add(place.version, counts)
+                if _judged(counts):
+                    for each in sides:
+                        judged.setdefault(id, {}).setdefault(each, set()).add(invariant)
         checks = self._checks_by_requirement
         return tuple(
-            Reached(id, about, checks.get(id, ()), by.get(id, {})) for id, about in self.header.requirements.items()
+            Reached(id, about, checks.get(id, ()), by.get(id, {}), _parts_reached(about, judged.get(id, {})))
+            for id, about in self.header.requirements.items()
         )
 
-    def _covered(self, invariant: str, place: Place) -> Iterable[str]:
+    def _covered(self, invariant: str, place: Place) -> Iterable[tuple[str, tuple[str, ...]]]:
+        """Requirements, and whether the case is one of a draft or of released Kafka."""
         about = self.header.invariants.get(invariant)
         if about is None:
             return ()
-        return (*about.requirements, *about.besides.get(place.subject, ()))
+        return self._within(place.check, place.subject, (*about.requirements, *about.besides.get(place.subject, ())))
+
+    def _within(self, check: str, subject: str, ids: tuple[str, ...]) -> _Within:
+        """The requirements that are stated for an edition in which the check judges the subject."""
+        key = check, subject, ids
+        if key not in self._applicable:
+            usual = self.header.options.edition or "apache"
+            editions = self.header.editions.get(check, {}).get(subject, (usual,))
+            stated = self.header.requirements
+            found = {
+                id: tuple(each for each in editions if applies(id, about.edition, about.releases or "", each))
+                for id in ids
+                if (about := stated.get(id)) is not None
+            }
+            self._applicable[key] = tuple(
+                (id, tuple({side(each) for each in some})) for id, some in found.items() if some
+            )
+        return self._applicable[key]
 
     @cached_property
     def _checks_by_requirement(self) -> Mapping[str, tuple[str, ...]]:
@@ -376,9 +438,15 @@ class Summary:
         if not self.coverage:
             return ""
         units = {(place.subject, place.version) for place in self.ledger.cases}
+        real = sum(each.real for each in self.reached)
+        parts = ", ".join(
+            f"{by} {sum(each.parts[by] for each in stated)} of {sum(each.all_parts for each in stated)}"
+            for by in (RELEASED, DRAFT)
+            if (stated := [each for each in self.coverage if by in each.parts])
+        )
         return (
-            f"{len(self.reached)} of {len(self.coverage)} requirements reached, "
-            f"on {some(len(units), 'version')} of {some(len({name for name, _ in units}), 'subject')}"
+            f"{len(self.reached)} of {len(self.coverage)} requirements reached ({parts} parts), "
+            f"{real} by a real target, on {some(len(units), 'version')} of {some(len({name for name, _ in units}), 'subject')}"
         )
 
     # ---- the outcome

@@ -3,9 +3,11 @@
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_json
+from kipcheck.conformance.core.ledger import missing
 
 
 def add(commands: Commands) -> None:
@@ -19,6 +21,13 @@ def add(commands: Commands) -> None:
     wanted = commands.add("requirements", _requirements, "list every normative statement and the checks that cover it")
     wanted.add_argument("id", nargs="?", metavar="ID", help="show one requirement with its clause and text")
     wanted.add_argument("--json", action="store_true")
+    wanted.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="a run: show which requirements a real target answered (real), and which only kipcheck's own reference, "
+        "mutants and drills (own); default kipcheck-out, if it exists",
+    )
     there = commands.add("targets", _targets, "list the targets, and whether each is available")
     there.add_argument("--json", action="store_true")
 
@@ -64,8 +73,15 @@ def _lint() -> int:
 
 
 def _requirements(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.engine.catalogue import requirement, requirements_table
+    from kipcheck.conformance.engine.catalogue import requirement, requirements_table, totals
 
+    try:
+        answered = _answered(options.out or Path("kipcheck-out"))
+    except (OSError, ValueError) as wrong:
+        return complain(wrong, USAGE)
+    if answered is None and options.out is not None:
+        return complain(missing(options.out), USAGE)
+    options.out = options.out or Path("kipcheck-out")
     if options.id:
         try:
             rows = [requirement(options.id)]
@@ -74,19 +90,48 @@ def _requirements(options: argparse.Namespace) -> int:
     else:
         rows = requirements_table()
     if options.json:
-        return print_json({"requirements": rows})
+        named = [row if answered is None else {**row, "answered": answered.get(row["id"])} for row in rows]
+        return print_json({"requirements": named})
     for row in rows:
         covered = ", ".join(row["checks"]) or "not covered yet"
-        print(f"{row['id']:<8} {row['grade']:<6} {row['edition']:<8} {row['role']:<13} {covered}")
+        real = "" if answered is None else f"{answered.get(row['id'], 'not reached'):<14} "
+        print(f"{row['id']:<8} {row['grade']:<6} {row['edition']:<8} {row['role']:<13} {real}{covered}{_lacking(row)}")
         if options.id:
             print(f"\n{row['clause']}\n{row['text']}")
+            for part in row["parts"]:
+                print(f"    part: {part['text']}  [{', '.join(part['invariants'])}]")
             if row["means"]:
                 print(f"\nMeaning: {row['means']}")
             print(f"\nHow to fix a violation: {row['fix']}\n\ninvariants: {', '.join(row['invariants']) or 'none'}")
             print(f"releases: {row['releases'] or 'none, a draft'}")
     if not options.id:
-        print(f"{sum(bool(row['checks']) for row in rows)} of {len(rows)} covered")
+        sides = ", ".join(f"{by} {covered} of {there}" for by, covered, there in totals())
+        print(f"{sum(bool(row['checks']) for row in rows)} of {len(rows)} covered; in parts: {sides}")
+        if answered is not None:
+            print(f"{sum(word == REAL for word in answered.values())} answered by a real target in {options.out}")
     return OK
+
+
+REAL, OWN = "real", "own"
+
+
+def _lacking(row: Mapping[str, Any]) -> str:
+    """For which of drafts and releases it is not covered, or not in all parts."""
+    parts = len(row["parts"]) or 1
+    lacking = [f"{by} {n} of {parts} parts" if n else f"not {by}" for by, n in row["covered"].items() if n < parts]
+    return f"  ({', '.join(lacking)})" if lacking and row["checks"] else ""
+
+
+def _answered(out: Path) -> dict[str, str] | None:
+    """Requirement -> who answered it in a run: a real target, or only kipcheck's own; None without a run in ``out``."""
+    from kipcheck.conformance.core.ledger import NAME, read
+    from kipcheck.reports.summary import Summary
+
+    try:
+        found = Summary(read(out if out.is_file() else out / NAME))
+    except FileNotFoundError:
+        return None
+    return {each.id: REAL if each.real else OWN for each in found.reached}
 
 
 def _targets(options: argparse.Namespace) -> int:

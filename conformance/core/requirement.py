@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
+from kipcheck.conformance.core.edition import Standing, edition
+from kipcheck.conformance.core.release import Release, releases as releases_of
 from kipcheck.conformance.core.verdict import Grade
 
 
@@ -21,6 +24,51 @@ class Requirement:
     role: str
     grade: Grade
     text: str
+    parts: tuple["Part", ...] = ()
+    """The parts of a sentence that states several things; empty: it states one."""
+
+    def applies(self, where: str) -> bool:
+        """Whether a case judged in this edition can reach it."""
+        return applies(self.id, self.edition, self.releases, where)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a requirement that can be broken alone."""
+
+    text: str
+    invariants: tuple[str, ...]
+    """Those that find it broken."""
+
+
+def applies(id: str, stated: str, releases: str, where: str) -> bool:
+    """Whether a case judged in the edition ``where`` can reach a requirement.
+
+    ``stated``: draft, shipped or both. A rule of a draft is reached in that draft only (``429-01`` in kip-429), a rule
+    of releases in ``apache``, in an exact release that has it, and in the definitions of a jar.
+    """
+    try:
+        found = edition(where)
+    except LookupError:
+        return False
+    if found.standing is Standing.DRAFT:
+        return stated == "both" or (stated == "draft" and f"kip-{id.partition('-')[0]}" == found.name)
+    if stated == "draft":
+        return False
+    if found.standing is Standing.DEFINITIONS or not found.exact or not releases:
+        return True
+    return Release.parse(found.release) in releases_of(releases)
+
+
+RELEASED: Final = "released"
+DRAFT: Final = "draft"
+SIDES: Final[Mapping[str, tuple[str, ...]]] = {"shipped": (RELEASED,), "draft": (DRAFT,), "both": (RELEASED, DRAFT)}
+"""For what a requirement is stated; what is stated for both is covered for each alone."""
+
+
+def side(where: str) -> str:
+    """Whether a case judged in this edition is one of a draft or of released Kafka."""
+    return DRAFT if edition(where).standing is Standing.DRAFT else RELEASED
 
 
 @cache
@@ -37,6 +85,7 @@ def requirements() -> Mapping[str, Requirement]:
             each["role"],
             Grade(each["grade"]),
             each["text"],
+            tuple(Part(one["text"], tuple(one["invariants"])) for one in each.get("parts", ())),
         )
         for each in listed
     }

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
 from kipcheck.conformance.checks import CHECKS, Check
+from kipcheck.conformance.core.edition import EDITIONS
 from kipcheck.conformance.core.remedy import remedies
-from kipcheck.conformance.core.requirement import Requirement, requirements
+from kipcheck.conformance.core.requirement import DRAFT, RELEASED, SIDES, Requirement, requirements, side
 from kipcheck.conformance.core.tags import Tags, vocabulary
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 
@@ -41,8 +43,7 @@ def _tags(tags: Tags | None) -> dict[str, Any] | None:
 
 def requirements_table() -> list[dict[str, Any]]:
     """Every normative statement with the checks and invariants that cover it, if any."""
-    coverage = _coverage()
-    return [_row(each, coverage) for each in requirements().values()]
+    return [_row(each) for each in requirements().values()]
 
 
 def requirement(id: str) -> dict[str, Any]:
@@ -50,14 +51,14 @@ def requirement(id: str) -> dict[str, Any]:
     if id not in requirements():
         near = get_close_matches(id, requirements(), n=5) or [f"{family}-..." for family in _families()]
         raise LookupError(f"unknown requirement {id!r}; similar ids: {', '.join(near)}")
-    return _row(requirements()[id], _coverage())
+    return _row(requirements()[id])
 
 
 def _families() -> list[str]:
     return list(dict.fromkeys(id.rpartition("-")[0] for id in requirements()))
 
 
-def _row(found: Requirement, coverage: list[tuple[str, str, str]]) -> dict[str, Any]:
+def _row(found: Requirement) -> dict[str, Any]:
     return {
         "id": found.id,
         "kip": found.kip,
@@ -69,14 +70,50 @@ def _row(found: Requirement, coverage: list[tuple[str, str, str]]) -> dict[str, 
         "text": found.text,
         "means": remedies()[found.id].means,
         "fix": remedies()[found.id].fix,
-        "checks": list(dict.fromkeys(check for id, check, _ in coverage if id == found.id)),
-        "invariants": sorted({each for id, _, each in coverage if id == found.id}),
+        "parts": [{"text": part.text, "invariants": list(part.invariants)} for part in found.parts],
+        "covered": {by: parts_covered(found, by) for by in SIDES[found.edition]},
+        "checks": list(dict.fromkeys(check for id, check, _, _ in coverage() if id == found.id)),
+        "invariants": sorted({each for id, _, each, _ in coverage() if id == found.id}),
     }
 
 
-def _coverage() -> list[tuple[str, str, str]]:
-    """Triples of requirement, check and invariant."""
-    return [(id, check.id, each.id) for check in CHECKS.values() for each in _shown(check) for id in _covered(each)]
+@cache
+def coverage() -> tuple[tuple[str, str, str, str], ...]:
+    """Requirement, check, invariant, and an edition with the requirement that the check judges."""
+    return tuple(
+        (id, check.id, each.id, where)
+        for check in CHECKS.values()
+        for each in _shown(check)
+        for id in _covered(each)
+        for where in sorted(_judged(check.id))
+        if id in requirements() and requirements()[id].applies(where)
+    )
+
+
+@cache
+def _judged(check_id: str) -> frozenset[str]:
+    """The editions that the check judges in some run."""
+    check = CHECKS[check_id]
+    return frozenset(
+        subject.edition for name in EDITIONS for subject in check.family.subjects(name) if check.about(subject)
+    )
+
+
+def parts_covered(found: Requirement, by: str) -> int:
+    """Of the parts of its sentence, or of one if it has none, those that a check can find broken: of drafts, or of
+    released Kafka (``by``).
+    """
+    judged = {each for id, _, each, where in coverage() if id == found.id and side(where) == by}
+    if not found.parts:
+        return int(bool(judged))
+    return sum(bool(judged.intersection(part.invariants)) for part in found.parts)
+
+
+def totals() -> Iterator[tuple[str, int, int]]:
+    """For released Kafka and for drafts: how many parts of their requirements are covered, of how many."""
+    for by in (RELEASED, DRAFT):
+        stated = [each for each in requirements().values() if by in SIDES[each.edition]]
+        yield by, sum(parts_covered(each, by) for each in stated), sum(len(each.parts) or 1 for each in stated)
 
 
 def _shown(check: Check[Any]) -> Iterator[Invariant]:

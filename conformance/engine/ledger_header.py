@@ -24,11 +24,13 @@ from kipcheck.conformance.invariants.registry import Invariant
 
 def header(options: Options) -> Header:
     """Without invariants and requirements if the options select nothing."""
+    editions: dict[str, dict[str, tuple[str, ...]]] = {}
     try:
-        selected = _selected(Selection.of(options))
+        selection = Selection.of(options)
+        selected, editions = _selected(selection), _editions(selection)
     except InvalidOptions:
         selected = {}
-    return Header(
+    made = Header(
         format=FORMAT,
         kipcheck=metadata.version("kipcheck"),
         python=".".join(map(str, sys.version_info[:3])),
@@ -40,6 +42,21 @@ def header(options: Options) -> Header:
         requirements=_requirements(selected) if selected else {},
         failure_format=FAILURE_FORMAT,
     )
+    return made.update(editions=editions) if editions else made
+
+
+def _editions(selection: Selection) -> dict[str, dict[str, tuple[str, ...]]]:
+    """The editions of subjects that are not only in that of the run: drafts that a run of releases plays too."""
+    usual = str(selection.edition)
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for check in selection.checks:
+        by_name: dict[str, dict[str, None]] = {}
+        for each in check.family.subjects(usual):
+            if check.about(each):
+                by_name.setdefault(each.name, {})[each.edition] = None
+        if others := {name: tuple(each) for name, each in by_name.items() if list(each) != [usual]}:
+            found[check.id] = others
+    return found
 
 
 @dataclass(slots=True)
@@ -85,5 +102,7 @@ def _requirement(each: Requirement, in_full: bool) -> AboutRequirement:
     if not in_full:
         return brief
     full = brief.update(releases=each.releases, text=each.text)
+    if each.parts:
+        full = full.update(parts=tuple(part.invariants for part in each.parts))
     remedy = remedies().get(each.id)
     return full if remedy is None else full.update(means=remedy.means, fix=remedy.fix)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 from kipcheck.conformance.checks import CHECKS, LISTED, Check
@@ -59,6 +60,7 @@ def troubles(of: LintInput) -> Iterator[str]:
         yield from _invariant(invariant, of)
         if invariant.role is not None and invariant.id not in used_invariants:
             yield f"{invariant.id}: no check uses it"
+    yield from _parts(of, known)
     for id in of.requirements:
         if not REQUIREMENT.fullmatch(id):
             yield f"{id}: invalid id of a requirement: use the form of grp-05"
@@ -69,6 +71,19 @@ def troubles(of: LintInput) -> Iterator[str]:
     yield from (f"{id}: remedy for an unknown requirement" for id in of.remedies if id not in of.requirements)
     yield from _tags(of)
     yield from _about_failures(of)
+
+
+def _parts(of: LintInput, known: Mapping[str, Invariant]) -> Iterator[str]:
+    """Each invariant of a part covers the requirement, and a sentence has no single part."""
+    for id, each in of.requirements.items():
+        if len(each.parts) == 1:
+            yield f"{id}: a single part is the requirement itself"
+        for part in each.parts:
+            for name in part.invariants:
+                found = known.get(name)
+                within = () if found is None else (*found.requirements, *chain(*found.extra_requirements.values()))
+                if id not in within:
+                    yield f"{id}: the part {part.text!r} names {name}, which does not cover the requirement"
 
 
 def _twice(what: str, ids: Iterable[str]) -> Iterator[str]:

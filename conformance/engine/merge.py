@@ -276,11 +276,13 @@ def _header(sources: Sequence[Source], out: Path) -> Header:
         options = options.update(**{key: tuple(every)})
     invariants: dict[str, AboutInvariant] = {}
     requirements: dict[str, AboutRequirement] = {}
+    editions: dict[str, Mapping[str, tuple[str, ...]]] = {}
     for source in sources:
         for id, about in source.ledger.header.invariants.items():
             kept = invariants.get(id) or about.update(checks=(), besides={})
             checks = tuple(dict.fromkeys([*kept.checks, *about.checks]))
             invariants[id] = kept.update(checks=checks, besides={**kept.besides, **about.besides})
+        editions |= source.ledger.header.editions
         for id, requirement in source.ledger.header.requirements.items():
             if id not in requirements or len(requirement.present) > len(requirements[id].present):
                 requirements[id] = requirement  # with its text, if a run could reach it
@@ -296,6 +298,7 @@ def _header(sources: Sequence[Source], out: Path) -> Header:
         merged=merged,
         invariants=invariants,
         requirements=requirements,
+        **({"editions": editions} if editions else {}),
     )
 
 

@@ -135,13 +135,15 @@ class Selection:
     def _row(self, name: str, check: Check[Any], subject: str, units: list[Unit]) -> Mapping[str, Any]:
         by_id = {each.id: each for each in all_invariants(check.role)}
         shown = [by_id[id] for id in check.invariants]
-        covered = dict.fromkeys(id for each in shown for id in each.covers(units[0].edition, subject))
-        assert covered.keys() <= requirements().keys()
+        stated = requirements()
+        editions = {unit.edition for unit in units}
+        named = dict.fromkeys(id for each in shown for edition in editions for id in each.covers(edition, subject))
+        covered = [id for id in named if any(stated[id].applies(each) for each in sorted(editions))]
         return {
             "target": name,
             "check": check.id,
             "grade": "/".join(dict.fromkeys(each.grade.value for each in shown)),
-            "requirements": list(covered),
+            "requirements": covered,
             "subject": subject,
             "versions": [unit.version for unit in units if unit.version is not None],
             "cases": sum(sum(1 for _ in _samples(check, unit)) for unit in units),

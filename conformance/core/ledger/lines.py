@@ -110,6 +110,8 @@ class AboutRequirement(Record):
     text: str | None = None
     means: str | None = None
     fix: str | None = None
+    parts: tuple[tuple[str, ...], ...] | None = None
+    """For each part of the sentence, the invariants that find it broken; absent: it has one part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +182,9 @@ class Header(Record):
     invariants: Mapping[str, AboutInvariant] = field(default_factory=dict, metadata={LENIENT: True})
     requirements: Mapping[str, AboutRequirement] = field(default_factory=dict, metadata={LENIENT: True})
     """All of them; with their texts those that this run can reach."""
+    editions: Annotated[
+        Mapping[str, Mapping[str, tuple[str, ...]]], About("Check -> subject -> editions, where not that of the run.")
+    ] = field(default_factory=dict, metadata={LENIENT: True})
     campaigns: tuple[Campaign, ...] | None = None
     """The campaigns of the ledger; absent in a ledger of runs alone."""
     merged: tuple[MergedFrom, ...] | None = field(default=None, metadata={NULLABLE: True})
