@@ -407,7 +407,7 @@ class Summary:
         key = check, subject, ids
         if key not in self._applicable:
             usual = self.header.options.edition or "apache"
-            editions = self.header.editions.get(check, {}).get(subject, (usual,))
+            editions = (self.header.editions or {}).get(check, {}).get(subject, (usual,))
             stated = self.header.requirements
             found = {
                 id: tuple(each for each in editions if applies(id, about.edition, about.releases or "", each))
@@ -446,7 +446,8 @@ class Summary:
         )
         return (
             f"{len(self.reached)} of {len(self.coverage)} requirements reached ({parts} parts), "
-            f"{real} by a real target, on {some(len(units), 'version')} of {some(len({name for name, _ in units}), 'subject')}"
+            f"{real} by a real target, "
+            f"on {some(len(units), 'version')} of {some(len({name for name, _ in units}), 'subject')}"
         )
 
     # ---- the outcome

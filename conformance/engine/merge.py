@@ -282,7 +282,7 @@ def _header(sources: Sequence[Source], out: Path) -> Header:
             kept = invariants.get(id) or about.update(checks=(), besides={})
             checks = tuple(dict.fromkeys([*kept.checks, *about.checks]))
             invariants[id] = kept.update(checks=checks, besides={**kept.besides, **about.besides})
-        editions |= source.ledger.header.editions
+        editions |= source.ledger.header.editions or {}
         for id, requirement in source.ledger.header.requirements.items():
             if id not in requirements or len(requirement.present) > len(requirements[id].present):
                 requirements[id] = requirement  # with its text, if a run could reach it

@@ -182,9 +182,13 @@ class Header(Record):
     invariants: Mapping[str, AboutInvariant] = field(default_factory=dict, metadata={LENIENT: True})
     requirements: Mapping[str, AboutRequirement] = field(default_factory=dict, metadata={LENIENT: True})
     """All of them; with their texts those that this run can reach."""
-    editions: Annotated[
-        Mapping[str, Mapping[str, tuple[str, ...]]], About("Check -> subject -> editions, where not that of the run.")
-    ] = field(default_factory=dict, metadata={LENIENT: True})
+    editions: (
+        Annotated[
+            Mapping[str, Mapping[str, tuple[str, ...]]],
+            About("Check -> subject -> editions, where not that of the run."),
+        ]
+        | None
+    ) = None
     campaigns: tuple[Campaign, ...] | None = None
     """The campaigns of the ledger; absent in a ledger of runs alone."""
     merged: tuple[MergedFrom, ...] | None = field(default=None, metadata={NULLABLE: True})
