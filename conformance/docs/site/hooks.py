@@ -7,9 +7,9 @@ stays as it is, so that a strict build fails.
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -101,7 +101,7 @@ def place(target: str) -> str:
     return PROJECT.get(target, f"project/{target}")
 
 
-def outside_fences(text: str, change: Any) -> str:
+def outside_fences(text: str, change: Callable[[str], str]) -> str:
     parts, at = [], 0
     for fence in FENCE.finditer(text):
         parts += [change(text[at : fence.start()]), fence[0]]
