@@ -26,6 +26,7 @@ from kipcheck.conformance.tests.support.ledgers import (
 )
 from kipcheck.reports.diagram import sequence
 from kipcheck.reports.links import document, entry
+from kipcheck.reports.summary import Summary
 
 FAILED = verdicts("FAIL", 12)
 
@@ -100,7 +101,33 @@ def test_without_failures_there_is_the_table_and_what_was_reached(tmp_path: Path
 def test_coverage_counts_requirements_that_cases_came_to(tmp_path: Path) -> None:
     cases = [*verdicts("PASS", 3), *verdicts("PASS", 1, version=2), *verdicts("PASS", 1, subject="SyncGroupResponse")]
     text = reports.render(write(tmp_path, *cases))
-    assert "2 of 4 requirements reached, on 3 versions of 2 subjects" in text
+    assert (
+        "2 of 4 requirements reached (released 2 of 4, draft 0 of 2 parts), 2 by a real target, "
+        "on 3 versions of 2 subjects" in text
+    )
+
+
+def test_coverage_counts_by_edition_and_by_part(tmp_path: Path) -> None:
+    """The draft's cases reach the half of a rule of both; cases of releases reach one part of two."""
+    invariants = {
+        "wire/decodes": {**HEADER["invariants"]["wire/decodes"], "requirements": ["grp-05", "429-07"], "besides": {}}
+    }
+    stated = {**HEADER["requirements"]["grp-05"], "parts": [["wire/decodes"], ["wire/reads-alike"]]}
+    header = {**HEADER, "invariants": invariants, "requirements": {**HEADER["requirements"], "grp-05": stated}}
+    cases = verdicts("PASS", 1)
+
+    def reached(editions: list[str] | None, target: str = "somebody") -> dict[str, tuple[dict[str, int], bool]]:
+        own = {} if editions is None else {"editions": {"wire/two-readings": {"HeartbeatResponse": editions}}}
+        lines = [(kind, {**line, "target": target}) for kind, line in cases]
+        path = write(tmp_path, *lines, header={**header, **own})
+        return {each.id: (dict(each.parts), each.real) for each in Summary(read(path)).coverage if each.cases}
+
+    both = {"released": 1, "draft": 0}
+    assert reached(None) == {"grp-05": ({"released": 1}, True), "429-07": (both, True)}
+    assert reached(["kip-429"]) == {"429-07": ({"released": 0, "draft": 1}, True)}
+    assert reached(["apache", "kip-429"])["429-07"] == ({"released": 1, "draft": 1}, True)
+    assert reached(None, "reference")["grp-05"] == ({"released": 1}, False)
+    assert reached(None, "miniature/drops-tags")["grp-05"] == ({"released": 1}, False)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -35,7 +35,7 @@ HEADER: Line = {
             "clause": "generated message classes", "grade": "MUST", "role": "codec", "edition": "shipped",
             "releases": "all", "text": "What is written is read back.", "means": "Read it.", "fix": "Mend it.",
         },
-        "584-04": {"clause": "Tags", "grade": "MUST", "role": "codec", "edition": "draft", "text": "As they are."},
+        "584-04": {"clause": "Tags", "grade": "MUST", "role": "codec", "edition": "shipped", "text": "As they are."},
         "429-07": {"clause": "Assignor", "grade": "MUST", "role": "leader", "edition": "both", "text": "One owner."},
         "268-09": {"clause": "Version probing", "grade": "SHOULD", "role": "member", "edition": "both"},
     },
