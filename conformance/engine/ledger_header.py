@@ -99,10 +99,10 @@ def _requirements(selected: Mapping[str, AboutInvariant]) -> dict[str, AboutRequ
 
 def _requirement(each: Requirement, in_full: bool) -> AboutRequirement:
     brief = AboutRequirement(clause=each.clause, grade=each.grade.value, role=each.role, edition=each.edition)
+    if each.parts:
+        brief = brief.update(parts=tuple(part.invariants for part in each.parts))
     if not in_full:
         return brief
     full = brief.update(releases=each.releases, text=each.text)
-    if each.parts:
-        full = full.update(parts=tuple(part.invariants for part in each.parts))
     remedy = remedies().get(each.id)
     return full if remedy is None else full.update(means=remedy.means, fix=remedy.fix)
