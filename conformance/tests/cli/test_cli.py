@@ -274,7 +274,7 @@ def test_lines_that_are_no_utf8_are_answered_like_any_other() -> None:
 
 def test_a_failure_is_replayed_by_id_and_by_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = str(tmp_path / "out")
-    about = ("--check", "wire/unknown-tags", "--message", "ApiVersionsResponse")
+    about = ("--check", "wire/unknown-tags", "--message", "ApiVersionsResponse", "--cases", "4", "--workers", "1")
     code, shown, _ = outcome(capsys, "run", *about, "--out", out)
     assert code == 1 and "kipcheck replay " in shown
     file = next((tmp_path / "out" / "failures").iterdir())

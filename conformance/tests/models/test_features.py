@@ -203,7 +203,7 @@ def test_the_draft_is_shown_by_a_run_of_apache_and_of_itself_and_of_no_release()
 
 
 def test_a_release_has_none_of_it_and_a_run_says_so(tmp_path: Path) -> None:
-    named = ("features/*", "wire/round-trip"), ("features", "HeartbeatResponse")
+    named = ("features/*", "wire/round-trip"), ("HeartbeatResponse",)
     options = Options(("reference",), "apache@3.9.2", *named, cases=1, workers=1, out=tmp_path)
     outcome = hold(options, lambda name: InProcess(Reference()))
     assert outcome.exit_code == 0

@@ -230,5 +230,6 @@ def test_the_digest_of_our_code_sees_every_package(tmp_path: Path) -> None:
 # ---- beside packages of the same names
 
 
+@pytest.mark.integration
 def test_a_project_with_packages_of_all_four_names_works(tmp_path: Path) -> None:
     runs_beside_packages_of_the_same_names(Path(sys.executable), tmp_path)

@@ -18,7 +18,7 @@ from kipcheck import reports
 from kipcheck.conformance.core.effects import Severity
 from kipcheck.conformance.core.ledger import Header, Verdict, Writer, lines, read, type_of
 from kipcheck.conformance.core.output_folder import LIST
-from kipcheck.conformance.engine import run as engine_run
+from kipcheck.conformance.engine import ledger_lines
 from kipcheck.conformance.engine.early_causes import EarlyCause
 from kipcheck.conformance.engine.progress import Progress
 from kipcheck.conformance.engine.run import Options, run
@@ -89,7 +89,7 @@ def test_what_an_earlier_run_left_is_gone_when_a_run_begins(tmp_path: Path, monk
         seen.append(names(tmp_path))
         return Writer(*arguments)
 
-    monkeypatch.setattr(engine_run, "Writer", writer)
+    monkeypatch.setattr(ledger_lines, "Writer", writer)
     run(options)
     assert seen == [{"ledger.jsonl"}]
     assert names(tmp_path) == EVERY

@@ -32,7 +32,8 @@ from kipcheck.strategies import (
     version_mixes,
 )
 
-PAGE = (files("kipcheck.conformance.docs") / "strategies.md").read_text("utf-8")
+DOCS = files("kipcheck.conformance") / "docs"
+PAGE = DOCS.joinpath("strategies" + ".md").read_text("utf-8")
 PASTED = {"Body": Body, "Damage": Damage, "Damaged": Damaged, "Frame": Frame, "Outcome": Outcome, "UUID": UUID}
 QUICK = settings(
     max_examples=8, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
