@@ -42,6 +42,8 @@ from kipcheck.strategies.group_participants import QUIET, GroupView, Participant
 
 INVALID_SESSIONS = (5_999, 1_800_001)
 PROGRESS = frozenset({"join", "sync", "heartbeat", "elapse", "load", "loaded"})
+INITIAL_DELAY_MS: Final = 3_000
+"""The default of ``group.initial.rebalance.delay.ms``."""
 TENDENCY: Final = 0.85
 """The share of the steps that lead to the situation of an episode, where some do."""
 Move: TypeAlias = tuple[int, str, Callable[[Random], Step]]
@@ -128,6 +130,10 @@ class Likely:
                 yield 3, "describe-group", partial(self._look, scene, "describe-group")
                 yield 2, "unload", partial(_broker, "unload")
                 yield 1, "heartbeat", partial(self._beat, scene, [*scene.members])
+            case Episode.UNUSED if group.phase in (Phase.DEAD, Phase.EMPTY):
+                yield from self._of_unused_id(scene)
+            case Episode.UNUSED if group.phase is Phase.PREPARING and group.initial:
+                yield from self._of_growth(scene, grows=False)
             case Episode.ABSENCE if group.phase is Phase.PREPARING:
                 yield from self._of_growth(scene, grows=not scene.members)
             case Episode.ABSENCE | Episode.MOVE | Episode.END if group.phase is Phase.COMPLETING and scene.members:
@@ -177,6 +183,17 @@ class Likely:
                     yield 2, "join", partial(self._join_anew, scene, former)
                     yield from self._of_non_members(scene, former, 1)
                     yield 2, "leave", partial(self._leave, scene, former)
+
+    def _of_unused_id(self, scene: GroupView) -> Iterator[Move]:
+        """The first client gets a member id, time passes, and another one joins just before the id expires."""
+        first, *others = scene.participants.clients
+        clock = scene.served.clock
+        if first not in scene.expected:
+            yield 1, "join", partial(self._join_anew, scene, [first])
+        elif clock.timers and clock.timers[0][0] - clock.now_ms > INITIAL_DELAY_MS:
+            yield 1, "elapse", partial(_nearly_expire, scene)
+        else:
+            yield 1, "join", partial(self._join_anew, scene, others)
 
     def _of_growth(self, scene: GroupView, grows: bool) -> Iterator[Move]:
         """Another member joins, or the initial rebalance goes on."""
@@ -395,6 +412,13 @@ def _expire(scene: GroupView, random: Random) -> Step:
     """To the next deadline."""
     clock = scene.served.clock
     return step(TIME, "elapse", ms=min(max(clock.timers[0][0] - clock.now_ms, 1), LONGEST_MS))
+
+
+def _nearly_expire(scene: GroupView, random: Random) -> Step:
+    """To a moment shortly before the next deadline."""
+    clock = scene.served.clock
+    ms = clock.timers[0][0] - clock.now_ms - random.randint(1, INITIAL_DELAY_MS - 1)
+    return step(TIME, "elapse", ms=min(max(ms, 1), LONGEST_MS))
 
 
 def _draw_traits(random: Random) -> tuple[Episode | None, Participants]:

@@ -10,6 +10,8 @@ from kipcheck.strategies.group_participants import SESSIONS, Participants
 
 SHORT_MS: Final = (4_000, 4_000, 10_000)
 """Rebalance timeouts that pass before any session."""
+NEWEST: Final = 0.99
+"""Chooses the newest version of JoinGroup, which needs a member id."""
 EPISODIC: Final = 0.45
 """The share of conversations that tend towards some situation."""
 
@@ -27,6 +29,8 @@ class Episode(Enum):
     """Members leave while their SyncGroup is parked."""
     ABSENCE = "absence"
     """Static members do not join again in time."""
+    UNUSED = "unused"
+    """A member id that is not used expires soon after another member has joined."""
     END = "end"
     """A group with offsets loses its members, and is deleted."""
     MOVE = "move"
@@ -54,6 +58,10 @@ def fitting_participants(episode: Episode | None, drawn: Participants, random: R
                 profile={},
                 uniform=True,
             )
+        case Episode.UNUSED:
+            first, *others = CLIENTS
+            versions = {first: NEWEST, **dict.fromkeys(others, 0.0)}
+            return replace(drawn, clients=CLIENTS, instances=dict.fromkeys(CLIENTS), versions=versions, profile={})
         case Episode.ABSENCE:
             return replace(
                 drawn,
