@@ -60,7 +60,8 @@ class Likely:
     def __call__(self, served: Served[State], swarm: Swarm, random: Random) -> Step | None:
         episode, participants = swarm.traits
         scene = GroupView(served, participants)
-        moves = [*self._of_episode(scene, episode)] if random.random() < TENDENCY else []
+        near = self._of_episode(scene, episode) if random.random() < TENDENCY else ()
+        moves = [each for each in near if self._has(each[1])]
         moves = moves or [each for each in self._moves(scene) if each[1] in swarm.verbs]
         if not moves:
             return None
@@ -68,6 +69,10 @@ class Likely:
         profile = {} if forming else scene.participants.profile
         (chosen,) = random.choices(moves, [weight * profile.get(verb, 1) for weight, verb, _ in moves])
         return chosen[2](random)
+
+    def _has(self, verb: str) -> bool:
+        """Whether the edition has the request, if it is one."""
+        return verb not in REQUESTS or bool(self._versions[REQUESTS[verb][0]])
 
     def _moves(self, scene: GroupView) -> Iterator[Move]:
         group = scene.group
@@ -192,7 +197,7 @@ class Likely:
             yield 1, "join", partial(self._join_anew, scene, [first])
         elif clock.timers and clock.timers[0][0] - clock.now_ms > INITIAL_DELAY_MS:
             yield 1, "elapse", partial(_nearly_expire, scene)
-        else:
+        elif others:
             yield 1, "join", partial(self._join_anew, scene, others)
 
     def _of_growth(self, scene: GroupView, grows: bool) -> Iterator[Move]:
