@@ -129,7 +129,8 @@ def _of_matrix(path: Path, form: str) -> int:
 def _by_spark(options: argparse.Namespace) -> int:
     from kipcheck.conformance.campaign.executors import preflight
 
-    if options.form not in ("text", "json"):
+    # The answers of Spark are tables, for which the brief form has no place.
+    if options.form not in ("brief", "text", "json"):
         return complain(f"--spark supports --form text and json, not {options.form}", USAGE)
     try:
         preflight.libraries(remote=options.remote is not None)

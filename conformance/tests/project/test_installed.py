@@ -99,7 +99,8 @@ def test_a_wheel_holds_one_package_and_all_of_it(built: Built) -> None:
     assert {name.partition("/")[0] for name in names} == {"kipcheck", "kipcheck-0.1.0.dist-info"}
     ours = {name.removeprefix("kipcheck/") for name in names if name.startswith("kipcheck/")}
     assert {name.partition("/")[0] for name in ours} == {"__init__.py", "__main__.py", "py.typed", *NAMES}
-    apart = ("conformance/tests/", "conformance/benchmarks/", "reports/out/")
+    docs = "conformance/docs/report.png", "conformance/docs/site/"
+    apart = ("conformance/tests/", "conformance/benchmarks/", "reports/out/", *docs)
     tracked = run("git", "ls-files", *NAMES, cwd=ROOT).splitlines()
     assert {name for name in ours if name.startswith(NAMES)} == {n for n in tracked if not n.startswith(apart)}
 

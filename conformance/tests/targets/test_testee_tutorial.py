@@ -61,6 +61,8 @@ def test_a_defect_in_it_is_found_as_the_page_says(
     named = ["--message", "Heartbeat*", "--check", "wire/two-readings"]
     code = kipcheck(["run", "--target", f"cmd:{node} {sick}", *named, "--out", str(tmp_path / "out")])
     assert code == 1
+    capsys.readouterr()
+    assert kipcheck(["report", str(tmp_path / "out"), "--details"]) == 1
     said = capsys.readouterr().out
     assert "null" in said
     assert {line.invariant for line in read(tmp_path / "out" / "ledger.jsonl").failures} == {"wire/decodes"}

@@ -98,7 +98,7 @@ def test_without_a_jdk_it_is_unavailable_with_what_to_do() -> None:
 
 
 @pytest.mark.usefixtures("no_java")
-def test_the_gate_passes_over_what_is_not_here_and_says_so(tmp_path: Path) -> None:
+def test_a_target_that_is_not_here_is_an_error_and_the_others_are_run(tmp_path: Path) -> None:
     both = ("java:kafka-clients:3.9.2", "reference")
     few: dict[str, Any] = {
         "checks": ("wire/two-readings",),
@@ -110,7 +110,7 @@ def test_the_gate_passes_over_what_is_not_here_and_says_so(tmp_path: Path) -> No
     lines = [json.loads(line) for line in (tmp_path / "both" / "ledger.jsonl").read_text().splitlines()]
     (skipped,) = (each for each in lines if each.get("target") == both[0] and "why" in each)
     assert "javac was not found" in skipped["why"]
-    assert outcome.exit_code == 0
+    assert outcome.exit_code == 3
     assert not [each for each in lines if each.get("target") == both[0] and each.get("result") == "PASS"]
     assert run(Options(targets=both[:1], out=tmp_path / "alone", **few)).exit_code == 3
 
