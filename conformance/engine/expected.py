@@ -35,12 +35,14 @@ class Waiting:
 class FailuresByWay:
     """The distinct failures of a target, by the ways in which its cases failed."""
 
+    target: str
+    """Its name in results, which is not what opens it if it is a command."""
     lines: dict[Way, list[Failure]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, lines: Iterable[Failure], groups: Sequence[FailureGroup[Finding]]) -> "FailuresByWay":
+    def of(cls, target: str, lines: Iterable[Failure], groups: Sequence[FailureGroup[Finding]]) -> "FailuresByWay":
         """``lines``: one for each group, with the entries that match it; others may follow."""
-        found = cls()
+        found = cls(target)
         for line, group in zip(lines, groups, strict=False):
             for each in group.members:
                 there = found.lines.setdefault(Way(each.unit, each.invariant, each.violation.shape), [])
@@ -65,7 +67,7 @@ class FailuresByWay:
             if all(map(self.is_known, ways)):
                 must = any(INVARIANTS[each.invariant].grade is Grade.MUST for each in ways)
                 alike = max(ways.values())  # a value may have equal conversations
-                counts.setdefault(_place(unit), Counter())["FAIL" if must else "WARN"] += alike
+                counts.setdefault(self._place(unit), Counter())["FAIL" if must else "WARN"] += alike
         for place, results in counts.items():
             yield Expected(**place._asdict(), results=dict(results))
 
@@ -76,15 +78,17 @@ class FailuresByWay:
             result = Result.SKIP if self.is_known(way) else Result.UNKNOWN
             line = next(iter(self.lines.get(way, ())), None)
             yield HeldBack(
-                **_place(each.unit)._asdict(), cases=each.cases, result=result.name, failure=line.id if line else ""
+                **self._place(each.unit)._asdict(),
+                cases=each.cases,
+                result=result.name,
+                failure=line.id if line else "",
             )
+
+    def _place(self, unit: Unit) -> Place:
+        return Place(self.target, unit.check, unit.subject, unit.version)
 
 
 def _covers(line: Failure, place: tuple[str, int | None]) -> bool:
     if line.known is not None:
         return True
     return line.beyond is not None and place not in set(places_of(line.beyond.where or line.where))
-
-
-def _place(unit: Unit) -> Place:
-    return Place(unit.target, unit.check, unit.subject, unit.version)

@@ -386,7 +386,7 @@ class _Run:
         judged = self.account.match_failures(lines, in_full=worker is not None)
         for line in judged:
             self._fail(line)
-        self._count_expected(info.name, FailuresByWay.of(judged, every))
+        self._count_expected(info.name, FailuresByWay.of(info.name, judged, every))
         if worker is not None:
             for cause in causes_of(judged, {line.id: group for line, group in zip(lines, every, strict=True)}):
                 self.writer.write(cause)

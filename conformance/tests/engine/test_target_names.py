@@ -137,6 +137,8 @@ def test_known_lists_match_the_name_and_the_command_of_older_lists(tmp_path: Pat
     code, ledger = ran(tmp_path / "out", "--target", command, "--known", str(listed))
     assert [line.known is not None for line in ledger.failures] == [True]
     assert code == 0, [line.why for line in ledger.stale]
+    assert {place.target for place in ledger.cases} == {line.target}
+    assert not any("FAIL" in counts for counts in ledger.cases.values()), "they fail as expected"
     code, ledger = ran(tmp_path / "elsewhere", "--target", at(tmp_path / "there"), "--known", str(listed))
     assert [line.known is not None for line in ledger.failures] == [by_name]
 
