@@ -386,6 +386,9 @@ class Observer:
         joining = any(isinstance(each.request, Join) for each in open_requests)
         least = {id: self.group.shortest_wait_ms(id, step.index) for id in now.members}
         kept = {id: each for id, each in now.members.items() if id in waiting or until - each.since_ms < least[id]}
+        if now.phase is Phase.STABLE:  # who has not sent SyncGroup may be removed a rebalance timeout after its start
+            in_time = {id for id in kept if until - now.since_ms < least[id]}
+            kept = {id: each for id, each in kept.items() if each.done or id in waiting or id in in_time}
         sure = len(kept) == len(now.members) and now.complete
         if now.phase is Phase.COMPLETING:
             sure = sure and all(until - now.since_ms < least[id] for id in now.members if id not in waiting)

@@ -174,6 +174,16 @@ def test_the_laws_follow_the_release() -> None:
     assert group_trace(held(sound("apache@2.3.1"), case(ALONE, "apache@2.3.1"))).rules.replacement_written is False
 
 
+def test_who_never_sent_sync_may_be_removed_although_it_sends_heartbeats() -> None:
+    joined = "; ".join(
+        f"join {each} session=30000 rebalance={ms}" for each, ms in (("c", 4000), ("a", 30000), ("b", 30000))
+    )
+    synced = "elapse 33999; sync c a=x b=y c=y; beat b; beat a; sync b"  # the join phase ended after 4 s
+    history = held(sound("apache@4.4.0"), case(f"{joined}; {synced}; elapse 1; join a id=a", "apache@4.4.0"))
+    assert "UNKNOWN_MEMBER_ID" in str(history.ops[-1])
+    assert "group/answers-join" not in broken(history)
+
+
 def test_where_kafka_leaves_it_open_either_may_lead() -> None:
     text = "join a; join b; join c; elapse 9000; leave a; join b id=b; join c id=c"
 
