@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -48,7 +47,6 @@ from kipcheck.conformance.engine.early_causes import EarlyCauses
 from kipcheck.conformance.engine.expected import FailuresByWay, Waiting
 from kipcheck.conformance.engine.failures import Kind, Traits, distinct
 from kipcheck.conformance.engine.known.match import KnownDeviations, known_deviations
-from kipcheck.conformance.engine.least_cases import least_cases
 from kipcheck.conformance.engine.ledger_header import header
 from kipcheck.conformance.engine.ledger_lines import LedgerLines
 from kipcheck.conformance.engine.progress import Progress, show_traceback
@@ -56,9 +54,10 @@ from kipcheck.conformance.engine.selection import NOTHING_SELECTED, InvalidOptio
 from kipcheck.conformance.engine.shrink import unshrunk
 from kipcheck.conformance.engine.target_names import labels_of, names_of
 from kipcheck.conformance.engine.unshrunk_groups import ShrunkGroup, by_sort, selected
-from kipcheck.conformance.engine.worker import NOT_REACHED, Finding, Results, Unit, UnitResult, Worker, shared_workers
+from kipcheck.conformance.engine.worker import Finding, Unit, UnitResult, Worker
+from kipcheck.conformance.engine.workers import Workers, workers_of
 from kipcheck.conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable
-from kipcheck.conformance.targets.registry import is_shared, target as target_of
+from kipcheck.conformance.targets.registry import target as target_of
 
 __all__ = ["MEANINGS", "Options", "Outcome", "run"]
 
@@ -293,16 +292,16 @@ class _Run:
         self.progress.plan(
             f"{info.name} {info.version}", {each.id: len(units) for each, units in mine.items() if units}
         )
-        with self._results(worker) as results:
+        with workers_of(worker, self.options.workers) as workers:
             # All checks are one stream: the last units of a check run beside the first ones of the next.
-            stream = results((each for units in mine.values() for each in units), self._left)
+            stream = workers.results((each for units in mine.values() for each in units), self._left)
             for check, units in plan.items():
                 if not units:
                     why = _why_nothing(info, check, str(selection.edition))
                     self.writer.write(Skip(target=info.name, check=check.id, why=why))
                 elif mine[check]:
                     self._check(info, check, mine[check], stream)
-        self._report(worker)
+            self._report(workers)
         return any(plan.values())
 
     def _check(self, info: TargetInfo, check: Check[Any], mine: Sequence[Unit], stream: Iterator[UnitResult]) -> None:
@@ -326,15 +325,6 @@ class _Run:
         if not counts:
             why = "there are no cases for the subjects that the target claims"
             self.writer.write(Skip(target=info.name, check=check.id, why=why))
-
-    def _results(self, worker: Worker) -> AbstractContextManager[Results]:
-        if self.options.workers > 1 and is_shared(worker.name):
-            return shared_workers(self.options.workers)
-        return nullcontext(
-            lambda units, left: (
-                worker.run(unit) if left() else UnitResult(unit, unreached=NOT_REACHED) for unit in units
-            )
-        )
 
     def _left(self) -> bool:
         budget = self.options.budget
@@ -372,22 +362,21 @@ class _Run:
         if counts[Result.UNKNOWN.name]:
             self.exits.add(UNDECIDED)
 
-    def _report(self, worker: Worker | None) -> None:
-        """Writes each distinct failure; with the least case if there is a worker to search for it."""
+    def _report(self, workers: Workers | None) -> None:
+        """Writes each distinct failure; with the least case if there are workers to search for it."""
         if self.unreported is None:
             return
         info, found = self.unreported
-        if found and worker is not None:
-            worker.close()  # the state and the crashes of the target so far must not change what follows
-            found = self._without_flaky(worker, found)
-        least = self._least(info.name, worker, by_sort(found))
+        if found and workers is not None:
+            found = self._without_flaky(workers.worker, found)
+        least = self._least(info.name, workers, by_sort(found))
         every = distinct(least, _traits, also_unshrunk=True)
         lines = [failure_records.failure(info, group.members, self.options.out) for group in every]
-        judged = self.account.match_failures(lines, in_full=worker is not None)
+        judged = self.account.match_failures(lines, in_full=workers is not None)
         for line in judged:
             self._fail(line)
         self._count_expected(info.name, FailuresByWay.of(info.name, judged, every))
-        if worker is not None:
+        if workers is not None:
             for cause in causes_of(judged, {line.id: group for line, group in zip(lines, every, strict=True)}):
                 self.writer.write(cause)
             self._stale(self.account.stale_lines())
@@ -419,14 +408,14 @@ class _Run:
         return [each for each in found if id(each) not in gone]
 
     def _least(
-        self, name: str, worker: Worker | None, groups: Sequence[FailureGroup[Finding]]
+        self, name: str, workers: Workers | None, groups: Sequence[FailureGroup[Finding]]
     ) -> list[FailureGroup[Finding]]:
-        """The groups by what they shrink to; as they are if there is no worker."""
-        if worker is None:
+        """The groups by what they shrink to; as they are if there are no workers."""
+        if workers is None:
             return [FailureGroup((unshrunk(group.first), *group.rest)) for group in groups]
         chosen = [selected(group) for group in groups]
         every = [finding for findings in chosen for finding in findings]
-        found = iter(self.progress.shrinking(least_cases(worker, every, self.options.workers), len(every)))
+        found = iter(self.progress.shrinking(workers.least_cases(every), len(every)))
         parts: list[FailureGroup[Finding]] = []
         for group, findings in zip(groups, chosen, strict=True):
             pairs = list(zip(findings, islice(found, len(findings)), strict=True))

@@ -34,7 +34,7 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     rerun = _alone(worker, finding, invariant)
     remembers = rerun is None
     if rerun is None:
-        worker.close()  # state in the target may hide it: try again with a fresh session
+        worker.renew()  # state in the target may hide it: try again with a fresh session
         rerun = _alone(worker, finding, invariant)
     if rerun is None:
         return None
@@ -90,7 +90,7 @@ def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant) -> F
         if best is before:
             break
     if best is not found_with:
-        worker.close()  # it may fail only because of state that longer cases left in the target
+        worker.renew()  # it may fail only because of state that longer cases left in the target
         if worker.violation(best.case, invariant, best.violation.shape) is None:
             return found_with
     return best

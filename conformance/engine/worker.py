@@ -1,12 +1,12 @@
 """A unit of a run: one check on one subject with one target."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from kipcheck.conformance.checks import CHECKS, Check
 from kipcheck.conformance.checks.declare import Sample
@@ -16,10 +16,9 @@ from kipcheck.conformance.core.verdict import Grade, Result, Verdict, Violation,
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.deaths import Deaths
 from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.engine.pool import pool
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.targets.protocol import Broken, NotPlayed, Session, Target, TargetInfo, Unavailable, Unstable
-from kipcheck.conformance.targets.registry import target as target_of
+from kipcheck.conformance.targets.session import renewed
 
 Shape: TypeAlias = tuple[str, ...]
 
@@ -80,9 +79,6 @@ class UnitResult:
     """Whether the target cannot be used any more."""
 
 
-NOT_REACHED: Final = "not reached within the budget"
-
-
 class Worker:
     """Keeps open sessions with one target, one for each role and edition.
 
@@ -96,6 +92,8 @@ class Worker:
         self._label = label
         self._open: dict[tuple[str, Role], tuple[AbstractContextManager[Session], Session]] = {}
         self._broken: Broken | None = None
+        self.ran = False
+        """Whether units have been run since it was made or renewed."""
 
     def session(self, edition: str, role: Role) -> Session:
         if isinstance(self._target, Unavailable):
@@ -125,15 +123,24 @@ class Worker:
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    def renew(self) -> None:
+        """Lets each target forget what it was sent, and its deaths: closes those that cannot forget."""
+        for place, (manager, session) in [*self._open.items()]:
+            if not renewed(session):
+                del self._open[place]
+                manager.__exit__(None, None, None)
+        self._broken = None
+        self.ran = False
+
     def close(self) -> None:
         for manager, _ in self._open.values():
             manager.__exit__(None, None, None)
         self._open.clear()
-        self._broken = None
+        self._broken, self.ran = None, False
 
     def run(self, unit: Unit) -> UnitResult:
         """Runs a unit. If the target cannot be used any more, the result says so; only ``Unavailable`` is raised."""
-        observed = self._broken
+        observed, self.ran = self._broken, True
         try:
             session = self.session(unit.edition, CHECKS[unit.check].role)
         except Broken as why:
@@ -245,36 +252,3 @@ def _word(verdicts: list[Verdict], role: Role) -> str:
 @cache
 def _grades(role: Role) -> dict[str, Grade]:
     return {each.id: each.grade for each in all_invariants(role)}
-
-
-Results: TypeAlias = Callable[[Iterable[Unit], Callable[[], bool]], Iterator[UnitResult]]
-
-_WORKERS: dict[str, Worker] = {}
-"""One worker for each target in this process; they live as long as the process, and their testees end with their
-stdin."""
-
-
-def process_worker(target: str) -> Worker:
-    """The worker of this process for a target, by the target's name."""
-    if target not in _WORKERS:
-        _WORKERS[target] = Worker(target, target_of(target))
-    return _WORKERS[target]
-
-
-def _run_unit(unit: Unit) -> UnitResult:
-    return process_worker(unit.target).run(unit)
-
-
-@contextmanager
-def shared_workers(workers: int) -> Iterator[Results]:
-    """A function that runs units in several processes and yields their results in the order of the units.
-
-    Before each unit it asks ``left`` whether there is time.
-    """
-    with pool(workers, _run_unit) as processes:
-
-        def results(units: Iterable[Unit], left: Callable[[], bool]) -> Iterator[UnitResult]:
-            for unit, found in processes.map(units, left):
-                yield UnitResult(unit, unreached=NOT_REACHED) if found is None else found
-
-        yield results

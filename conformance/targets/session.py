@@ -91,24 +91,45 @@ class TesteeSession:
         edition: str,
         role: Role,
         names_itself: bool = False,
+        renews: bool = False,
     ) -> None:
-        """``names_itself``: the target has the name in its hello, and ``name`` is how it is opened."""
+        """``names_itself``: the target has the name in its hello, and ``name`` is how it is opened. ``renews``: the
+        testee forgets what it was sent when it is configured again.
+        """
         self._name, self._begin, self._limits = name, begin, limits
         self._names_itself = names_itself
+        self._renews = renews
         self._edition, self._role = edition, role
+        self._batches = self._batches_since_start = self._numbers = self._cases = 0
+        self._forget()
+        self._link, self._hello = self._start()
+        self.info = self._info(self._hello)
+
+    def _forget(self) -> None:
+        """Begins with whole budgets, and without troubles."""
         self._restarts = self._deaths = self._unsolicited = 0
         self._hung = 0.0
-        self._batch_size = limits.together
+        self._batch_size = self._limits.together
         self._suspects = 0
         """Cases that follow a guilty one in a batch that timed out."""
-        self._batches = self._batches_since_start = self._numbers = self._cases = 0
         self._known_deaths: set[str] = set()
         """Causes of death that have occurred."""
         self._given_up: Unstable | Broken | None = None
         self.troubles: list[str] = []
         self.breaches: list[str] = []
-        self._link, self._hello = self._start()
-        self.info = self._info(self._hello)
+
+    def renew(self) -> bool:
+        """Makes it what a new session is, without starting the testee again. Whether it could: if not, it must be
+        closed.
+        """
+        if not self._renews or self._link.over:
+            return False
+        try:
+            self._configure(self._link, self._hello)
+        except (Ended, ProtocolViolation, Unavailable):
+            return False
+        self._forget()
+        return True
 
     def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         observations = self.run_up_to_death(cases)
@@ -356,12 +377,15 @@ class TesteeSession:
         link.dump_signal = found.dump_signal
         if self._role not in found.roles:
             raise NotPlayed(self._info(found), self._role)
-        asked = {"type": "configure", "role": self._role.value, "edition": self._edition}
-        why = answers.configured(link.exchange({**asked, "framing": found.framing.value}, seconds))
-        if why is not None:
-            raise Unavailable(f"{self._name}: {why}")
+        self._configure(link, found)
         link.set_framing(found.framing)
         return found
+
+    def _configure(self, link: Link, found: Hello) -> None:
+        asked = {"type": "configure", "role": self._role.value, "edition": self._edition}
+        answer = link.exchange({**asked, "framing": found.framing.value}, self._limits.start_s)
+        if (why := answers.configured(answer)) is not None:
+            raise Unavailable(f"{self._name}: {why}")
 
     def _info(self, hello: Hello) -> TargetInfo:
         own = hello.name.strip()[:LONGEST_NAME] if self._names_itself else ""
@@ -382,6 +406,12 @@ class TesteeSession:
             self._link.kill()
             difference = _first_difference(self._hello, hello)
             raise Broken(f"{self._name} announced different capabilities after a restart: {difference}")
+
+
+def renewed(session: Session) -> bool:
+    """As ``TesteeSession.renew``; False if the session cannot be renewed."""
+    renew: Callable[[], bool] = getattr(session, "renew", lambda: False)
+    return renew()
 
 
 def run_up_to_death(session: Session, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:

@@ -25,7 +25,9 @@ class Testee:
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
-        session = TesteeSession(self.name, self.begin, self._limits, edition, role, self._names_itself)
+        session = TesteeSession(
+            self.name, self.begin, self._limits, edition, role, self._names_itself, self.command.renews
+        )
         try:
             yield session
         finally:

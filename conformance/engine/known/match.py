@@ -426,7 +426,7 @@ def fails_alone(worker: Worker, finding: Finding) -> int:
     invariant = next(each for each in invariants_of(check) if each.id == finding.invariant)
     failed = 0
     for _ in range(RERUNS):
-        worker.close()
+        worker.renew()
         try:
             failed += worker.violation(finding.case, invariant) is not None
         except (Unstable, Broken):

@@ -35,6 +35,9 @@ class Executor(Protocol):
     def results(
         self, operations: Sequence[Mapping[str, Any]], budget: float, seconds: float | None = None
     ) -> list[dict[str, Any]]: ...
+    def renew(self) -> None:
+        """Forgets what earlier operations left behind, if it can."""
+        ...
 
 
 class InlineExecutor:
@@ -47,6 +50,9 @@ class InlineExecutor:
         self, operations: Sequence[Mapping[str, Any]], budget: float, seconds: float | None = None
     ) -> list[dict[str, Any]]:
         return [_result(self._player, op, budget) for op in operations]
+
+    def renew(self) -> None:
+        """A debugger stays in its process."""
 
 
 def serve(player: Adapter, executor: Executor, reader: IO[bytes], writer: IO[bytes]) -> None:
@@ -85,6 +91,7 @@ def _reply(player: Adapter, executor: Executor, message: Mapping[str, Any]) -> d
         case "configure":
             if message["role"] not in {each.value for each in player.claims().roles}:
                 return {"type": "configure", "unsupported": f"{player.name} does not play the role {message['role']}"}
+            executor.renew()
             why = player.configure(message["edition"])
             return {"type": "configure", "ok": True} if why is None else {"type": "configure", "unsupported": why}
         case "batch":

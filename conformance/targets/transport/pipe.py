@@ -48,6 +48,8 @@ class Command:
     cwd: str | None = None
     memory: int | None = None
     """Bytes of address space; None for no limit (a JVM reserves far more than it uses)."""
+    renews: bool = False
+    """Whether it is kipcheck's own child, which forgets what it was sent when it is configured again."""
 
 
 class NoProgram(OSError):

@@ -64,6 +64,12 @@ class Supervised:
             time.sleep(0.1)
         return self._evidence()
 
+    def renew(self) -> None:
+        """Ends the process: the next operation runs in a new one, in which nothing was run yet."""
+        if self._process is not None:
+            os.kill(self._process, signal.SIGKILL)
+            self._reap()
+
     def _begin(self) -> None:
         self._output.seek(0)  # the file offset is shared with the previous process
         self._output.truncate(0)
@@ -109,15 +115,21 @@ class Supervised:
         if hung:
             self.dump()
             os.kill(self._process, signal.SIGKILL)
+        status = self._reap()
+        cause, why = ("timeout", hung) if hung else death(os.waitstatus_to_exitcode(status))
+        evidence = self._evidence().decode("utf-8", "replace")
+        at = place_in_dump(evidence)
+        return {"status": "died", "cause": cause, "message": why, "evidence": evidence, **at}
+
+    def _reap(self) -> int:
+        """The status of the process, which has ended or is about to."""
+        assert self._process is not None
         _, status = os.waitpid(self._process, 0)
         self._process = None
         os.close(self._results_fd)
         with suppress(BrokenPipeError):  # unsent data
             self._requests.close()
-        cause, why = ("timeout", hung) if hung else death(os.waitstatus_to_exitcode(status))
-        evidence = self._evidence().decode("utf-8", "replace")
-        at = place_in_dump(evidence)
-        return {"status": "died", "cause": cause, "message": why, "evidence": evidence, **at}
+        return status
 
     def _evidence(self) -> bytes:
         size = os.fstat(self._output.fileno()).st_size

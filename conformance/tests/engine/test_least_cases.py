@@ -7,11 +7,11 @@ import pytest
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.engine.early_causes import EarlyCauses
 from kipcheck.conformance.engine.known.match import KnownDeviations
-from kipcheck.conformance.engine.least_cases import least_cases
 from kipcheck.conformance.engine.run import Options, run
 from kipcheck.conformance.engine.selection import Selection
 from kipcheck.conformance.engine.unshrunk_groups import by_sort, selected
 from kipcheck.conformance.engine.worker import Finding, Worker
+from kipcheck.conformance.engine.workers import workers_of
 from kipcheck.conformance.targets.registry import target
 
 TARGET = "kafka-python"
@@ -34,10 +34,12 @@ def findings(worker: Worker) -> list[Finding]:
 
 def test_the_number_of_processes_changes_no_least_case(worker: Worker, findings: list[Finding]) -> None:
     chosen = [each for group in by_sort(findings) for each in selected(group)]
-    alone = list(least_cases(worker, chosen, 1))
+    with workers_of(worker, 1) as one:
+        alone = list(one.least_cases(chosen))
     assert len(chosen) > 2
     for workers in (2, 3):
-        together = list(least_cases(worker, chosen, workers))
+        with workers_of(worker, workers) as several:
+            together = list(several.least_cases(chosen))
         assert [each and (each.case.id, each.shape) for each in together] == [
             each and (each.case.id, each.shape) for each in alone
         ]

@@ -12,9 +12,11 @@ import pytest
 
 from kipcheck.conformance.core.case import Case, Role, Step, step
 from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied
+from kipcheck.conformance.targets import session as session_of
 from kipcheck.conformance.targets.registry import target
+from kipcheck.conformance.targets.session import renewed
 from kipcheck.conformance.targets.testee import Limits, Testee
-from kipcheck.conformance.targets.transport.pipe import Command
+from kipcheck.conformance.targets.transport.pipe import Command, own_python
 from kipcheck.conformance.targets.transport.supervised import Supervised
 from kipcheck.conformance.wire import layout
 
@@ -68,6 +70,38 @@ def test_deaths_stand_where_they_happened_and_all_else_is_answered() -> None:
 def test_what_is_answered_is_answered_elsewhere_and_by_as_few_processes_as_can_be() -> None:
     first, second, _, third = held("live", "live", "abort", "live")
     assert os.getpid() != first["process"] == second["process"] != third["process"]
+
+
+def test_renewed_it_runs_the_next_operation_in_a_process_that_has_run_none() -> None:
+    supervised = Supervised(answer)
+    supervised.renew()  # nothing to end yet
+    first, second, third = (supervised.results([{"do": "live"}], 0.2)[0]["process"] for _ in range(3))
+    supervised.renew()
+    (after,) = supervised.results([{"do": "live"}], 0.2)
+    assert first == second == third != after["process"]
+    with pytest.raises(ProcessLookupError):
+        os.kill(first, 0)
+
+
+def test_a_session_of_our_own_child_is_renewed_and_keeps_its_child() -> None:
+    heartbeat = layout("apache", "HeartbeatRequest", 4)
+    body = {"message": heartbeat.message, "version": heartbeat.version, "hex": heartbeat.encode({}).hex()}
+    case = Case("test", "apache", Role.CODEC, (step("codec", "decode", **body),))
+    made = target("reference")
+    assert isinstance(made, Testee)
+    with made.open("apache", Role.CODEC) as session:
+        assert isinstance(session, session_of.TesteeSession)
+        (before,) = session.run([case])
+        pid, session.troubles = session._link.pid, ["it went down"]  # type: ignore[attr-defined]
+        assert session.renew()
+        assert session.run([case]) == [before] and isinstance(before[0], Replied)
+        assert session._link.pid == pid and not session.troubles  # type: ignore[attr-defined]
+
+
+def test_a_command_is_not_renewed_but_started_again() -> None:
+    argv = tuple(own_python("kipcheck.conformance.targets.transport.child", "reference"))
+    with Testee("anybody", Command(argv)).open("apache", Role.CODEC) as session:
+        assert not renewed(session)
 
 
 def test_what_sleeps_is_stopped_too_and_told_apart_from_what_spins() -> None:
