@@ -35,6 +35,7 @@ from kipcheck.conformance.engine.failures import Kind
 from kipcheck.conformance.engine.known.match import known_deviations
 from kipcheck.conformance.engine.progress import show_traceback
 from kipcheck.conformance.engine.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection, subjects
+from kipcheck.conformance.engine.target_names import labels_of
 from kipcheck.conformance.engine.worker import Worker
 from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unavailable
 from kipcheck.conformance.targets.registry import is_steady, target as target_of
@@ -53,6 +54,8 @@ class CampaignRequest:
     edition: str = "apache"
     checks: tuple[str, ...] = ("*",)
     """Globs over the ids of checks."""
+    names: tuple[str, ...] = ()
+    """Of the targets that are commands, in results, as for a run."""
     cases: int | None = None
     """For each target, over all rounds."""
     budget: float | None = None
@@ -136,12 +139,15 @@ class _Intent:
     @classmethod
     def of(cls, request: CampaignRequest) -> Self:
         """Errors: ``InvalidOptions``, ``Unavailable``, ``Broken``, ``UnusableCampaign``, OSError."""
-        options = Options(targets=request.targets, edition=request.edition, checks=request.checks, known=request.known)
+        options = Options(
+            targets=request.targets, edition=request.edition, checks=request.checks, known=request.known,
+            names=request.names,
+        )  # fmt: skip
         selection = Selection.of(options)
         known_deviations(options)  # reports invalid lists before anything runs
         directory.require_no_unfinished(request.out)
         corpus = directory.starting_corpus(request.corpus)  # before the folder is cleared, which may contain it
-        aims, skipped = _aims(selection, request.targets)
+        aims, skipped = _aims(selection, options)
         return cls(tuple(each.id for each in selection.checks), aims, skipped, corpus)
 
 
@@ -175,13 +181,14 @@ def _new_manifest(request: CampaignRequest, intent: _Intent, chosen: Chosen, wat
     return manifest
 
 
-def _aims(selection: Selection, targets: Sequence[str]) -> tuple[tuple[Aim, ...], Mapping[str, str]]:
+def _aims(selection: Selection, options: Options) -> tuple[tuple[Aim, ...], Mapping[str, str]]:
     """The targets, and those that are not available with the reason, if others are."""
+    targets, labels = options.targets, labels_of(options)
     found: list[Aim] = []
     skipped: dict[str, str] = {}
     for name in dict.fromkeys(targets):
         try:
-            found.append(_aim(selection, name))
+            found.append(_aim(selection, name, labels.get(name, "")))
         except LookupError as unknown:
             raise InvalidOptions(str(unknown)) from None
         except Unavailable as missing:
@@ -192,12 +199,12 @@ def _aims(selection: Selection, targets: Sequence[str]) -> tuple[tuple[Aim, ...]
         raise Unavailable("; ".join(skipped.values()))
     names = Counter(each.label or each.name for each in found)
     if twice := [each.name for each in found if names[each.label or each.name] > 1]:
-        raise InvalidOptions(f"{' and '.join(twice)} have the same name in hello: run a campaign for each")
+        raise InvalidOptions(f"{' and '.join(twice)} have the same name: give each cmd: target a --name")
     return tuple(found), skipped
 
 
-def _aim(selection: Selection, name: str) -> Aim:
-    with Worker(name, target_of(name)) as worker:
+def _aim(selection: Selection, name: str, label: str) -> Aim:
+    with Worker(name, target_of(name), label) as worker:
         info = worker.info(str(selection.edition), selection.checks[0].role)
     if not any(_has_subjects(selection, check, info) for check in selection.checks if check.role in info.roles):
         raise InvalidOptions(f"{name}: {NOTHING_SELECTED}")

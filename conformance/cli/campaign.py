@@ -12,13 +12,12 @@ from kipcheck.conformance.cli.options import (
     complain,
     duration,
     positive,
-    print_harmless,
 )
 
 ENGINES = ("mixed", "hypothesis", "compiled")
 EXECUTORS = ("auto", "inline", "pool", "spark")
 """The names in ``campaign.plan`` and ``campaign.executors``; a test compares them."""
-FIXED = ("target", "edition", "check", "cases", "rounds", "seed", "known", "engine", "corpus", "out")
+FIXED = ("target", "name", "edition", "check", "cases", "rounds", "seed", "known", "engine", "corpus", "out")
 """Options whose values a resumed campaign takes from its manifest."""
 
 
@@ -29,6 +28,7 @@ def add(commands: Commands) -> None:
     made.add_argument(
         "--target", action="append", metavar="T", help="target to test; default kafka-python; may be repeated"
     )
+    made.add_argument("--name", action="append", metavar="NAME", help="name of a cmd: target in results, as for run")
     made.add_argument("--edition", metavar="E", help="default apache")
     made.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     made.add_argument(
@@ -89,11 +89,14 @@ def _add_executor(made: argparse.ArgumentParser) -> None:
 
 def _campaign(options: argparse.Namespace) -> int:
     from kipcheck.conformance.campaign.driver import CampaignRequest, campaign
+    from kipcheck.conformance.cli.reports import print_written_report
+    from kipcheck.conformance.core.ledger import NAME as LEDGER
 
     if options.resume is not None and (given := [name for name in FIXED if getattr(options, name) is not None]):
         return complain(f"--{given[0]} is fixed by the manifest of {options.resume}: omit it", USAGE)
     request: dict[str, Any] = {
         "targets": options.target and tuple(options.target),
+        "names": options.name and tuple(options.name),
         "edition": options.edition,
         "checks": options.check and tuple(options.check),
         "cases": options.cases,
@@ -110,6 +113,8 @@ def _campaign(options: argparse.Namespace) -> int:
         "out": options.resume or options.out,
         "resume": options.resume is not None,
     }
-    outcome = campaign(CampaignRequest(**{name: value for name, value in request.items() if value is not None}))
-    print_harmless(outcome.text)
+    asked = CampaignRequest(**{name: value for name, value in request.items() if value is not None})
+    outcome = campaign(asked)
+    if outcome.text:
+        print_written_report(asked.out / LEDGER, outcome.text)
     return complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code

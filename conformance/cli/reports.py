@@ -113,6 +113,14 @@ def print_report(ledger: Path) -> None:
     print(text if os.environ.get("NO_COLOR") else brief.paint(text), end="", flush=True)
 
 
+def print_written_report(ledger: Path, brief: str) -> None:
+    """Prints the brief form of a run that has just ended. ``brief``: as it is for a stream that is no terminal."""
+    if is_terminal(sys.stdout):
+        print_report(ledger)
+    else:
+        print_harmless(brief)
+
+
 def _of_matrix(path: Path, form: str) -> int:
     from kipcheck.conformance.core.output_folder import Unusable
     from kipcheck.reports import matrix

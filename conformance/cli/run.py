@@ -16,7 +16,6 @@ from kipcheck.conformance.cli.options import (
     Commands,
     complain,
     duration,
-    is_terminal,
     part,
     positive,
     print_harmless,
@@ -152,15 +151,13 @@ def _run(options: argparse.Namespace) -> int:
 def _print_report(brief: str, ledger: Path | None, in_full: bool) -> None:
     """``brief``: the report for a stream that is no terminal."""
     from kipcheck import reports
-    from kipcheck.conformance.cli.reports import print_report
+    from kipcheck.conformance.cli.reports import print_written_report
 
     assert ledger is not None
     if in_full:
         print_harmless(reports.render(ledger, "text"))
-    elif is_terminal(sys.stdout):
-        print_report(ledger)
     else:
-        print_harmless(brief)
+        print_written_report(ledger, brief)
 
 
 def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:

@@ -19,7 +19,7 @@ from kipcheck.conformance.core.failure_group import FailureGroup, severity as gr
 from kipcheck.conformance.core.ledger import Cause, Failure, KnownEntry
 from kipcheck.conformance.core.plain import short_digest
 from kipcheck.conformance.engine.failure_records import least
-from kipcheck.conformance.engine.finding_pages import FindingPage, page_at
+from kipcheck.conformance.engine.finding_pages import FindingPage, cause_page, shown_effect
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.known.shipped import kafka_clients_like, shipped_entry
 from kipcheck.conformance.engine.unshrunk_groups import NOWHERE, Place
@@ -44,9 +44,7 @@ class Shown:
 
     @property
     def page(self) -> FindingPage | None:
-        """The page of the finding, or the one that it names for its cause."""
-        own = None if self.entry is None else page_at(self.entry.link)
-        return None if own is None else page_at(own.cause) or own
+        return None if self.entry is None else cause_page(self.entry.link)
 
     @property
     def link(self) -> str:
@@ -54,6 +52,11 @@ class Shown:
         if self.page is not None:
             return self.page.link
         return self.entry.link if self.entry is not None and "://" in self.entry.link else ""
+
+    @property
+    def shown_effect(self) -> tuple[str, Severity]:
+        """Title and severity."""
+        return shown_effect(self.page, self.effect, self.line.sentence)
 
     @property
     def effect(self) -> Effect | None:
@@ -209,7 +212,7 @@ class _Groups:
 
 
 def _cause(members: Sequence[Shown]) -> Cause:
-    effects = {each.line.id: _effect(each) for each in members}
+    effects = {each.line.id: each.shown_effect for each in members}
     order = sorted(
         members, key=lambda each: (effects[each.line.id][1].rank, grade_rank(each.line.grade), -each.line.cases)
     )
@@ -231,13 +234,3 @@ def _cause(members: Sequence[Shown]) -> Cause:
         page=listed.link or None,
         status=(listed.page.status or None) if listed.page is not None else None,
     )
-
-
-def _effect(failure: Shown) -> tuple[str, Severity]:
-    """Title and severity of a failure: those of its page, else those that its invariant and shape have in general."""
-    line, page, effect = failure.line, failure.page, failure.effect
-    severity = effect.severity if effect is not None else Severity.TRIVIA
-    title = effect.title if effect is not None else line.sentence
-    if page is not None:
-        return page.effect or page.title, page.severity or severity
-    return title, severity

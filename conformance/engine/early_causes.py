@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kipcheck.conformance.core.effects import Severity, effect_of
-from kipcheck.conformance.engine.finding_pages import page_at
+from kipcheck.conformance.engine.finding_pages import cause_page, shown_effect
 from kipcheck.conformance.engine.known.match import KnownDeviations
 from kipcheck.conformance.engine.known.rules import ObservedFailure
 from kipcheck.conformance.engine.known.shipped import entry_like
@@ -56,13 +56,7 @@ class EarlyCauses:
             frozenset({(unit.subject, unit.version)}), whole=False,
         )  # fmt: skip
         known, entry = self.account.lists(failure), entry_like(failure)
-        own = None if entry is None else page_at(entry.link)
-        page = own and (page_at(own.cause) or own)
-        effect = effect_of(finding.invariant, violation.shape, unit.subject)
-        severity = effect.severity if effect is not None else Severity.TRIVIA
-        if page is not None:
-            return EarlyCause(page.effect or page.title, page.severity or severity, known)
-        if effect is not None:
-            return EarlyCause(effect.title, severity, known)
+        page = None if entry is None else cause_page(entry.link)
         invariant = next(each for each in all_invariants(finding.case.role) if each.id == finding.invariant)
-        return EarlyCause(invariant.statement, severity, known)
+        effect = effect_of(finding.invariant, violation.shape, unit.subject)
+        return EarlyCause(*shown_effect(page, effect, invariant.statement), known)

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from kipcheck.conformance.core.effects import Severity
+from kipcheck.conformance.core.effects import Effect, Severity
 
 TITLE: Final = re.compile(r"^# (.+?)\s*$", re.MULTILINE)
 ROW: Final = re.compile(r"^\|\s*(target|severity|effect|status|same cause)\s*\|\s*(.*?)\s*\|\s*$", re.MULTILINE)
@@ -26,6 +26,20 @@ class FindingPage:
     status: str
     cause: str
     """The link of the page that describes the cause: of this one, unless the row ``same cause`` names another."""
+
+
+def cause_page(link: str) -> FindingPage | None:
+    """The page of the finding at this link, or the one that it names for its cause."""
+    own = page_at(link)
+    return None if own is None else page_at(own.cause) or own
+
+
+def shown_effect(page: FindingPage | None, effect: Effect | None, sentence: str) -> tuple[str, Severity]:
+    """Title and severity of a failure: those of its page, else those that its invariant and shape have in general, else
+    the sentence of the invariant.
+    """
+    title, severity = (sentence, Severity.TRIVIA) if effect is None else (effect.title, effect.severity)
+    return (title, severity) if page is None else (page.effect or page.title, page.severity or severity)
 
 
 @cache
