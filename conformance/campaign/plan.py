@@ -54,6 +54,8 @@ class Shard:
     """Digest of the snapshot; empty: none."""
     reduces: tuple[Found, ...] = ()
     deterministic: bool = True
+    label: str = ""
+    """The name of the target in stored failures, if it is another."""
 
     @property
     def key(self) -> Key:
@@ -93,7 +95,7 @@ class Aim:
     version: str
     deterministic: bool = True
     label: str = ""
-    """The name in results, if it is another: that in the hello of a command."""
+    """The name in results, if it is another: that in the hello of a command, or the one of ``--name``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ class Plan:
     ) -> Shard:
         return Shard(
             self.campaign, round_, number, stage, aim.name, aim.version, self.edition, self.checks, self.engine,
-            self.seed, cases, corpus, found, aim.deterministic,
+            self.seed, cases, corpus, found, aim.deterministic, aim.label,
         )  # fmt: skip
 
 

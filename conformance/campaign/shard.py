@@ -57,8 +57,8 @@ def run_shard(
     except (Unavailable, LookupError) as missing:
         return replace(row, unreached=str(missing)).sealed()
     with ExitStack() as stack:
-        worker = stack.enter_context(Worker(shard.target, made))
-        generous = stack.enter_context(Worker(shard.target, _generous(shard.target, find)))
+        worker = stack.enter_context(Worker(shard.target, made, shard.label))
+        generous = stack.enter_context(Worker(shard.target, _generous(shard.target, find), shard.label))
         try:
             if shard.stage == "reduce":
                 return _reduce(row, shard, worker).sealed()
@@ -284,4 +284,4 @@ def _least(shard: Shard, found: Found, worker: Worker) -> Found:
 
 
 def _info(worker: Worker, shard: Shard, check: Check[Any]) -> TargetInfo:
-    return worker.session(shard.edition, check.role).info
+    return worker.info(shard.edition, check.role)

@@ -116,7 +116,7 @@ class Progress:
                     (f"check {plan.number} of {len(plan.units)}", 0),
                     (plan.check, 1),
                     (f"{done} of {here}", 5),
-                    (f"{total - plan.before - done:,} subjects left", 2),
+                    (f"{some(total - plan.before - done, 'subject')} left", 2),
                     (f"{failed:,} failed", 6),
                     (some(plan.causes, "cause"), 3),
                 ],

@@ -28,6 +28,7 @@ from kipcheck.conformance.campaign.report import row_files
 from kipcheck.conformance.campaign.rows import Count, Found, Kept, Row
 from kipcheck.conformance.cli import campaign as command, main
 from kipcheck.conformance.core import exits, ledger as core_ledger
+from kipcheck.conformance.tests.support import broken_testees
 from kipcheck.conformance.tests.support.without_arrow import without_arrow
 
 VICE = "miniature/stuck-epoch"
@@ -128,6 +129,37 @@ def test_a_planted_defect_is_found_and_shrunk_and_its_replay_reproduces_it(
     assert len(one["case"]["steps"]) <= 4
     assert main.run(["replay", one["id"], "--out", str(whole)]) == exits.FAILED
     assert "fails again" in capsys.readouterr().out
+
+
+def test_results_of_a_command_have_the_name_that_it_is_given(
+    tmp_path: Path, inline: Ready, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = f"cmd:{sys.executable} -I -S {broken_testees.__file__} forgets-a-field"
+    asked = replace(
+        SMALL, targets=(argv,), names=("mine",), checks=("wire/two-readings",), cases=30, rounds=1, out=tmp_path
+    )
+    assert campaign(asked, inline).exit_code == exits.FAILED
+    ledger = core_ledger.read(tmp_path / core_ledger.NAME)
+    assert {each.target for each in ledger.failures} == {"mine"}
+    assert campaign(replace(asked, targets=(VICE,)), inline).exit_code == exits.USAGE  # it is no command
+    assert main.run(["campaign", "--resume", str(tmp_path), "--name", "other"]) == exits.USAGE
+    assert "--name is fixed by the manifest" in capsys.readouterr().err
+
+
+def test_on_a_terminal_a_campaign_ends_with_colours(
+    whole: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("kipcheck.conformance.campaign.driver.campaign", lambda asked: Outcome(exits.FAILED, "plain"))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert main.run(["campaign", "--out", str(whole)]) == exits.FAILED
+    assert capsys.readouterr().out == "plain\n"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    main.run(["campaign", "--out", str(whole)])
+    assert "\x1b[" in capsys.readouterr().out
+    monkeypatch.setenv("NO_COLOR", "1")
+    main.run(["campaign", "--out", str(whole)])
+    assert "\x1b" not in (text := capsys.readouterr().out) and "exit 1" in text
 
 
 def test_the_folder_holds_what_others_read(whole: Path) -> None:
