@@ -239,7 +239,7 @@ def test_of_what_is_more_than_declared_only_steps_are_left_out() -> None:
         def every_violation(self, cases: list[Case], invariant: Any) -> Any:
             return ((History(each, "t", ()), (violation,)) for each in cases)
 
-        def close(self) -> None:
+        def renew(self) -> None:
             pass
 
     finding = Finding(unit, History(case, "t", ()), value, 0, "", "bounce/rests", violation)
@@ -265,7 +265,7 @@ def test_a_failure_is_shrunk_in_its_own_way_wherever_it_stands_among_the_violati
         def every_violation(self, cases: list[Case], invariant: Any) -> Any:
             return ((History(each, "t", ()), (first, second)) for each in cases)
 
-        def close(self) -> None:
+        def renew(self) -> None:
             pass
 
     finding = Finding(unit, History(case, "t", ()), value, 0, "", "bounce/rests", second)
