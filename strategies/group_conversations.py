@@ -14,6 +14,7 @@ from kipcheck.conformance.apis.group import BROKER, REQUESTS, TIME, event_of, st
 from kipcheck.conformance.apis.group_shorthand import DEFAULT_VERSIONS
 from kipcheck.conformance.core.case import Step, step
 from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.models.group.answers import DEFAULT
 from kipcheck.conformance.models.group.draft import DraftCoordinator
 from kipcheck.conformance.models.group.editions import coordinator
 from kipcheck.conformance.models.group.messages import Commit, Heartbeat, Join, Leave, Phase, Request, Sync
@@ -42,8 +43,6 @@ from kipcheck.strategies.group_participants import QUIET, GroupView, Participant
 
 INVALID_SESSIONS = (5_999, 1_800_001)
 PROGRESS = frozenset({"join", "sync", "heartbeat", "elapse", "load", "loaded"})
-INITIAL_DELAY_MS: Final = 3_000
-"""The default of ``group.initial.rebalance.delay.ms``."""
 TENDENCY: Final = 0.85
 """The share of the steps that lead to the situation of an episode, where some do."""
 Move: TypeAlias = tuple[int, str, Callable[[Random], Step]]
@@ -195,7 +194,7 @@ class Likely:
         clock = scene.served.clock
         if first not in scene.expected:
             yield 1, "join", partial(self._join_anew, scene, [first])
-        elif clock.timers and clock.timers[0][0] - clock.now_ms > INITIAL_DELAY_MS:
+        elif clock.timers and clock.timers[0][0] - clock.now_ms > DEFAULT.initial_delay_ms:
             yield 1, "elapse", partial(_nearly_expire, scene)
         elif others:
             yield 1, "join", partial(self._join_anew, scene, others)
@@ -422,7 +421,7 @@ def _expire(scene: GroupView, random: Random) -> Step:
 def _nearly_expire(scene: GroupView, random: Random) -> Step:
     """To a moment shortly before the next deadline."""
     clock = scene.served.clock
-    ms = clock.timers[0][0] - clock.now_ms - random.randint(1, INITIAL_DELAY_MS - 1)
+    ms = clock.timers[0][0] - clock.now_ms - random.randint(1, DEFAULT.initial_delay_ms - 1)
     return step(TIME, "elapse", ms=min(max(ms, 1), LONGEST_MS))
 
 

@@ -1,14 +1,43 @@
 """Builds the trace of a classic group from a history: requests with their answers, member ids, generations and times in
 place of references."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from kipcheck.conformance.apis.group import event_of, reply_of
 from kipcheck.conformance.core.history import History, Observation, Replied, Unsupported
 from kipcheck.conformance.core.once import cached_on_history
-from kipcheck.conformance.models.group.messages import Joined, Reply, Request
+from kipcheck.conformance.models.group.messages import (
+    Beat,
+    Commit,
+    Committed,
+    Delete,
+    Deleted,
+    Describe,
+    Described,
+    Fetch,
+    Fetched,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    Listed,
+    ListGroups,
+    Reply,
+    Request,
+    Sync,
+    Synced,
+)
 from kipcheck.conformance.models.group.names import Names
 from kipcheck.conformance.models.group.service import By, Elapse, Event, resolved
+
+ANSWERS: Final[Mapping[type[Request], type[Reply]]] = {
+    Join: Joined, Sync: Synced, Heartbeat: Beat, Leave: Left, Commit: Committed, Fetch: Fetched, Describe: Described,
+    ListGroups: Listed, Delete: Deleted,
+}  # fmt: skip
+"""The kind of answer that belongs to each kind of request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +83,16 @@ class TracedStep:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The history up to the first step without an answer: later steps cannot be judged."""
+    """The history up to the first step without an answer, or with one of another kind than its request: later steps
+    cannot be judged.
+    """
 
     asked: tuple[TracedRequest, ...]
     """All requests, in the order in which they were sent."""
     moments: tuple[TracedStep, ...]
     """All steps except those that the target does not support."""
     strays: tuple[tuple[int, Reply], ...]
-    """Unsolicited and duplicate answers, with the step that caused them."""
+    """Unsolicited and duplicate answers, and one of another kind than its request, with the step that caused them."""
     whole: bool
     """Whether the trace reaches the last step."""
 
@@ -79,7 +110,7 @@ def trace(history: History) -> Trace:
     asked: dict[int, TracedRequest] = {}
     moments: list[TracedStep] = []
     strays: list[tuple[int, Reply]] = []
-    names, now = Names(), 0
+    names, now, whole = Names(), 0, True
     for op in history.ops:
         if isinstance(op.observation, Unsupported):
             continue
@@ -99,12 +130,18 @@ def trace(history: History) -> Trace:
             if request_ is None or request_.answer is not None:
                 strays.append((op.index, reply))
                 continue
+            if not isinstance(reply, ANSWERS[type(request_.request)]):
+                strays.append((op.index, reply))
+                whole = False
+                break
             asked[reply.to] = replace(request_, answer=reply, by=op.index, from_ms=began, to_ms=now)
             if isinstance(reply, Joined):
                 joined.append((request_.actor, reply))
         names = names.after_answers(joined)
         moments.append(TracedStep(op.index, event, began, now, replies, names))
-    return Trace(tuple(asked.values()), tuple(moments), tuple(strays), whole=True)
+        if not whole:
+            break
+    return Trace(tuple(asked.values()), tuple(moments), tuple(strays), whole)
 
 
 def _replies(observation: Observation) -> tuple[Reply, ...] | None:

@@ -3,14 +3,14 @@
 ``kipcheck doctor`` finds misspelt names of fields with it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
 
 from kipcheck.conformance.checks.codec import TAGS
 from kipcheck.conformance.checks.declare import Operation
+from kipcheck.conformance.core.nearest import nearest
 from kipcheck.conformance.invariants.two_decoders import brief, difference
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
@@ -116,8 +116,8 @@ def _misnamed(wanted: object, got: object, path: str) -> Iterator[str]:
         missing = [key for key in wanted if key not in got]
         others = [key for key in got if key not in wanted and key != TAGS]
         for other in others:
-            meant = _nearest(other, missing)
-            yield f"{path}{other} is no field of it" + (f": did you mean {meant}?" if meant else "")
+            meant = nearest(other, missing, cutoff=0, most=1)
+            yield f"{path}{other} is no field of it" + (f": did you mean {meant[0]}?" if meant else "")
         if missing and not others:
             yield f"{path}{missing[0]} is missing in the value"
         for key in wanted.keys() & got.keys():
@@ -125,14 +125,3 @@ def _misnamed(wanted: object, got: object, path: str) -> Iterator[str]:
     elif isinstance(wanted, list) and isinstance(got, list):
         for number, (one, other) in enumerate(zip(wanted, got, strict=False)):
             yield from _misnamed(one, other, f"{path.removesuffix('.')}[{number}].")
-
-
-def _nearest(name: str, names: Sequence[str]) -> str | None:
-    """The name that is probably meant, whatever its case and separators are; the only one that is missing."""
-    alike = {_bare(each): each for each in names}
-    found = get_close_matches(_bare(name), alike, 1, 0)
-    return alike[found[0]] if found else None
-
-
-def _bare(name: str) -> str:
-    return name.replace("_", "").replace("-", "").lower()

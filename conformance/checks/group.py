@@ -35,6 +35,7 @@ def group_sequence(history: History, violation: Violation) -> list[Exhibit]:
     """The requests to the coordinator; an answer that came later, at the step that caused it."""
     known = trace(history)
     steps = {each.index: each for each in known.moments}
+    clients = {each.index: each.actor for each in known.asked}
 
     def messages(op: Op) -> Iterator[Message]:
         step = steps.get(op.index)
@@ -45,9 +46,9 @@ def group_sequence(history: History, violation: Violation) -> list[Exhibit]:
         yield Message(op.step.actor, COORDINATOR_NAME, describe_step(step, known), "; ".join(at_once) or None)
         for each in step.replies:
             if each.to != op.index:
-                asked = known.request(each.to).actor
+                client = clients.get(each.to, op.step.actor)  # an answer to a step that is no request is a failure
                 says = f"to step {each.to + 1}: {describe_answer(each)}"
-                yield Message(COORDINATOR_NAME, asked, says, reply=True)
+                yield Message(COORDINATOR_NAME, client, says, reply=True)
 
     return diagram(history, violation, messages)
 

@@ -38,6 +38,7 @@ def _show(options: argparse.Namespace) -> int:
 
 def _failure(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.ledger import NAME, missing, read
+    from kipcheck.reports.phrases import some
 
     path = options.out if options.out.is_file() else options.out / NAME
     try:
@@ -48,8 +49,8 @@ def _failure(options: argparse.Namespace) -> int:
         return complain(wrong, USAGE)
     lines = list(_blocks(ledger, options.what))
     if not lines:
-        number = len(ledger.failures)
-        return complain(f"{path} has no failure or cause {options.what}; it has {number} failures", USAGE)
+        number = some(len(ledger.failures), "failure")
+        return complain(f"{path} has no failure or cause {options.what}; it has {number}", USAGE)
     print_harmless("\n".join(lines))
     return OK
 

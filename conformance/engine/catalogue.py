@@ -1,12 +1,12 @@
 """Tables of checks and requirements with their coverage, computed from the checks and invariants."""
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
 from kipcheck.conformance.checks import CHECKS, Check
 from kipcheck.conformance.core.edition import EDITIONS
+from kipcheck.conformance.core.nearest import nearest
 from kipcheck.conformance.core.remedy import remedies
 from kipcheck.conformance.core.requirement import DRAFT, RELEASED, SIDES, Requirement, requirements, side
 from kipcheck.conformance.core.tags import Tags, vocabulary
@@ -49,7 +49,7 @@ def requirements_table() -> list[dict[str, Any]]:
 def requirement(id: str) -> dict[str, Any]:
     """Errors: LookupError with similar ids."""
     if id not in requirements():
-        near = get_close_matches(id, requirements(), n=5) or [f"{family}-..." for family in _families()]
+        near = nearest(id, requirements(), most=5) or [f"{family}-..." for family in _families()]
         raise LookupError(f"unknown requirement {id!r}; similar ids: {', '.join(near)}")
     return _row(requirements()[id])
 

@@ -245,9 +245,10 @@ class _Run:
         names = names_of(workers, selection)
         self.differences = Differences(tuple(names.values()))
         self._stale(self.account.unknown_entries(names.values()))
-        for check in selection.named:
-            if not selection.in_edition(CHECKS[check]):
-                raise InvalidOptions(f"{check}: edition {selection.edition} has no selected subject for this check")
+        for check in map(CHECKS.__getitem__, selection.named):
+            if not selection.in_edition(check):
+                none = f"edition {selection.edition} has no selected subject for it{selection.elsewhere(check)}"
+                raise InvalidOptions(f"--check {check.id}: {none}")
         unmet = set(selection.named)
         """Checks named in full that no target so far has a subject for."""
         judged = False
@@ -452,7 +453,11 @@ class _Run:
 
 def _unmet(checks: Iterable[str]) -> str:
     named = ", ".join(id for id in CHECKS if id in checks)
-    return f"{named}: no target claims a selected subject of what --check names in full: omit it, or use a glob"
+    roles = ", ".join(dict.fromkeys(CHECKS[id].role.value for id in CHECKS if id in checks))
+    return (
+        f"--check {named}: no target plays the role {roles} with a selected subject, so nothing is tested; "
+        "omit it, or write it as a glob if it may be skipped"
+    )
 
 
 def _kind(found: Finding) -> Kind:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kipcheck.conformance.checks import CHECKS, FAMILIES, Check
 from kipcheck.conformance.checks.declare import Subject
-from kipcheck.conformance.core.edition import Edition, Standing, edition
+from kipcheck.conformance.core.edition import EDITIONS, Edition, Standing, edition
 from kipcheck.conformance.core.nearest import hint
 from kipcheck.conformance.core.part import Part
 from kipcheck.conformance.core.requirement import requirements
@@ -21,7 +21,10 @@ WORKERS = min(2, os.cpu_count() or 1)
 """The default number of processes; the verdicts do not depend on it."""
 
 
-NOTHING_SELECTED = "nothing is selected: the target does not claim any subject of the selected checks"
+NOTHING_SELECTED = (
+    "nothing is selected: no target plays a role of the selected checks and claims one of their subjects; "
+    "kipcheck targets shows the roles"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +84,14 @@ class Selection:
                 next(iter(family.subjects(options.edition)), None)
         except LookupError as unknown:
             raise InvalidOptions(str(unknown)) from None
-        for glob in options.checks:
-            if not any(fnmatchcase(id, glob) for id in CHECKS):
-                near = hint(glob, CHECKS) or f"; checks: {', '.join(CHECKS)}"
-                raise InvalidOptions(f"no check matches {glob!r}{near}")
+        for option, globs in (("--check", options.checks), ("--require", options.require)):
+            for glob in globs:
+                if not any(fnmatchcase(id, glob) for id in CHECKS):
+                    near = hint(glob, CHECKS) or f"; kipcheck checks lists all {len(CHECKS)}"
+                    raise InvalidOptions(f"{option}: no check matches {glob!r}{near}")
         checks = tuple(each for id, each in CHECKS.items() if any(fnmatchcase(id, glob) for glob in options.checks))
         if not checks:
             raise InvalidOptions("no check is selected")
-        for glob in options.require:
-            if not any(fnmatchcase(id, glob) for id in CHECKS):
-                raise InvalidOptions(f"--require: no check matches {glob!r}; checks: {', '.join(CHECKS)}")
         if found.standing is Standing.DRAFT:
             _require_text(found, checks)
         if not options.targets:
@@ -115,6 +116,11 @@ class Selection:
     def in_edition(self, check: Check[Any]) -> bool:
         """Whether the edition has a selected subject for the check."""
         return any(check.about(each) and self._wanted(each) for each in check.family.subjects(str(self.edition)))
+
+    def elsewhere(self, check: Check[Any]) -> str:
+        """For the end of an error message: the named editions that have a selected subject for the check."""
+        named = [each for each in EDITIONS if any(check.about(one) for one in check.family.subjects(each))]
+        return f"; --edition {' or '.join(named)} has" if named and str(self.edition) not in named else ""
 
     def _wanted(self, subject: Subject) -> bool:
         return any(fnmatchcase(subject.name, glob) for glob in self.options.messages)

@@ -11,6 +11,7 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.invariants.group_requests import REFUSED, error_of, granted, instances, named, passes_time
+from kipcheck.conformance.models.group.answers import DEFAULT
 from kipcheck.conformance.models.group.editions import coordinator
 from kipcheck.conformance.models.group.messages import (
     Delete,
@@ -28,10 +29,8 @@ from kipcheck.conformance.models.group.messages import (
 from kipcheck.conformance.models.group.rules import Rules
 from kipcheck.conformance.models.group.service import By
 
-INITIAL_DELAY_MS: Final = 3000
-"""group.initial.rebalance.delay.ms of every coordinator that is tested."""
-MAX_SIZE: Final = 4
-"""group.max.size."""
+INITIAL_DELAY_MS: Final = DEFAULT.initial_delay_ms
+MAX_SIZE: Final = DEFAULT.max_size
 
 
 class Location(Enum):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kipcheck.conformance.apis.group_trace import TracedRequest
+from kipcheck.conformance.apis.group_trace import ANSWERS, TracedRequest
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History, Refused, Replied, Unsupported
 from kipcheck.conformance.core.verdict import Grade, Violation
@@ -18,31 +18,14 @@ from kipcheck.conformance.invariants.group_view import (
 )
 from kipcheck.conformance.invariants.registry import invariant, steps_of
 from kipcheck.conformance.models.group.messages import (
-    Beat,
     Commit,
-    Committed,
-    Delete,
-    Deleted,
-    Describe,
-    Described,
     Error,
-    Fetch,
-    Fetched,
     Heartbeat,
     Join,
-    Joined,
     Leave,
-    Left,
-    Listed,
     ListGroups,
     Sync,
-    Synced,
 )
-
-ANSWERS = {
-    Join: Joined, Sync: Synced, Heartbeat: Beat, Leave: Left, Commit: Committed, Fetch: Fetched, Describe: Described,
-    ListGroups: Listed, Delete: Deleted,
-}  # fmt: skip
 
 NOT_LET_IN = (
     Error.UNSUPPORTED_VERSION, Error.INVALID_SESSION_TIMEOUT, Error.UNKNOWN_MEMBER_ID,
@@ -58,23 +41,22 @@ def answered_once(history: History) -> Iterator[Violation]:
     """Every request gets at most one answer, of its own kind, and every answer belongs to a request."""
     group = group_trace(history)
     exchange = {each.index: each for each in group.trace.asked}
+    other_kind = False
     for by, reply in group.trace.strays:
-        first = exchange.get(reply.to)
-        if first is None or first.by is None:
+        first, observed = exchange.get(reply.to), type(reply).__name__
+        if first is None:
             why = f"{at(by)} answers {at(reply.to)}, which is no request"
-            yield breach(why, (by,), "an answer to a request", type(reply).__name__, "answer", "to nobody")
-        else:
+            yield breach(why, (by,), "an answer to a request", observed, "answer", "to nobody")
+        elif first.by is not None:
             why = f"{at(first.by)} answered {at(reply.to)}, and {at(by)} answers it again"
-            yield breach(why, (reply.to, first.by, by), "one answer", type(reply).__name__, "answer", "again")
-    for each in group.trace.asked:
-        kind = ANSWERS[type(each.request)]
-        if each.answer is not None and each.by is not None and not isinstance(each.answer, kind):
-            observed = type(each.answer).__name__
-            why = f"{at(each.index)} sent {type(each.request).__name__}, and {at(each.by)} answers it with {observed}"
-            yield breach(why, (each.index, each.by), kind.__name__, observed, "answer", "of another kind")
+            yield breach(why, (reply.to, first.by, by), "one answer", observed, "answer", "again")
+        else:
+            kind, other_kind = ANSWERS[type(first.request)].__name__, True
+            why = f"{at(reply.to)} sent {type(first.request).__name__}, and {at(by)} answers it with {observed}"
+            yield breach(why, (reply.to, by), kind, observed, "answer", "of another kind")
     answered = group.end.index + 1 if group.end is not None else 0
     unanswered = (op for op in history.ops[answered:] if not isinstance(op.observation, Unsupported))
-    op = None if group.trace.whole else next(unanswered, None)
+    op = None if group.trace.whole or other_kind else next(unanswered, None)
     if op is not None and isinstance(op.observation, Replied | Refused):
         observed = f"refused: {op.observation.error}" if isinstance(op.observation, Refused) else "no list of answers"
         why = f"{at(op.index)} is the next step of the conversation, and its result is {observed}"

@@ -154,4 +154,5 @@ def _entry(name: str) -> Entry:
     elif name in target_entries():
         return target_entries()[name]
     known = [*sorted(target_entries()), *(f"{prefix}:..." for prefix in PREFIXES)]
-    raise LookupError(f"unknown target {name!r}{hint(name, known)}; known: {', '.join(known)}")
+    several = "; repeat --target for several targets" if "," in name else ""
+    raise LookupError(f"unknown target {name!r}{several or hint(name, known)}; known: {', '.join(known)}")

@@ -18,7 +18,7 @@ from importlib.resources import files
 from typing import Any, Protocol, TypeAlias
 
 from kipcheck.conformance.core.edition import Edition, Standing
-from kipcheck.conformance.core.nearest import nearest
+from kipcheck.conformance.core.nearest import hint
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import patches, span
 
@@ -464,8 +464,9 @@ def spec(edition: Edition, message: str) -> MessageSpec:
     own = edition.standing is Standing.DRAFT and message in _declared(edition.name)
     folder = edition.name if own else "apache"
     if message not in _declared(folder):
-        near = ", ".join(nearest(message, messages(edition), 0.4)) or "none"
-        raise LookupError(f"{edition} has no message {message}; the nearest: {near}")
+        names = messages(edition)
+        near = hint(message, names, 0.4) or f"; it has {len(names)}, for example {', '.join(names[:3])}"
+        raise LookupError(f"{edition} has no message {message}{near}")
     raw = json.loads((files("kipcheck.conformance.wire") / "schemas" / folder / f"{message}.json").read_text())
     if own or not edition.exact:
         return MessageSpec.of(raw, edition)

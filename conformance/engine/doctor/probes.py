@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.resources import files
 from itertools import cycle, islice
@@ -14,6 +13,7 @@ from kipcheck.conformance.checks.codec import layouts
 from kipcheck.conformance.checks.declare import Operation
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.nearest import nearest
 from kipcheck.conformance.engine.doctor import sample_probes
 from kipcheck.conformance.engine.doctor.report import (
     Measurement,
@@ -128,7 +128,7 @@ def capabilities(testee: TesteeUnderTest) -> str:
     claims = testee.hello.claims
     known = set(messages(edition(EDITION)))
     for stranger in sorted({*claims.messages} - known):
-        if similar := get_close_matches(stranger, known - {*claims.messages}, 1, SIMILARITY):
+        if similar := nearest(stranger, sorted(known - {*claims.messages}), SIMILARITY):
             raise ProbeFailed(f"unknown message {stranger}: did you mean {similar[0]}?")
     if strangers := [*({*claims.assignors} - {*assignors()}), *({*claims.machines} - {*MACHINES})]:
         there = f"{', '.join(assignors())}; {', '.join(MACHINES)}"

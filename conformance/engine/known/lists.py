@@ -1,13 +1,13 @@
 """Loads files of known deviations, and checks that what they name exists."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.nearest import nearest
 from kipcheck.conformance.core.unreadable_file import unreadable
 from kipcheck.conformance.engine import profile
 from kipcheck.conformance.engine.known.files import InvalidKnownFile, UnreadableKnownFile, overlaps, parse
@@ -112,7 +112,7 @@ def _misspelt(target: str) -> str | None:
     """The listed target that it is a misspelling of. Any other name may be that of a testee (``cmd:``)."""
     if target.startswith((MUTANT_PREFIX, *(f"{each}:" for each in PREFIXES))):
         return None
-    for like in get_close_matches(target, target_entries(), 1, SIMILARITY):
+    for like in nearest(target, target_entries(), SIMILARITY, most=1):
         if not (target.startswith(like) or like.startswith(target)):  # a fork may be named kafka-python-ng
             return like
     return None

@@ -61,6 +61,7 @@ class Config:
 
 
 DEFAULT: Final = Config()
+"""Those of every coordinator that is tested."""
 
 
 class Answers:
