@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain
 from kipcheck.conformance.core.foreign import harmless, harmless_json
@@ -12,12 +12,14 @@ from kipcheck.conformance.core.unreadable_file import unreadable
 
 if TYPE_CHECKING:
     from kipcheck.conformance.wire import Layout
+    from kipcheck.conformance.wire.explain_frame import Sent
 
 
 EXPLAIN: Final = """\
 The bytes are a body, or a frame: size, header and body; the size may be absent. A request needs no option, because its
 header has key and version. A response needs --message. Where --version is absent, it is the newest with which the
-body ends exactly; others are named. Subscriptions, assignments and the user data in them are opened.
+body ends exactly; others are named. Subscriptions, assignments and the user data in them are opened. Several frames
+with their sizes, as they follow each other on a connection, are explained one by one.
 
 examples:
   kipcheck explain 000000170000000000000001000163...            a request
@@ -87,27 +89,44 @@ def _decode(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     import json
 
-    from kipcheck.conformance.wire import explain
-    from kipcheck.conformance.wire.explain_frame import find
-    from kipcheck.conformance.wire.explain_inside import insides
+    from kipcheck.conformance.wire.explain_frame import find, frames
     from kipcheck.conformance.wire.workbench import Unreadable, unhex
 
     try:
-        sent = find(unhex(_hex(options.input)), options.edition, options.message, options.version)
+        asked = unhex(_hex(options.input)), options.edition, options.message, options.version
+        several, rest = frames(*asked)
+        if not several:
+            sent = find(*asked)
+            titled = options.message is None or options.version is None or sent.header is not None
+            print(harmless_json(json.dumps(_as_data(sent))) if options.json else harmless(_as_text(sent, titled)))
+            return complain(sent.explained.damage, FAILED) if sent.explained.damage else OK
     except Unreadable as error:
         return complain(error, USAGE)
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)
-    found, within = sent.explained, [*insides(sent.explained)]
     if options.json:
-        about = {"size": sent.size, "header": sent.header, "otherVersions": list(sent.others)}
-        nested = {"inside": [each.as_data() for each in within]}
-        print(harmless_json(json.dumps({**explain.as_data(found), **about, **nested})))
+        print(harmless_json(json.dumps({"frames": [{"at": each.at, **_as_data(each.sent)} for each in several]})))
     else:
-        named = options.message is not None and options.version is not None and sent.header is None
-        tables = [*([] if named else [sent.title()]), explain.text(found), *(f"\n{each.text()}" for each in within)]
-        print(harmless("\n".join(tables)))
-    return complain(found.damage, FAILED) if found.damage else OK
+        print(harmless("\n\n".join(f"at byte {each.at}: {_as_text(each.sent)}" for each in several)))
+    last = several[-1]
+    damage = rest or (f"frame at byte {last.at}: {last.sent.explained.damage}" if last.sent.explained.damage else "")
+    return complain(damage, FAILED) if damage else OK
+
+
+def _as_data(sent: "Sent") -> dict[str, Any]:
+    from kipcheck.conformance.wire import explain
+    from kipcheck.conformance.wire.explain_inside import insides
+
+    about = {"size": sent.size, "header": sent.header, "otherVersions": list(sent.others)}
+    return {**explain.as_data(sent.explained), **about, "inside": [each.as_data() for each in insides(sent.explained)]}
+
+
+def _as_text(sent: "Sent", titled: bool = True) -> str:
+    from kipcheck.conformance.wire import explain
+    from kipcheck.conformance.wire.explain_inside import insides
+
+    inside = (f"\n{each.text()}" for each in insides(sent.explained))
+    return "\n".join([*([sent.title()] if titled else []), explain.text(sent.explained), *inside])
 
 
 def _one(options: argparse.Namespace, work: Callable[[], str]) -> int:

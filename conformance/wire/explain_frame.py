@@ -20,6 +20,8 @@ from kipcheck.conformance.wire.znodes import ZNode
 
 SIZE = 4
 """The bytes of the size in front of a frame."""
+HEADER = 8
+"""The fewest bytes of the header of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +63,63 @@ def find(data: bytes, edition: str, message: str | None, version: int | None) ->
         for layout in _layouts(edition, message):
             tried += [*_framed(layout, data), Sent(explain(layout, data))]
     if not tried:
-        raise Unreadable(
-            "bad-line",
-            "no request begins with these bytes; a response needs --message, a body alone --message and --version",
-        )
+        raise Unreadable("bad-line", _no_request(data, edition, message))
     fits = [each for each in tried if each.whole]
     if not fits:
         return max(tried, key=_extent)
     best = max(fits, key=lambda each: (each.header is not None, each.size))
     return best if message is None else _with_others(best, fits)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One of several frames, as they follow each other on a connection."""
+
+    at: int
+    """Its first byte."""
+    sent: Sent
+
+
+def frames(data: bytes, edition: str, message: str | None, version: int | None) -> tuple[list[Frame], str]:
+    """The frames that the bytes consist of, and what is wrong with the bytes after the last one; the list is empty
+    unless the bytes begin with a whole frame and continue after it. The last frame may be truncated.
+    """
+    found: list[Frame] = []
+    at = 0
+    while at < len(data):
+        end = at + SIZE + _size(data[at:])
+        try:
+            sent = find(data[at:end], edition, message, version)
+        except Unreadable as why:
+            here = len(data) - at - SIZE
+            cut = here < _size(data[at:]) <= LARGEST
+            rest = f"a frame of {_size(data[at:])} bytes begins, and {max(0, here)} of them are there" if cut else why
+            return found, f"byte {at}: {rest}" if found else ""
+        if not found and (end >= len(data) or not sent.size or not sent.whole):
+            break
+        found.append(Frame(at, sent))
+        if not sent.size:
+            return found[:-1], f"byte {at}: the {len(data) - at} bytes from here on begin with no size of a frame"
+        at = end
+    return found, ""
+
+
+def _no_request(data: bytes, edition: str, message: str | None) -> str:
+    """Why the bytes are no request, and what to do."""
+    start = SIZE if len(data) > SIZE and _size(data) == len(data) - SIZE else 0
+    key, version = (int.from_bytes(data[start + n : start + n + 2], "big", signed=True) for n in (0, 2))
+    spec = requests(resolved(edition)).get(key)
+    if not data:
+        return "there are no bytes"
+    if len(data) < start + HEADER:
+        why = f"{len(data)} bytes are too few for a request"
+    elif spec is None:
+        why = f"read as a request, the bytes have API key {key}, which kipcheck does not know"
+    elif message not in (None, spec.name):
+        why = f"read as a request, the bytes are {spec.name}, not {message}"
+    else:
+        why = f"read as a request, the bytes are {spec.name} v{version}; {edition} has versions {spec.versions}"
+    return f"{why}; a response needs --message, a body alone --message and --version"
 
 
 def _with_others(best: Sent, fits: list[Sent]) -> Sent:
@@ -110,7 +160,7 @@ def _requests(data: bytes, edition: str, message: str | None, version: int | Non
     for start in _starts(data):
         key, at = (int.from_bytes(data[start + n : start + n + 2], "big", signed=True) for n in (0, 2))
         spec = requests(resolved(edition)).get(key)
-        if len(data) < start + 8 or spec is None or message not in (None, spec.name) or version not in (None, at):
+        if len(data) < start + HEADER or spec is None or message not in (None, spec.name) or version not in (None, at):
             continue
         try:
             yield _sent(spec.at(at), data, start)

@@ -181,6 +181,13 @@ FIRST_LINES = 6
 """Lines of a death that are shown."""
 
 
+def _after_a_crash(testee: TesteeUnderTest) -> str:
+    """Whatever the probe is about, the process has ended: advice about that."""
+    if testee.hello is None:
+        return "run the command by hand: it has to read standard input until bye, or until its end"
+    return "catch every exception of a case, and answer rejected or internal: one case must not end the process"
+
+
 def _line(probe: Probe, testee: TesteeUnderTest) -> ProbeResult:
     state, fix, lines = "ok", "", list[str]()
     try:
@@ -191,8 +198,8 @@ def _line(probe: Probe, testee: TesteeUnderTest) -> ProbeResult:
     except Ended as death:
         last = death.evidence.strip().rpartition("\n")[2]
         lines = [each for each in (death.first or death.evidence).splitlines() if each.strip()]
-        state, found, fix = "wrong", f"{death}{f' ({last})' if last else ''}", probe.fix
-        fix = testee.missing_file() or fix
+        state, found = "wrong", f"{death}{f' ({last})' if last else ''}"
+        fix = testee.missing_file() or (probe.fix if death.cause != "crashed" else _after_a_crash(testee))
     except NoProgram:
         raise
     except (ProbeFailed, ProtocolViolation, OSError) as wrong:

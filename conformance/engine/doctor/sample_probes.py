@@ -34,6 +34,11 @@ def samples(testee: TesteeUnderTest) -> str:
     if faults:
         more = f"; and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
         raise ProbeFailed(f"{'; '.join(faults[:SHOWN])}{more}")
+    if not compared.total():
+        raise ProbeFailed(
+            f"each of the {len(made)} samples is unsupported, to encode and to decode: a run would be inconclusive",
+            "claim only messages that the library can encode or decode",
+        )
     return f"{compared['encode']} encoded and {compared['decode']} decoded as kipcheck does"
 
 

@@ -184,6 +184,8 @@ def _why_no_program(command: Command, denied: OSError) -> str:
     program = command.argv[0]
     path = (command.env or os.environ).get("PATH")
     why = denied.strerror or str(denied)
+    if os.path.isdir(program):
+        return f"{program!r} is a folder, not a program ({why})"
     if shutil.which(program, mode=os.F_OK, path=path) is None:
         where = "" if "/" in program else " on the PATH"
         return f"there is no program {program!r}{where} ({why})"

@@ -86,10 +86,56 @@ def test_a_damaged_frame_is_explained_up_to_the_damage_with_offsets_of_the_frame
     check_tiles(sent)
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00\x11", b"\x7f\xff" + bytes(20)])
-def test_bytes_without_name_that_begin_no_request_are_unreadable(data: bytes) -> None:
-    with pytest.raises(Unreadable, match="no request begins with these bytes; a response needs --message"):
+NEEDS = "; a response needs --message, a body alone --message and --version"
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "there are no bytes"),
+        (b"\x00\x11", f"2 bytes are too few for a request{NEEDS}"),
+        (b"\x7f\xff" + bytes(20), f"the bytes have API key 32767, which kipcheck does not know{NEEDS}"),
+        (b"\x00\x0c\x00\x63" + bytes(9), f"the bytes are HeartbeatRequest v99; apache has versions 0-4{NEEDS}"),
+    ],
+)
+def test_bytes_without_name_that_begin_no_request_are_unreadable(data: bytes, why: str) -> None:
+    with pytest.raises(Unreadable, match=f"{why}$"):
         find(data, "apache", None, None)
+
+
+def test_frames_that_follow_each_other_are_explained_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    beat = encode_request("apache", "HeartbeatRequest", 3, 7, "me", {"groupId": "g"})
+    both = frame(join()) + frame(beat)
+    assert run(["explain", both.hex()]) == 0
+    titles = [line for line in capsys.readouterr().out.splitlines() if line.startswith("at byte ")]
+    assert [each.split(",")[0] for each in titles] == [
+        "at byte 0: JoinGroupRequest v9",
+        f"at byte {len(frame(join()))}: HeartbeatRequest v3",
+    ]
+    assert run(["explain", "--json", both.hex()]) == 0
+    assert [each["at"] for each in json.loads(capsys.readouterr().out)["frames"]] == [0, len(frame(join()))]
+
+
+@pytest.mark.parametrize(
+    ("kept", "why"),
+    [
+        (22, "frame at byte 27: HeartbeatRequest v3 / memberId at byte 22: "),
+        (8, "byte 27: a frame of 23 bytes begins, and 4 of them are there"),
+    ],
+)
+def test_a_truncated_last_frame_is_damage(kept: int, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    beat = frame(encode_request("apache", "HeartbeatRequest", 3, 7, "m", {"groupId": "g", "memberId": "m"}))
+    assert run(["explain", (beat + beat[:kept]).hex()]) == 1
+    shown = capsys.readouterr()
+    assert shown.out.startswith("at byte 0: HeartbeatRequest v3")
+    assert why in shown.err
+
+
+def test_a_size_in_front_of_one_frame_and_more_bytes_is_damage_there(capsys: pytest.CaptureFixture[str]) -> None:
+    beat = encode_response("apache", "HeartbeatResponse", 3, 7, {})
+    both = frame(beat) * 2
+    assert run(["explain", "--message", "HeartbeatResponse", "--version", "3", both.hex()]) == 0
+    assert capsys.readouterr().out.count("HeartbeatResponse v3, edition apache: size, header v0, body") == 2
 
 
 def test_the_subscription_in_a_join_and_streams_data_in_it_are_opened() -> None:
