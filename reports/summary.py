@@ -22,7 +22,8 @@ from kipcheck.conformance.core.ledger import (
     Stale,
     spans,
 )
-from kipcheck.conformance.core.requirement import DRAFT, RELEASED, SIDES, applies, side
+from kipcheck.conformance.core.requirement import DRAFT, RELEASED, applies, side
+from kipcheck.reports.coverage import Editions, is_judged, is_own, parts_reached
 from kipcheck.reports.phrases import named, some
 from kipcheck.reports.totals import Totals, by_kind, by_result
 
@@ -88,25 +89,6 @@ class Cell:
         return spans(self.versions.get(self.worst, ()))
 
 
-def is_own(target: str) -> bool:
-    """Whether a target is kipcheck's own reference, a mutant or a drill, and none that others release."""
-    return target == "reference" or target.startswith(("miniature/", "drill:"))
-
-
-def _judged(results: Mapping[str, int]) -> bool:
-    return any(number and result not in ("SKIP", "UNKNOWN") for result, number in results.items())
-
-
-def _parts_reached(about: AboutRequirement, judged: Mapping[str, set[str]]) -> dict[str, int]:
-    """For each side, the number of parts that an invariant judged; a sentence without parts is one."""
-    return {
-        each: sum(bool(judged.get(each, set()).intersection(part)) for part in about.parts)
-        if about.parts
-        else int(bool(judged.get(each)))
-        for each in SIDES.get(about.edition, (RELEASED,))
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class Reached:
     """A requirement, and the cases of this run that reached it."""
@@ -125,10 +107,15 @@ class Reached:
         return len(self.about.parts or ()) or 1
 
     @property
+    def judged(self) -> bool:
+        """Whether a case that reached it was neither skipped nor undecided."""
+        return any(is_judged(cell.counts) for subjects in self.by.values() for cell in subjects.values())
+
+    @property
     def real(self) -> bool:
         """Whether a target answered that is not kipcheck's own reference, mutant or drill."""
         return any(
-            not is_own(target) and any(_judged(cell.counts) for cell in subjects.values())
+            not is_own(target) and any(is_judged(cell.counts) for cell in subjects.values())
             for target, subjects in self.by.items()
         )
 
@@ -374,7 +361,7 @@ class Summary:
     # ---- coverage
 
     @cached_property
-    def _applicable(self) -> dict[tuple[str, str, tuple[str, ...]], _Within]:
+    def _applicable(self) -> dict[tuple[tuple[str, ...], tuple[str, ...]], _Within]:
         return {}
 
     @cached_property
@@ -386,12 +373,12 @@ class Summary:
             for id, sides in self._covered(invariant, place):
                 subjects = by.setdefault(id, {}).setdefault(place.target, {})
                 subjects.setdefault(place.subject, Cell()).add(place.version, counts)
-                if _judged(counts):
+                if is_judged(counts):
                     for each in sides:
                         judged.setdefault(id, {}).setdefault(each, set()).add(invariant)
         checks = self._checks_by_requirement
         return tuple(
-            Reached(id, about, checks.get(id, ()), by.get(id, {}), _parts_reached(about, judged.get(id, {})))
+            Reached(id, about, checks.get(id, ()), by.get(id, {}), parts_reached(about, judged.get(id, {})))
             for id, about in self.header.requirements.items()
         )
 
@@ -400,14 +387,17 @@ class Summary:
         about = self.header.invariants.get(invariant)
         if about is None:
             return ()
-        return self._within(place.check, place.subject, (*about.requirements, *about.besides.get(place.subject, ())))
+        ids = (*about.requirements, *about.besides.get(place.subject, ()))
+        return self._within(ids, self._editions.of(place, invariant))
 
-    def _within(self, check: str, subject: str, ids: tuple[str, ...]) -> _Within:
-        """The requirements that are stated for an edition in which the check judges the subject."""
-        key = check, subject, ids
+    @cached_property
+    def _editions(self) -> Editions:
+        return Editions.of_ledger(self.ledger)
+
+    def _within(self, ids: tuple[str, ...], editions: tuple[str, ...]) -> _Within:
+        """The requirements that are stated for one of the editions."""
+        key = ids, editions
         if key not in self._applicable:
-            usual = self.header.options.edition or "apache"
-            editions = (self.header.editions or {}).get(check, {}).get(subject, (usual,))
             stated = self.header.requirements
             found = {
                 id: tuple(each for each in editions if applies(id, about.edition, about.releases or "", each))
@@ -430,7 +420,7 @@ class Summary:
 
     @property
     def reached(self) -> tuple[Reached, ...]:
-        return tuple(each for each in self.coverage if each.cases)
+        return tuple(each for each in self.coverage if each.judged)
 
     @property
     def coverage_line(self) -> str:

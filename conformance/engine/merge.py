@@ -387,6 +387,9 @@ def _others(sources: Sequence[Source], counts: Mapping[str, Mapping[str, object]
                 seconds=round(before.seconds + done.seconds, 3),
                 counts=dict(Counter(before.counts) + Counter(done.counts)),
             )
+            if done.judged:  # a subject is in one part
+                both = {**(before.judged or {}), **done.judged}
+                checks[done.target, done.check] = checks[done.target, done.check].update(judged=both)
     yield from checks.values()
 
 

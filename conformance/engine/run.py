@@ -46,6 +46,7 @@ from kipcheck.conformance.engine.differences import Differences
 from kipcheck.conformance.engine.early_causes import EarlyCauses
 from kipcheck.conformance.engine.expected import FailuresByWay, Waiting
 from kipcheck.conformance.engine.failures import Kind, Traits, distinct
+from kipcheck.conformance.engine.judged_by_edition import JudgedByEdition
 from kipcheck.conformance.engine.known.match import KnownDeviations, known_deviations
 from kipcheck.conformance.engine.ledger_header import header
 from kipcheck.conformance.engine.ledger_lines import LedgerLines
@@ -311,7 +312,9 @@ class _Run:
         self.writer.begin()
         self.writer.write(Begin(target=info.name, check=check.id, units=len(mine)))
         self.progress.begin(check.id)
+        judged = JudgedByEdition()
         for number, result in enumerate(islice(stream, len(mine)), 1):
+            judged.add(result)
             self._record(info.name, check, result, counts)
             for cause, finding in self.early.add(result.findings):
                 self.progress.found(cause, finding.unit)
@@ -320,7 +323,8 @@ class _Run:
             target=info.name, check=check.id, units=len(mine), counts=dict(counts),
             seconds=round(time.monotonic() - begun, 3),
         )  # fmt: skip
-        self.writer.write(done)
+        by_edition = judged.of_several()
+        self.writer.write(done.update(judged=by_edition) if by_edition else done)
         self.writer.flush()
         self.progress.end(counts.total(), counts["FAIL"])
         if not counts:

@@ -12,6 +12,7 @@ from kipcheck.conformance.core.ledger.versions import spans
 FORMAT: Final = 2
 Counts: TypeAlias = Mapping[str, Mapping[str, Results]]
 """Target -> check -> result -> cases."""
+Nested: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
 Index: TypeAlias = Annotated[int, AtLeast(1)]
 PartOf: TypeAlias = Annotated[tuple[Index, Index], About("I and N of --part I/N.")]
 Seconds: TypeAlias = Annotated[float, AtLeast(0)]
@@ -182,13 +183,7 @@ class Header(Record):
     invariants: Mapping[str, AboutInvariant] = field(default_factory=dict, metadata={LENIENT: True})
     requirements: Mapping[str, AboutRequirement] = field(default_factory=dict, metadata={LENIENT: True})
     """All of them; with their texts those that this run can reach."""
-    editions: (
-        Annotated[
-            Mapping[str, Mapping[str, tuple[str, ...]]],
-            About("Check -> subject -> editions, where not that of the run."),
-        ]
-        | None
-    ) = None
+    editions: Annotated[Nested, About("Check -> subject -> editions, where not that of the run.")] | None = None
     campaigns: tuple[Campaign, ...] | None = None
     """The campaigns of the ledger; absent in a ledger of runs alone."""
     merged: tuple[MergedFrom, ...] | None = field(default=None, metadata={NULLABLE: True})
@@ -333,6 +328,7 @@ class CheckDone(Record):
     units: Number
     counts: Results
     seconds: float
+    judged: Annotated[Nested, About("Subject in several editions -> edition -> invariants judged there.")] | None = None
 
 
 # ---- causes

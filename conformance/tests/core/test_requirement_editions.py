@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.cli.main import run as command
+from kipcheck.conformance.core.ledger import NAME, Place, read
 from kipcheck.conformance.core.requirement import Part, applies, requirements
 from kipcheck.conformance.engine import lint
 from kipcheck.conformance.engine.catalogue import parts_covered, requirement, totals
 from kipcheck.conformance.engine.ledger_header import header
 from kipcheck.conformance.engine.run import Options, run
+from kipcheck.reports.coverage import Editions
 
 
 @pytest.mark.parametrize(
@@ -84,3 +86,21 @@ def test_requirements_says_who_answered(
     assert number > 0 and last == f"{number if word == 'real' else 0} answered by a real target in {tmp_path}"
     assert command(["requirements", "--out", str(tmp_path / "none")]) == 2
     assert "contains no ledger.jsonl" in capsys.readouterr().err
+
+
+def test_an_edition_covers_a_rule_only_with_invariants_that_were_judged_in_it() -> None:
+    place = Place("java:x:1", "bounce/ownership", "bounce", None)
+    declared = {"bounce/ownership": {"bounce": ("apache", "kip-429")}}
+    judged = {place[:3]: {"apache": ("bounce/one-owner",), "kip-429": ()}}
+    assert Editions("apache", declared, judged).of(place, "bounce/one-owner") == ("apache",)
+    assert Editions("apache", declared, judged).of(place, "bounce/mixed") == ()
+    assert Editions("apache", declared, {}).of(place, "bounce/one-owner") == ("apache", "kip-429")
+    assert Editions("apache", {}, {}).of(place, "bounce/one-owner") == ("apache",)
+
+
+def test_a_run_says_which_invariants_it_judged_in_which_edition(tmp_path: Path) -> None:
+    options = Options(targets=("reference",), checks=("bounce/ownership",), cases=3, workers=1, out=tmp_path)
+    assert run(options).exit_code == 0
+    (done,) = read(tmp_path / NAME).checks
+    assert done.judged is not None and [*done.judged["bounce"]] == ["apache", "kip-429"]
+    assert all("bounce/one-owner" in each for each in done.judged["bounce"].values())

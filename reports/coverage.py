@@ -1,0 +1,59 @@
+"""What counts as covered: which results, which parts of a requirement, and the editions in which cases were judged."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self, TypeAlias
+
+from kipcheck.conformance.core.ledger import AboutRequirement, Ledger, Place
+from kipcheck.conformance.core.requirement import RELEASED, SIDES
+
+Unit: TypeAlias = tuple[str, str, str]
+"""Target, check, subject."""
+
+
+def is_own(target: str) -> bool:
+    """Whether a target is kipcheck's own reference, a mutant or a drill, and none that others release."""
+    return target == "reference" or target.startswith(("miniature/", "drill:"))
+
+
+def is_judged(results: Mapping[str, int]) -> bool:
+    return any(number and result not in ("SKIP", "UNKNOWN") for result, number in results.items())
+
+
+def parts_reached(about: AboutRequirement, judged: Mapping[str, set[str]]) -> dict[str, int]:
+    """For each side, the number of parts that an invariant judged; a sentence without parts is one."""
+    return {
+        each: sum(bool(judged.get(each, set()).intersection(part)) for part in about.parts)
+        if about.parts
+        else int(bool(judged.get(each)))
+        for each in SIDES.get(about.edition, (RELEASED,))
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Editions:
+    """The editions in which a run judged its cases."""
+
+    usual: str
+    declared: Mapping[str, Mapping[str, tuple[str, ...]]]
+    """Check -> subject -> editions, if it has others than the usual one."""
+    judged: Mapping[Unit, Mapping[str, tuple[str, ...]]]
+    """Edition -> the invariants that were judged in it."""
+
+    @classmethod
+    def of_ledger(cls, ledger: Ledger) -> Self:
+        judged = {
+            (done.target, done.check, subject): by
+            for done in ledger.checks
+            for subject, by in (done.judged or {}).items()
+        }
+        return cls(ledger.header.options.edition or "apache", ledger.header.editions or {}, judged)
+
+    def of(self, place: Place, invariant: str) -> tuple[str, ...]:
+        """Where the subject has several editions, those in which the invariant was judged; all of them in a ledger that
+        does not name these, such as that of a campaign.
+        """
+        by = self.judged.get((place.target, place.check, place.subject))
+        if by is not None:
+            return tuple(each for each, invariants in by.items() if invariant in invariants)
+        return self.declared.get(place.check, {}).get(place.subject, (self.usual,))
