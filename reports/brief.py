@@ -8,7 +8,7 @@ from typing import Final
 
 from kipcheck.conformance.core.foreign import harmless, one_line
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
-from kipcheck.reports.phrases import named, some
+from kipcheck.reports.phrases import named, named_once, some
 from kipcheck.reports.summary import KNOWN, RESULTS, WORDS, CauseOf, Summary, ways_to_differ
 
 LINES: Final = 40
@@ -36,7 +36,7 @@ def _head(found: Summary) -> Iterator[str]:
     new = [each for each in found.causes if each.new]
     targets = ", ".join(map(found.called, found.targets or found.options.targets))
     if not new:
-        yield f"{targets}: no unexpected failure"
+        yield f"{targets}: {_without_failures(found)}"
         return
     grades = [failure.grade for each in new for failure in each.new]
     words = (("MUST", "failure"), ("SHOULD", "warning"), ("INFO", "note"))
@@ -47,6 +47,12 @@ def _head(found: Summary) -> Iterator[str]:
         yield f"{targets}: no unexpected failure; {what}"
     else:
         yield f"{targets}: {what}, the gravest first"
+
+
+def _without_failures(found: Summary) -> str:
+    if not found.ledger.cases and not found.ledger.campaigns:
+        return "nothing was tested"
+    return "no unexpected failure" + (", but too little was tested" if found.ledger.inconclusive else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,7 @@ def _line(head: str, row: _Row, width: int | None) -> str:
 def _notes(found: Summary) -> Iterator[tuple[str, list[str]]]:
     """Lines in the order of their weight, each kind with its name."""
     yield "totals", list(_totals(found))
-    yield "errors of targets", [f"{each.target}: {each.why}" for each in found.ledger.troubles]
+    yield "errors of targets", [named_once(each.target, each.why) for each in found.ledger.troubles]
     yield "parts undecided", [f"{target}: {check}: {what}" for target, check, what in found.open_ends]
     yield "stale entries", [f"stale: {each.entry}: {each.why}" for each in found.stale]
     yield (

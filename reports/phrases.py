@@ -12,6 +12,11 @@ def some(number: int, what: str) -> str:
     return f"{number:,} {what if number == 1 else f'{what}s'}"
 
 
+def named_once(target: str, why: str) -> str:
+    """A line about a target; its name is in front unless the text begins with it."""
+    return why if why.startswith(target) else f"{target}: {why}"
+
+
 def where(failure: Failure | KnownEntry) -> str:
     """``HeartbeatResponse v0-4; range``"""
     return "; ".join(named(subject, versions) for subject, versions in (failure.where or {}).items())

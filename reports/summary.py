@@ -27,6 +27,8 @@ from kipcheck.reports.coverage import Editions, is_judged, is_own, parts_reached
 from kipcheck.reports.phrases import named, some
 from kipcheck.reports.totals import Totals, by_kind, by_result
 
+EVERY = "*"
+"""All targets or checks, in lines of the ledger."""
 KNOWN = "KNOWN"
 """All violations of a MUST or a SHOULD in the case are known deviations: it fails as expected."""
 RESULTS = ("PASS", "FAIL", "WARN", "NOTE", KNOWN, "UNKNOWN", "SKIP")
@@ -346,7 +348,14 @@ class Summary:
             (target, check, f"{some(units, 'unit')} of work undecided: {why}")
             for (target, check, why), units in self.ledger.unreached.items()
         ]
-        late += [(each.target, each.check, each.why) for each in self.ledger.inconclusive]
+        late += [
+            (
+                "all targets" if each.target == EVERY else each.target,
+                "all checks" if each.check == EVERY else each.check,
+                each.why,
+            )
+            for each in self.ledger.inconclusive
+        ]
         late += [
             (each.target, each.check, held_back(each)) for each in self.ledger.held_back if each.result == "UNKNOWN"
         ]

@@ -15,7 +15,7 @@ from kipcheck.conformance.core.ledger import (
     Trouble,
 )
 from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
-from kipcheck.reports.phrases import about_cause, expected, named, numbered, operation, reason, some, where
+from kipcheck.reports.phrases import about_cause, expected, named, named_once, numbered, operation, reason, some, where
 from kipcheck.reports.summary import RESULTS, WORDS, Summary, ways_to_differ
 
 WIDTH = 110
@@ -99,7 +99,7 @@ def _block(failure: Failure, written: set[str]) -> Iterator[str]:
 def _trouble(line: Trouble) -> Iterator[str]:
     """With the stderr of a crashed target below, marked so that it does not look like a line of the report."""
     first, *more = str(line.why).splitlines() or [""]
-    yield f"{line.target}: {first}"
+    yield named_once(line.target, first)
     yield from (f"  | {each}" for each in more)
 
 

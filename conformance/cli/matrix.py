@@ -162,11 +162,14 @@ def _predict(path: Path, selected: "Sequence[Cell]", options: argparse.Namespace
 
 
 def _replay(path: Path) -> int:
+    from kipcheck.conformance.core.unreadable_file import unreadable
     from kipcheck.conformance.matrix.replay import replay
 
     try:
         reported, breaks = replay(path)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
+    except OSError as denied:
+        return complain(unreadable(denied, path), USAGE)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
         return complain(f"{path} contains no history of a matrix: {wrong}", USAGE)
     print_harmless(reported.rstrip("\n"))
     return FAILED if breaks else OK

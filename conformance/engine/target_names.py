@@ -20,8 +20,8 @@ def labels_of(options: Options) -> dict[str, str]:
     commands = [each for each in dict.fromkeys(options.targets) if is_command(each)]
     if len(options.names) > len(commands):
         raise InvalidOptions(
-            f"--name is given {len(options.names)} times, and {len(commands)} targets are commands (cmd:...): "
-            "other targets keep their names"
+            f"--name {options.names[len(commands)]!r} is for no target: it names targets that are commands (cmd:...), "
+            f"of which there are {len(commands)}; other targets keep their names"
         )
     for name in options.names:
         if not name.strip() or name != one_line(name).strip() or len(name) > LONGEST_NAME:

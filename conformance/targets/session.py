@@ -385,7 +385,7 @@ class TesteeSession:
         asked = {"type": "configure", "role": self._role.value, "edition": self._edition}
         answer = link.exchange({**asked, "framing": found.framing.value}, self._limits.start_s)
         if (why := answers.configured(answer)) is not None:
-            raise Unavailable(f"{self._name}: {why}")
+            raise Unavailable(why if why.startswith(self._name) else f"{self._name}: {why}")
 
     def _info(self, hello: Hello) -> TargetInfo:
         own = hello.name.strip()[:LONGEST_NAME] if self._names_itself else ""

@@ -13,6 +13,7 @@ from kipcheck.conformance.core import jars
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.core.foreign import one_line
 from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.unreadable_file import unreadable
 from kipcheck.conformance.wire.schema import SCALARS, Raw, Versions
 
 ARTIFACTS = (
@@ -89,7 +90,9 @@ def in_jar(path: Path) -> dict[str, Raw]:
             if sum(each.file_size for each in entries) > TOGETHER:
                 raise LookupError(f"{path}: its definitions have more than {TOGETHER >> 20} MiB together")
             texts = {each.filename: jar.read(each).decode() for each in entries}
-    except (OSError, BadZipFile, UnicodeDecodeError, NotImplementedError, RuntimeError, zlib.error) as wrong:
+    except OSError as denied:
+        raise LookupError(f"the jar {unreadable(denied, path)}") from None
+    except (BadZipFile, UnicodeDecodeError, NotImplementedError, RuntimeError, zlib.error) as wrong:
         raise LookupError(f"cannot read the jar {path}: {wrong}") from None
     found: list[Raw] = []
     for name, text in sorted(texts.items()):

@@ -47,11 +47,13 @@ BYE_S: Final = 5.0
 PROBES: list[Probe] = []
 
 
-def probe(tried: str, fix: str, decisive: bool = False) -> Callable[[ProbeFunction], ProbeFunction]:
+def probe(
+    tried: str, fix: str, decisive: bool = False, usual: bool = False
+) -> Callable[[ProbeFunction], ProbeFunction]:
     """Registers a probe; its id is the name of the function."""
 
     def add(look: ProbeFunction) -> ProbeFunction:
-        PROBES.append(Probe(look.__name__.replace("_", "-"), tried, fix, look, decisive))
+        PROBES.append(Probe(look.__name__.replace("_", "-"), tried, fix, look, decisive, usual))
         return look
 
     return add
@@ -204,6 +206,7 @@ def empty_batch(testee: TesteeUnderTest) -> str:
 @probe(
     f"it answers a batch of {BATCH} cases",
     "give one result for each case, with its n, in any order, with the batch's id",
+    usual=True,
 )
 def full_batch(testee: TesteeUnderTest) -> str:
     for role in _roles(testee):
@@ -212,7 +215,9 @@ def full_batch(testee: TesteeUnderTest) -> str:
     return "all answered" + ("" if testee.in_order else ", out of order, which is allowed")
 
 
-@probe("it answers each claim once", "support it, or claim a smaller range; name inexpressible cases in limits")
+@probe(
+    "it answers each claim once", "support it, or claim a smaller range; name inexpressible cases in limits", usual=True
+)
 def claims(testee: TesteeUnderTest) -> str:
     assert testee.hello is not None
     count, limits = 0, testee.hello.claims.limits
@@ -232,7 +237,7 @@ def claims(testee: TesteeUnderTest) -> str:
     return f"{count} answered"
 
 
-@probe("it answers equal operations equally", "keep no state from one case to the next")
+@probe("it answers equal operations equally", "keep no state from one case to the next", usual=True)
 def repeated(testee: TesteeUnderTest) -> str:
     for role in _roles(testee):
         testee.ready(role)
@@ -247,6 +252,7 @@ def repeated(testee: TesteeUnderTest) -> str:
 probe(
     "it encodes and decodes a sample of each message",
     "name each field as kipcheck decode prints it, and let the library do the rest",
+    usual=True,
 )(sample_probes.samples)
 
 
@@ -357,9 +363,9 @@ def _with_text(testee: TesteeUnderTest) -> tuple[Layout, str] | None:
     return None
 
 
-probe("who answers for messages that are cut off", "")(sample_probes.prefixes)
-probe("who answers for trailing bytes", "")(sample_probes.trailing)
-probe("who answers for leading versions", "")(sample_probes.leading)
+probe("who answers for messages that are cut off", "", usual=True)(sample_probes.prefixes)
+probe("who answers for trailing bytes", "", usual=True)(sample_probes.trailing)
+probe("who answers for leading versions", "", usual=True)(sample_probes.leading)
 
 
 @probe("each case starts with a new state", "start with a new state when the case of an operation changes")

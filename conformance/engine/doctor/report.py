@@ -157,6 +157,8 @@ class Probe:
     look: ProbeFunction
     decisive: bool = False
     """If this probe fails, no further probe is run."""
+    usual: bool = False
+    """It sends operations as every run does: if the testee dies of one, the probe's own advice is not the reason."""
 
 
 def run_probes(target: Target, seconds: float, examinations: Iterable[Probe]) -> Iterator[ProbeResult]:
@@ -181,11 +183,13 @@ FIRST_LINES = 6
 """Lines of a death that are shown."""
 
 
-def _after_a_crash(testee: TesteeUnderTest) -> str:
-    """Whatever the probe is about, the process has ended: advice about that."""
+def _after_a_crash(probe: Probe, testee: TesteeUnderTest) -> str:
+    """Advice where the process has ended."""
     if testee.hello is None:
         return "run the command by hand: it has to read standard input until bye, or until its end"
-    return "catch every exception of a case, and answer rejected or internal: one case must not end the process"
+    if probe.usual:
+        return "catch every exception of a case, and answer rejected or internal: one case must not end the process"
+    return probe.fix
 
 
 def _line(probe: Probe, testee: TesteeUnderTest) -> ProbeResult:
@@ -199,7 +203,7 @@ def _line(probe: Probe, testee: TesteeUnderTest) -> ProbeResult:
         last = death.evidence.strip().rpartition("\n")[2]
         lines = [each for each in (death.first or death.evidence).splitlines() if each.strip()]
         state, found = "wrong", f"{death}{f' ({last})' if last else ''}"
-        fix = testee.missing_file() or (probe.fix if death.cause != "crashed" else _after_a_crash(testee))
+        fix = testee.missing_file() or (_after_a_crash(probe, testee) if death.cause == "crashed" else probe.fix)
     except NoProgram:
         raise
     except (ProbeFailed, ProtocolViolation, OSError) as wrong:

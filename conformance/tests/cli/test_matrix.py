@@ -183,7 +183,7 @@ def test_without_a_jdk_nothing_starts(ran: Ran, monkeypatch: pytest.MonkeyPatch,
         (["--from", "future"], "the future version is only an upgrade target"),
         (["--from", "2.8", "--to", "2.0", "--scenario", "bounce"], "use --scenario downgrade"),
         (["--from", "2.8", "--to", "2.0", "--scenario", "downgrade"], "goes from --to to --from"),
-        (["--case", "nowhere.json"], "contains no history of a matrix"),
+        (["--case", "nowhere.json"], "nowhere.json cannot be read: no such file"),
     ],
 )
 def test_wrong_usage(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,7 +103,7 @@ def test_two_commands_of_one_name_need_names(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("names", "why"),
     [
-        (["a", "b"], "--name is given 2 times, and 1 targets are"),
+        (["a", "b"], "--name 'b' is for no target"),
         ([" "], "use 1 to 80"),
         (["a\n"], "use 1 to"),
     ],

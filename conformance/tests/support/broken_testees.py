@@ -734,6 +734,16 @@ class MisnamesAField(WellBred):
         return found
 
 
+class CanDoNothing(WellBred):
+    """Each case falls under its limit."""
+
+    def hello(self) -> Said:
+        return {**super().hello(), "limits": {"anything": "it cannot be called"}}
+
+    def result(self, op: Said) -> Said:
+        return {"status": "unsupported", "capability": "anything"}
+
+
 class ForgetsAField(WellBred):
     def response(self, op: Said) -> Said:
         found = super().response(op)

@@ -78,6 +78,7 @@ def test_our_own_testees_are_in_good_health(name: str) -> None:
             "samples",
             "throttleTimeMs is written as 0, not 1: does it read the key",
         ),
+        ("can-do-nothing", "samples", "samples is unsupported, to encode and to decode: a run would be inconclusive"),
         ("refuses-another-key", "samples", "is answered with rejected, KeyError: 'throttletimems'"),
         ("stumbles-over-the-unknown", "unknown-operation", "left with exit code 1"),
         ("takes-anything", "unknown-operation", "is answered with {'status': 'accepted'"),
@@ -163,6 +164,7 @@ def test_a_missing_program_a_missing_file_and_a_bad_testee_differ(
     for command, why in (
         ("nosuchprogram --fast", "there is no program 'nosuchprogram' on the PATH"),
         (str(text), f"'{text}' is not executable"),
+        (str(tmp_path), f"'{tmp_path}' is a folder, not a program"),
     ):
         assert kipcheck(["doctor", "--target", f"cmd:{command}"]) == 3
         assert why in capsys.readouterr().err
@@ -179,9 +181,12 @@ def test_a_missing_program_a_missing_file_and_a_bad_testee_differ(
 
 
 def test_a_death_is_shown_with_its_signal_and_first_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = seen("dies-at-length", tmp_path)["empty-batch"]
+    lines = seen("dies-at-length", tmp_path)
+    line = lines["empty-batch"]
     assert line.found == "crashed: killed by SIGKILL (the end)"
     assert line.stderr == ("a fault of the library", *(f"  at frame {n}" for n in range(5)))
+    assert line.fix.startswith('answer {"type": "results"')
+    assert lines["claims"].fix.startswith("catch every exception of a case")
     with script("dies-at-length") as target:
         assert kipcheck(["doctor", "--target", target]) == 3
     assert "        stderr: a fault of the library\n        stderr:   at frame 0\n" in capsys.readouterr().out
