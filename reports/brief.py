@@ -9,7 +9,7 @@ from typing import Final
 from kipcheck.conformance.core.foreign import harmless, one_line
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
 from kipcheck.reports.phrases import named, named_once, some
-from kipcheck.reports.summary import KNOWN, RESULTS, WORDS, CauseOf, Summary, ways_to_differ
+from kipcheck.reports.summary import KNOWN, RESULTS, WORDS, CauseOf, Summary, held_back, ways_to_differ
 
 LINES: Final = 40
 """The most lines of the report."""
@@ -167,6 +167,9 @@ def _skips(found: Summary) -> Iterator[str]:
         alike.setdefault((each.target, each.why), []).append(each.check)
     for (target, why), checks in alike.items():
         yield f"{target}: {checks[0] if len(checks) == 1 else some(len(checks), 'check')} skipped: {why}"
+    for line in found.ledger.held_back:
+        if line.result == "SKIP":
+            yield f"{line.target}: {line.check}: {held_back(line)}, a known deviation"
 
 
 def _fitted(notes: Sequence[tuple[str, list[str]]], room: int, details: str) -> Iterator[str]:

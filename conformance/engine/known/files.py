@@ -192,7 +192,7 @@ class _Reader:
 def no_reason(text: str) -> str:
     """The error in a reason; empty if it is valid."""
     if re.search(r"\b(TODO|FIXME|XXX|TBD)\b", text, re.IGNORECASE):
-        return f"reason must be written: got {text!r}"
+        return f"reason must be written: {text!r} is a placeholder"
     if len(text.strip()) < REASON or len(text.split()) < 4:
         return f"reason must explain in a sentence why this is expected: got {text!r}"
     return ""
@@ -201,7 +201,7 @@ def no_reason(text: str) -> str:
 def no_link(text: str) -> str:
     """The error in a link; empty if it is valid. ``known_lists`` checks that the page exists."""
     if re.search(r"\b(TODO|FIXME|XXX|TBD)\b|example\.(com|org|net)", text, re.IGNORECASE):
-        return f"link must be written: got {text!r}"
+        return f"link must be written: {text!r} is a placeholder; name an issue or a page"
     if re.fullmatch(r"https?://[\w.-]+\.\w+(:\d+)?/\S+", text) or re.fullmatch(r"(?!/)[\w./-]+\.(md|html|txt)", text):
         return ""
     return f"link must be the https:// URL of an issue or the path of a page: got {text!r}"

@@ -147,7 +147,7 @@ def test_a_check_named_in_full_that_meets_nothing_is_wrong_usage(
             assert (outcome.exit_code, outcome.ledger) == (2, None), named
             # Alone, a check of groups makes the message the mistake.
             alone = not beside and named == "group/static"
-            assert outcome.why.startswith("--message " if alone else f"{named}: "), outcome.why
+            assert outcome.why.startswith("--message " if alone else f"--check {named}: "), outcome.why
     assert held(replace(small, checks=("wire/two-readings", "wire/later*")), monkeypatch)[0].exit_code == 0
 
 
