@@ -116,6 +116,9 @@ def check(one: Regression, target: Target | None = None) -> Iterator[str]:
     try:
         edition(one.case.edition)
         with (target or InProcess(Reference())).open(one.case.edition, one.case.role) as session:
+            if not session.info.claims.supports(one.case):
+                yield f"{one.id}: the case cannot run: the target does not claim an operation of it"
+                return
             (history,) = converse([one.case], session)
     except (LookupError, NotPlayed) as unknown:
         yield f"{one.id}: the case cannot run: {unknown}"

@@ -143,7 +143,9 @@ class _ShardRun:
         unit = Unit(
             self.shard.target, subject.edition, check.id, subject.name, subject.version, self.shard.own_seed, None
         )
-        for samples in self._samples(batch, check):
+        claims = session.info.claims
+        for drawn in self._samples(batch, check):
+            samples = [each for each in drawn if claims.supports(each.case)]
             if not (left := self.shard.cases - self.cases):
                 return
             if not (samples := samples[:left]):

@@ -229,10 +229,14 @@ def layouts(claims: Claims) -> Iterator[Layout]:
 
 
 def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
-    """The defaults of every message, to be encoded."""
+    """The defaults of every message, in each operation that is claimed."""
     for layout in layouts(claims) if role is Role.CODEC else ():
         value = layout.codec.to_json(layout.defaults())
-        yield {"op": "encode", "message": layout.message, "version": layout.version, "value": value}
+        data = layout.encode(layout.defaults()).hex()
+        about = {"message": layout.message, "version": layout.version}
+        for op, given in (("encode", {"value": value}), ("decode", {"hex": data}), ("recode", {"hex": data})):
+            if claims.performs(op, layout.message):
+                yield {"op": op, **about, **given}
 
 
 CODEC: Family[Subject] = Family(

@@ -15,7 +15,7 @@ from typing import Any
 from kipcheck.conformance.clients.assignor_adapter import LEADING, Library, answer
 from kipcheck.conformance.core.edition import Edition, edition
 from kipcheck.conformance.targets.error_mapping import rejected
-from kipcheck.conformance.targets.protocol import Claims
+from kipcheck.conformance.targets.protocol import OPERATIONS, Claims
 from kipcheck.conformance.wire.schema import Layout, Slot, messages, spec
 
 TAGS = "_unknownTaggedFields"
@@ -43,6 +43,8 @@ def claimed(known: Iterable[tuple[str, int]]) -> Claims:
 
 TYPES = "types"
 """The limit that covers ``Inexpressible``."""
+WRITTEN_ONLY: Mapping[str, tuple[str, ...]] = {"RequestHeader": ("encode",)}
+"""Both libraries make a header of a request, which no bytes contain."""
 
 
 class Inexpressible(Exception):
@@ -73,8 +75,10 @@ class Structs:
         return None
 
     def claims(self) -> Claims:
-        limits = {TYPES: "it cannot represent unknown tagged fields, and only writes headers of requests"}
-        return replace(claimed(self._classes), assignors=tuple(self._assignors.names()), limits=limits)
+        found = claimed(self._classes)
+        limits = {TYPES: "it cannot represent unknown tagged fields"}
+        operations = {name: each for name, each in WRITTEN_ONLY.items() if name in found.messages}
+        return replace(found, assignors=tuple(self._assignors.names()), limits=limits, operations=operations)
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         if op["op"] in LEADING:
@@ -83,6 +87,8 @@ class Structs:
         cls = self._classes.get((message, version))
         if cls is None:
             return {"status": "unsupported", "message": f"it has no class {message}_v{version}"}
+        if op["op"] not in WRITTEN_ONLY.get(message, OPERATIONS):
+            return {"status": "unsupported", "message": f"it has no code to {op['op']} {message}"}
         try:
             layout = spec(self._edition, message).at(version)
             return self._answer(cls, layout, op)
@@ -90,10 +96,6 @@ class Structs:
             return {"status": "unsupported", "capability": TYPES, "message": str(unsupported)}
 
     def _answer(self, cls: Any, layout: Layout, op: Mapping[str, Any]) -> dict[str, Any]:
-        if op["op"] not in ("encode", "decode", "recode"):
-            raise Inexpressible(f"unknown operation {op['op']!r}")
-        if cls.__name__.startswith("RequestHeader") and op["op"] != "encode":
-            raise Inexpressible("it only writes headers of requests")
         arguments = _arguments(cls.SCHEMA, layout, op["value"]) if op["op"] == "encode" else []
         try:
             if op["op"] == "encode":

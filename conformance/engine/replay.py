@@ -91,6 +91,8 @@ def untrusted_message(path: Path, target: str) -> str:
 
 def _replayed(session: Session, case: Case, invariant: Invariant) -> ReplayResult:
     about = f"{session.info.name} {session.info.version}, {invariant.id}"
+    if not session.info.claims.supports(case):
+        return ReplayResult(UNDECIDED, f"{about}: the target does not claim an operation of the case")
     (history,) = converse([case], session)
     about += impossibility(history)
     verdict = next(judge(history, (invariant,)), None)

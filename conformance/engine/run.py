@@ -274,7 +274,7 @@ class _Run:
         """
         info = worker.info(str(selection.edition), selection.checks[0].role)
         for id in [*unmet]:
-            if CHECKS[id].role in info.roles and any(selection.units(info.opened, info, CHECKS[id])):
+            if CHECKS[id].role in info.roles and selection.has_case(info.opened, info, CHECKS[id]):
                 unmet.discard(id)
         if unmet and last and not self.writer.begun and not self.exits:
             raise InvalidOptions(_unmet(unmet))
@@ -328,7 +328,8 @@ class _Run:
         self.writer.flush()
         self.progress.end(counts.total(), counts["FAIL"])
         if not counts:
-            why = "there are no cases for the subjects that the target claims"
+            claimed = "operations" if info.claims.operations else "subjects"
+            why = f"there are no cases for the {claimed} that the target claims"
             self.writer.write(Skip(target=info.name, check=check.id, why=why))
 
     def _left(self) -> bool:

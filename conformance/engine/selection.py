@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from kipcheck.conformance.checks import CHECKS, FAMILIES, Check
-from kipcheck.conformance.checks.declare import Subject
+from kipcheck.conformance.checks.declare import Sample, Subject
 from kipcheck.conformance.core.edition import EDITIONS, Edition, Standing, edition
 from kipcheck.conformance.core.nearest import hint
 from kipcheck.conformance.core.part import Part
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.engine.worker import Unit
 from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.targets.protocol import TargetInfo
+from kipcheck.conformance.targets.protocol import Claims, TargetInfo
 
 WORKERS = min(2, os.cpu_count() or 1)
 """The default number of processes; the verdicts do not depend on it."""
@@ -108,6 +108,11 @@ class Selection:
                     check.number(self.options.cases), compared=len(self.options.targets) > 1,
                 )  # fmt: skip
 
+    def has_case(self, name: str, info: TargetInfo, check: Check[Any]) -> bool:
+        """Whether there is a case of the check for the target; draws them only if it does not claim all operations."""
+        units = self.units(name, info, check)
+        return any(not info.claims.operations or any(_samples(check, unit, info.claims)) for unit in units)
+
     @property
     def named(self) -> tuple[str, ...]:
         """The checks that are named in full, not by a glob."""
@@ -134,11 +139,13 @@ class Selection:
             for subject, units in by_name.items():
                 if not self.options.takes(subject):
                     continue
-                row = self._row(name, check, subject, units)
+                row = self._row(info, name, check, subject, units)
                 if row["cases"]:
                     yield row
 
-    def _row(self, name: str, check: Check[Any], subject: str, units: list[Unit]) -> Mapping[str, Any]:
+    def _row(
+        self, info: TargetInfo, name: str, check: Check[Any], subject: str, units: list[Unit]
+    ) -> Mapping[str, Any]:
         by_id = {each.id: each for each in all_invariants(check.role)}
         shown = [by_id[id] for id in check.invariants]
         stated = requirements()
@@ -152,7 +159,7 @@ class Selection:
             "requirements": covered,
             "subject": subject,
             "versions": [unit.version for unit in units if unit.version is not None],
-            "cases": sum(sum(1 for _ in _samples(check, unit)) for unit in units),
+            "cases": sum(sum(1 for _ in _samples(check, unit, info.claims)) for unit in units),
         }
 
 
@@ -197,5 +204,6 @@ def subjects(check: Check[Any], edition: str, info: TargetInfo) -> Iterator[Any]
             yield subject
 
 
-def _samples(check: Check[Any], unit: Unit) -> Iterator[object]:
-    return check.samples(check.family.subject(unit.edition, unit.subject, unit.version), unit.seed, unit.values)
+def _samples(check: Check[Any], unit: Unit, claims: Claims) -> Iterator[Sample]:
+    subject = check.family.subject(unit.edition, unit.subject, unit.version)
+    return (each for each in check.samples(subject, unit.seed, unit.values) if claims.supports(each.case))

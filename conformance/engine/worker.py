@@ -151,12 +151,18 @@ class Worker:
             return UnitResult(unit, unreached=str(why), gave_up=True)  # the session has recorded it
 
     def _run_session(self, unit: Unit, session: Session) -> UnitResult:
-        samples = drawn(unit.check, unit.edition, unit.subject, unit.version, unit.seed, unit.values)
+        samples = self.samples(unit)
         troubles, breaches = len(session.troubles), len(session.breaches)
         result = judged(unit, samples, converse([each.case for each in samples], session, Deaths()), Deaths())
         result.troubles.extend(session.troubles[troubles:])
         result.breaches.extend(session.breaches[breaches:])
         return result
+
+    def samples(self, unit: Unit) -> list[Sample]:
+        """The cases of a unit. Of all that are drawn, those whose operations the target claims."""
+        claims = self.session(unit.edition, CHECKS[unit.check].role).info.claims
+        every = drawn(unit.check, unit.edition, unit.subject, unit.version, unit.seed, unit.values)
+        return [each for each in every if claims.supports(each.case)]
 
     def first(self, unit: Unit, invariant: Invariant) -> Finding | None:
         """The first case of the unit that breaks the invariant; no case after it is drawn."""
@@ -188,8 +194,14 @@ class Worker:
     def every_violation(
         self, cases: list[Case], invariant: Invariant
     ) -> Iterator[tuple[History, tuple[Violation, ...]]]:
-        """The cases, of one edition and role, that break the invariant, with all violations."""
-        for history in converse(cases, self.session(cases[0].edition, cases[0].role)) if cases else ():
+        """The cases, of one edition and role, that break the invariant, with all violations.
+
+        Cases with an operation that the target does not claim are left out.
+        """
+        if not cases:
+            return
+        session = self.session(cases[0].edition, cases[0].role)
+        for history in converse([each for each in cases if session.info.claims.supports(each)], session):
             for verdict in judge(history, (invariant,)):
                 if verdict.violations:
                     yield history, verdict.violations

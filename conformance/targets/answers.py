@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, final
 from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.foreign import one_line
-from kipcheck.conformance.targets.protocol import PLAYED, VERSION, Claims
+from kipcheck.conformance.targets.protocol import OPERATIONS, PLAYED, VERSION, Claims
 from kipcheck.conformance.targets.transport.framing import Framing
 from kipcheck.conformance.targets.transport.pipe import DUMPS
 
@@ -97,7 +97,22 @@ def _claims(found: Found) -> Claims:
             raise ProtocolViolation(f"hello.limits.{name}: {_shown(sentence)} must be text")
     limits = {name: one_line(sentence) for name, sentence in limits.items()}
     assignors, machines = (_texts(found, key, "hello") for key in ("assignors", "machines"))
-    return Claims(messages, missing, assignors, machines, limits)
+    return Claims(messages, missing, assignors, machines, limits, _operations(found, messages))
+
+
+def _operations(found: Found, messages: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    operations: dict[str, tuple[str, ...]] = {}
+    for name, listed in _object(found, "operations", "hello").items():
+        at = f"hello.operations.{name}"
+        if name not in messages:
+            raise ProtocolViolation(f"{at}: the message is not in hello.capabilities")
+        if not _list(listed, at):
+            raise ProtocolViolation(f"{at}: must not be empty: leave the message out of hello.capabilities")
+        for index, each in enumerate(listed):
+            if each not in OPERATIONS:
+                raise ProtocolViolation(f"{at}[{index}]: {_shown(each)} is not one of {', '.join(OPERATIONS)}")
+        operations[name] = tuple(each for each in OPERATIONS if each in listed)
+    return operations
 
 
 def _span(found: Any, at: str) -> tuple[int, int]:

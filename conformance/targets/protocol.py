@@ -21,6 +21,8 @@ BATCH = 64
 
 Messages: TypeAlias = Mapping[str, tuple[int, int]]
 """Message -> lowest and highest version."""
+OPERATIONS: tuple[str, ...] = ("encode", "decode", "recode")
+"""What a codec does with a message."""
 STREAM = "stream"
 """Among assignors: a target that claims it performs the operations of Streams groups, as leader and as member."""
 FEATURES = "features"
@@ -59,11 +61,23 @@ class Claims:
     machines: tuple[str, ...] = ()
     limits: Mapping[str, str] = field(default_factory=dict)
     """Name -> sentence: what the target cannot represent. An unsupported result must name one, else it is a failure."""
+    operations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Message -> the operations of a codec that the target supports; a message that is not named supports all."""
 
     def has(self, message: str, version: int) -> bool:
         """Whether the target claims that version."""
         low, high = self.messages.get(message, (0, -1))
         return low <= version <= high and version not in self.missing.get(message, ())
+
+    def performs(self, verb: str, message: str | None) -> bool:
+        """Whether the target claims that operation of a codec for the message; true for what no codec does."""
+        return verb not in OPERATIONS or verb in self.operations.get(message or "", OPERATIONS)
+
+    def supports(self, case: Case) -> bool:
+        """Whether the target claims the operation of each step: a case with another step is no case for it."""
+        if not self.operations:
+            return True
+        return all(self.performs(step.verb, step.body.get("message")) for step in case.steps)
 
     @property
     def roles(self) -> frozenset[Role]:

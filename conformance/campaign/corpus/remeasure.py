@@ -14,8 +14,8 @@ from kipcheck.conformance.targets.registry import target as target_of
 
 
 def remeasured(entries: Iterable[Kept], target: str) -> Iterator[Kept]:
-    """The entries with the keys that they show with the target. Entries for roles that it does not support keep their
-    keys.
+    """The entries with the keys that they show with the target. Entries for roles that it does not support, and those
+    that give no case for it, keep their keys.
 
     Errors: LookupError for an unknown target or check, ValueError for a value that is not declared any more;
     ``Unavailable``, ``Broken``, ``Unstable``.
@@ -30,7 +30,11 @@ def remeasured(entries: Iterable[Kept], target: str) -> Iterator[Kept]:
             except NotPlayed:
                 yield entry
                 continue
-            cases = [each.case for each in check.about_value(subject, value, 0, 0)]
+            drawn = (each.case for each in check.about_value(subject, value, 0, 0))
+            cases = [case for case in drawn if session.info.claims.supports(case)]
+            if not cases:
+                yield entry
+                continue
             shown = [coverage.keys(check, subject, each) for each in converse(cases, session)]
             keys = {key for steps in shown for found in steps for key in found}
             yield replace(entry, keys=tuple(sorted(keys)), steps=sum(len(case.steps) for case in cases))

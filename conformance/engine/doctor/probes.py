@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.resources import files
@@ -26,7 +27,7 @@ from kipcheck.conformance.engine.doctor.report import (
 )
 from kipcheck.conformance.engine.doctor.samples import EDITION, asked_of, assignors, named, plain
 from kipcheck.conformance.targets import answers
-from kipcheck.conformance.targets.protocol import BATCH, GROUP, MACHINES, Claims
+from kipcheck.conformance.targets.protocol import BATCH, GROUP, MACHINES, OPERATIONS, Claims
 from kipcheck.conformance.targets.transport.framing import Framing
 from kipcheck.conformance.targets.transport.pipe import Pipe
 from kipcheck.conformance.wire.schema import Layout, messages, spec
@@ -146,7 +147,18 @@ def capabilities(testee: TesteeUnderTest) -> str:
     counted = {"messages": known & {*claims.messages}, "assignors": claims.assignors, "machines": claims.machines}
     found = ", ".join(f"{name}: {len(each)}" for name, each in counted.items() if each)
     others = len({*claims.messages} - known)
-    return f"{found}{f'; {others} messages are unknown to kipcheck' if others else ''}"
+    operations = _operations(claims)
+    return f"{found}{f'; {others} messages are unknown to kipcheck' if others else ''}{operations}"
+
+
+def _operations(claims: Claims) -> str:
+    """Which operations are claimed for how many messages, if not all for each."""
+    if not claims.operations:
+        return ""
+    counted = Counter(claims.operations.get(name, OPERATIONS) for name in claims.messages)
+    named = {OPERATIONS: "all operations"}
+    found = (f"{named.get(each) or ' and '.join(each)} of {number}" for each, number in counted.most_common())
+    return f"; {', '.join(found)}"
 
 
 @probe("an unknown role is unsupported", 'answer {"type": "configure", "unsupported": "why"}')
@@ -317,8 +329,11 @@ def big_batch(testee: TesteeUnderTest) -> str:
     if Role.CODEC not in _roles(testee):
         raise Unsuitable("it does not support the role codec")
     testee.ready(Role.CODEC)
-    requested = [each for each in islice(cycle(asked_of(_claims(testee), Role.CODEC)), 8) if each["op"] == "encode"]
-    testee.batch(*({**each, "op": "decode", "hex": "ff" * BIG} for each in requested))
+    decoded = [each for each in asked_of(_claims(testee), Role.CODEC) if each["op"] == "decode"]
+    if not decoded:
+        raise Unsuitable("it decodes no message that kipcheck knows")
+    requested = [*islice(cycle(decoded), 8)]
+    testee.batch(*({**each, "hex": "ff" * BIG} for each in requested))
     return f"{len(requested) * BIG * 2 >> 20} MiB"
 
 
@@ -329,15 +344,18 @@ def unicode(testee: TesteeUnderTest) -> str:
         testee.ready(Role.CODEC)
         value = {**layout.defaults(), name: TEXT}
         about = {"message": layout.message, "version": layout.version}
-        written, read = testee.batch(
+        operations = (
             {"op": "encode", **about, "value": layout.codec.to_json(value)},
             {"op": "decode", **about, "hex": layout.encode(value).hex()},
         )
-        if written["status"] == "accepted":
-            _is_text(bytes.fromhex(written["hex"]), TEXT.encode(), f"encode {layout.message}", written)
-        if read["status"] == "accepted":
-            _is_text(read["value"].get(name, ""), TEXT, f"decode {layout.message}", read)
-        if "accepted" not in (written["status"], read["status"]):
+        claimed = [each for each in operations if _claims(testee).performs(str(each["op"]), layout.message)]
+        results = testee.batch(*claimed)
+        for each, result in zip(claimed, results, strict=True):
+            if result["status"] == "accepted" and each["op"] == "encode":
+                _is_text(bytes.fromhex(result["hex"]), TEXT.encode(), f"encode {layout.message}", result)
+            elif result["status"] == "accepted":
+                _is_text(result["value"].get(name, ""), TEXT, f"decode {layout.message}", result)
+        if all(each["status"] != "accepted" for each in results):
             raise Unsuitable(f"{layout.message} is refused with {TEXT}")
         return f"kept in {layout.message}.{name}"
     sample = next(asked_of(_claims(testee), Role.LEADER), {})

@@ -19,18 +19,19 @@ LATER: Final = 1000
 
 def samples(testee: TesteeUnderTest) -> str:
     """Each message in each version that it claims, encoded and decoded by it, and compared with the reference."""
-    made = _samples(testee)
-    operations = [each for sample in made for each in (sample.encode, sample.decode(sample.data))]
-    results = iter([*_answers(testee, operations)])
+    pairs = [
+        (sample, operation)
+        for sample in _samples(testee)
+        for operation in (sample.encode, sample.decode(sample.data))
+        if _performs(testee, operation["op"], sample)
+    ]
     faults: list[str] = []
     compared: Counter[str] = Counter()
-    for sample in made:
-        for name, found in (
-            ("encode", unlike_written(sample, next(results))),
-            ("decode", unlike_read(sample, next(results))),
-        ):
-            compared[name] += found is not None
-            faults += [f"{name} {sample}: {found}"] if found else []
+    for (sample, operation), result in zip(pairs, _answers(testee, (each for _, each in pairs)), strict=True):
+        name = operation["op"]
+        found = unlike_written(sample, result) if name == "encode" else unlike_read(sample, result)
+        compared[name] += found is not None
+        faults += [f"{name} {sample}: {found}"] if found else []
     if faults:
         more = f"; and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
         raise ProbeFailed(f"{'; '.join(faults[:SHOWN])}{more}")
@@ -43,7 +44,7 @@ def samples(testee: TesteeUnderTest) -> str:
 
 
 def prefixes(testee: TesteeUnderTest) -> str:
-    made = [each for each in _newest(testee) if len(each.data) > 1]
+    made = [each for each in _decoded(testee) if len(each.data) > 1]
     results = _answers(testee, (each.decode(each.data[:-1]) for each in made))
     return Measurement(
         f"the library: pass on the bytes as they are. Of {len(made)} messages without their last byte, "
@@ -52,7 +53,7 @@ def prefixes(testee: TesteeUnderTest) -> str:
 
 
 def trailing(testee: TesteeUnderTest) -> str:
-    made = _newest(testee)
+    made = _decoded(testee)
     results = _answers(testee, (each.decode(each.data + b"\0") for each in made))
     return Measurement(
         f"the library: a testee neither removes them nor rejects them itself. Of {len(made)} messages with a further "
@@ -61,9 +62,9 @@ def trailing(testee: TesteeUnderTest) -> str:
 
 
 def leading(testee: TesteeUnderTest) -> str:
-    made = [each for each in _newest(testee) if each.layout.prefix is not None]
+    made = [each for each in _decoded(testee) if each.layout.prefix is not None]
     if not made:
-        raise Unsuitable("it claims no message with a version in its first bytes")
+        raise Unsuitable("it decodes no message with a version in its first bytes")
     results = [*_answers(testee, (each.decode(_with_later_version(each)) for each in made))]
     names = ", ".join(each.layout.message for each in made[:SHOWN])
     return Measurement(
@@ -96,9 +97,17 @@ def _samples(testee: TesteeUnderTest) -> list[Sample]:
     return made
 
 
-def _newest(testee: TesteeUnderTest) -> list[Sample]:
-    """One sample of each message, in the highest version that is claimed."""
-    return [*{each.layout.message: each for each in _samples(testee)}.values()]
+def _decoded(testee: TesteeUnderTest) -> list[Sample]:
+    """One sample of each message that it decodes, in the highest version that is claimed. Errors: ``Unsuitable``."""
+    newest = {each.layout.message: each for each in _samples(testee)}.values()
+    if not (made := [each for each in newest if _performs(testee, "decode", each)]):
+        raise Unsuitable("it decodes no message that kipcheck knows")
+    return made
+
+
+def _performs(testee: TesteeUnderTest, operation: str, sample: Sample) -> bool:
+    assert testee.hello is not None
+    return testee.hello.claims.performs(operation, sample.layout.message)
 
 
 def _answers(testee: TesteeUnderTest, operations: Iterable[Operation]) -> Iterator[Mapping[str, Any]]:

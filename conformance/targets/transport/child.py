@@ -115,6 +115,7 @@ def _claims_to_json(claims: Claims) -> dict[str, Any]:
         "capabilities": {name: list(span) for name, span in claims.messages.items()},
         "missing": {name: list(versions) for name, versions in claims.missing.items()},
         "assignors": list(claims.assignors), "machines": list(claims.machines), "limits": dict(claims.limits),
+        "operations": {name: list(operations) for name, operations in claims.operations.items()},
     }  # fmt: skip
 
 

@@ -670,6 +670,8 @@ class WellBred(Healthy):
         try:
             if op["op"] not in ("encode", "decode", "recode") or not op["message"].startswith("Heartbeat"):
                 return {"status": "unsupported"}
+            if op["op"] == "recode":
+                return {"status": "accepted", "hex": op["hex"]}
             if op["message"] == "HeartbeatRequest":
                 return self.request(op)
             return super().result(op) if op["version"] == 0 else self.response(op)
@@ -700,6 +702,28 @@ class WellBred(Healthy):
         generation = int.from_bytes(data[at : at + 4], "big")
         value = {"groupId": data[2:at].decode(), "generationId": generation, "memberId": data[at + 6 :].decode()}
         return {"status": "accepted", "value": value}
+
+
+class OnlyReads(WellBred):
+    """Reads responses and writes requests, and says so."""
+
+    response_operations: tuple[str, ...] = ("decode",)
+
+    def hello(self) -> Said:
+        operations = {"HeartbeatResponse": [*self.response_operations], "HeartbeatRequest": ["encode"]}
+        return {**super().hello(), "operations": operations}
+
+    def result(self, op: Said) -> Said:
+        wanted = "encode" if op["message"] == "HeartbeatRequest" else "decode"
+        return super().result(op) if op["op"] == wanted else {"status": "unsupported"}
+
+
+class ClaimsAnotherOperation(OnlyReads):
+    response_operations = ("decode", "recode")
+
+
+class NamesNoOperation(OnlyReads):
+    response_operations = ("read",)
 
 
 class WellBredFrames(WellBred):

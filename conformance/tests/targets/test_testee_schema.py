@@ -119,6 +119,7 @@ def test_what_we_send_and_our_own_testees_answer_is_as_published(
 HELLO: Final = {
     "type": "hello", "protocol": 1, "name": "n", "version": "1", "language": "l", "issues": "i",
     "roles": ["codec", "leader"], "capabilities": {"HeartbeatRequest": [0, 4]}, "missing": {"HeartbeatRequest": [2]},
+    "operations": {"HeartbeatRequest": ["encode", "decode"]},
     "assignors": ["range"], "machines": ["features"], "limits": {"types": "some"}, "framing": ["lines"],
     "dump_signal": "SIGQUIT",
 }  # fmt: skip
@@ -209,6 +210,7 @@ def changed(value: Any) -> Iterator[Any]:
 
 PAST_THE_SCHEMA: Final = (
     "the lowest version is above the highest",  # of two numbers one has to be the greater
+    "the message is not in hello.capabilities",  # two keys
     "is empty, but the role",  # a role and what it is played with
     "is not a case of this batch", "expected batch 1", "a second result of case", "results; case",  # what was asked
     "a second assignment of member",

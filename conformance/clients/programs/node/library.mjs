@@ -21,8 +21,8 @@ export async function library(name, folder, schemas) {
 
 // The client's part of the hello response.
 export async function told(...place) {
-  const { name, version, issues, capabilities, missing, assignors, limits } = await library(...place)
-  return { name, version, issues, roles: ['codec', 'leader'], capabilities, missing, assignors, limits }
+  const { name, version, issues, capabilities, missing, operations, assignors, limits } = await library(...place)
+  return { name, version, issues, roles: ['codec', 'leader'], capabilities, missing, operations, assignors, limits }
 }
 
 // Ranges of versions, from the versions of each message: lowest and highest, and those missing in between.

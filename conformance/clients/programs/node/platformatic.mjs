@@ -15,8 +15,6 @@ const NIL = '00000000-0000-0000-0000-000000000000'
 const UPGRADE = 1
 const SAFE_DOWNGRADE = 2
 const LIMITS = {
-  requests: 'it only writes requests',
-  responses: 'it only reads responses',
   tags: 'it cannot keep unknown tagged fields',
   tagged: 'this release does not read tagged fields at the end of a response',
   place: 'it cannot represent some fields and values',
@@ -90,6 +88,11 @@ class Platformatic {
     Object.assign(this, spans(Object.fromEntries(
       Object.entries(this.#apis).map(([message, versions]) => [message, Object.keys(versions).map(Number)])
     )))
+    this.operations = {}
+    for (const [message, versions] of Object.entries(this.#apis)) {
+      const found = performed(Object.assign({}, ...Object.values(versions)))
+      if (found.length < 3) this.operations[message] = found
+    }
     this.assignors = ['roundrobin', ...(this.assigners.cooperativeStickyAssigner ? ['cooperative-sticky'] : [])]
     return this
   }
@@ -99,13 +102,8 @@ class Platformatic {
     if (op.op === 'user-data') return this.#assigner(op.assignor) && { hex: OWN }
     const operations = this.#apis[op.message]?.[op.version]
     if (!operations) throw new Limit(undefined, `it has no version ${op.version} of ${op.message}`)
-    if (op.op === 'encode') {
-      if (!operations.encode) throw new Limit('responses', LIMITS.responses)
-      return { hex: operations.encode(op.value).toString('hex') }
-    }
-    if (!operations.decode || (op.op === 'recode' && !operations.encode)) {
-      throw new Limit(operations.decode ? 'responses' : 'requests', operations.decode ? LIMITS.responses : LIMITS.requests)
-    }
+    if (!performed(operations).includes(op.op)) throw new Limit(undefined, `it has no code to ${op.op} ${op.message}`)
+    if (op.op === 'encode') return { hex: operations.encode(op.value).toString('hex') }
     const found = operations.decode(Buffer.from(op.hex, 'hex'))
     return op.op === 'decode' ? { value: found } : { hex: operations.encode(found).toString('hex') }
   }
@@ -232,6 +230,11 @@ class Platformatic {
     })
     return { partitions: flat(this.protocol.decodeConsumerProtocolAssignment(bytes).assignedPartitions), userData: null }
   }
+}
+
+// The operations of the protocol that its functions for a message suffice for.
+function performed({ encode, decode }) {
+  return [...(encode ? ['encode'] : []), ...(decode ? ['decode'] : []), ...(encode && decode ? ['recode'] : [])]
 }
 
 function parametersOf(method) {

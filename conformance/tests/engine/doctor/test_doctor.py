@@ -39,6 +39,15 @@ def test_what_keeps_the_protocol_is_in_good_health(name: str, tmp_path: Path) ->
     assert lines["speed"].state == "told"
 
 
+def test_only_claimed_operations_are_requested(tmp_path: Path) -> None:
+    lines = seen("only-reads", tmp_path)
+    assert wrong(lines) == {}
+    assert lines["capabilities"].found == "messages: 2; decode of 1, encode of 1"
+    assert lines["claims"].found == "6 answered"
+    assert lines["samples"].found == "1 encoded and 5 decoded as kipcheck does"
+    assert "Of 1 messages" in lines["prefixes"].found
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -70,6 +79,8 @@ def test_our_own_testees_are_in_good_health(name: str) -> None:
         ("stumbles-over-nothing", "empty-batch", "left with exit code 1"),
         ("omits-the-last", "full-batch", "results.results: 63 of 64"),
         ("claims-what-it-does-not-do", "claims", "encode HeartbeatResponse v1 is claimed, but answered"),
+        ("claims-another-operation", "claims", "recode HeartbeatResponse v0 is claimed, but answered"),
+        ("names-no-operation", "hello", "hello.operations.HeartbeatResponse[0]: 'read' is not one of encode, decode"),
         ("counts-its-cases", "repeated", ", then"),
         ("misnames-a-field", "samples", "v1: throttle_time_ms is no field of it: did you mean throttleTimeMs?"),
         ("forgets-a-field", "samples", "decode HeartbeatResponse v1: throttleTimeMs is missing in the value"),
