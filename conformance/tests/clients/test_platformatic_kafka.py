@@ -52,12 +52,20 @@ def test_the_newest_release_claims_more() -> None:
         claims = session.info.claims
         assert claims.messages["JoinGroupRequest"] == (0, 9)
         assert claims.messages["ConsumerProtocolSubscription"] == (0, 3)
+        assert not {"ConsumerProtocolSubscription", "ConsumerProtocolAssignment"} & claims.operations.keys()
         assert claims.missing["OffsetCommitResponse"] == (1,)  # this module exports no reader of its own
         assert claims.assignors == ("roundrobin", "cooperative-sticky")
         data = "000300000001000174ffffffff0000000000000005ffff"
         value = {"topics": ["t"], "userData": None, "ownedPartitions": [], "generationId": 5, "rackId": None}
         (written,) = held(session, asked("encode", "ConsumerProtocolSubscription", 3, value=value))
         assert written == Replied((("hex", data),))
+        nameless = {
+            "topics": [{"topicId": "00000000-0000-0000-0000-000000000000", "name": None}],
+            "allowAutoTopicCreation": False,
+            "includeClusterAuthorizedOperations": False, "includeTopicAuthorizedOperations": False,
+        }  # fmt: skip
+        (unable,) = held(session, asked("encode", "MetadataRequest", 10, value=nameless))
+        assert isinstance(unable, Unsupported) and unable.limit == "place"  # it reads names only
 
 
 @pytest.mark.parametrize("message", ["JoinGroupRequest", "SyncGroupRequest", "HeartbeatRequest", "LeaveGroupRequest"])
@@ -105,9 +113,6 @@ def test_what_is_refused_is_told_with_the_words_of_the_library(codec: Session) -
 @pytest.mark.parametrize(
     ("ask", "capability"),
     [
-        (asked("decode", "HeartbeatRequest", 4, hex="0100000000010000"), "requests"),
-        (asked("encode", "HeartbeatResponse", 4, value={"throttleTimeMs": 0, "errorCode": 0}), "responses"),
-        (asked("recode", "HeartbeatResponse", 4, hex="00000000000000"), "responses"),
         (asked("encode", "DescribeGroupsRequest", 5, value={"groups": [], "_unknownTaggedFields": []}), "tags"),
         (asked("encode", "ListGroupsRequest", 5, value={"statesFilter": ["Stable"], "typesFilter": []}), "words"),
         (asked("decode", "ApiVersionsResponse", 3, hex="0000010000000001000101"), "tagged"),
@@ -119,6 +124,21 @@ def test_what_it_has_no_words_for_is_unsupported_by_a_limit_that_it_told(
     assert capability in codec.info.claims.limits
     (found,) = held(codec, ask)
     assert isinstance(found, Unsupported)
+
+
+def test_it_claims_to_write_requests_and_to_read_responses(codec: Session) -> None:
+    operations = codec.info.claims.operations
+    assert operations == {
+        name: ("encode",) if name.endswith("Request") else ("decode",) for name in codec.info.claims.messages
+    }
+    value = {"throttleTimeMs": 0, "errorCode": 0}
+    for ask in (
+        asked("decode", "HeartbeatRequest", 4, hex="0100000000010000"),
+        asked("encode", "HeartbeatResponse", 4, value=value),
+        asked("recode", "HeartbeatResponse", 4, hex="00000000000000"),
+    ):
+        (found,) = held(codec, ask)
+        assert isinstance(found, Unsupported) and not found.limit
 
 
 def test_a_small_group_is_assigned_as_its_leader_the_first_member_does(leader: Session) -> None:

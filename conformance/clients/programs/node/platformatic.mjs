@@ -245,7 +245,8 @@ function parametersOf(method) {
 // A topic of a metadata request: its name; or an object with an id, or with a null name, in releases that accept it.
 function topic({ topicId = NIL, name }, createRequest) {
   const whole = createRequest.toString().includes('topicId')
-  if (topicId === NIL) return name === null && whole ? { topicId: null, name } : name
+  if (topicId === NIL && name !== null) return name
+  if (topicId === NIL && whole) return { topicId: null, name }
   if (whole) return { topicId, name }
   throw new Limit('place', 'this release names topics only by name')
 }
