@@ -10,22 +10,23 @@ from functools import cache
 from random import Random
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kipcheck.conformance.apis.streams import event_of, step_of
+from kipcheck.conformance.apis.streams import CODEC, event_of, step_of
 from kipcheck.conformance.apis.streams_blobs import future_of
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.edition import Edition, Standing, edition
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import listed, named, since
 from kipcheck.conformance.models.cluster_components import Node as Place
-from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
+from kipcheck.conformance.models.operations import Crash, Expire, Lose, Move, Restart
 from kipcheck.conformance.models.streams.binaries import binary
-from kipcheck.conformance.models.streams.group_model import State, StreamsGroupModel
+from kipcheck.conformance.models.streams.group_model import State, StreamsMembers, streams_group_model
 from kipcheck.conformance.models.streams.members import FUTURE
-from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
+from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, ShutDown, Start
 from kipcheck.conformance.models.streams.rules import LINES
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.events import Conversations, Swarm, event
 from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Scalar, record
+from kipcheck.strategies.scripts import Operator
 
 # Deployments
 
@@ -137,11 +138,7 @@ ANCIENT: Final = listed("streams-old")
 OLDEST: Final = ANCIENT[0]
 """Searches for ever for the size of the second of two chained repartition topics."""
 STOPS: Final = tuple(each for each in (*PROBING, *MODERN) if Release.parse(each) <= Release.parse(LAST_STOP))
-FAULTS: Final[Mapping[str, type[Lose | Expire | Stop | ShutDown]]] = {
-    "stream-lose": Lose,
-    "stream-expire": Expire,
-    "stream-stop": Stop,
-}
+OPERATOR: Final = Operator(CODEC, MEMBERS, (Lose, Expire, Crash), restarts=0.25, moves=0.62, fails=0.74, most_moves=5)
 
 
 def line(release: str) -> str:
@@ -195,35 +192,18 @@ def _plan(random: Random, here: Edition, mixed: bool) -> Plan:
 def likely(state: State, swarm: Swarm, random: Random) -> Step | None:
     """The next event: an operator's or a fault."""
     plan: Plan = swarm.traits
-    nodes = {name: node for name, node in zip(MEMBERS, state.parts[1:], strict=True) if isinstance(node, Place)}
-    running = [name for name, node in nodes.items() if node.state is not None or node.starts]
-    down = [name for name, node in nodes.items() if node.kind and name not in running]
-    known = [name for name in MEMBERS if nodes[name].kind]
-    faults = [verb for verb in FAULTS if verb in swarm.verbs]
-    chance = random.random()
+    group, chance = OPERATOR.group(state), random.random()
+    known = [name for name in MEMBERS if group.nodes[name].kind]
     if not known and plan.deployed is not None and state.deployed == Deploy() and "stream-deploy" in swarm.verbs:
         return Step("operator", "stream-deploy", plan.deployed)
     if len(known) < len(plan.members):
-        found: Event = Move(random.choice(known), 2) if known and chance < 0.15 else _started(nodes, plan, random)
-    elif down and chance < 0.25 and "stream-restart" in swarm.verbs:
-        found = Restart(random.choice(down))
-    elif running and chance < 0.5:
-        found = Settle()
-    elif running and chance < 0.62 and "stream-move" in swarm.verbs:
-        found = Move(random.choice(running), random.randint(1, 5))
-    elif running and chance < 0.74 and faults:
-        found = _fault(nodes, running, random.choice(faults), random)
-    elif running and chance < 0.76 and "stream-shut-down" in swarm.verbs:
-        found = ShutDown(random.choice(running))
-    else:
-        found = _started(nodes, plan, random)
-    return step_of(found)
-
-
-def _fault(nodes: Mapping[str, Place], running: list[str], verb: str, random: Random) -> Event:
-    """The event of a fault; connections break where a request is under way, if there is one."""
-    busy = [name for name in running if nodes[name].busy]
-    return FAULTS[verb](random.choice(busy if busy and verb == "stream-lose" else running))
+        if known and chance < 0.15:
+            return step_of(Move(random.choice(known), 2))
+    elif (found := OPERATOR.usual(group, swarm, chance, random)) is not None:
+        return step_of(found)
+    elif group.running and chance < 0.76 and "stream-shut-down" in swarm.verbs:
+        return step_of(ShutDown(random.choice(group.running)))
+    return step_of(_started(group.nodes, plan, random))
 
 
 def _started(nodes: Mapping[str, Place], plan: Plan, random: Random) -> Start:
@@ -246,19 +226,6 @@ def _stage(node: Place, path: Path) -> int:
 
 
 # Conversations
-
-
-def possible(state: State, event: Event) -> Event:
-    """The event if it can happen (``models.possible_scripts``), else the group comes to rest."""
-    nodes = {name: node for name, node in zip(MEMBERS, state.parts[1:], strict=True) if isinstance(node, Place)}
-    match event:
-        case Restart(member):
-            can = bool(nodes[member].kind)
-        case Stop(member) | Lose(member) | Expire(member) | Move(member) | ShutDown(member):
-            can = nodes[member].state is not None or nodes[member].starts
-        case _:
-            can = True
-    return event if can else Settle()
 
 
 MEMBER: Final = Pick(MEMBERS)
@@ -287,17 +254,20 @@ def _conversations(name: str, mixed: bool) -> Conversations[State, Event]:
         ),
         "stream-move": event("operator", "stream-move", member=MEMBER, moves=Integer(1, 6)),
         "stream-deploy": event("operator", "stream-deploy", OneOf((*deployments(named).options, *LACKING.options))),
-        **{verb: event("operator", verb, member=MEMBER) for verb in (*FAULTS, "stream-restart", "stream-shut-down")},
+        **{
+            CODEC.verbs[made]: event("operator", CODEC.verbs[made], member=MEMBER)
+            for made in (*OPERATOR.faults, Restart, ShutDown)
+        },
     }
     return Conversations(
-        StreamsGroupModel(lambda settings: binary(settings, here), own, future_of(here.name)),
+        streams_group_model(StreamsMembers(lambda settings: binary(settings, here), own, future_of(here.name))),
         step_of,
         event_of,
         events=events,
         progress=frozenset({"stream-settle", "stream-start", "stream-deploy"}),
         likely=likely,
         traits=lambda random: _plan(random, here, mixed),
-        possible=possible,
+        possible=OPERATOR.possible,
         # Members of different releases meet on documented paths only, not by chance.
         enabled_shares=(1.0,) if mixed else (1.0, 0.97, 0.9),
         near_shares=(0.0,) if mixed else (0.0, 0.0, 0.1),

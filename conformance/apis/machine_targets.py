@@ -12,7 +12,7 @@ from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.models.consumer_group import ConsumerGroup
 from kipcheck.conformance.models.features import FeatureController
-from kipcheck.conformance.models.upgrade import UpgradeModel, has_upgrade
+from kipcheck.conformance.models.upgrade import has_upgrade, upgrade_model
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import (
     BOUNCE,
@@ -41,7 +41,7 @@ def consumer_group(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
 def bounce(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     if not has_upgrade(edition):
         return None
-    return MachineAdapter(UpgradeModel(edition), bounces.EVENTS, bounces.event_of, bounces.answer_of)
+    return MachineAdapter(upgrade_model(edition), bounces.CODEC.events, bounces.event_of, bounces.answer_of)
 
 
 MACHINE_ADAPTERS: Mapping[str, Callable[[Edition], MachineAdapter[Any, Any, Any] | None]] = {

@@ -1,11 +1,10 @@
-"""Converts upgrade scripts: steps of the operator to events, observed events of the members to answers, and back."""
+"""The steps and observed events of a group of consumers that is upgraded, as JSON, shorthand and sentences."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import fields
-from typing import Any, NamedTuple, TypeAlias, get_args
+from collections.abc import Collection
+from typing import Final, TypeAlias, get_args
 
-from kipcheck.conformance.core.case import Step, step
-from kipcheck.conformance.core.history import History
+from kipcheck.conformance.apis import script_codec
+from kipcheck.conformance.apis.script_codec import ScriptCodec
 from kipcheck.conformance.models.assignment import partition_names
 from kipcheck.conformance.models.observed_events import (
     Assigned,
@@ -34,42 +33,17 @@ from kipcheck.conformance.models.operations import (
     Lose,
     Move,
     OldBrokers,
-    Revive,
+    Restart,
     Roll,
     RollStreams,
     Settle,
     Stop,
 )
 
-ACTOR = "operator"
-EVENTS: Mapping[str, type[Event]] = {
-    "old-brokers": OldBrokers,
-    "roll": Roll,
-    "stop": Stop,
-    "crash": Crash,
-    "revive": Revive,
-    "lose": Lose,
-    "expire": Expire,
-    "move": Move,
-    "settle": Settle,
-    "roll-streams": RollStreams,
-}
-VERBS = {made: verb for verb, made in EVENTS.items()}
-EventJson: TypeAlias = dict[str, Any]
-"""An observed event as JSON: ``what``, and its fields."""
+ObservedAt: TypeAlias = script_codec.ObservedAt[ObservedEvent]
 
 
-def step_of(event: Event) -> Step:
-    body = {each.name: _plain(getattr(event, each.name)) for each in fields(event)}
-    return step(ACTOR, VERBS[type(event)], **body)
-
-
-def event_of(step: Step) -> Event:
-    """Errors: LookupError for an unknown verb; TypeError for wrong fields; ValueError for an unknown member, kind or
-    topic."""
-    if step.verb not in EVENTS:
-        raise LookupError(f"unknown event {step.verb!r}: use one of {', '.join(EVENTS)}")
-    event = EVENTS[step.verb](**{name: _frozen(value) for name, value in step.body.items()})
+def _checked(event: Event) -> Event:
     if isinstance(event, Roll):
         _check_known("kind of member", event.kind, KINDS)
         for each in event.topics:
@@ -84,56 +58,49 @@ def _check_known(what: str, name: str, there: Collection[str]) -> None:
         raise ValueError(f"unknown {what} {name!r}: use one of {', '.join(there)}")
 
 
-# Texts
-
-
-def shorthand(steps: Iterable[Step]) -> str:
-    """``roll a old; roll b ready t,u; settle; crash a; revive a; lose b; expire b; move b 3; stop c; old-brokers;
-    streams a 6``."""
-    return "; ".join(_event_text(event_of(each)) for each in steps)
-
-
-def parse_shorthand(text: str) -> tuple[Step, ...]:
-    """Parses shorthand into steps. Errors: ValueError."""
-    return tuple(step_of(_event(word.split())) for word in text.split(";") if word.strip())
-
-
-def _event(words: list[str]) -> Event:
-    match words:
-        case ["old-brokers"]:
-            return OldBrokers()
-        case ["settle"]:
-            return Settle()
-        case ["roll", member, kind] if kind in KINDS:
-            return Roll(member, kind)
-        case ["roll", member, kind, topics] if kind in KINDS:
-            return Roll(member, kind, tuple(topics.split(",")))
-        case ["move", member]:
-            return Move(member)
-        case ["move", member, moves]:
-            return Move(member, int(moves))
-        case ["streams", member, version]:
-            return RollStreams(member, int(version))
-        case ["stop" | "crash" | "revive" | "lose" | "expire" as verb, member]:
-            return event_of(step(ACTOR, verb, member=member))
-    raise ValueError(
-        f"invalid step {' '.join(words)!r}: use old-brokers, settle, roll MEMBER KIND [TOPICS], move MEMBER [MOVES], "
-        "streams MEMBER VERSION, or one of stop, crash, revive, lose, expire with a MEMBER"
-    )
-
-
-def _event_text(event: Event) -> str:
+def _text(event: Event) -> str:
     match event:
         case Roll(member, kind, topics):
             return f"roll {member} {kind}" + (f" {','.join(topics)}" if topics != DEFAULT_TOPICS else "")
-        case Move(member, moves):
-            return f"move {member} {moves}"
         case RollStreams(member, version):
             return f"streams {member} {version}"
-        case OldBrokers() | Settle():
-            return VERBS[type(event)]
-        case Stop() | Crash() | Revive() | Lose() | Expire():
-            return f"{VERBS[type(event)]} {event.member}"
+    raise TypeError(f"{event} has the form of its verb")
+
+
+def _parsed(words: list[str]) -> Event | None:
+    match words:
+        case ["roll", member, kind, *topics] if kind in KINDS and len(topics) < 2:
+            return Roll(member, kind, tuple(topics[0].split(",")) if topics else DEFAULT_TOPICS)
+        case ["streams", member, version] if version.isdigit():
+            return RollStreams(member, int(version))
+    return None
+
+
+CODEC: Final = ScriptCodec[Event, ObservedEvent](
+    events={
+        "old-brokers": OldBrokers,
+        "roll": Roll,
+        "stop": Stop,
+        "crash": Crash,
+        "revive": Restart,
+        "lose": Lose,
+        "expire": Expire,
+        "move": Move,
+        "settle": Settle,
+        "roll-streams": RollStreams,
+    },
+    observed=get_args(ObservedEvent),
+    records={Formed: Joining, Rests: Joining},
+    checked=_checked,
+    text_of=_text,
+    parsed=_parsed,
+    forms=("roll MEMBER KIND [TOPICS]", "streams MEMBER VERSION"),
+)
+"""Shorthand: ``roll a old; roll b ready t,u; settle; crash a; revive a; lose b; expire b; move b 3; stop c;
+old-brokers; streams a 6``."""
+step_of, event_of, to_json, from_json = CODEC.step_of, CODEC.event_of, CODEC.to_json, CODEC.from_json
+shorthand, parse_shorthand = CODEC.shorthand, CODEC.parse_shorthand
+answer_of, observations = CODEC.answer_of, CODEC.observations
 
 
 def describe(event: ObservedEvent) -> str:
@@ -166,51 +133,3 @@ def describe(event: ObservedEvent) -> str:
             return f"the group with {len(members)} members is at rest in generation {generation}"
         case Restless():
             return "the group does not come to rest"
-
-
-# Answers
-
-
-def answer_of(happenings: Iterable[ObservedEvent]) -> dict[str, Any]:
-    """The answer of the testee protocol: all observed events, in order."""
-    return {"status": "accepted", "actions": [to_json(each) for each in happenings]}
-
-
-OBSERVED_EVENTS = {made.__name__.lower(): made for made in get_args(ObservedEvent)}
-
-
-def to_json(event: ObservedEvent) -> EventJson:
-    body = {each.name: _plain(getattr(event, each.name)) for each in fields(event)}
-    return {"what": type(event).__name__.lower(), **body}
-
-
-def from_json(data: Mapping[str, Any]) -> ObservedEvent:
-    """Errors: LookupError, TypeError, AttributeError or ValueError for a malformed event."""
-    body = {name: _frozen(value) for name, value in data.items() if name != "what"}
-    made: Any = OBSERVED_EVENTS[data["what"]]
-    if made in (Formed, Rests):
-        body["members"] = tuple(Joining(**{**each, "topics": tuple(each["topics"])}) for each in data["members"])
-    happening: ObservedEvent = made(**body)
-    return happening
-
-
-class ObservedAt(NamedTuple):
-    """An observed event, and the step that caused it."""
-
-    step: int
-    seen: ObservedEvent
-
-
-def observations(history: History) -> Iterator[ObservedAt]:
-    """All observed events up to the first step without an answer."""
-    return (ObservedAt(step, from_json(each)) for step, each in history.actions())
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Joining):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
-    return [_plain(each) for each in value] if isinstance(value, tuple) else value
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(each) for each in value) if isinstance(value, list | tuple) else value

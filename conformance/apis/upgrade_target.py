@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
-from kipcheck.conformance.apis.streams import EVENTS, answer_of, event_of
+from kipcheck.conformance.apis.streams import CODEC
 from kipcheck.conformance.apis.streams_blobs import EncodedBinary, future_of
 from kipcheck.conformance.core.edition import KIP_268, Edition, Standing
 from kipcheck.conformance.models.streams.binaries import owed_binary
-from kipcheck.conformance.models.streams.group_model import StreamsGroupModel
+from kipcheck.conformance.models.streams.group_model import StreamsMembers, streams_group_model
 from kipcheck.conformance.models.streams.members import Binary, Settings
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 
-def machine_adapter(fleet: StreamsGroupModel) -> MachineAdapter[Any, Any, Any]:
-    return MachineAdapter(fleet, EVENTS, event_of, answer_of)
+def machine_adapter(members: StreamsMembers) -> MachineAdapter[Any, Any, Any]:
+    return MachineAdapter(streams_group_model(members), CODEC.events, CODEC.event_of, CODEC.answer_of)
 
 
 def streams_group(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
@@ -21,7 +21,7 @@ def streams_group(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     if edition != KIP_268 and edition.standing is not Standing.RELEASED:
         return None
     own = edition.name if edition == KIP_268 else edition.release
-    return machine_adapter(StreamsGroupModel(in_bytes(edition), own, future_of(edition.name)))
+    return machine_adapter(StreamsMembers(in_bytes(edition), own, future_of(edition.name)))
 
 
 def in_bytes(edition: Edition) -> Callable[[Settings], Binary]:

@@ -24,7 +24,7 @@ from kipcheck.conformance.models.observed_events import (
     Rests,
     SteppedDown,
 )
-from kipcheck.conformance.models.operations import KINDS, Crash, Event, Revive, Roll, Stop
+from kipcheck.conformance.models.operations import KINDS, Crash, Event, Restart, Roll, Stop
 
 GENERATIONS = 3
 """The generations that a group may need per step until it is at rest: one to notice the change, one to give up
@@ -76,7 +76,7 @@ class Script:
             case Crash(member):
                 if member in self.kinds:
                     self.stopped[member] = self.kinds.pop(member)
-            case Revive(member):
+            case Restart(member):
                 if member in self.stopped and member not in self.kinds:
                     self.kinds[member] = self.stopped.pop(member)
                     self.lately.add(self.kinds[member])

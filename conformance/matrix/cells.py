@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, final
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.matrix import history_text
 from kipcheck.conformance.matrix.attribution import Cause, first_cause, refusal
-from kipcheck.conformance.matrix.groups import BinaryFactory, MixedGroup
+from kipcheck.conformance.matrix.groups import BinaryFactory, mixed_group
 from kipcheck.conformance.matrix.highlights import with_highlights
 from kipcheck.conformance.matrix.play import JudgedScript, judged, played
 from kipcheck.conformance.matrix.release_lines import THE_FUTURE, Version, behaviours, in_table, lines
@@ -130,6 +130,6 @@ def verdict(cell: Cell, made: BinaryFactory, outcomes: bool = False) -> str:
 
 
 def _script_results(cell: Cell, made: BinaryFactory, outcomes: bool = False) -> Iterator[ScriptResult]:
-    for script, events in played(MixedGroup(made), scripts(cell.scenario, cell.pair)):
+    for script, events in played(mixed_group(made), scripts(cell.scenario, cell.pair)):
         found = judged(script, events, f"matrix/{cell.scenario}", cell.target, cell.edition, outcomes)
         yield verdict_of(found, cell.scenario)

@@ -11,10 +11,12 @@ from kipcheck.conformance.core.edition import APACHE, edition
 from kipcheck.conformance.core.releases_table import named
 from kipcheck.conformance.models.cluster import Cluster, MemberOutcome
 from kipcheck.conformance.models.cluster_components import Move, Node
+from kipcheck.conformance.models.script_runner import ScriptModel
 from kipcheck.conformance.models.streams.binaries import binary
-from kipcheck.conformance.models.streams.group_model import StreamsGroupModel
+from kipcheck.conformance.models.streams.group_model import State, StreamsMembers, streams_group_model
 from kipcheck.conformance.models.streams.members import FUTURE, Binary, Settings
-from kipcheck.conformance.models.streams.operations import Deploy
+from kipcheck.conformance.models.streams.observed_events import ObservedEvent
+from kipcheck.conformance.models.streams.operations import Deploy, OwnEvent
 
 BinaryFactory: TypeAlias = Callable[[Settings], Binary]
 """Returns the binary of a member."""
@@ -34,15 +36,15 @@ class _CachingCluster(Cluster):
         return lru_cache(CACHE_SIZE)(super().member_outcome)
 
 
-class MixedGroup(StreamsGroupModel):
-    """A group with members of any releases."""
-
-    def __init__(self, made: BinaryFactory) -> None:
-        super().__init__(cache(made), DEFAULT_RELEASE)
-
-    def _cluster(self, deployed: Deploy) -> Cluster:
-        made = super()._cluster(deployed)
+class _MixedMembers(StreamsMembers):
+    def cluster_of(self, deployed: Deploy) -> Cluster:
+        made = super().cluster_of(deployed)
         return _CachingCluster(made.coordinator, made.consumers, made.names[1:])
+
+
+def mixed_group(made: BinaryFactory) -> ScriptModel[State, OwnEvent, ObservedEvent]:
+    """A group with members of any releases."""
+    return streams_group_model(_MixedMembers(cache(made), DEFAULT_RELEASE))
 
 
 def reference_binaries(fitted: bool, over: str = APACHE.name) -> BinaryFactory:

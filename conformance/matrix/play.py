@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, final
 
-from kipcheck.conformance.apis.streams import EventJson, step_of, to_json
+from kipcheck.conformance.apis.script_codec import EventJson
+from kipcheck.conformance.apis.streams import step_of, to_json
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.machine import Driven, Transition

@@ -10,7 +10,7 @@ from kipcheck.conformance.apis.streams_sentences import describe
 from kipcheck.conformance.clients.java.streams_members import open_jars
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.matrix.cells import BREAKS, ScriptResult, verdict_of
-from kipcheck.conformance.matrix.groups import BinaryFactory, MixedGroup, reference_binaries, released_binaries
+from kipcheck.conformance.matrix.groups import BinaryFactory, mixed_group, reference_binaries, released_binaries
 from kipcheck.conformance.matrix.play import judged, played
 from kipcheck.conformance.models.streams.members import FUTURE
 from kipcheck.conformance.models.streams.operations import Start
@@ -29,7 +29,7 @@ def replay(path: Path) -> tuple[str, bool]:
         made: BinaryFactory = (
             reference_binaries(True, case.edition) if jars is None else released_binaries(jars.binary, case.edition)
         )
-        ((_, events),) = played(MixedGroup(made), [script])
+        ((_, events),) = played(mixed_group(made), [script])
     result = verdict_of(judged(script, events, case.check, str(filed["target"]), case.edition), str(filed["scenario"]))
     return "\n".join(_lines(result)) + "\n", result.verdict == BREAKS
 

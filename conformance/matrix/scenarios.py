@@ -10,9 +10,9 @@ from itertools import permutations, product
 from typing import Final, NamedTuple, TypeAlias, final
 
 from kipcheck.conformance.matrix.release_lines import Version
-from kipcheck.conformance.models.operations import Move, Settle
+from kipcheck.conformance.models.operations import Crash, Move, Settle
 from kipcheck.conformance.models.streams.members import FUTURE, Store, Subtopology, Topology
-from kipcheck.conformance.models.streams.operations import Deploy, Event, Start, Stop
+from kipcheck.conformance.models.streams.operations import Deploy, Event, Start
 
 JOIN, BOUNCE, TWO_BOUNCE, OFFLINE, DOWNGRADE, FAILURE = SCENARIOS = (
     "join", "bounce", "two-bounce", "offline", "downgrade", "failure"
@@ -113,7 +113,7 @@ def _join(pair: Pair) -> Iterator[Script]:
     old, new = pair.before, pair.after
     yield (*running(old, ("a",)), new.start("b"), SETTLE)
     # The next subscription shows how the new member handled its assignment.
-    yield (*running(old, ("a", "b")), new.start("c"), SETTLE, Stop("b"), SETTLE)
+    yield (*running(old, ("a", "b")), new.start("c"), SETTLE, Crash("b"), SETTLE)
     yield (*threaded(old)[:2], SETTLE, new.start("b"), SETTLE)
     yield (STATEFUL, *running(old, ("a", "b")), new.start("c"), SETTLE)
 
@@ -146,7 +146,7 @@ def _two_bounce(pair: Pair) -> Iterator[Script]:
 
 
 def _offline(pair: Pair) -> Iterator[Script]:
-    ends = tuple(map(Stop, NAMES))
+    ends = tuple(map(Crash, NAMES))
     for pause in ((SETTLE,), ()):
         yield (*running(pair.before), *ends, *pause, *running(pair.after))
     yield (*running(pair.before), *ends, SETTLE, *running(pair.after, NAMES[::-1]))
@@ -171,7 +171,7 @@ def _until(bounced: str, new: MemberSetup) -> Iterator[Script]:
     joined = Move(bounced, 4)
     yield start, SETTLE
     # The group noticed the stop first, and all members have rejoined: the leader is about to assign.
-    assigning: Script = (Stop(bounced), SETTLE, start, joined, *(Move(each, 4) for each in others))
+    assigning: Script = (Crash(bounced), SETTLE, start, joined, *(Move(each, 4) for each in others))
     yield assigning
     # The member has its assignment, and is about to apply it.
     yield (*assigning, *(Move(each, 3) for _ in range(2) for each in others), Move(bounced, 3))
@@ -179,7 +179,7 @@ def _until(bounced: str, new: MemberSetup) -> Iterator[Script]:
 
 def _dies(member: str, back: MemberSetup) -> Script:
     """The other members notice the stop before the restart."""
-    return (Stop(member), SETTLE, back.start(member), SETTLE)
+    return (Crash(member), SETTLE, back.start(member), SETTLE)
 
 
 def _still_to_bounce(

@@ -138,6 +138,7 @@ class Restless:
     turns: int
 
 
+EventOfAnyGroup: TypeAlias = Took | Gave | Ended | PutOut | Restless
 ObservedEvent: TypeAlias = (
     Took | Gave | Ended | PutOut | Formed | Assigned | Counted | StreamsLed | SteppedDown | Failed | Rests | Restless
 )

@@ -86,8 +86,8 @@ class Crash:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Revive:
-    """A member that crashed or stopped starts as the same kind."""
+class Restart:
+    """A member that crashed or stopped starts with the same binary and configuration."""
 
     member: str
 
@@ -132,4 +132,7 @@ class RollStreams:
     version: int
 
 
-Event: TypeAlias = OldBrokers | Roll | Stop | Crash | Revive | Lose | Expire | Move | Settle | RollStreams
+Fault: TypeAlias = Crash | Restart | Lose | Expire | Move | Settle
+"""What happens to members of any kind."""
+OwnEvent: TypeAlias = OldBrokers | Roll | Stop | RollStreams
+Event: TypeAlias = OwnEvent | Fault

@@ -4,14 +4,15 @@ The rules follow the script alone, for groups of consumers and of Streams member
 stopped like any other; a new deployment after the first start has no effect, and may be tried.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias, final
 
 from kipcheck.conformance.models import operations
-from kipcheck.conformance.models.operations import Crash, Expire, Lose, Move, OldBrokers, Revive, Roll, Settle
+from kipcheck.conformance.models.cluster_components import Node, Part
+from kipcheck.conformance.models.operations import Crash, Expire, Lose, Move, OldBrokers, Restart, Roll, Settle, Stop
 from kipcheck.conformance.models.streams import operations as streams
-from kipcheck.conformance.models.streams.operations import Restart, ShutDown, Start
+from kipcheck.conformance.models.streams.operations import ShutDown, Start
 
 ScriptEvent: TypeAlias = operations.Event | streams.Event
 
@@ -39,16 +40,27 @@ class Processes:
     """Stopped cleanly: such a process runs until the group is at rest."""
     started: frozenset[str] = frozenset()
 
+    @classmethod
+    def of(cls, members: Sequence[str], parts: Sequence[Part]) -> "Processes":
+        """The processes of a model: the coordinator is the first part."""
+        nodes = [(name, node) for name, node in zip(members, parts[1:], strict=True) if isinstance(node, Node)]
+        up = [(name, node) for name, node in nodes if node.state is not None or node.starts]
+        return cls(
+            frozenset(name for name, node in up if node.then is None),
+            frozenset(name for name, node in up if node.then is not None),
+            frozenset(name for name, node in nodes if node.kind),
+        )
+
     def broken(self, event: ScriptEvent) -> tuple[Rule, str] | None:
         """The rule that the event breaks, and why."""
         match event:
-            case Revive(member) | Restart(member) if member not in self.started:
+            case Restart(member) if member not in self.started:
                 return STARTED_BEFORE, f"{member} was not."
-            case operations.Stop(member) if member not in self.running:
+            case Stop(member) if member not in self.running:
                 return NEEDS_A_PROCESS, f"That of {member} does not."
-            case (
-                Crash(member) | streams.Stop(member) | Lose(member) | Expire(member) | Move(member) | ShutDown(member)
-            ) if member not in self.running | self.leaving:
+            case Crash(member) | Lose(member) | Expire(member) | Move(member) | ShutDown(member) if (
+                member not in self.running | self.leaving
+            ):
                 return NEEDS_A_PROCESS, f"That of {member} does not."
             case OldBrokers() if self.started:
                 return BROKERS_FIRST, f"{min(self.started)} was started."
@@ -56,18 +68,22 @@ class Processes:
 
     def after(self, event: ScriptEvent) -> "Processes":
         match event:
-            case Roll(member) | Start(member) | Revive(member) | Restart(member):
+            case Roll(member) | Start(member) | Restart(member):
                 one = frozenset({member})
                 return Processes(self.running | one, self.leaving - one, self.started | one)
-            case Crash(member) | streams.Stop(member):
+            case Crash(member):
                 one = frozenset({member})
                 return replace(self, running=self.running - one, leaving=self.leaving - one)
-            case operations.Stop(member):
+            case Stop(member):
                 one = frozenset({member})
                 return replace(self, running=self.running - one, leaving=self.leaving | one)
             case Settle():
                 return replace(self, leaving=frozenset())
         return self
+
+    def possible(self, event: ScriptEvent) -> ScriptEvent:
+        """The event if it can happen, else the group comes to rest."""
+        return event if self.broken(event) is None else Settle()
 
 
 def impossible_events(events: Iterable[ScriptEvent]) -> Iterator[tuple[int, Rule, str]]:
@@ -85,6 +101,6 @@ def possible_events(events: Iterable[ScriptEvent]) -> Iterator[ScriptEvent]:
     """As many events: in place of one that cannot happen the group comes to rest."""
     processes = Processes()
     for event in events:
-        instead = event if processes.broken(event) is None else Settle()
+        instead = processes.possible(event)
         processes = processes.after(instead)
         yield instead

@@ -1,23 +1,17 @@
-"""Rolling upgrades and downgrades of a group, with faults.
-
-``UpgradeModel`` is the machine of a conversation: its events are steps of an operator, its actions are observed
-events of the
-members. It is deterministic: a member moves when the script says so, and in ``Settle`` all members take turns.
-"""
+"""Rolling upgrades and downgrades of a group of consumers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Final, NamedTuple, TypeAlias, assert_never
+from typing import Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.core.edition import KIP_429, Edition, Standing
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import since
-from kipcheck.conformance.machines.product import Step
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.cluster import Cluster
-from kipcheck.conformance.models.cluster_components import Centre, Does, Message, Move as Moves, Node, Part, Told
+from kipcheck.conformance.models.cluster_components import Centre, Does, Node, Part, Told
 from kipcheck.conformance.models.group.answers import Config as BrokerConfig
 from kipcheck.conformance.models.group.coordinator import Coordinator
 from kipcheck.conformance.models.group.draft import OVER, DraftCoordinator
@@ -25,23 +19,18 @@ from kipcheck.conformance.models.group.messages import Error, Join, Request, Syn
 from kipcheck.conformance.models.group.rules import Rules as BrokerRules
 from kipcheck.conformance.models.group.state import Member
 from kipcheck.conformance.models.member.consumer import Consumer
-from kipcheck.conformance.models.member.messages import Given, Lost, Metric, Raised, Revoked, UserEvent
+from kipcheck.conformance.models.member.messages import Metric, Raised, UserEvent
 from kipcheck.conformance.models.member.rules import ASSIGNORS, Config, Rules
 from kipcheck.conformance.models.member.state import Phase
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, V0, Assigned, Subscription
 from kipcheck.conformance.models.observed_events import (
     Assigned as WasAssigned,
     Counted,
-    Ended,
     Failed,
     Formed,
-    Gave,
     Joining,
     ObservedEvent,
-    PutOut,
-    Restless,
     Rests,
-    Took,
 )
 from kipcheck.conformance.models.operations import (
     KINDS,
@@ -49,21 +38,15 @@ from kipcheck.conformance.models.operations import (
     MEMBERS,
     TOPICS,
     V2,
-    Crash,
-    Event,
-    Expire,
     Kind,
-    Lose,
-    Move,
     OldBrokers,
-    Revive,
+    OwnEvent,
     Roll,
     RollStreams,
-    Settle,
     Stop,
 )
 from kipcheck.conformance.models.probing import Probing, Streams
-from kipcheck.conformance.models.rolling import Run, evicted, member_name
+from kipcheck.conformance.models.script_runner import Run, ScriptModel, callback_event, callbacks, member_name
 
 KNOWN: Final = tuple(Topic(name, size) for name, size in TOPICS)
 COOPERATES_SINCE: Final = Release.parse(since("cooperative-rebalancing"))
@@ -132,8 +115,8 @@ class State(NamedTuple):
     """The group did not come to rest once: further ``Settle`` events do not wait again."""
 
 
-class UpgradeModel:
-    """Errors: ValueError for an edition without cooperative members (``has_upgrade``)."""
+class Consumers:
+    """The members of the group. Errors: ValueError for an edition without cooperative members (``has_upgrade``)."""
 
     def __init__(
         self,
@@ -155,66 +138,54 @@ class UpgradeModel:
     def initial(self) -> State:
         return State(self.clusters[True].initial())
 
-    def step(self, state: State, event: Event, /) -> Transition[State, ObservedEvent]:
+    def cluster(self, state: State) -> Cluster:
+        return self.clusters[state.by_version]
+
+    def prepare(self, cluster: Cluster, state: State, event: OwnEvent) -> Transition[State, ObservedEvent] | None:
         match event:
             case OldBrokers():
-                fresh = state.parts == self.clusters[True].initial()
+                fresh = state.parts == cluster.initial()
                 return Transition(state._replace(by_version=not (self.draft and fresh) and state.by_version))
             case RollStreams(member, version):
                 by_version = self.draft and state.by_version
                 streams, events = self.probing.rolled(state.streams, member, version, by_version)
                 return Transition(state._replace(streams=streams), tuple(events))
-        if state.restless and isinstance(event, Settle):
-            return Transition(state, (Restless(0),))
-        run = Run(self.clusters[state.by_version], self, state.parts)
-        apply_event(run, event)
-        restless = state.restless or any(isinstance(each, Restless) for each in run.observed)
-        return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.observed))
+        return None
 
-    def enabled(self, state: State, /) -> Iterator[Event]:
-        """Events that have an effect."""
-        if state.parts == self.clusters[True].initial() and self.draft and state.by_version:
+    def operate(self, run: Run[ObservedEvent], state: State, event: OwnEvent) -> None:
+        match event:
+            case Roll(member, kind, topics):
+                run.send_order(member, Told(kind, topics))
+            case Stop(member):
+                run.send_order(member, Told("", run.node(member).topics))
+
+    def first_steps(self, state: State) -> Iterator[OwnEvent]:
+        if self.draft and state.by_version:
             yield OldBrokers()
-        kinds = [each for each in KINDS if self.draft or each != LATER]
-        for member, node in zip(MEMBERS, state.parts[1:], strict=True):
-            assert isinstance(node, Node)
-            for kind in kinds:
+
+    def steps(self, state: State, member: str, runs: bool) -> Iterator[OwnEvent]:
+        for kind in KINDS:
+            if self.draft or kind != LATER:
                 yield Roll(member, kind)
                 yield Roll(member, kind, tuple(name for name, _ in TOPICS))
-            if node.state is not None:
-                yield Stop(member)
-                yield Crash(member)
-                if node.busy:
-                    yield Lose(member)
-                if node.id:
-                    yield Expire(member)
-            elif node.kind and not node.starts:
-                yield Revive(member)
-            if node.state is not None or node.starts:
-                yield from (Move(member, moves) for moves in range(1, 5))
-        yield Settle()
+        if runs:
+            yield Stop(member)
 
-    # Observed events
 
-    def observe_step(self, cluster: Cluster, step: Step[Part, Moves, Message]) -> Iterator[ObservedEvent]:
-        before, after = step.before, step.did.part
-        if isinstance(before, Centre):
-            assert isinstance(after, Centre)
-            yield from self.coordinator_events(before, after, step.cause)
-            return
-        assert isinstance(before, Node) and isinstance(after, Node)
-        name = cluster.names[step.index]
-        seen: list[UserEvent] = []
-        match step.cause:
-            case Does():
-                _, _, seen = cluster.member_outcome(step.index, before, step.cause)
-            case Told(kind, topics):
-                _, seen = cluster.restarted_as(before, kind, topics)
-        yield from self.assignment_events(name, before, step.cause)
+class ConsumersObserver:
+    """``draft``: members have the versions of the draft's protocol."""
+
+    def __init__(self, draft: bool) -> None:
+        self.draft = draft
+
+    def member_events(
+        self, cluster: Cluster, index: int, before: Node, after: Node, cause: object
+    ) -> Iterator[ObservedEvent]:
+        name = cluster.names[index]
+        yield from self.assignment_events(name, before, cause)
         generation = after.state.identity.generation if after.state is not None else -1
-        yield from (found for each in seen for found in self.callback_events(name, generation, each))
-        if before.state is not None and after.state is None:
-            yield Ended(name)
+        for each in callbacks(cluster, index, before, cause):
+            yield from self.callback_events(name, generation, each)
 
     def assignment_events(self, name: str, before: Node, cause: object) -> Iterator[ObservedEvent]:
         if cause == Does("hears") and isinstance(before.inbox, Synced) and before.state is not None:
@@ -223,27 +194,21 @@ class UpgradeModel:
             if awaited and isinstance(reply.assignment, Assigned):
                 yield WasAssigned(name, generation, reply.assignment.partitions, reply.assignment.error)
 
-    def callback_events(self, name: str, generation: int, seen: UserEvent) -> Iterator[ObservedEvent]:
-        match seen:
-            case Revoked(partitions) if partitions:
-                yield Gave(name, partitions)
-            case Lost(partitions) if partitions:
-                yield Gave(name, partitions, lost=True)
-            case Given(partitions) if partitions:
-                yield Took(name, generation, partitions)
+    def callback_events(self, name: str, generation: int, called: UserEvent) -> Iterator[ObservedEvent]:
+        match called:
             case Metric(value):
                 yield Counted(name, value)
             case Raised(error):
                 yield Failed(name, error)
+            case _ if (found := callback_event(name, generation, called)) is not None:
+                yield found
 
     def rests(self, centre: Centre, nodes: Sequence[Node]) -> ObservedEvent:
         return Rests(centre.group.generation, self.joining(centre))
 
-    def restless(self, turns: int) -> ObservedEvent:
-        return Restless(turns)
-
-    def coordinator_events(self, before: Centre, after: Centre, cause: object) -> Iterator[ObservedEvent]:
-        yield from map(PutOut, evicted(before, after, cause))
+    def coordinator_events(
+        self, cluster: Cluster, before: Centre, after: Centre, cause: object
+    ) -> Iterator[ObservedEvent]:
         group = after.group
         if group.generation > before.group.generation and group.members:
             leader = member_name(after, group.leader or "")
@@ -266,19 +231,12 @@ def cooperates(member: Member) -> int:
     return int(all(COOPERATIVE in ASSIGNORS[name].supports for name, _ in member.protocols))
 
 
-def apply_event(run: Run[ObservedEvent], event: Event) -> None:
-    match event:
-        case Roll(member, kind, topics):
-            run.send_order(member, Told(kind, topics))
-        case Stop(member):
-            run.send_order(member, Told("", run.node(member).topics))
-        case Crash(member):
-            run.crash(member)
-        case Revive(member):
-            run.revive(member, run.node(member))
-        case Lose() | Expire() | Move() | Settle():
-            run.apply_fault(event)
-        case OldBrokers() | RollStreams():
-            pass
-        case _:
-            assert_never(event)
+def upgrade_model(
+    edition: Edition,
+    members: Mapping[str, Consumer] | None = None,
+    brokers: Coordinator | None = None,
+    probing: Probing | None = None,
+) -> ScriptModel[State, OwnEvent, ObservedEvent]:
+    """The reference, unless other parts are given. Errors: as for ``Consumers``."""
+    found = Consumers(edition, members, brokers, probing)
+    return ScriptModel(found, ConsumersObserver(found.draft))

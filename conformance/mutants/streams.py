@@ -12,7 +12,7 @@ from kipcheck.conformance.apis.upgrade_target import machine_adapter
 from kipcheck.conformance.core.edition import APACHE, KIP_268, Edition, edition
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.streams.binaries import owed_binary
-from kipcheck.conformance.models.streams.group_model import StreamsGroupModel
+from kipcheck.conformance.models.streams.group_model import StreamsMembers
 from kipcheck.conformance.models.streams.members import (
     AssignmentInfo,
     AssignmentResult,
@@ -104,8 +104,8 @@ class Streaming:
     def configure(self, edition_name: str, /) -> str | None:
         here = edition(edition_name)
         own = here.name if here == KIP_268 else here.release
-        group = self.group(lambda settings: self.in_bytes(self.made(settings, here)), own, future_of(here.name))
-        self._player: MachineAdapter[Any, Any, Any] = machine_adapter(group)
+        members = self.members(lambda settings: self.in_bytes(self.made(settings, here)), own, future_of(here.name))
+        self._player: MachineAdapter[Any, Any, Any] = machine_adapter(members)
         return None
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
@@ -118,8 +118,8 @@ class Streaming:
     def in_bytes(self, made: Binary) -> Binary:
         return EncodedBinary(made)
 
-    def group(self, made: Callable[[Settings], Binary], own: str, future: str) -> StreamsGroupModel:
-        return StreamsGroupModel(made, own, future)
+    def members(self, made: Callable[[Settings], Binary], own: str, future: str) -> StreamsMembers:
+        return StreamsMembers(made, own, future)
 
 
 Made = TypeVar("Made", bound=type[Streaming])

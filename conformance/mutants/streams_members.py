@@ -7,7 +7,7 @@ from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.models.group.messages import Blob
 from kipcheck.conformance.models.member.state import State, Step
 from kipcheck.conformance.models.streams.consumer import StreamsConsumer
-from kipcheck.conformance.models.streams.group_model import Kinds, StreamsGroupModel
+from kipcheck.conformance.models.streams.group_model import Kinds, StreamsMembers
 from kipcheck.conformance.models.streams.members import (
     NEVER,
     AssignmentInfo,
@@ -190,7 +190,7 @@ class _IgnoresRejoin(StreamsConsumer):
         return Transition(replace(after, rejoin=False), actions)
 
 
-class _IgnoringGroup(StreamsGroupModel):
+class _IgnoringMembers(StreamsMembers):
     def consumers(self, deployed: Deploy) -> Mapping[str, StreamsConsumer]:
         return Kinds(lambda kind: _IgnoresRejoin(self.binary(self.settings(deployed, kind)), deployed.topics))
 
@@ -199,8 +199,8 @@ class _IgnoringGroup(StreamsGroupModel):
 class PassesOverRejoining(Streaming):
     """A thread ignores the rejoin that its assignor requests."""
 
-    def group(self, made: Callable[[Settings], Binary], own: str, future: str) -> StreamsGroupModel:
-        return _IgnoringGroup(made, own, future)
+    def members(self, made: Callable[[Settings], Binary], own: str, future: str) -> StreamsMembers:
+        return _IgnoringMembers(made, own, future)
 
 
 class _ConstantByte(AlteredMember):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from kipcheck.conformance.apis.upgrade_script import EVENTS, answer_of, event_of
+from kipcheck.conformance.apis.upgrade_script import CODEC
 from kipcheck.conformance.core.edition import APACHE, Edition, edition
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.models.assignment import Assignment, Group, Member, Topic, frozen, range_
@@ -22,7 +22,7 @@ from kipcheck.conformance.models.mixed_group import draft_leader
 from kipcheck.conformance.models.operations import COOPERATES, KINDS, READY, Kind
 from kipcheck.conformance.models.probing import Instance, Probing, Streams
 from kipcheck.conformance.models.sticky import sticky
-from kipcheck.conformance.models.upgrade import LARGE_GROUP, UpgradeModel, binary, config, coordinator
+from kipcheck.conformance.models.upgrade import LARGE_GROUP, binary, config, coordinator, upgrade_model
 from kipcheck.conformance.mutants.declare import mutant
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import BOUNCE, Claims
@@ -49,8 +49,9 @@ class Upgrading:
             name: (self.member or binary(here, kind))(self.configured(config(here, self.started(kind))))
             for name, kind in KINDS.items()
         }
-        bounce = UpgradeModel(here, members, self.brokers(here), self.probing())
-        self._player: MachineAdapter[Any, Any, Any] = MachineAdapter(bounce, EVENTS, event_of, answer_of)
+        bounce = upgrade_model(here, members, self.brokers(here), self.probing())
+        self._player: MachineAdapter[Any, Any, Any]
+        self._player = MachineAdapter(bounce, CODEC.events, CODEC.event_of, CODEC.answer_of)
         return None
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:

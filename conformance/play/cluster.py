@@ -10,7 +10,7 @@ from kipcheck.conformance.models.cluster import Cluster
 from kipcheck.conformance.models.cluster_components import Scope as ClusterScope
 from kipcheck.conformance.models.cluster_laws import laws
 from kipcheck.conformance.models.operations import COOPERATES, DEFAULT_TOPICS, KINDS as MEMBER_KINDS, OLD, READY, TOPICS
-from kipcheck.conformance.models.upgrade import UpgradeModel, consumers, coordinator, for_old_brokers, has_upgrade
+from kipcheck.conformance.models.upgrade import consumers, coordinator, for_old_brokers, has_upgrade, upgrade_model
 from kipcheck.conformance.play.declare import INTEGER, Bound, Conversation, Field, Kind, Playable, Product, Scope, Verb
 from kipcheck.conformance.play.group import FIRE, STORE
 
@@ -133,7 +133,7 @@ BOUNCE = Playable(
     world=_upgrade_product,
     verbs=OPERATIONS,
     moves=(DOES, ROLLS, FIRE, STORE),
-    conversation=lambda edition: Conversation("group", UpgradeModel(edition), event_of, parse_shorthand),
+    conversation=lambda edition: Conversation("group", upgrade_model(edition), event_of, parse_shorthand),
     dials={
         **SIZES,
         **MISHAPS,

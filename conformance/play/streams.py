@@ -10,7 +10,7 @@ from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import listed, patches
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.streams.binaries import binary
-from kipcheck.conformance.models.streams.group_model import StreamsGroupModel
+from kipcheck.conformance.models.streams.group_model import StreamsMembers, streams_group_model
 from kipcheck.conformance.models.streams.laws import laws
 from kipcheck.conformance.models.streams.members import FUTURE, Store, Subtopology, Topology
 from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, STATELESS, TOPICS, Deploy
@@ -61,13 +61,13 @@ def _editions(edition: Edition) -> str | None:
     return None if edition == KIP_268 or released else SUPPORTED_EDITIONS
 
 
-def streams_group_model(edition: Edition) -> StreamsGroupModel:
-    """A Streams group in which every member is a model, and user data are values."""
+def streams_members(edition: Edition) -> StreamsMembers:
+    """Members of a Streams group: each is a model, and user data are values."""
     own = edition.name if edition == KIP_268 else edition.release
-    return StreamsGroupModel(lambda settings: binary(settings, edition), own, future_of(edition.name))
+    return StreamsMembers(lambda settings: binary(settings, edition), own, future_of(edition.name))
 
 
-def upgrade_product(made: StreamsGroupModel, scope: Scope) -> Product:
+def upgrade_product(made: StreamsMembers, scope: Scope) -> Product:
     """The product machine of a rolling upgrade of this group's members."""
     topics = (Topic(TOPICS[0].name, scope["partitions"]),)
     topology = STATELESS
@@ -124,10 +124,12 @@ STREAMS: Final = Playable(
     name="streams",
     about="a Kafka Streams group that an operator upgrades or downgrades, with its members in any order",
     editions=_editions,
-    world=lambda edition, scope: upgrade_product(streams_group_model(edition), scope),
+    world=lambda edition, scope: upgrade_product(streams_members(edition), scope),
     verbs=OPERATIONS,
     moves=(DOES, BOUNCES, FIRE),
-    conversation=lambda edition: Conversation("group", streams_group_model(edition), event_of, parse_shorthand),
+    conversation=lambda edition: Conversation(
+        "group", streams_group_model(streams_members(edition)), event_of, parse_shorthand
+    ),
     dials={
         "members": Bound(3, "number of instances, each with one thread", (1, 2, 3)),
         "partitions": Bound(1, "number of partitions of the only topic", (1, 2, 3)),

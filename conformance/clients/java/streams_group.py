@@ -13,7 +13,7 @@ from kipcheck.conformance.apis.upgrade_target import in_bytes, machine_adapter
 from kipcheck.conformance.clients.java.streams_members import Jars, Unanswerable, open_jars
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.models.streams.group_model import StreamsGroupModel
+from kipcheck.conformance.models.streams.group_model import StreamsMembers
 from kipcheck.conformance.models.streams.members import FUTURE, Binary, Settings
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import STREAMS, Claims, Session, Target, TargetInfo
@@ -89,7 +89,7 @@ class _Adapter:
         def made(settings: Settings) -> Binary:
             return ours(settings) if settings.release == FUTURE else self.jars.binary(settings)
 
-        self._player = machine_adapter(StreamsGroupModel(made, self._release))
+        self._player = machine_adapter(StreamsMembers(made, self._release))
         return None
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:

@@ -1,24 +1,19 @@
 """A Streams group that is upgraded or downgraded member by member, with faults.
 
-``Fleet`` is the machine of a conversation: its events are steps of an operator, its actions are observed events of the
-members. The group is the coordinator machine; members are consumers with binaries, which are models or released jars.
+The group is the coordinator machine; members are consumers with binaries, which are models or released jars.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple, assert_never
+from typing import Final, NamedTuple
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.releases_table import named
 from kipcheck.conformance.core.replacing import replace
-from kipcheck.conformance.machines.product import Step
 from kipcheck.conformance.models.cluster import Cluster
 from kipcheck.conformance.models.cluster_components import (
     Centre,
-    Does,
     From,
-    Message,
-    Move as Moves,
     Node,
     Part,
     Told as Order,
@@ -28,11 +23,9 @@ from kipcheck.conformance.models.group.coordinator import Coordinator
 from kipcheck.conformance.models.group.messages import Sync
 from kipcheck.conformance.models.group.rules import Rules as BrokerRules
 from kipcheck.conformance.models.group.state import Member, State as Group
-from kipcheck.conformance.models.member.messages import Given, Lost, Noted, Poll, Revoked, UserEvent
+from kipcheck.conformance.models.member.messages import Noted, Poll, UserEvent
 from kipcheck.conformance.models.membership import COOPERATIVE, Assigned, Subscription
-from kipcheck.conformance.models.observed_events import Ended, Gave, PutOut, Restless, Took
-from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
-from kipcheck.conformance.models.rolling import Run, evicted, member_name
+from kipcheck.conformance.models.script_runner import Run, ScriptModel, callback_event, callbacks, member_name
 from kipcheck.conformance.models.streams.consumer import Adopted, StreamsConsumer, Threw, memory_of
 from kipcheck.conformance.models.streams.members import FUTURE, SHUTDOWN_REQUESTED, Binary, Misconfigured, Settings
 from kipcheck.conformance.models.streams.observed_events import (
@@ -47,7 +40,7 @@ from kipcheck.conformance.models.streams.observed_events import (
     Rests,
     Sent,
 )
-from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
+from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, Deploy, OwnEvent, ShutDown, Start
 
 BROKERS: Final = named("last-before-4")
 """The newest line whose coordinators support the clients of every release."""
@@ -97,7 +90,7 @@ class NewestLeads(Coordinator):
         return candidates[-1]
 
 
-class StreamsGroupModel:
+class StreamsMembers:
     """``binary``: creates the binary of a member with these settings. ``own`` and ``future``: the releases with these
     names in scripts."""
 
@@ -113,9 +106,9 @@ class StreamsGroupModel:
         self.releases = {OWN: own, FUTURE: future}
         self.members = members
         self.brokers = brokers or Coordinator(BrokerRules.of(BROKERS), LARGE_GROUP)
-        self.cluster = lru_cache(maxsize=64)(self._cluster)
+        self._clusters = lru_cache(maxsize=64)(self.cluster_of)
 
-    def _cluster(self, deployed: Deploy) -> Cluster:
+    def cluster_of(self, deployed: Deploy) -> Cluster:
         brokers = NewestLeads(self.brokers.rules, self.brokers.config) if deployed.newest_leads else self.brokers
         return Cluster(brokers, self.consumers(deployed), self.members)
 
@@ -138,57 +131,31 @@ class StreamsGroupModel:
         )
 
     def initial(self) -> State:
-        return State(self.cluster(Deploy()).initial())
+        return State(self._clusters(Deploy()).initial())
 
-    def step(self, state: State, event: Event, /) -> Transition[State, ObservedEvent]:
-        if isinstance(event, Deploy):
-            fresh = state.parts == self.cluster(state.deployed).initial()
-            return Transition(state._replace(deployed=event) if fresh else state)
-        if state.restless and isinstance(event, Settle):
-            return Transition(state, (Restless(0),))
-        cluster = self.cluster(state.deployed)
-        run: Run[ObservedEvent] = Run(cluster, StreamsObserver(), state.parts)
-        self.go(run, state.deployed, event)
-        restless = state.restless or any(isinstance(each, Restless) for each in run.observed)
-        return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.observed))
+    def cluster(self, state: State) -> Cluster:
+        return self._clusters(state.deployed)
 
-    def enabled(self, state: State, /) -> Iterator[Event]:
-        """Events that have an effect, except starts of releases other than ``own``."""
-        fresh = state.parts == self.cluster(state.deployed).initial()
-        if fresh:
-            yield Deploy()
-        for member, node in zip(self.members, state.parts[1:], strict=True):
-            assert isinstance(node, Node)
-            yield Start(member)
-            if node.state is not None:
-                yield Stop(member)
-                yield ShutDown(member)
-                if node.busy:
-                    yield Lose(member)
-                if node.id:
-                    yield Expire(member)
-            elif node.kind and not node.starts:
-                yield Restart(member)
-            if node.state is not None or node.starts:
-                yield from (Move(member, moves) for moves in range(1, 5))
-        yield Settle()
+    def prepare(self, cluster: Cluster, state: State, event: OwnEvent) -> Transition[State, ObservedEvent] | None:
+        if not isinstance(event, Deploy):
+            return None
+        return Transition(state._replace(deployed=event) if state.parts == cluster.initial() else state)
 
-    def go(self, run: Run[ObservedEvent], deployed: Deploy, event: Event) -> None:
+    def operate(self, run: Run[ObservedEvent], state: State, event: OwnEvent) -> None:
         match event:
-            case Deploy():
-                pass
             case Start(member, release, upgrade_from, instance):
-                self.start(run, deployed, Kind(member, release, upgrade_from, instance or member))
-            case Stop(member):
-                run.crash(member)
-            case Restart(member):
-                run.revive(member, run.node(member))
-            case Lose() | Expire() | Move() | Settle():
-                run.apply_fault(event)
+                self.start(run, state.deployed, Kind(member, release, upgrade_from, instance or member))
             case ShutDown(member):
                 shut_down(run, member)
-            case _:
-                assert_never(event)
+
+    def first_steps(self, state: State) -> Iterator[OwnEvent]:
+        yield Deploy()
+
+    def steps(self, state: State, member: str, runs: bool) -> Iterator[OwnEvent]:
+        """Without starts of releases other than ``own``."""
+        yield Start(member)
+        if runs:
+            yield ShutDown(member)
 
     def start(self, run: Run[ObservedEvent], deployed: Deploy, kind: Kind) -> None:
         run.crash(kind.member)
@@ -225,23 +192,30 @@ def process_of(instance: str) -> str:
 
 
 class StreamsObserver:
-    """Converts steps of the cluster to observed events."""
+    def coordinator_events(
+        self, cluster: Cluster, before: Centre, after: Centre, cause: object
+    ) -> Iterator[ObservedEvent]:
+        group = after.group
+        if group.generation > before.group.generation and group.members:
+            metadata = tuple(
+                _join_metadata(cluster, after, each.id, each.metadata(group.protocol)) for each in group.members
+            )
+            yield Formed(group.generation, member_name(after, group.leader or ""), metadata)
+        if isinstance(cause, From) and isinstance(cause.ask.request, Sync) and cause.ask.request.assignments:
+            sync = cause.ask.request
+            counts = sync.generation == before.group.generation and sync.member == before.group.leader
+            for id, share in sync.assignments if counts else ():
+                assert isinstance(share, Assigned)
+                leader = member_name(after, sync.member)
+                yield Sent(sync.generation, leader, member_name(after, id), share.partitions, share.user_data)
 
-    def observe_step(self, cluster: Cluster, step: Step[Part, Moves, Message]) -> Iterator[ObservedEvent]:
-        before, after = step.before, step.did.part
-        if isinstance(before, Centre):
-            assert isinstance(after, Centre)
-            yield from coordinator_events(cluster, before, after, step.cause)
-            return
-        assert isinstance(before, Node) and isinstance(after, Node)
-        name = cluster.names[step.index]
+    def member_events(
+        self, cluster: Cluster, index: int, before: Node, after: Node, cause: object
+    ) -> Iterator[ObservedEvent]:
+        name = cluster.names[index]
         if before.state is None and after.state is not None:
             yield began(cluster, name, after)
-        if isinstance(step.cause, Does):
-            _, _, seen = cluster.member_outcome(step.index, before, step.cause)
-            yield from all_callbacks(name, seen)
-        if before.state is not None and after.state is None:
-            yield Ended(name)
+        yield from all_callbacks(name, callbacks(cluster, index, before, cause))
 
     def rests(self, centre: Centre, nodes: Sequence[Node]) -> ObservedEvent:
         ids = {each.id for each in centre.group.members}
@@ -253,8 +227,9 @@ class StreamsObserver:
                 members.append(Present(name, memory.used, memory.active, memory.standby, node.state.owned))
         return Rests(centre.group.generation, tuple(members))
 
-    def restless(self, turns: int) -> ObservedEvent:
-        return Restless(turns)
+
+def streams_group_model(members: StreamsMembers) -> ScriptModel[State, OwnEvent, ObservedEvent]:
+    return ScriptModel(members, StreamsObserver())
 
 
 def began(cluster: Cluster, name: str, node: Node) -> Began:
@@ -275,14 +250,8 @@ def all_callbacks(name: str, seen: Sequence[UserEvent]) -> Iterator[ObservedEven
     return (found for each in seen for found in callback_events(name, generation, each))
 
 
-def callback_events(name: str, generation: int, seen: UserEvent) -> Iterator[ObservedEvent]:
-    match seen:
-        case Revoked(partitions) if partitions:
-            yield Gave(name, partitions)
-        case Lost(partitions) if partitions:
-            yield Gave(name, partitions, lost=True)
-        case Given(partitions) if partitions:
-            yield Took(name, generation, partitions)
+def callback_events(name: str, generation: int, called: UserEvent) -> Iterator[ObservedEvent]:
+    match called:
         case Noted(Adopted(at, partitions, before, result)):
             memory = result.memory
             yield Applied(
@@ -291,23 +260,8 @@ def callback_events(name: str, generation: int, seen: UserEvent) -> Iterator[Obs
             )  # fmt: skip
         case Noted(Threw(during, kind, why)):
             yield Died(name, during, kind, why)
-
-
-def coordinator_events(cluster: Cluster, before: Centre, after: Centre, cause: object) -> Iterator[ObservedEvent]:
-    yield from map(PutOut, evicted(before, after, cause))
-    group = after.group
-    if group.generation > before.group.generation and group.members:
-        metadata = tuple(
-            _join_metadata(cluster, after, each.id, each.metadata(group.protocol)) for each in group.members
-        )
-        yield Formed(group.generation, member_name(after, group.leader or ""), metadata)
-    if isinstance(cause, From) and isinstance(cause.ask.request, Sync) and cause.ask.request.assignments:
-        sync = cause.ask.request
-        counts = sync.generation == before.group.generation and sync.member == before.group.leader
-        for id, share in sync.assignments if counts else ():
-            assert isinstance(share, Assigned)
-            leader = member_name(after, sync.member)
-            yield Sent(sync.generation, leader, member_name(after, id), share.partitions, share.user_data)
+        case _ if (found := callback_event(name, generation, called)) is not None:
+            yield found
 
 
 def _join_metadata(cluster: Cluster, centre: Centre, id: str, subscription: object) -> JoinMetadata:

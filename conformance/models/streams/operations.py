@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
 from kipcheck.conformance.models.assignment import Topic
-from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
+from kipcheck.conformance.models.operations import Fault
 from kipcheck.conformance.models.streams.members import Subtopology, Topology
 
 MEMBERS: Final = ("a", "b", "c", "d")
@@ -52,26 +52,11 @@ class Start:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """A member's process ends at once, and does not restart."""
-
-    member: str
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """A member that ended starts with the same binary."""
-
-    member: str
-
-
-@final
-@dataclass(frozen=True, slots=True)
 class ShutDown:
     """A member requests the shutdown of the whole application in its next subscription (since 2.8)."""
 
     member: str
 
 
-Event: TypeAlias = Deploy | Start | Stop | Restart | Lose | Expire | ShutDown | Move | Settle
+OwnEvent: TypeAlias = Deploy | Start | ShutDown
+Event: TypeAlias = OwnEvent | Fault

@@ -42,7 +42,7 @@ from kipcheck.conformance.models.group.messages import EMPTY, Beat, Blob, Error,
 from kipcheck.conformance.models.group.state import Log, State as Group
 from kipcheck.conformance.models.member.messages import HEARTBEAT, UserEvent
 from kipcheck.conformance.models.membership import Subscription
-from kipcheck.conformance.models.rolling import Run, owner
+from kipcheck.conformance.models.script_runner import Run, owner
 from kipcheck.conformance.models.streams.consumer import StreamsConsumer
 from kipcheck.conformance.models.streams.group_model import Kind, StreamsObserver
 from kipcheck.conformance.models.streams.members import Memory, SubscriptionInfo

@@ -25,7 +25,7 @@ from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.models.observed_events import Counted, Failed, Formed, Gave, Rests, SteppedDown, StreamsLed
-from kipcheck.conformance.models.upgrade import UpgradeModel, has_upgrade
+from kipcheck.conformance.models.upgrade import has_upgrade, upgrade_model
 from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import BOUNCE, Adapter
@@ -148,7 +148,7 @@ def test_who_was_taken_for_dead_comes_back() -> None:
 
 
 def test_what_is_enabled_is_accepted() -> None:
-    machine = UpgradeModel(edition(DRAFT))
+    machine = upgrade_model(edition(DRAFT))
     state = machine.initial()
     for text in parse_shorthand("roll a old; settle; roll b cooperative; move b 2; crash a"):
         state = machine.step(state, event_of(text)).state
@@ -199,7 +199,7 @@ def test_there_is_something_to_upgrade_to_from_2_4_on_and_in_the_draft() -> None
     assert BOUNCE not in machine_adapters(edition("apache@2.3.1"))
     assert not has_upgrade(edition("kip-268"))
     with pytest.raises(ValueError, match="no cooperative members to upgrade to"):
-        UpgradeModel(edition("apache@2.3.1"))
+        upgrade_model(edition("apache@2.3.1"))
 
 
 # Planted defects

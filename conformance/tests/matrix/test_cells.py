@@ -13,7 +13,7 @@ from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.engine.known.files import InvalidKnownFile
 from kipcheck.conformance.matrix.cells import BREAKS, OK, REFUSED, Cell, cells, outcome, verdict, verdict_of
-from kipcheck.conformance.matrix.groups import MixedGroup, reference_binaries
+from kipcheck.conformance.matrix.groups import mixed_group, reference_binaries
 from kipcheck.conformance.matrix.known import listed, parse
 from kipcheck.conformance.matrix.play import OUTCOMES, invariants, judged, played, rounds
 from kipcheck.conformance.matrix.predictions import Prediction, committed, merged, predicted, read, written
@@ -44,9 +44,9 @@ from kipcheck.conformance.matrix.scenarios import (
     possible,
     scripts,
 )
-from kipcheck.conformance.models.operations import Move, Settle
+from kipcheck.conformance.models.operations import Crash, Move, Settle
 from kipcheck.conformance.models.streams.observed_events import Formed, ObservedEvent, Rests
-from kipcheck.conformance.models.streams.operations import Deploy, Event, Start, Stop
+from kipcheck.conformance.models.streams.operations import Deploy, Event, Start
 from kipcheck.conformance.models.streams.rules import LINES
 
 
@@ -122,7 +122,7 @@ def test_a_join_brings_one_new_member_to_a_group_that_the_old_release_leads() ->
     for each in played_as(JOIN):
         began = starts(each)
         assert [one.release for one in began] == ["2.0.1"] * (len(began) - 1) + ["2.4.1"]
-        assert not any(isinstance(one, Stop) and one.member == "a" for one in each)
+        assert not any(isinstance(one, Crash) and one.member == "a" for one in each)
 
 
 @pytest.mark.parametrize(("scenario", "first", "then"), [(BOUNCE, "2.0.1", "2.4.1"), (DOWNGRADE, "2.4.1", "2.0.1")])
@@ -150,7 +150,7 @@ def test_two_bounces_set_upgrade_from_and_then_take_it_away() -> None:
 
 def test_offline_nobody_of_the_new_release_meets_the_old() -> None:
     for each in played_as(OFFLINE):
-        last = max(number for number, one in enumerate(each) if isinstance(one, Stop))
+        last = max(number for number, one in enumerate(each) if isinstance(one, Crash))
         assert {one.release for one in starts(each[:last])} == {"2.0.1"}
         assert {one.release for one in starts(each[last:])} == {"2.4.1"}
 
@@ -158,9 +158,9 @@ def test_offline_nobody_of_the_new_release_meets_the_old() -> None:
 def test_in_failures_each_member_dies_at_each_step_and_comes_back_as_either_release() -> None:
     found = set()
     for each in played_as(FAILURE):
-        stops = [number for number, one in enumerate(each) if isinstance(one, Stop)]
+        stops = [number for number, one in enumerate(each) if isinstance(one, Crash)]
         died, back = each[stops[-1]], each[stops[-1] + 2]
-        assert isinstance(died, Stop) and isinstance(back, Start) and back.member == died.member
+        assert isinstance(died, Crash) and isinstance(back, Start) and back.member == died.member
         so_far = tuple(one.member for one in starts(each[: stops[-1]])[3:])
         found.add((so_far, died.member, back.release, isinstance(each[stops[-1] - 1], Settle)))
         last = {one.member: one.release for one in starts(each)}
@@ -202,7 +202,7 @@ class Counting:
 
 def test_what_scripts_have_in_common_is_played_once() -> None:
     fleet = Counting()
-    wanted: list[Script] = [(Start("a"), SETTLE, Start("b")), (Start("a"), SETTLE, Stop("a")), (Start("a"),)]
+    wanted: list[Script] = [(Start("a"), SETTLE, Start("b")), (Start("a"), SETTLE, Crash("a")), (Start("a"),)]
     found = [*played(fleet, wanted)]
     assert fleet.steps == 4
     assert [script for script, _ in found] == wanted
@@ -218,7 +218,7 @@ def formed(count: int) -> tuple[ObservedEvent, ...]:
     ("script", "counts", "expected"),
     [
         ((Start("a"), SETTLE), (0, 1), 1),
-        ((Start("a"), SETTLE, Start("b"), SETTLE, Stop("a"), SETTLE), (0, 1, 0, 3, 0, 2), 3),
+        ((Start("a"), SETTLE, Start("b"), SETTLE, Crash("a"), SETTLE), (0, 1, 0, 3, 0, 2), 3),
         ((Start("a"), Move("a", 2), SETTLE), (0, 1, 1), 2),
         ((Start("a"), SETTLE, SETTLE), (0, 1, 1), 2),
         ((), (), 0),
@@ -275,7 +275,7 @@ def test_cells_that_are_known(scenario: str, old: str, new: str, expected: str, 
 )
 def test_a_refusal_is_on_the_clause_of_its_release(release: str, setting: str, requirement: str) -> None:
     script: Script = (Start("a", release, setting), SETTLE)
-    ((_, seen),) = played(MixedGroup(reference_binaries(fitted=True)), [script])
+    ((_, seen),) = played(mixed_group(reference_binaries(fitted=True)), [script])
     told = verdict_of(judged(script, seen, "matrix/two-bounce", "t"), TWO_BOUNCE)
     assert told.verdict == REFUSED and told.cause is not None
     assert (

@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-from kipcheck.conformance.matrix.groups import MixedGroup, reference_binaries
+from kipcheck.conformance.matrix.groups import mixed_group, reference_binaries
 from kipcheck.conformance.matrix.highlights import EventPosition, guilty_event, with_highlights
 from kipcheck.conformance.matrix.history_text import history_json
 from kipcheck.conformance.matrix.play import JudgedScript, judged, played
@@ -14,7 +14,7 @@ from kipcheck.conformance.models.streams.operations import Event, ShutDown, Star
 @cache
 def of(*script: Event) -> JudgedScript:
     """Played by our machines."""
-    ((_, seen),) = played(MixedGroup(reference_binaries(fitted=True)), [script])
+    ((_, seen),) = played(mixed_group(reference_binaries(fitted=True)), [script])
     return judged(script, seen, "matrix/bounce", "reference")
 
 

@@ -12,9 +12,9 @@ from kipcheck.conformance.explore.games import open_session
 from kipcheck.conformance.machines.product import Event
 from kipcheck.conformance.machines.search import Breach
 from kipcheck.conformance.models.assignment import Topic
-from kipcheck.conformance.models.operations import Move, Settle
+from kipcheck.conformance.models.operations import Crash, Move, Restart, Settle
 from kipcheck.conformance.models.streams.binaries import binary
-from kipcheck.conformance.models.streams.group_model import StreamsGroupModel
+from kipcheck.conformance.models.streams.group_model import StreamsMembers, streams_group_model
 from kipcheck.conformance.models.streams.members import (
     NEVER,
     AssignmentInfo,
@@ -29,19 +29,19 @@ from kipcheck.conformance.models.streams.members import (
     Share,
 )
 from kipcheck.conformance.models.streams.observed_events import Applied, Died, ObservedEvent
-from kipcheck.conformance.models.streams.operations import Event as Operation, Restart, Start, Stop
+from kipcheck.conformance.models.streams.operations import Event as Operation, Start
 from kipcheck.conformance.models.streams.product import Bounces, UpgradeProduct
 from kipcheck.conformance.play import playable
-from kipcheck.conformance.play.streams import streams_group_model, upgrade_product
+from kipcheck.conformance.play.streams import streams_members, upgrade_product
 from kipcheck.conformance.tests.machines.test_search import counted, searched
 
 ALL = 9
 """More moves than a member can make while the others wait."""
 
 
-def world(text: str, scope: str, made: StreamsGroupModel | None = None) -> UpgradeProduct:
+def world(text: str, scope: str, made: StreamsMembers | None = None) -> UpgradeProduct:
     model, here = playable("streams"), edition(text)
-    found = upgrade_product(made or streams_group_model(here), model.scope(scope, here))
+    found = upgrade_product(made or streams_members(here), model.scope(scope, here))
     assert isinstance(found, UpgradeProduct)
     return found
 
@@ -75,7 +75,7 @@ def test_every_order_of_bounces_ends_well(text: str, scope: str) -> None:
     assert search.complete
 
 
-def broken(text: str, scope: str, made: StreamsGroupModel | None = None) -> Breach[Any]:
+def broken(text: str, scope: str, made: StreamsMembers | None = None) -> Breach[Any]:
     breach = searched(world(text, scope, made)).breach
     assert breach is not None
     return breach
@@ -91,7 +91,7 @@ def operated(path: Sequence[Event[Any]], members: str, before: str, after: str) 
             continue
         match getattr(move, "verb", ""):
             case "crashes":
-                yield Stop(members[part - 1])
+                yield Crash(members[part - 1])
                 yield Restart(members[part - 1])
             case "arrives" | "beats":
                 yield Move(members[part - 1], ALL)
@@ -100,7 +100,7 @@ def operated(path: Sequence[Event[Any]], members: str, before: str, after: str) 
 
 def played(operations: Sequence[Operation]) -> list[ObservedEvent]:
     """In a fleet, one after another."""
-    machine = streams_group_model(edition("apache"))
+    machine = streams_group_model(streams_members(edition("apache")))
     state = machine.initial()
     seen: list[ObservedEvent] = []
     for each in operations:
@@ -198,13 +198,13 @@ class Anybody(Wrong):
         return replace(heard, rejoin=Rejoin("again")) if share.data.supported > share.data.used else heard
 
 
-def planted(text: str, defect: Callable[[Binary], Binary]) -> StreamsGroupModel:
+def planted(text: str, defect: Callable[[Binary], Binary]) -> StreamsMembers:
     here = edition(text)
 
     def made(settings: Settings) -> Binary:
         return defect(binary(settings, here))
 
-    return StreamsGroupModel(made, here.name if text == "kip-268" else here.release)
+    return StreamsMembers(made, here.name if text == "kip-268" else here.release)
 
 
 DEFECTS: Mapping[str, tuple[Callable[[Binary], Any], str, str]] = {

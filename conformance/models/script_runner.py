@@ -1,16 +1,24 @@
-"""Runs one step of an upgrade script over a cluster: moves one member, or all members in turn."""
+"""Runs upgrade scripts: steps of an operator, and faults, over a group of members of any kind.
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Generic, Protocol, TypeVar, assert_never
+``ScriptModel`` is the machine of a conversation: its events are steps of the operator, its actions are observed events
+of the members. It is deterministic: a member moves when the script says so, and in ``Settle`` all members take turns.
+The kind of members and what is observed of them are parameters.
+"""
 
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Final, Generic, Protocol, Self, TypeVar, assert_never
+
+from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Event as Moved, SimpleProduct, Step
 from kipcheck.conformance.models.cluster import Cluster
 from kipcheck.conformance.models.cluster_components import Centre, Does, From, Message, Move as Moves, Node, Part, Told
 from kipcheck.conformance.models.coordinator_node import Fire
 from kipcheck.conformance.models.group.messages import Leave, Phase as GroupPhase
 from kipcheck.conformance.models.group.state import session
+from kipcheck.conformance.models.member.messages import Given, Lost, Revoked, UserEvent
 from kipcheck.conformance.models.member.state import Pause, Phase
-from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
+from kipcheck.conformance.models.observed_events import Ended, EventOfAnyGroup, Gave, PutOut, Restless, Took
+from kipcheck.conformance.models.operations import Crash, Expire, Fault, Lose, Move, Restart, Settle
 
 MAX_TURNS: Final = 80
 """Limit of turns of all members until the group must be at rest."""
@@ -19,18 +27,58 @@ MAX_GENERATIONS: Final = 12
 W = TypeVar("W")
 W_co = TypeVar("W_co", covariant=True)
 """An observed event."""
+E = TypeVar("E", bound=Hashable)
+"""A step of the operator other than a fault."""
+
+
+class ScriptState(Hashable, Protocol):
+    @property
+    def parts(self) -> tuple[Part, ...]: ...
+    @property
+    def restless(self) -> bool:
+        """The group did not come to rest once: further ``Settle`` events do not wait again."""
+        ...
+
+    def _replace(self, *, parts: tuple[Part, ...] = ..., restless: bool = ...) -> Self: ...
+
+
+S = TypeVar("S", bound=ScriptState)
 
 
 class Observer(Protocol[W_co]):
-    """Converts steps of the cluster to observed events."""
+    """Converts steps of the cluster to observed events, except those that occur in any group."""
 
-    def observe_step(self, cluster: Cluster, step: Step[Part, Moves, Message], /) -> Iterable[W_co]: ...
+    def coordinator_events(
+        self, cluster: Cluster, before: Centre, after: Centre, cause: object, /
+    ) -> Iterable[W_co]: ...
+
+    def member_events(
+        self, cluster: Cluster, index: int, before: Node, after: Node, cause: object, /
+    ) -> Iterable[W_co]: ...
     def rests(self, centre: Centre, nodes: Sequence[Node], /) -> W_co:
         """The group is at rest: no member moves, and the group is stable, empty or gone."""
         ...
 
-    def restless(self, turns: int, /) -> W_co:
-        """The group is not at rest after this many turns."""
+
+class Members(Protocol[S, E, W]):
+    """The members of a group: their processes, and the steps of their operator."""
+
+    def initial(self) -> S: ...
+    def cluster(self, state: S, /) -> Cluster: ...
+    def prepare(self, cluster: Cluster, state: S, event: E, /) -> Transition[S, W] | None:
+        """Applies a step that concerns no process; None: it concerns one."""
+        ...
+
+    def operate(self, run: "Run[W]", state: S, event: E, /) -> None:
+        """Applies a step to a process."""
+        ...
+
+    def first_steps(self, state: S, /) -> Iterable[E]:
+        """Steps that have an effect only before any member has started."""
+        ...
+
+    def steps(self, state: S, member: str, runs: bool, /) -> Iterable[E]:
+        """Steps that have an effect on a member, which ``runs`` or not."""
         ...
 
 
@@ -54,16 +102,38 @@ def owner(id: str) -> str:
     return id.rstrip("0123456789")
 
 
-class Run(Generic[W]):
-    """One step of the operator; ``seen`` has the events observed in it."""
+def callback_event(name: str, generation: int, called: UserEvent) -> Took | Gave | None:
+    """A callback that returned, if it changed what the member owns."""
+    match called:
+        case Revoked(partitions) if partitions:
+            return Gave(name, partitions)
+        case Lost(partitions) if partitions:
+            return Gave(name, partitions, lost=True)
+        case Given(partitions) if partitions:
+            return Took(name, generation, partitions)
+    return None
 
-    def __init__(self, cluster: Cluster, watching: Observer[W], parts: Iterable[Part]) -> None:
+
+def callbacks(cluster: Cluster, index: int, before: Node, cause: object) -> Sequence[UserEvent]:
+    """The callbacks of a member's user in a step."""
+    match cause:
+        case Does():
+            return cluster.member_outcome(index, before, cause)[2]
+        case Told(kind, topics):
+            return cluster.restarted_as(before, kind, topics)[1]
+    return ()
+
+
+class Run(Generic[W]):
+    """One step of the operator; ``observed`` has the events observed in it."""
+
+    def __init__(self, cluster: Cluster, observer: Observer[W], parts: Iterable[Part]) -> None:
         self.cluster = cluster
         self.product = SimpleProduct(cluster)
-        self.observer = watching
+        self.observer = observer
         self.members = tuple(cluster.names[1:])
         self.parts: list[Part] = list(parts)
-        self.observed: list[W] = []
+        self.observed: list[W | EventOfAnyGroup] = []
 
     def index(self, member: str) -> int:
         return self.cluster.names.index(member)
@@ -79,10 +149,23 @@ class Run(Generic[W]):
         assert isinstance(centre, Centre)
         return centre
 
+    def observe(self, step: Step[Part, Moves, Message]) -> None:
+        before, after = step.before, step.did.part
+        if isinstance(before, Centre):
+            assert isinstance(after, Centre)
+            self.observed += map(PutOut, evicted(before, after, step.cause))
+            self.observed += self.observer.coordinator_events(self.cluster, before, after, step.cause)
+            return
+        assert isinstance(before, Node) and isinstance(after, Node)
+        self.observed += self.observer.member_events(self.cluster, step.index, before, after, step.cause)
+        if before.state is not None and after.state is None:
+            self.observed.append(Ended(self.cluster.names[step.index]))
+
     def starts(self, member: str, whether: bool) -> None:
         self.parts[self.index(member)] = self.node(member)._replace(starts=whether)
 
-    def revive(self, member: str, node: Node) -> None:
+    def restart(self, member: str) -> None:
+        node = self.node(member)
         if node.state is None and node.kind:
             self.starts(member, True)
         elif node.then is not None and not node.then[0]:  # The old process has not left yet.
@@ -94,7 +177,7 @@ class Run(Generic[W]):
         assert did is not None
         self.parts[index] = did.part
         self.parts[COORDINATOR_INDEX] = self.cluster.after_stop(self.coordinator_part, index)
-        self.observed += self.observer.observe_step(self.cluster, Step(index, before, order, did))
+        self.observe(Step(index, before, order, did))
 
     def move(self, member: str, verb: str) -> bool:
         """Makes the member's move, if it is enabled. Returns whether it was."""
@@ -106,7 +189,7 @@ class Run(Generic[W]):
         steps = self.product.run_move(tuple(self.parts), event)
         for each in steps or ():
             self.parts[each.index] = each.did.part
-            self.observed += self.observer.observe_step(self.cluster, each)
+            self.observe(each)
         return steps is not None
 
     def move_on(self, member: str, moves: int) -> None:
@@ -120,9 +203,12 @@ class Run(Generic[W]):
         self.move(member, "crashes")
         self.starts(member, False)
 
-    def apply_fault(self, event: Lose | Expire | Move | Settle) -> None:
-        """Applies an event that all kinds of groups have in common."""
+    def apply_fault(self, event: Fault) -> None:
         match event:
+            case Crash(member):
+                self.crash(member)
+            case Restart(member):
+                self.restart(member)
             case Lose(member):
                 self.move(member, "breaks")
             case Expire(member):
@@ -154,11 +240,9 @@ class Run(Generic[W]):
             tries = set() if rests else self.refused()
             if not tries:
                 nodes = [self.node(each) for each in self.members]
-                self.observed.append(
-                    self.observer.rests(self.coordinator_part, nodes) if rests else self.observer.restless(turns)
-                )
+                self.observed.append(self.observer.rests(self.coordinator_part, nodes) if rests else Restless(turns))
                 return
-        self.observed.append(self.observer.restless(turns))
+        self.observed.append(Restless(turns))
 
     def refused(self) -> set[str]:
         return {each for each in self.members if self.is_refused(each)}
@@ -195,3 +279,49 @@ class Run(Generic[W]):
         states = [each.state for each in nodes if each.state is not None]
         still = still and not any(each.busy for each in nodes)
         return still and all(each.phase is Phase.STABLE or each.pause is Pause.BACK_OFF for each in states)
+
+
+class ScriptModel(Generic[S, E, W]):
+    """The group of these members, as observed."""
+
+    def __init__(self, members: Members[S, E, W], observer: Observer[W]) -> None:
+        self.members = members
+        self.observer = observer
+
+    def initial(self) -> S:
+        return self.members.initial()
+
+    def step(self, state: S, event: E | Fault, /) -> Transition[S, W | EventOfAnyGroup]:
+        if isinstance(event, Settle) and state.restless:
+            return Transition(state, (Restless(0),))
+        cluster = self.members.cluster(state)
+        run = Run(cluster, self.observer, state.parts)
+        if isinstance(event, Fault):
+            run.apply_fault(event)
+        else:
+            prepared = self.members.prepare(cluster, state, event)
+            if prepared is not None:
+                return prepared
+            self.members.operate(run, state, event)
+        restless = state.restless or any(isinstance(each, Restless) for each in run.observed)
+        return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.observed))
+
+    def enabled(self, state: S, /) -> Iterator[E | Fault]:
+        """Steps and faults that have an effect."""
+        cluster = self.members.cluster(state)
+        if state.parts == cluster.initial():
+            yield from self.members.first_steps(state)
+        for member, node in zip(cluster.names[1:], state.parts[1:], strict=True):
+            assert isinstance(node, Node)
+            yield from self.members.steps(state, member, node.state is not None)
+            if node.state is not None:
+                yield Crash(member)
+                if node.busy:
+                    yield Lose(member)
+                if node.id:
+                    yield Expire(member)
+            elif node.kind and not node.starts:
+                yield Restart(member)
+            if node.state is not None or node.starts:
+                yield from (Move(member, moves) for moves in range(1, 5))
+        yield Settle()
