@@ -5,16 +5,16 @@ from dataclasses import replace
 from itertools import permutations
 from typing import Any, Final
 
-from kipcheck.conformance.apis.streams import event_of, from_json, parse_shorthand, shorthand, step_of
+from kipcheck.conformance.apis.streams import CODEC
 from kipcheck.conformance.apis.streams_blobs import write_assignment, write_subscription
 from kipcheck.conformance.apis.streams_operations import plain_memory, plain_settings
 from kipcheck.conformance.apis.streams_sentences import describe
-from kipcheck.conformance.checks.conversations import Subject, Value, Wording, listed, machine_family
-from kipcheck.conformance.checks.declare import Check, Family, Operation
-from kipcheck.conformance.checks.possible_scripts import can_happen, impossible_in, possible_script
-from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.checks import scripts
+from kipcheck.conformance.checks.conversations import Subject, Value
+from kipcheck.conformance.checks.declare import Check, Operation
+from kipcheck.conformance.checks.scripts import possible_script, script_family, value_of
+from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import APACHE, KIP_268, Standing, edition
-from kipcheck.conformance.core.history import Replied
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.streams.members import (
     AssignmentInfo,
@@ -80,20 +80,7 @@ SHUT_DOWN_MIXED: Final = "start a own; start b future; settle; shut-down a; sett
 
 
 def with_failures(text: str) -> Iterator[str]:
-    """The script as written, and with a failure after each step.
-
-    The member of the step (if it has none, the first, which leads) stops and restarts with its release; or the
-    connection of the first or second member breaks while a request is pending. A failure that cannot happen there is
-    left out.
-    """
-    steps = text.split("; ")
-    yield text
-    for at in range(1, len(steps)):
-        member = steps[at - 1].split()[1] if " " in steps[at - 1] else "a"
-        for fault in (f"stop {member}; restart {member}", "move a; lose a", "move b; lose b"):
-            found = then(*steps[:at], fault, *steps[at:])
-            if can_happen(event_of, parse_shorthand(found)):
-                yield found
+    return scripts.with_failures(CODEC, text, "stop {0}; restart {0}")
 
 
 T: Final = (Topic("t", 3),)
@@ -130,9 +117,9 @@ def first_value(text: str, deployed: Deploy | None = None) -> Callable[[Subject]
     """
 
     def value(subject: Subject) -> Value:
-        steps = parse_shorthand(text.format(line(subject.edition), newest_line(subject.edition)))
-        begun = () if deployed is None else (step_of(deployed),)
-        return Case("", subject.edition, Role.OPERATOR_TOOL, (*begun, *steps)).data
+        steps = CODEC.parse_shorthand(text.format(line(subject.edition), newest_line(subject.edition)))
+        begun = () if deployed is None else (CODEC.step_of(deployed),)
+        return value_of(subject, (*begun, *steps))
 
     return value
 
@@ -198,17 +185,6 @@ def of_any_release(name: str) -> Iterable[str]:
     return (name, KIP_268.name) if here == APACHE else editions(name) if here == KIP_268 else ()
 
 
-def _described(step: Step) -> str:
-    return shorthand([step])
-
-
-def _events(reply: Replied) -> list[str]:
-    """The observed events, in order."""
-    return [describe(from_json(each)) for each in dict(reply.payload).get("actions", ())]
-
-
-WORDED: Final = Wording("fleet", lambda step: step.actor, _described, listed, _events).sequence
-
 # Operations for a doctor
 
 SAMPLE: Final = Settings("", STATELESS, str(ZERO_UUID))
@@ -235,14 +211,13 @@ def _sample(op: str, **more: Any) -> Operation:
     return {"op": f"stream-{op}", "settings": plain_settings(SAMPLE), **memory, **more}
 
 
-STREAMS_GROUPS: Family[Subject] = replace(
-    machine_family(Role.OPERATOR_TOOL, STREAMS, editions, streams_scripts, WORDED, impossible_in(event_of)),
-    sample_ops=sample_ops,
+STREAMS_GROUPS: Final = replace(
+    script_family(CODEC, describe, "fleet", STREAMS, editions, streams_scripts), sample_ops=sample_ops
 )
-MIXED_STREAMS_GROUPS: Family[Subject] = machine_family(
-    Role.OPERATOR_TOOL, STREAMS_MIXED, of_any_release, mixed_streams_scripts, WORDED, impossible_in(event_of)
+MIXED_STREAMS_GROUPS: Final = script_family(
+    CODEC, describe, "fleet", STREAMS_MIXED, of_any_release, mixed_streams_scripts
 )
-conversation: Final = possible_script(event_of, step_of)
+conversation: Final = possible_script(CODEC)
 
 VERSIONS: Final = (
     "streams/restarts-afresh",

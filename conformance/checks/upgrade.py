@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Final
 
-from kipcheck.conformance.apis.upgrade_script import describe, event_of, from_json, parse_shorthand, shorthand, step_of
-from kipcheck.conformance.checks.conversations import Subject, Value, Wording, listed, machine_family
-from kipcheck.conformance.checks.declare import Check, Family
-from kipcheck.conformance.checks.possible_scripts import can_happen, impossible_in, possible_script
-from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.apis.upgrade_script import CODEC, describe
+from kipcheck.conformance.checks import scripts
+from kipcheck.conformance.checks.conversations import Subject, Value
+from kipcheck.conformance.checks.declare import Check
+from kipcheck.conformance.checks.scripts import possible_script, script_family, value_of
 from kipcheck.conformance.core.edition import APACHE, KIP_429, edition
-from kipcheck.conformance.core.history import Replied
 from kipcheck.conformance.models.upgrade import has_upgrade
 from kipcheck.conformance.targets.protocol import BOUNCE
 from kipcheck.strategies.nodes import Node
@@ -40,31 +39,14 @@ NEWER_STREAMS: Final = "streams a 6; streams b 6; streams c 6; streams a 11; str
 
 
 def with_failures(text: str) -> Iterator[str]:
-    """The script as written, and with a failure after each step.
-
-    The failure is a crash and restart, or a broken connection of the first member, which leads, or of the second, while
-    a request is pending. A failure that cannot happen there is left out.
-    """
-    words = text.split("; ")
-    yield text
-    for at in range(1, len(words)):
-        crashes = "crash {0}; revive {0}".format(_last_member(words[at - 1]))
-        for fault in (crashes, "move a; lose a", "move b; lose b"):
-            found = "; ".join((*words[:at], fault, *words[at:]))
-            if can_happen(event_of, parse_shorthand(found)):
-                yield found
-
-
-def _last_member(word: str) -> str:
-    """The member of the last step; if it has none, the first member, which leads."""
-    return word.split()[1] if " " in word else "a"
+    return scripts.with_failures(CODEC, text, "crash {0}; revive {0}")
 
 
 def first_values(*scripts: str) -> tuple[Callable[[Subject], Value], ...]:
     """The scripts as first values of a check."""
 
     def value(text: str) -> Callable[[Subject], Value]:
-        return lambda subject: Case("", subject.edition, Role.OPERATOR_TOOL, parse_shorthand(text)).data
+        return lambda subject: value_of(subject, CODEC.parse_shorthand(text))
 
     return tuple(map(value, scripts))
 
@@ -83,28 +65,12 @@ def editions(name: str) -> Iterable[str]:
     return (*found, KIP_429.name) if here == APACHE else found
 
 
-def _described(step: Step) -> str:
-    return shorthand([step])
-
-
-def _events(reply: Replied) -> list[str]:
-    """The observed events, in order."""
-    return [describe(from_json(each)) for each in dict(reply.payload).get("actions", ())]
-
-
 def is_drafted(subject: Subject) -> bool:
     return subject.edition == KIP_429.name
 
 
-UPGRADES: Family[Subject] = machine_family(
-    Role.OPERATOR_TOOL,
-    BOUNCE,
-    editions,
-    upgrade_scripts,
-    Wording("group", lambda step: step.actor, _described, listed, _events).sequence,
-    impossible_in(event_of),
-)
-conversation: Final = possible_script(event_of, step_of)
+UPGRADES: Final = script_family(CODEC, describe, "group", BOUNCE, editions, upgrade_scripts)
+conversation: Final = possible_script(CODEC)
 
 
 def _streams_node(subject: Subject) -> Node:

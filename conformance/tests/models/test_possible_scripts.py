@@ -1,18 +1,18 @@
 """What can happen in upgrade scripts of consumers and of Streams members: by hand, drawn, mutated and reduced."""
 
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import pytest
 
 from kipcheck.conformance.apis import streams, upgrade_script
+from kipcheck.conformance.apis.script_codec import ScriptCodec
 from kipcheck.conformance.checks.conversations import Subject
 from kipcheck.conformance.checks.declare import Check
-from kipcheck.conformance.checks.possible_scripts import can_happen, impossible_in
+from kipcheck.conformance.checks.scripts import can_happen, impossible_steps
 from kipcheck.conformance.checks.streams import STREAMS_CHECKS, STREAMS_GROUPS
 from kipcheck.conformance.checks.upgrade import UPGRADE_CHECKS, UPGRADES
-from kipcheck.conformance.core.case import Case, Role, Step, steps_from
+from kipcheck.conformance.core.case import Case, Role, steps_from
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.engine.judge import possible_part
 from kipcheck.strategies.compiled import compiled
@@ -30,26 +30,23 @@ SCRIPTS = [
     ("streams", "stop a; restart a; start a own; stop a; move a; stop a; restart a; lose a", [0, 1, 4, 5]),
     ("streams", "start a own; settle; shut-down b; expire b", [2, 3]),
 ]
-READERS: dict[str, tuple[Any, Callable[[Step], Any]]] = {
-    "upgrade": (upgrade_script, upgrade_script.event_of),
-    "streams": (streams, streams.event_of),
-}
+CODECS: dict[str, ScriptCodec[Any, Any]] = {"upgrade": upgrade_script.CODEC, "streams": streams.CODEC}
 
 
 def case_of(kind: str, text: str) -> Case:
     check, edition = ("bounce/upgrade", "kip-429") if kind == "upgrade" else ("streams/probing", "apache")
-    return Case(check, edition, Role.OPERATOR_TOOL, READERS[kind][0].parse_shorthand(text))
+    return Case(check, edition, Role.OPERATOR_TOOL, CODECS[kind].parse_shorthand(text))
 
 
 @pytest.mark.parametrize(("kind", "text", "steps"), SCRIPTS)
 def test_only_a_process_that_runs_can_do_something(kind: str, text: str, steps: list[int]) -> None:
-    case, (_, event_of) = case_of(kind, text), READERS[kind]
-    assert [each.step for each in impossible_in(event_of)(case, ())] == steps
-    assert can_happen(event_of, case.steps) == (not steps)
+    case, codec = case_of(kind, text), CODECS[kind]
+    assert [each.step for each in impossible_steps(codec, case, ())] == steps
+    assert can_happen(codec, case.steps) == (not steps)
 
 
 def test_an_explanation_names_the_rule_and_the_member() -> None:
-    (found,) = impossible_in(streams.event_of)(case_of("streams", "start a own; move b"), ())
+    (found,) = impossible_steps(streams.CODEC, case_of("streams", "start a own; move b"), ())
     assert (found.step, found.rule, found.idle) == (1, "needs-a-process", False)
     assert found.why.endswith("while its process runs. That of b does not.")
 
