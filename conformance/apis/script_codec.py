@@ -68,18 +68,17 @@ class ScriptCodec(Generic[E, W]):
     def _records(self) -> frozenset[type[Any]]:
         return frozenset(self.records.values())
 
-    def _words_of_fields(self, *names: str) -> list[str]:
+    def _words(self, *names: str) -> list[str]:
         """The words for events with exactly these fields."""
-        found = [(verb, made) for verb, made in self.events.items() if self._fields[made] == names]
-        return [verb.removeprefix(self.prefix) for verb, _ in found]
+        return [verb.removeprefix(self.prefix) for verb, made in self.events.items() if self._fields[made] == names]
 
     @cached_property
     def _bare(self) -> list[str]:
-        return self._words_of_fields()
+        return self._words()
 
     @cached_property
     def _of_a_member(self) -> list[str]:
-        return self._words_of_fields("member")
+        return self._words("member")
 
     # Steps
 

@@ -8,7 +8,7 @@ The kind of members and what is observed of them are parameters.
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Final, Generic, Protocol, Self, TypeVar, assert_never
 
-from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.machine import E, E_contra, Transition
 from kipcheck.conformance.machines.product import COORDINATOR_INDEX, Event as Moved, SimpleProduct, Step
 from kipcheck.conformance.models.cluster import Cluster
 from kipcheck.conformance.models.cluster_components import Centre, Does, From, Message, Move as Moves, Node, Part, Told
@@ -27,8 +27,6 @@ MAX_GENERATIONS: Final = 12
 W = TypeVar("W")
 W_co = TypeVar("W_co", covariant=True)
 """An observed event."""
-E = TypeVar("E", bound=Hashable)
-"""A step of the operator other than a fault."""
 
 
 class ScriptState(Hashable, Protocol):
@@ -60,25 +58,13 @@ class Observer(Protocol[W_co]):
         ...
 
 
-class Members(Protocol[S, E, W]):
-    """The members of a group: their processes, and the steps of their operator."""
+class Members(Protocol[S, E_contra, W]):
+    """The members of a group: their processes, and the steps of their operator other than faults."""
 
     def initial(self) -> S: ...
     def cluster(self, state: S, /) -> Cluster: ...
-    def prepare(self, cluster: Cluster, state: S, event: E, /) -> Transition[S, W] | None:
-        """Applies a step that concerns no process; None: it concerns one."""
-        ...
-
-    def operate(self, run: "Run[W]", state: S, event: E, /) -> None:
-        """Applies a step to a process."""
-        ...
-
-    def first_steps(self, state: S, /) -> Iterable[E]:
-        """Steps that have an effect only before any member has started."""
-        ...
-
-    def steps(self, state: S, member: str, runs: bool, /) -> Iterable[E]:
-        """Steps that have an effect on a member, which ``runs`` or not."""
+    def operate(self, run: "Run[W]", state: S, event: E_contra, /) -> S:
+        """Applies a step to the run; returns the state with what the step changes besides the processes."""
         ...
 
 
@@ -160,6 +146,11 @@ class Run(Generic[W]):
         self.observed += self.observer.member_events(self.cluster, step.index, before, after, step.cause)
         if before.state is not None and after.state is None:
             self.observed.append(Ended(self.cluster.names[step.index]))
+
+    @property
+    def is_fresh(self) -> bool:
+        """No member has started yet."""
+        return tuple(self.parts) == self.cluster.initial()
 
     def starts(self, member: str, whether: bool) -> None:
         self.parts[self.index(member)] = self.node(member)._replace(starts=whether)
@@ -294,34 +285,10 @@ class ScriptModel(Generic[S, E, W]):
     def step(self, state: S, event: E | Fault, /) -> Transition[S, W | EventOfAnyGroup]:
         if isinstance(event, Settle) and state.restless:
             return Transition(state, (Restless(0),))
-        cluster = self.members.cluster(state)
-        run = Run(cluster, self.observer, state.parts)
+        run = Run(self.members.cluster(state), self.observer, state.parts)
         if isinstance(event, Fault):
             run.apply_fault(event)
         else:
-            prepared = self.members.prepare(cluster, state, event)
-            if prepared is not None:
-                return prepared
-            self.members.operate(run, state, event)
+            state = self.members.operate(run, state, event)
         restless = state.restless or any(isinstance(each, Restless) for each in run.observed)
         return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.observed))
-
-    def enabled(self, state: S, /) -> Iterator[E | Fault]:
-        """Steps and faults that have an effect."""
-        cluster = self.members.cluster(state)
-        if state.parts == cluster.initial():
-            yield from self.members.first_steps(state)
-        for member, node in zip(cluster.names[1:], state.parts[1:], strict=True):
-            assert isinstance(node, Node)
-            yield from self.members.steps(state, member, node.state is not None)
-            if node.state is not None:
-                yield Crash(member)
-                if node.busy:
-                    yield Lose(member)
-                if node.id:
-                    yield Expire(member)
-            elif node.kind and not node.starts:
-                yield Restart(member)
-            if node.state is not None or node.starts:
-                yield from (Move(member, moves) for moves in range(1, 5))
-        yield Settle()

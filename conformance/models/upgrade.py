@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, assert_never
 
 from kipcheck.conformance.core.edition import KIP_429, Edition, Standing
-from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.models.assignment import Topic
@@ -34,7 +33,6 @@ from kipcheck.conformance.models.observed_events import (
 )
 from kipcheck.conformance.models.operations import (
     KINDS,
-    LATER,
     MEMBERS,
     TOPICS,
     V2,
@@ -103,11 +101,8 @@ def for_old_brokers(request: Request) -> Request:
     return request
 
 
-Parts: TypeAlias = tuple[Part, ...]
-
-
 class State(NamedTuple):
-    parts: Parts
+    parts: tuple[Part, ...]
     by_version: bool = True
     """Whether brokers choose the leader by version; only in the draft."""
     streams: Streams = Streams()
@@ -141,35 +136,22 @@ class Consumers:
     def cluster(self, state: State) -> Cluster:
         return self.clusters[state.by_version]
 
-    def prepare(self, cluster: Cluster, state: State, event: OwnEvent) -> Transition[State, ObservedEvent] | None:
+    def operate(self, run: Run[ObservedEvent], state: State, event: OwnEvent) -> State:
         match event:
             case OldBrokers():
-                fresh = state.parts == cluster.initial()
-                return Transition(state._replace(by_version=not (self.draft and fresh) and state.by_version))
-            case RollStreams(member, version):
-                by_version = self.draft and state.by_version
-                streams, events = self.probing.rolled(state.streams, member, version, by_version)
-                return Transition(state._replace(streams=streams), tuple(events))
-        return None
-
-    def operate(self, run: Run[ObservedEvent], state: State, event: OwnEvent) -> None:
-        match event:
+                return state._replace(by_version=not (self.draft and run.is_fresh) and state.by_version)
             case Roll(member, kind, topics):
                 run.send_order(member, Told(kind, topics))
             case Stop(member):
                 run.send_order(member, Told("", run.node(member).topics))
-
-    def first_steps(self, state: State) -> Iterator[OwnEvent]:
-        if self.draft and state.by_version:
-            yield OldBrokers()
-
-    def steps(self, state: State, member: str, runs: bool) -> Iterator[OwnEvent]:
-        for kind in KINDS:
-            if self.draft or kind != LATER:
-                yield Roll(member, kind)
-                yield Roll(member, kind, tuple(name for name, _ in TOPICS))
-        if runs:
-            yield Stop(member)
+            case RollStreams(member, version):
+                by_version = self.draft and state.by_version
+                streams, events = self.probing.rolled(state.streams, member, version, by_version)
+                run.observed += events
+                return state._replace(streams=streams)
+            case _:
+                assert_never(event)
+        return state
 
 
 class ConsumersObserver:

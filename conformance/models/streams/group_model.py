@@ -5,9 +5,8 @@ The group is the coordinator machine; members are consumers with binaries, which
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
-from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.releases_table import named
 from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.models.cluster import Cluster
@@ -136,26 +135,17 @@ class StreamsMembers:
     def cluster(self, state: State) -> Cluster:
         return self._clusters(state.deployed)
 
-    def prepare(self, cluster: Cluster, state: State, event: OwnEvent) -> Transition[State, ObservedEvent] | None:
-        if not isinstance(event, Deploy):
-            return None
-        return Transition(state._replace(deployed=event) if state.parts == cluster.initial() else state)
-
-    def operate(self, run: Run[ObservedEvent], state: State, event: OwnEvent) -> None:
+    def operate(self, run: Run[ObservedEvent], state: State, event: OwnEvent) -> State:
         match event:
+            case Deploy():
+                return state._replace(deployed=event) if run.is_fresh else state
             case Start(member, release, upgrade_from, instance):
                 self.start(run, state.deployed, Kind(member, release, upgrade_from, instance or member))
             case ShutDown(member):
                 shut_down(run, member)
-
-    def first_steps(self, state: State) -> Iterator[OwnEvent]:
-        yield Deploy()
-
-    def steps(self, state: State, member: str, runs: bool) -> Iterator[OwnEvent]:
-        """Without starts of releases other than ``own``."""
-        yield Start(member)
-        if runs:
-            yield ShutDown(member)
+            case _:
+                assert_never(event)
+        return state
 
     def start(self, run: Run[ObservedEvent], deployed: Deploy, kind: Kind) -> None:
         run.crash(kind.member)

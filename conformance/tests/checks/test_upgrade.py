@@ -7,9 +7,7 @@ import pytest
 from kipcheck.conformance.apis.machine_targets import machine_adapters
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.apis.upgrade_script import (
-    answer_of,
     describe,
-    event_of,
     observations,
     parse_shorthand,
     shorthand,
@@ -145,16 +143,6 @@ def test_who_was_taken_for_dead_comes_back() -> None:
     told = [describe(each.seen) for each in observations(history) if each.step == 3]
     assert told == ["the coordinator removes b from the group"]
     assert len(generations(history)[-1].members) == 2
-
-
-def test_what_is_enabled_is_accepted() -> None:
-    machine = upgrade_model(edition(DRAFT))
-    state = machine.initial()
-    for text in parse_shorthand("roll a old; settle; roll b cooperative; move b 2; crash a"):
-        state = machine.step(state, event_of(text)).state
-        for event in machine.enabled(state):
-            machine.step(state, event)
-            assert answer_of(machine.step(state, event).actions)["status"] == "accepted"
 
 
 # What is drawn
