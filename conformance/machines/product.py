@@ -86,6 +86,13 @@ class Law(Generic[P]):
     at_rest: bool = False
     """True: the law applies only to states without enabled moves."""
 
+    @classmethod
+    def of(
+        cls, invariant: str, view: Callable[[int, P], Hashable], breach: Callable[[tuple[Any, ...]], str | None]
+    ) -> "Law[P]":
+        """A law that restates the invariant with this id, which has the sentence and the requirements."""
+        return cls(invariant, (), "", view, breach)
+
 
 @dataclass(frozen=True, slots=True)
 class StepLaw(Generic[P, V, G]):
@@ -96,6 +103,11 @@ class StepLaw(Generic[P, V, G]):
     sentence: str
     breach: Callable[[int, P, V | G, Did[P, G]], str | None]
     """Of the component's index, its state before, the move or message, and the result: the contradiction, or None."""
+
+    @classmethod
+    def of(cls, invariant: str, breach: Callable[[int, P, V | G, Did[P, G]], str | None]) -> "StepLaw[P, V, G]":
+        """As ``Law.of``."""
+        return cls(invariant, (), "", breach)
 
 
 class Event(NamedTuple, Generic[V]):

@@ -32,9 +32,7 @@ def _one_id(views: tuple[Any, ...]) -> Contradiction:
     return f"two members have the instance id {twice[0]}" if twice else None
 
 
-ONE_ID: Law[Part] = Law(
-    "group/one-id-per-instance", ("grp-08",), "Members of a group have distinct instance ids.", _instances, _one_id
-)
+ONE_ID: Law[Part] = Law.of("group/one-id-per-instance", _instances, _one_id)
 
 
 def _leading(index: int, part: Part) -> Any:
@@ -58,9 +56,7 @@ def _one_leader(views: tuple[Any, ...]) -> Contradiction:
     return f"{' and '.join(leading)} both lead one generation" if len(leading) > 1 else None
 
 
-ONE_LEADER: Law[Part] = Law(
-    "group/one-leader", ("grp-02",), "A generation has one leader, which is a member of it.", _leading, _one_leader
-)
+ONE_LEADER: Law[Part] = Law.of("group/one-leader", _leading, _one_leader)
 
 
 def _assigned(index: int, part: Part) -> Any:
@@ -88,10 +84,7 @@ def _from_leader(views: tuple[Any, ...]) -> Contradiction:
     return None
 
 
-FROM_LEADER: Law[Part] = Law(
-    "group/assignment-from-leader", ("grp-02",),
-    "Each member gets the assignment that the leader of the generation made for it.", _assigned, _from_leader,
-)  # fmt: skip
+FROM_LEADER: Law[Part] = Law.of("group/assignment-from-leader", _assigned, _from_leader)
 
 
 def outlives(storage: Storage) -> Law[Part]:
@@ -102,10 +95,7 @@ def outlives(storage: Storage) -> Law[Part]:
             return None
         return _recorded(part.group), _recorded(storage.recalled(part.group.log))
 
-    return Law(
-        "group/outlives-moves", ("grp-45",), "A stable group equals the group that its records describe.", kept,
-        lambda views: _differ(*views[0]) if views[0] is not None else None,
-    )  # fmt: skip
+    return Law.of("group/outlives-moves", kept, lambda views: _differ(*views[0]) if views[0] is not None else None)
 
 
 def _recorded(group: State) -> tuple[Any, ...]:
@@ -149,10 +139,8 @@ def _not_forgotten(views: tuple[Any, ...]) -> Contradiction:
     return f"client {clients.index(unanswered[0]) + 1} waits for a response, but the coordinator has no such request"
 
 
-PARKED: Law[Part] = Law(
+PARKED: Law[Part] = Law.of(
     "group/parked-answered",
-    ("grp-07",),
-    "The coordinator keeps every request that it has not answered.",
     _waiting,
     _not_forgotten,
 )
@@ -181,9 +169,7 @@ def _grows(index: int, before: Part, cause: ClientMove | Message, did: Did[Part,
     return f"the generation changes by {risen}"
 
 
-GROWS: StepLaw[Part, ClientMove, Message] = StepLaw(
-    "group/generation-grows", ("grp-01",), "The generation rises by one at a time, and never falls.", _grows
-)
+GROWS: StepLaw[Part, ClientMove, Message] = StepLaw.of("group/generation-grows", _grows)
 
 
 def _stale(index: int, before: Part, cause: ClientMove | Message, did: Did[Part, Message]) -> Contradiction:
@@ -198,10 +184,7 @@ def _stale(index: int, before: Part, cause: ClientMove | Message, did: Did[Part,
     return f"{request.member} of generation {request.generation} is not rejected in generation {group.generation}"
 
 
-STALE: StepLaw[Part, ClientMove, Message] = StepLaw(
-    "group/stale-never-wins", ("grp-01", "grp-35", "grp-36"),
-    "Heartbeat and SyncGroup succeed only for members of the group, in its current generation.", _stale,
-)  # fmt: skip
+STALE: StepLaw[Part, ClientMove, Message] = StepLaw.of("group/stale-never-wins", _stale)
 
 
 def _fenced(index: int, before: Part, cause: ClientMove | Message, did: Did[Part, Message]) -> Contradiction:
@@ -216,10 +199,7 @@ def _fenced(index: int, before: Part, cause: ClientMove | Message, did: Did[Part
     return f"{request.member} is not rejected, although {holder.id} has its instance id"
 
 
-FENCED: StepLaw[Part, ClientMove, Message] = StepLaw(
-    "group/fenced-never-wins", ("grp-08",),
-    "Once another member has an instance id, every request with the old member id fails.", _fenced,
-)  # fmt: skip
+FENCED: StepLaw[Part, ClientMove, Message] = StepLaw.of("group/fenced-never-wins", _fenced)
 
 
 def _once(index: int, before: Part, cause: ClientMove | Message, did: Did[Part, Message]) -> Contradiction:
@@ -228,9 +208,7 @@ def _once(index: int, before: Part, cause: ClientMove | Message, did: Did[Part, 
     return None
 
 
-ONCE: StepLaw[Part, ClientMove, Message] = StepLaw(
-    "group/answered-once", ("grp-50",), "Every response answers a pending request.", _once
-)
+ONCE: StepLaw[Part, ClientMove, Message] = StepLaw.of("group/answered-once", _once)
 
 
 def laws(storage: Storage) -> tuple[Law[Part] | StepLaw[Part, ClientMove, Message], ...]:

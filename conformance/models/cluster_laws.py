@@ -1,6 +1,6 @@
 """Laws of a group of consumers, checked in every state of the product machine of ``cluster``.
 
-They restate those rules of ``invariants.ownership`` and ``invariants.upgrades`` that concern single states.
+They restate those invariants of ``invariants.ownership`` and ``invariants.upgrade`` that concern single states.
 """
 
 from collections import Counter
@@ -37,10 +37,7 @@ def _one_owner(views: tuple[Any, ...]) -> Contradiction:
     return None
 
 
-ONE_OWNER: Law[Part] = Law(
-    "bounce/revoked-first", ("429-05", "429-15", "429-16"),
-    "A member takes over a partition only after its previous owner in the group has revoked it.", _owned, _one_owner,
-)  # fmt: skip
+ONE_OWNER: Law[Part] = Law.of("bounce/revoked-first", _owned, _one_owner)
 
 
 def all_owned(partitions: Partitions) -> Law[Part]:
@@ -68,10 +65,7 @@ def all_owned(partitions: Partitions) -> Law[Part]:
         left = sorted(set(partitions) - {each for _, _, owned in present for each in owned})
         return f"the group is at rest, and {left[0][0]}-{left[0][1]} has no owner" if left and present else None
 
-    return Law(
-        "bounce/all-owned", ("grp-03", "429-04"), "In a group at rest every subscribed partition has an owner.",
-        resting, breach,
-    )  # fmt: skip
+    return Law.of("bounce/all-owned", resting, breach)
 
 
 def is_mixed(group: State) -> bool:
@@ -80,12 +74,11 @@ def is_mixed(group: State) -> bool:
     return len({each.version == V0 for each in metadata if isinstance(each, Subscription)}) > 1
 
 
-RESTS: Law[Part] = Law(
-    "bounce/rests", ("grp-19", "429-04"),
-    "Without disturbances, a group comes to rest after few generations.",
+RESTS: Law[Part] = Law.of(
+    "bounce/rests",
     lambda index, part: part.rounds if isinstance(part, Centre) else None,
     lambda views: f"{ROUNDS} generations formed without a disturbance" if views[0] >= ROUNDS else None,
-)  # fmt: skip
+)
 
 
 def _waiting(index: int, part: Part) -> Any:
@@ -100,10 +93,8 @@ def _not_forgotten(views: tuple[Any, ...]) -> Contradiction:
     return f"member {lost[0]} waits for a response, but the coordinator has no such request" if lost else None
 
 
-WAITING: Law[Part] = Law(
+WAITING: Law[Part] = Law.of(
     "group/parked-answered",
-    ("grp-07",),
-    "The coordinator keeps every request that it has not answered.",
     _waiting,
     _not_forgotten,
 )

@@ -98,24 +98,18 @@ class Laws:
     @cached_property
     def all(self) -> tuple[Law[State] | StepLaw[State, Event, Event], ...]:
         return (
-            Law(
+            Law.of(
                 "member/gives-up-first",
-                ("grp-60",),
-                "An eager member owns no partitions while it joins.",
                 lambda index, state: (state.phase, state.owned),
                 self._eager,
             ),
-            Law(
+            Law.of(
                 "member/lost-when-out",
-                ("grp-63",),
-                "A consumer that joins without a valid member id or generation owns no partitions.",
                 lambda index, state: (state.asked, state.asked_as, state.owned),
                 self._out,
             ),
-            StepLaw(
+            StepLaw.of(
                 "member/owns-what-it-was-given",
-                ("grp-61",),
-                "A member gains partitions only in a poll, and only those assigned to it.",
                 _grown,
             ),
         )

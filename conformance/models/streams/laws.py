@@ -1,6 +1,6 @@
-"""Laws of the upgrade of a Streams group, checked in every state of the product machine of ``world``.
+"""Laws of the upgrade of a Streams group, checked in every state of the product machine of ``product``.
 
-They restate those rules of ``invariants.streams_*`` that concern single states or steps.
+They restate those invariants of ``invariants.streams_*`` that concern single states or steps.
 """
 
 from collections import Counter
@@ -53,10 +53,9 @@ def _first_member(views: tuple[Any, ...], what: str) -> str:
     return next(f"member {place} {what.format(each)}" for place, each in enumerate(views) if each)
 
 
-LIVES: Final[Law[Part]] = Law(
-    "streams/lives", ("268-26", "268-28"), "No thread ends with an exception.", _failure,
-    lambda views: _first_member(views, "ends: {}") if any(views) else None,
-)  # fmt: skip
+LIVES: Final[Law[Part]] = Law.of(
+    "streams/lives", _failure, lambda views: _first_member(views, "ends: {}") if any(views) else None
+)
 
 
 def _within_own(consumers: Consumers) -> Law[Part]:
@@ -66,35 +65,24 @@ def _within_own(consumers: Consumers) -> Law[Part]:
         used, latest = memory_of(part.state).used, consumers[part.kind].binary.latest
         return f"uses version {used}, above its latest version {latest}" if used > latest else ""
 
-    return Law(
-        "streams/used-within-own", ("268-19", "268-35"),
-        "No member uses a metadata version above its own latest.", above,
-        lambda views: _first_member(views, "{}") if any(views) else None,
-    )  # fmt: skip
+    return Law.of("streams/used-within-own", above, lambda views: _first_member(views, "{}") if any(views) else None)
 
 
-HANDED_OVER: Final = replace(
-    ONE_OWNER,
-    id="streams/handed-over",
-    requirements=("268-38", "268-28"),
-    sentence="A member takes over a partition only after its previous owner in the group has revoked it.",
-)
+HANDED_OVER: Final = replace(ONE_OWNER, id="streams/handed-over")
 
 
 def _probing_ends(most: int) -> Law[Part]:
-    return Law(
-        "streams/probing-ends", ("268-24", "268-37"),
-        "Without disturbances, a group comes to rest after few rebalances.",
+    return Law.of(
+        "streams/probing-ends",
         lambda index, part: part.rounds if isinstance(part, Centre) else None,
         lambda views: f"{most} generations formed without a disturbance" if views[0] >= most else None,
-    )  # fmt: skip
+    )
 
 
 # At rest
 
 
-def _at_rest(id: str, requirements: tuple[str, ...], sentence: str, view: Callable[[Node], Any],
-             breach: Callable[[list[Any]], Contradiction]) -> Law[Part]:  # fmt: skip
+def _at_rest(id: str, view: Callable[[Node], Any], breach: Callable[[list[Any]], Contradiction]) -> Law[Part]:
     """A law of groups at rest: all running members are in the group, and none is about to move.
 
     ``view``: the data of a member that the law depends on; ``breach``: the contradiction, given all members' data.
@@ -117,7 +105,7 @@ def _at_rest(id: str, requirements: tuple[str, ...], sentence: str, view: Callab
         in_place = sorted(id for id, _, _ in nodes) == [*members] and all(at == generation for _, at, _ in nodes)
         return breach([seen for _, _, seen in nodes]) if in_place else None
 
-    return Law(id, requirements, sentence, resting, broken)
+    return Law.of(id, resting, broken)
 
 
 def _all_owned(tasks: frozenset[TaskId]) -> Law[Part]:
@@ -133,10 +121,7 @@ def _all_owned(tasks: frozenset[TaskId]) -> Law[Part]:
                 return f"the group is at rest, and {task} is active in {count}"
         return None
 
-    return _at_rest(
-        "streams/all-owned", ("268-28", "268-13", "268-31"),
-        "In a group at rest every task is active in exactly one member.", active, breach,
-    )  # fmt: skip
+    return _at_rest("streams/all-owned", active, breach)
 
 
 def _upgraded(consumers: Consumers, drafted: bool) -> Law[Part]:
@@ -156,10 +141,7 @@ def _upgraded(consumers: Consumers, drafted: bool) -> Law[Part]:
         kept = versions_used[0] == common if drafted and not same_latest else versions_used == [common]
         return None if kept else f"the group is at rest with versions {versions_used}, but all members support {common}"
 
-    return _at_rest(
-        "streams/upgraded", ("268-12", "268-13", "268-22", "268-26"),
-        "The members of a group at rest use the newest version that all of them support.", versions, breach,
-    )  # fmt: skip
+    return _at_rest("streams/upgraded", versions, breach)
 
 
 # The last rebalance
@@ -182,8 +164,4 @@ def _left(before: Node, after: Node) -> bool:
     return bool(before.id) and not after.id and before.kind == after.kind and bool(after.out)
 
 
-LAST_REBALANCE: Final[StepLaw[Part, Move, Message]] = StepLaw(
-    "streams/last-rebalance", ("268-21",),
-    "In the draft only the leader triggers the rebalance after which all members use the newest version.",
-    _triggers_as_follower,
-)  # fmt: skip
+LAST_REBALANCE: Final[StepLaw[Part, Move, Message]] = StepLaw.of("streams/last-rebalance", _triggers_as_follower)

@@ -1,12 +1,20 @@
 """``kipcheck explore``: what it says, draws and writes, and how it ends."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kipcheck.conformance.cli import main
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import KIP_268, KIP_429, KIP_584, edition
+from kipcheck.conformance.explore.exploration import stated
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.machines.search import Breach
+from kipcheck.conformance.play import PLAYABLES
+from kipcheck.conformance.play.declare import Product
 from kipcheck.reports.ladder import ladder
 
 
@@ -97,6 +105,25 @@ def test_what_cannot_be_explored_is_told(
 def test_the_dials_are_told_as_they_are_in_the_edition(capsys: pytest.CaptureFixture[str]) -> None:
     assert "static=2  " in outcome(capsys, "explore", "group", "--scope", "list")[1]
     assert "static=0  " in outcome(capsys, "explore", "group", "--edition", "apache@2.2.2", "--scope", "list")[1]
+
+
+# Laws
+
+
+def worlds() -> Iterator[Product]:
+    for model in PLAYABLES.values():
+        for here in map(edition, ("apache", KIP_268.name, KIP_429.name, KIP_584.name)):
+            if model.editions(here) is None:
+                yield model.world(here, model.scope("", here))
+
+
+def test_every_law_restates_an_invariant() -> None:
+    invariants = {each.id: each for role in Role for each in all_invariants(role)}
+    laws = [law for world in worlds() for law in world.laws]
+    assert {law.id for law in laws if not law.sentence} > {"group/one-leader", "bounce/rests", "streams/lives"}
+    for law in laws:
+        found = stated(Breach(law.id, law.requirements, law.sentence, "", ()))
+        assert found.sentence and set(found.requirements) <= set(invariants[law.id].requirements), law.id
 
 
 # Drawings
