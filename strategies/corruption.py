@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from kipcheck.conformance.wire.byte_map import ByteMap, Path, Role, Section, Span
+from kipcheck.conformance.wire.byte_map import ByteMap, Role, Section, Span
+from kipcheck.conformance.wire.jsontext import Path
 from kipcheck.conformance.wire.primitives import UNKNOWN, uvarint
 from kipcheck.strategies.messages import LAST_TAG
 

@@ -19,11 +19,11 @@ from typing import Any
 
 from kipcheck.conformance.wire.byte_map import ByteMap
 from kipcheck.conformance.wire.constructs import byte_map
+from kipcheck.conformance.wire.jsontext import Path, path_of
 from kipcheck.conformance.wire.schema import Layout
 from kipcheck.strategies.corruption import KINDS, Corruption, Kind, Outcome
 from kipcheck.strategies.legal import FORGIVING, prefix_is_legal, reads_again
 from kipcheck.strategies.messages import UNKNOWN_TAGS
-from kipcheck.strategies.parse import Path, written
 
 __all__ = [
     "HEAVY",
@@ -107,7 +107,7 @@ def apply_corruption(mapped: ByteMap, corruption: Corruption) -> Damage | None:
     if outcome is Outcome.REFUSE and (layout.message in FORGIVING or reads_again(layout, data)):
         outcome = Outcome.EITHER
     value = None if outcome is not Outcome.ACCEPT else _with_tags(mapped.value, corruption.path, corruption.tags)
-    return Damage(corruption.kind, outcome, written(corruption.path), corruption.edits[0].offset, data, value)
+    return Damage(corruption.kind, outcome, path_of(corruption.path), corruption.edits[0].offset, data, value)
 
 
 def _with_tags(value: Any, path: Path, tags: tuple[tuple[int, bytes], ...]) -> Any:

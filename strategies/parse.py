@@ -8,6 +8,7 @@ from uuid import UUID
 
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.jsontext import Path, path_of
 from kipcheck.conformance.wire.schema import INTEGERS, Layout
 from kipcheck.strategies.nodes import (
     Blob,
@@ -25,20 +26,13 @@ from kipcheck.strategies.nodes import (
     Uuid,
 )
 
-Path = tuple[str | int, ...]
-
 
 class Mismatch(NamedTuple):
     path: Path
     why: str
 
     def __str__(self) -> str:
-        return f"{written(self.path) or 'the value'}: {self.why}"
-
-
-def written(path: Path) -> str:
-    """``protocols[1].metadata``."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+        return f"{path_of(self.path) or 'the value'}: {self.why}"
 
 
 def parse(node: Node, value: Any) -> Any:

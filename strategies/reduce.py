@@ -10,6 +10,7 @@ from typing import Any, TypeVar, assert_never
 from uuid import UUID
 
 from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.jsontext import Path
 from kipcheck.strategies.nodes import (
     Blob,
     Embedded,
@@ -25,7 +26,7 @@ from kipcheck.strategies.nodes import (
     Text,
     Uuid,
 )
-from kipcheck.strategies.parse import Path, belongs, parse
+from kipcheck.strategies.parse import belongs, parse
 
 Sliced = TypeVar("Sliced", str, bytes, list[Any])
 

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn
 
-from kipcheck.conformance.wire.jsontext import path_of
+from kipcheck.conformance.wire.jsontext import Path, path_of
 from kipcheck.conformance.wire.workbench import Unreadable
 
-Path: TypeAlias = tuple[str | int, ...]
 LARGEST: Final = (1 << 31) - 1
 MAX_SHOWN: Final = 40
 

@@ -10,7 +10,6 @@ from typing import Any, Final, final
 
 from kipcheck.conformance.apis.files import (
     LARGEST,
-    Path,
     each_once,
     flag_at,
     hex_at,
@@ -36,6 +35,7 @@ from kipcheck.conformance.models.streams.members import (
     Topology,
 )
 from kipcheck.conformance.models.streams.tasks import order
+from kipcheck.conformance.wire.jsontext import Path
 from kipcheck.conformance.wire.workbench import object_of
 
 LARGEST_PORT: Final = 65535

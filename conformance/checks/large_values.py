@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.invariants.sizes import STRADDLED
 from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.jsontext import Path
 from kipcheck.conformance.wire.schema import Slot
 
 Value: TypeAlias = dict[str, Any]
-Path: TypeAlias = tuple[str | int, ...]
 
 LONGEST_TEXT: Final = 32_000
 """Bytes of a text: most readers accept 32767."""

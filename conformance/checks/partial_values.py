@@ -6,10 +6,10 @@ from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.invariants.defaults import is_usual
 from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.jsontext import Path
 from kipcheck.conformance.wire.schema import Slot
 
 Value: TypeAlias = dict[str, Any]
-Path: TypeAlias = tuple[str | int, ...]
 
 OTHERS: Final = 2
 """How many of the fields with the usual default of their type are omitted, one at a time."""

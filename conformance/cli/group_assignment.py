@@ -7,7 +7,6 @@ from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.apis.files import (
     LARGEST,
-    Path,
     each_once,
     error_line,
     hex_at,
@@ -23,6 +22,7 @@ from kipcheck.conformance.apis.files import (
 from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied, Silent, Unsupported
 from kipcheck.conformance.targets.protocol import BATCH, NotPlayed, Session, Target, Unstable
+from kipcheck.conformance.wire.jsontext import Path
 from kipcheck.conformance.wire.workbench import Unreadable, object_of
 
 ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.jsontext import Path
 from kipcheck.conformance.wire.schema import Layout, Slot
-
-Path: TypeAlias = tuple[str | int, ...]
 
 
 class Role(Enum):

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 DEEPEST: Final = 32
 """The deepest nesting of brackets. JSON that is parsed here has three levels."""
@@ -152,6 +152,10 @@ class Scan:
 
 
 _PLAIN: Final = re.compile(r"\w+").fullmatch
+
+
+Path: TypeAlias = tuple[str | int, ...]
+"""The names and indices down to a value."""
 
 
 def path_of(steps: Sequence[str | int]) -> str:

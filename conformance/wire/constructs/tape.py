@@ -5,6 +5,7 @@ from typing import Any
 
 from kipcheck.conformance.wire.byte_map import ByteMap, Role, Span
 from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.jsontext import path_of
 from kipcheck.conformance.wire.schema import Layout, Slot
 
 
@@ -41,8 +42,7 @@ class Tape(io.BytesIO):
 
     @property
     def path(self) -> str:
-        text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.steps)
-        return text.removeprefix(".")
+        return path_of(self.steps)
 
     def refused(self, kind: str, why: str, offset: int | None = None) -> Refused:
         """The refusal of the current field, to be raised; ``offset`` defaults to the current position."""
