@@ -3,13 +3,14 @@
 A kind of members declares its own steps and observed events; those of any group are converted here.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kipcheck.conformance.core.case import Step, step
 from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.models.operations import Move
 
 ACTOR: Final = "operator"
@@ -25,6 +26,14 @@ class ObservedAt(NamedTuple, Generic[W]):
 
     step: int
     seen: W
+
+
+class ScriptTrace(NamedTuple, Generic[E, W]):
+    """A history up to the last observed event before the first step without an answer."""
+
+    events: tuple[E, ...]
+    """The event of each step."""
+    observed: tuple[ObservedAt[W], ...]
 
 
 @dataclass(frozen=True)
@@ -142,9 +151,18 @@ class ScriptCodec(Generic[E, W]):
             body["members"] = tuple(record(**self._read(each)) for each in data["members"])
         return made(**body)
 
-    def observations(self, history: History) -> Iterator[ObservedAt[W]]:
-        """All observed events up to the first step without an answer."""
-        return (ObservedAt(step, self.from_json(each)) for step, each in history.actions())
+    @cached_property
+    def trace(self) -> Callable[[History], ScriptTrace[E, W]]:
+        """Converts a history once for all its invariants."""
+        return cached_on_history(self._trace)
+
+    def _trace(self, history: History) -> ScriptTrace[E, W]:
+        observed = tuple(ObservedAt(step, self.from_json(each)) for step, each in history.actions())
+        answered = observed[-1].step + 1 if observed else 0
+        return ScriptTrace(tuple(self.event_of(op.step) for op in history.ops[:answered]), observed)
+
+    def observations(self, history: History) -> tuple[ObservedAt[W], ...]:
+        return self.trace(history).observed
 
     def _read(self, data: Mapping[str, Any]) -> dict[str, Any]:
         return {name: self.readers.get(name, _frozen)(value) for name, value in data.items()}

@@ -7,6 +7,7 @@ from functools import cached_property
 from kipcheck.conformance.apis.assignment import Share, group_of, shares
 from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.invariants.registry import AppliesTo
 from kipcheck.conformance.models.assignment import COOPERATIVE, STICKY, Group, Member, Partition
 
@@ -73,10 +74,6 @@ def of_assignors(*names: str) -> AppliesTo:
     return lambda case, step: step.verb == "assign" and step["assignor"] in names
 
 
-_last: list[tuple[History, tuple[Round, ...]]] = []
-"""The last history and its rounds: every invariant requests the same one in turn."""
-
-
 def rounds(history: History, *assignors: str) -> Iterator[Round]:
     """The rounds that were answered with an assignment, of the given assignors if any are given."""
     for each in every_round(history):
@@ -84,17 +81,14 @@ def rounds(history: History, *assignors: str) -> Iterator[Round]:
             yield each
 
 
+@cached_on_history
 def every_round(history: History) -> tuple[Round, ...]:
     """All rounds, including those that were refused or have an invalid answer."""
-    if not _last or _last[0][0] is not history:
-        _last[:] = [(history, tuple(_read(history)))]
-    return _last[0][1]
-
-
-def _read(history: History) -> Iterator[Round]:
-    for op in history.ops:
-        if op.step.verb == "assign" and isinstance(op.observation, Replied | Refused):
-            yield Round(op, op.step["assignor"], group_of(op.step), _shares(op))
+    return tuple(
+        Round(op, op.step["assignor"], group_of(op.step), _shares(op))
+        for op in history.ops
+        if op.step.verb == "assign" and isinstance(op.observation, Replied | Refused)
+    )
 
 
 def _shares(op: Op) -> tuple[Share, ...] | None:

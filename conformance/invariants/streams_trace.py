@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, NamedTuple
 
-from kipcheck.conformance.apis.streams import ObservedAt, event_of, observations
+from kipcheck.conformance.apis.streams import CODEC, ObservedAt
 from kipcheck.conformance.apis.streams_blobs import latest, read_assignment, read_subscription
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import EDITIONS
@@ -274,12 +274,10 @@ def _given(sent: Sent, at: int, life: Life | None, leader: Life | None) -> Given
 @cached_on_history
 def streams_trace(history: History) -> StreamsTrace:
     """The group as observed in all answered steps."""
-    found = StreamsTrace()
-    observed = [*observations(history)]
-    answered = observed[-1].step + 1 if observed else 0
-    found.events = tuple(event_of(op.step) for op in history.ops[:answered])
+    events, observed = CODEC.trace(history)
+    found = StreamsTrace(events=events)
     refused = {each.step for each in observed if isinstance(each.seen, Refused)}
-    for index, event in enumerate(found.events):
+    for index, event in enumerate(events):
         if isinstance(event, Deploy):
             found.deployed = event
         elif isinstance(event, Start) and index not in refused:

@@ -1,9 +1,9 @@
 """Invariants of rolling upgrades of a consumer group: KIP-429's two rolling bounces, as drafted and as released."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kipcheck.conformance.apis.upgrade_script import ObservedAt, event_of
+from kipcheck.conformance.apis.upgrade_script import CODEC, ObservedAt
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import KIP_429
 from kipcheck.conformance.core.history import History
@@ -55,10 +55,10 @@ class Script:
     steps: int = 0
     """The number of steps that were processed."""
 
-    def until(self, history: History, index: int) -> None:
+    def until(self, events: Sequence[Event], index: int) -> None:
         """Processes the steps up to that one, inclusive."""
         while self.steps <= index:
-            self._apply(event_of(history.ops[self.steps].step))
+            self._apply(events[self.steps])
             self.steps += 1
 
     def _apply(self, event: Event) -> None:
@@ -92,9 +92,9 @@ class Script:
 
 
 def scripted(history: History, undefined: bool = False) -> Iterator[tuple[ObservedAt, Owners, Script]]:
-    script = Script()
+    script, events = Script(), CODEC.trace(history).events
     for observation, owners in observed_events(history, undefined):
-        script.until(history, observation.step)
+        script.until(events, observation.step)
         yield observation, owners, script
         script.observe(observation)
 
