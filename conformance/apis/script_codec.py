@@ -70,8 +70,10 @@ class ScriptCodec(Generic[E, W]):
         return {made.__name__.lower(): made for made in self.observed}
 
     @cached_property
-    def _fields(self) -> Mapping[type[Any], tuple[str, ...]]:
-        return {made: _names(made) for made in (*self.events.values(), *self.observed, *self.records.values())}
+    def _fields(self) -> Mapping[type[Any], Mapping[str, Converter]]:
+        """By class: the converter of each field to JSON."""
+        forms = (*self.events.values(), *self.observed, *self.records.values())
+        return {made: {name: self.writers.get(name, self._plain) for name in _names(made)} for made in forms}
 
     @cached_property
     def _records(self) -> frozenset[type[Any]]:
@@ -79,7 +81,7 @@ class ScriptCodec(Generic[E, W]):
 
     def _words(self, *names: str) -> list[str]:
         """The words for events with exactly these fields."""
-        return [verb.removeprefix(self.prefix) for verb, made in self.events.items() if self._fields[made] == names]
+        return [verb.removeprefix(self.prefix) for verb, made in self.events.items() if (*self._fields[made],) == names]
 
     @cached_property
     def _bare(self) -> list[str]:
@@ -168,7 +170,7 @@ class ScriptCodec(Generic[E, W]):
         return {name: self.readers.get(name, _frozen)(value) for name, value in data.items()}
 
     def _body(self, value: Any) -> dict[str, Any]:
-        return {name: self.writers.get(name, self._plain)(getattr(value, name)) for name in self._fields[type(value)]}
+        return {name: write(getattr(value, name)) for name, write in self._fields[type(value)].items()}
 
     def _plain(self, value: Any) -> Any:
         if type(value) in self._records:

@@ -1,9 +1,4 @@
-"""Invariants of partition ownership in a group whose members join, leave and fail: single owners, no unread partition.
-
-``contested``, ``unread`` and ``unsubscribed`` are shared by the laws that an exploration checks in every state and by
-the
-invariants here, which read the observed events of a group and name owners and steps.
-"""
+"""Invariants of partition ownership in a group whose members join, leave and fail: one owner, none unread."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
