@@ -138,7 +138,7 @@ def test_what_did_not_start_is_told_in_lines_of_the_report(
         monkeypatch.setattr(run, "target_of", lambda _, found=found: found)
         seen = kipcheck(capsys, "run", "--target", kind, "--check", "wire/two-readings", "--out", str(tmp_path / kind))
         assert seen.code == 3
-        assert f"{kind}: {kind}{why}" in seen.out and f"kipcheck: {kind}{why}" in seen.err
+        assert f"\n{kind}{why}" in seen.out and f"kipcheck: {kind}{why}" in seen.err
         assert len(seen.err.splitlines()) == 1
         assert live((tmp_path / kind / "summary.md").read_text("utf-8")) == []
     assert f"  | reference: {FORGED}" in reports.render(tmp_path / "GoesDown" / NAME).splitlines()
