@@ -37,7 +37,7 @@ def samples(testee: TesteeUnderTest) -> str:
         raise ProbeFailed(f"{'; '.join(faults[:SHOWN])}{more}")
     if not compared.total():
         raise ProbeFailed(
-            f"each of the {len(made)} samples is unsupported, to encode and to decode: a run would be inconclusive",
+            f"each of the {len(pairs)} samples is unsupported: a run would be inconclusive",
             "claim only messages that the library can encode or decode",
         )
     return f"{compared['encode']} encoded and {compared['decode']} decoded as kipcheck does"
