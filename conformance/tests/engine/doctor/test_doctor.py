@@ -89,7 +89,7 @@ def test_our_own_testees_are_in_good_health(name: str) -> None:
             "samples",
             "throttleTimeMs is written as 0, not 1: does it read the key",
         ),
-        ("can-do-nothing", "samples", "samples is unsupported, to encode and to decode: a run would be inconclusive"),
+        ("can-do-nothing", "samples", "samples is unsupported: a run would be inconclusive"),
         ("refuses-another-key", "samples", "is answered with rejected, KeyError: 'throttletimems'"),
         ("stumbles-over-the-unknown", "unknown-operation", "left with exit code 1"),
         ("takes-anything", "unknown-operation", "is answered with {'status': 'accepted'"),
