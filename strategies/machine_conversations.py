@@ -3,16 +3,16 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from kipcheck.conformance.protocols import registry
 from kipcheck.strategies.consumer_group import CONSUMER_GROUPS
 from kipcheck.strategies.events import Conversations
-from kipcheck.strategies.features import FEATURE_UPDATES
 from kipcheck.strategies.group_conversations import group_conversations
 from kipcheck.strategies.member_conversations import conversations as member_conversations
 from kipcheck.strategies.streams import mixed_streams_scripts, streams_scripts
 from kipcheck.strategies.upgrade import upgrade_scripts
 
 CONVERSATIONS: Final[Mapping[str, Callable[[str], Conversations[Any, Any]]]] = {
-    "features": lambda edition: FEATURE_UPDATES,
+    **{name: each for part in registry.parts("strategies").values() for name, each in part.CONVERSATIONS.items()},
     "group": group_conversations,
     "consumer-group": lambda edition: CONSUMER_GROUPS,
     "member": member_conversations,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kipcheck.conformance.apis import consumer_group as consumer_groups, features as updates, upgrade_script as bounces
+from kipcheck.conformance.apis import consumer_group as consumer_groups, upgrade_script as bounces
 from kipcheck.conformance.apis.consumer_target import member
 from kipcheck.conformance.apis.coordinator_target import group
 from kipcheck.conformance.apis.upgrade_target import streams_group
@@ -11,13 +11,12 @@ from kipcheck.conformance.core.edition import Edition, Standing
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.models.consumer_group import ConsumerGroup
-from kipcheck.conformance.models.features import FeatureController
 from kipcheck.conformance.models.upgrade import has_upgrade, upgrade_model
+from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import (
     BOUNCE,
     CONSUMER_GROUP,
-    FEATURES,
     GROUP,
     MEMBER,
     STREAMS,
@@ -26,10 +25,6 @@ from kipcheck.conformance.targets.protocol import (
 
 KIP_848 = Release.parse(since("kip-848"))
 """The first release in which consumer groups are not a preview."""
-
-
-def features(edition: Edition) -> MachineAdapter[Any, Any, Any]:
-    return MachineAdapter(FeatureController(), updates.EVENTS, updates.event_of, updates.answer_of)
 
 
 def consumer_group(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
@@ -45,7 +40,7 @@ def bounce(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
 
 
 MACHINE_ADAPTERS: Mapping[str, Callable[[Edition], MachineAdapter[Any, Any, Any] | None]] = {
-    FEATURES: features,
+    **{each.name: each.adapter for each in registry.packages().values()},
     GROUP: group,
     CONSUMER_GROUP: consumer_group,
     MEMBER: member,

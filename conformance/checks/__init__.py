@@ -6,7 +6,6 @@ from typing import Any
 from kipcheck.conformance.checks.assignment import ASSIGNMENT
 from kipcheck.conformance.checks.consumer_group import CONSUMER_GROUP_CHECKS
 from kipcheck.conformance.checks.declare import Check, Family
-from kipcheck.conformance.checks.features import FEATURE_CHECKS
 from kipcheck.conformance.checks.group import GROUP_CHECKS
 from kipcheck.conformance.checks.member import MEMBER_CHECKS
 from kipcheck.conformance.checks.mixed import MIXED_CHECKS
@@ -15,21 +14,22 @@ from kipcheck.conformance.checks.streams import STREAMS_CHECKS
 from kipcheck.conformance.checks.upgrade import UPGRADE_CHECKS
 from kipcheck.conformance.checks.wire import WIRE
 from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.protocols import registry
 
 __all__ = ["CHECKS", "FAMILIES", "LISTED", "Check", "Family", "family_of"]
 
-LISTED: tuple[Check[Any], ...] = (
-    *WIRE,
-    *NODE_CHECKS,
-    *ASSIGNMENT,
-    *MIXED_CHECKS,
-    *FEATURE_CHECKS,
-    *GROUP_CHECKS,
-    *MEMBER_CHECKS,
-    *CONSUMER_GROUP_CHECKS,
-    *UPGRADE_CHECKS,
-    *STREAMS_CHECKS,
-)
+LISTED: tuple[Check[Any], ...] = registry.in_order({
+    10: WIRE,
+    20: NODE_CHECKS,
+    30: ASSIGNMENT,
+    40: MIXED_CHECKS,
+    60: GROUP_CHECKS,
+    70: MEMBER_CHECKS,
+    80: CONSUMER_GROUP_CHECKS,
+    90: UPGRADE_CHECKS,
+    100: STREAMS_CHECKS,
+}, "checks", "CHECKS")  # fmt: skip
+"""Campaigns choose from it at random: a place that changes changes their shards."""
 CHECKS: Mapping[str, Check[Any]] = {each.id: each for each in LISTED}
 FAMILIES: tuple[Family[Any], ...] = tuple({id(each.family): each.family for each in CHECKS.values()}.values())
 

@@ -7,8 +7,6 @@ from random import Random
 from typing import Any
 
 from kipcheck.conformance.apis.assignment import assign, completed, shares, with_user_data
-from kipcheck.conformance.checks.answer_digest import answer_digest, payload
-from kipcheck.conformance.checks.coverage import Fields, outcome, size
 from kipcheck.conformance.checks.declare import Check, Conversation, Exhibit, Family, Operation
 from kipcheck.conformance.checks.known_hard_groups import CLAIMS
 from kipcheck.conformance.core.case import Role, Step, step
@@ -26,6 +24,8 @@ from kipcheck.conformance.models.assignment import (
     partition_names,
 )
 from kipcheck.conformance.models.sticky import sticky
+from kipcheck.conformance.protocols.declare.answer_digest import answer_digest, payload
+from kipcheck.conformance.protocols.declare.coverage import Fields, outcome, size
 from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.strategies import membership as groups
 from kipcheck.strategies.compiled import compiled

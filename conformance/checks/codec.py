@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
 
-from kipcheck.conformance.checks.coverage import Fields, outcome, size
 from kipcheck.conformance.checks.declare import Check, Conversation, Exhibit, Family, Operation
 from kipcheck.conformance.checks.example_values import SYSTEMATIC, bare
 from kipcheck.conformance.core.case import Role, Step, step
@@ -14,6 +13,7 @@ from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.two_decoders import brief, kind_at, layout_of
 from kipcheck.conformance.invariants.wire import canonical
+from kipcheck.conformance.protocols.declare.coverage import Fields, outcome, size
 from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.schema import messages, spec

@@ -10,7 +10,7 @@ from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, dura
 
 if TYPE_CHECKING:
     from kipcheck.conformance.core.edition import Edition
-    from kipcheck.conformance.play.declare import Playable
+    from kipcheck.conformance.protocols.declare.play import Playable
 
 MOST_STATES = 5_000_000
 """So many states take about 1 GB of memory."""

@@ -12,7 +12,7 @@ from kipcheck.conformance.core.foreign import harmless_json
 
 if TYPE_CHECKING:
     from kipcheck.conformance.explore.games import InteractiveSession
-    from kipcheck.conformance.play.declare import Playable, Scope, Verb
+    from kipcheck.conformance.protocols.declare.play import Playable, Scope, Verb
 
 ABOUT = "send events to a model, line by line, and print its actions and its state"
 EPILOG = """\

@@ -4,7 +4,7 @@ The generic side of the testee protocol looks verbs up here. A protocol register
 them, which every process imports that makes steps of them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,7 +20,16 @@ class Answers:
     check: CheckAnswer
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerFields:
+    """The result of an accepted operation: fields, each with a function that raises TypeError for an invalid value."""
+
+    checks: Mapping[str, Callable[[Any], Any]]
+    needed: tuple[str, ...]
+
+
 _answers: dict[str, Answers] = {}
+_fields: dict[str, AnswerFields] = {}
 _sent_by_clients: set[str] = set()
 
 
@@ -30,9 +39,19 @@ def register(verbs: Iterable[str], key: str, check: CheckAnswer, sent_by_clients
     _sent_by_clients.update(sent_by_clients)
 
 
+def register_fields(verb: str, checks: Mapping[str, Callable[[Any], Any]], needed: tuple[str, ...]) -> None:
+    """Registers a verb whose accepted result has these fields. ``needed``: those that it cannot omit."""
+    _fields[verb] = AnswerFields(checks, needed)
+
+
 def answers_to(verb: str) -> Answers | None:
     """The check of an answer; None for a verb that no protocol has registered."""
     return _answers.get(verb)
+
+
+def fields_of_answer(verb: str) -> AnswerFields | None:
+    """The fields of an answer; None for a verb that no protocol has registered with fields."""
+    return _fields.get(verb)
 
 
 def names_its_sender(verb: str) -> bool:

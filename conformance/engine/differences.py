@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from kipcheck.conformance.checks.answer_digest import REFUSED
 from kipcheck.conformance.core.ledger import Difference
 from kipcheck.conformance.engine.worker import UnitResult
+from kipcheck.conformance.protocols.declare.answer_digest import REFUSED
 
 JUDGED = ("PASS", "FAIL", "WARN", "NOTE")
 """Results that show how a target behaves; UNKNOWN and SKIP do not."""

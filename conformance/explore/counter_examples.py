@@ -9,8 +9,8 @@ from kipcheck.conformance.core.plain import KIND, plain
 from kipcheck.conformance.explore.games import event_data, move_text
 from kipcheck.conformance.machines.product import Event, SimpleProduct
 from kipcheck.conformance.machines.search import Breach
-from kipcheck.conformance.play.declare import Product
-from kipcheck.conformance.play.single_machine import SingleMachine
+from kipcheck.conformance.protocols.declare.play import Product
+from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 
 
 def history(world: Product, breach: Breach[Any]) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.explore.counter_examples import history, jsonl, rows
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.machines.search import Breach, Search
-from kipcheck.conformance.play.declare import Playable, Product, Scope
+from kipcheck.conformance.protocols.declare.play import Playable, Product, Scope
 from kipcheck.reports import exploration
 from kipcheck.reports.ladder import ladder
 

@@ -8,7 +8,7 @@ from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.core.plain import KIND, kind_of, plain
 from kipcheck.conformance.machines.product import Event, SimpleProduct
-from kipcheck.conformance.play.declare import Conversation, Playable, Product, Scope, Verb
+from kipcheck.conformance.protocols.declare.play import Conversation, Playable, Product, Scope, Verb
 
 MAX_SHOWN_MOVES = 12
 """How many enabled moves an error message lists at most."""

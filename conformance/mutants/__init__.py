@@ -7,13 +7,13 @@ no bytes; a conversation in the shorthand of its machine; an ellipsis if the lea
 
 from importlib import import_module
 
-from kipcheck.conformance.mutants.declare import MUTANTS, Mutant
+from kipcheck.conformance.protocols import registry
+from kipcheck.conformance.protocols.declare.mutant import MUTANTS, Mutant
 
 __all__ = ["MUTANTS", "Mutant"]
 
 for _family in (
     "codec",
-    "controller",
     "leader",
     "sticky_leader",
     "mixed_leader",
@@ -28,3 +28,4 @@ for _family in (
     "streams_members",
 ):
     import_module(f"{__name__}.{_family}")
+registry.parts("mutants")

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.invariants.two_decoders import without_foreign_fields
-from kipcheck.conformance.mutants.declare import mutant
+from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.primitives import uvarint

@@ -18,7 +18,7 @@ from kipcheck.conformance.models.consumer_group import (
     Says,
     State,
 )
-from kipcheck.conformance.mutants.declare import mutant
+from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import CONSUMER_GROUP, Claims
 

@@ -21,7 +21,7 @@ from kipcheck.conformance.models.group.messages import (
 )
 from kipcheck.conformance.models.group.rounds import Out
 from kipcheck.conformance.models.group.state import Log, Member, Parked, State
-from kipcheck.conformance.mutants.declare import mutant
+from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.targets.protocol import GROUP
 
 Made = TypeVar("Made", bound=type[CoordinatorAdapter] | type[DraftCoordinatorAdapter])

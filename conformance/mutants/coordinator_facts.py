@@ -22,7 +22,7 @@ from kipcheck.conformance.models.group.messages import (
 )
 from kipcheck.conformance.models.group.rounds import Out
 from kipcheck.conformance.models.group.state import Log, Member, Offsets, State
-from kipcheck.conformance.mutants.declare import Least, mutant
+from kipcheck.conformance.protocols.declare.mutant import Least, mutant
 from kipcheck.conformance.targets.protocol import GROUP
 
 Made = TypeVar("Made", bound=type[CoordinatorAdapter])

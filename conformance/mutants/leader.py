@@ -24,7 +24,7 @@ from kipcheck.conformance.models.assignment import (
     roundrobin,
 )
 from kipcheck.conformance.models.sticky import owners
-from kipcheck.conformance.mutants.declare import mutant
+from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.targets.protocol import Claims
 
 

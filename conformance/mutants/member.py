@@ -11,7 +11,7 @@ from kipcheck.conformance.models.member.consumer import Consumer
 from kipcheck.conformance.models.member.messages import POLLED, Lost, Revoked
 from kipcheck.conformance.models.member.state import Phase, State, Step
 from kipcheck.conformance.models.membership import EAGER, Partitions, Subscription
-from kipcheck.conformance.mutants.declare import Least, mutant
+from kipcheck.conformance.protocols.declare.mutant import Least, mutant
 from kipcheck.conformance.targets.protocol import MEMBER
 
 Made = TypeVar("Made", bound=type[Consumer])

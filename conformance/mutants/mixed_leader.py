@@ -8,7 +8,7 @@ from kipcheck.conformance.apis.assignor_target import DraftLeader
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.membership import V0, V1, Assigned, Subscription
 from kipcheck.conformance.models.mixed_group import DRAFT, INCOMPATIBLE, draft_leader, old_leader
-from kipcheck.conformance.mutants.declare import mutant
+from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.targets.protocol import Claims
 
 Subscriptions = Mapping[str, Subscription]

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from kipcheck.conformance.apis.reference import Reference
-from kipcheck.conformance.mutants.declare import mutant
+from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.znodes import ZNode

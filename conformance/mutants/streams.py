@@ -24,7 +24,7 @@ from kipcheck.conformance.models.streams.members import (
     Share,
     SubscriptionInfo,
 )
-from kipcheck.conformance.mutants.declare import mutant
+from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import STREAMS, STREAMS_MIXED, Claims
 

@@ -23,7 +23,7 @@ from kipcheck.conformance.models.operations import COOPERATES, KINDS, READY, Kin
 from kipcheck.conformance.models.probing import Instance, Probing, Streams
 from kipcheck.conformance.models.sticky import sticky
 from kipcheck.conformance.models.upgrade import LARGE_GROUP, binary, config, coordinator, upgrade_model
-from kipcheck.conformance.mutants.declare import mutant
+from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import BOUNCE, Claims
 

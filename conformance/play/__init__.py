@@ -1,15 +1,16 @@
-"""The models that ``play`` and ``explore`` find by name. A new one needs a module here and a line in ``PLAYABLES``."""
+"""The models that ``play`` and ``explore`` find by name. A new one is ``PLAYABLE`` in its protocol's ``play.py``."""
 
 from collections.abc import Mapping
 
 from kipcheck.conformance.play.cluster import BOUNCE, CLUSTER
-from kipcheck.conformance.play.declare import Playable
-from kipcheck.conformance.play.features import FEATURES
 from kipcheck.conformance.play.group import GROUP
 from kipcheck.conformance.play.member import MEMBER
 from kipcheck.conformance.play.streams import STREAMS
+from kipcheck.conformance.protocols import registry
+from kipcheck.conformance.protocols.declare.play import Playable
 
-PLAYABLES: Mapping[str, Playable] = {each.name: each for each in (FEATURES, GROUP, MEMBER, CLUSTER, BOUNCE, STREAMS)}
+_PACKAGES = tuple(each.PLAYABLE for each in registry.parts("play").values())
+PLAYABLES: Mapping[str, Playable] = {each.name: each for each in (*_PACKAGES, GROUP, MEMBER, CLUSTER, BOUNCE, STREAMS)}
 
 
 def playable(name: str) -> Playable:

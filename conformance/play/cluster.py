@@ -11,8 +11,18 @@ from kipcheck.conformance.models.cluster_components import Scope as ClusterScope
 from kipcheck.conformance.models.cluster_laws import laws
 from kipcheck.conformance.models.operations import COOPERATES, DEFAULT_TOPICS, KINDS as MEMBER_KINDS, OLD, READY, TOPICS
 from kipcheck.conformance.models.upgrade import consumers, coordinator, for_old_brokers, has_upgrade, upgrade_model
-from kipcheck.conformance.play.declare import INTEGER, Bound, Conversation, Field, Kind, Playable, Product, Scope, Verb
 from kipcheck.conformance.play.group import FIRE, STORE
+from kipcheck.conformance.protocols.declare.play import (
+    INTEGER,
+    Bound,
+    Conversation,
+    Field,
+    Kind,
+    Playable,
+    Product,
+    Scope,
+    Verb,
+)
 
 MEMBERS: Final = ("a", "b", "c")
 SUPPORTED_EDITIONS: Final = "apache, apache@RELEASE from 2.4.0 on, and kip-429"

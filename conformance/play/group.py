@@ -17,7 +17,7 @@ from kipcheck.conformance.models.group.editions import coordinator
 from kipcheck.conformance.models.group.messages import Error
 from kipcheck.conformance.models.group.rules import Rules
 from kipcheck.conformance.models.group.service import Service
-from kipcheck.conformance.play.declare import (
+from kipcheck.conformance.protocols.declare.play import (
     FLAG,
     INTEGER,
     TEXT,

@@ -22,7 +22,7 @@ from kipcheck.conformance.models.member.rules import ASSIGNORS, Config, Rules
 from kipcheck.conformance.models.member.state import Asked, Phase, State
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, Assigned, Partitions
 from kipcheck.conformance.models.mixed_group import INCOMPATIBLE
-from kipcheck.conformance.play.declare import (
+from kipcheck.conformance.protocols.declare.play import (
     INTEGER,
     TEXT,
     Bound,
@@ -35,7 +35,7 @@ from kipcheck.conformance.play.declare import (
     Verb,
     tuple_of,
 )
-from kipcheck.conformance.play.single_machine import SingleMachine
+from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 
 ME, OTHER = "m1", "n1"
 TOPICS: Final = (("t",), ("t", "u"))

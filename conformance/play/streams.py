@@ -16,7 +16,8 @@ from kipcheck.conformance.models.streams.members import FUTURE, Store, Subtopolo
 from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, STATELESS, TOPICS, Deploy
 from kipcheck.conformance.models.streams.product import Stage, UpgradeProduct as Upgrading
 from kipcheck.conformance.models.streams.tasks import work
-from kipcheck.conformance.play.declare import (
+from kipcheck.conformance.play.group import FIRE
+from kipcheck.conformance.protocols.declare.play import (
     FLAG,
     INTEGER,
     TEXT,
@@ -29,7 +30,6 @@ from kipcheck.conformance.play.declare import (
     Scope,
     Verb,
 )
-from kipcheck.conformance.play.group import FIRE
 
 SUPPORTED_EDITIONS: Final = "apache, apache@RELEASE from 0.10.0.0 on, and kip-268"
 CLASSES: Final = listed("streams-behaviours")

@@ -295,6 +295,14 @@ def _accepted(op: str, found: Found, at: str) -> None:
         for index, each in enumerate(_list(_required(found, listed.key, at), f"{at}.{listed.key}")):
             if wrong := listed.check(each):
                 raise ProtocolViolation(f"{at}.{listed.key}[{index}]{wrong}")
+    elif (fields := verbs.fields_of_answer(op)) is not None:
+        for key, read in fields.checks.items():
+            if key not in found and key not in fields.needed:
+                continue
+            try:
+                read(_required(found, key, at))
+            except TypeError as wrong:
+                raise ProtocolViolation(f"{at}.{key}{wrong}") from None
 
 
 Accepted: TypeAlias = Callable[[Found, str], None]
@@ -308,8 +316,6 @@ _ACCEPTED: Final[Mapping[str, Accepted]] = {
     "stream-subscribe": _subscribed,
     "stream-assign": _check_stream_assignment,
     "stream-assigned": _assigned,
-    "update": _numbers("epoch"),
-    "describe": _numbers("level", "epoch"),
 }
 """Operation -> the check of an accepted result. Protocols register the verbs of their machines in ``core.verbs``."""
 

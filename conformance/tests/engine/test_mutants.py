@@ -13,7 +13,6 @@ import pytest
 
 from kipcheck.conformance.apis import (
     consumer_group,
-    features,
     group_shorthand,
     member_shorthand,
     streams,
@@ -34,6 +33,7 @@ from kipcheck.conformance.engine.shrink import shrunk
 from kipcheck.conformance.engine.worker import Finding, Unit, Worker
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.mutants import MUTANTS, Mutant
+from kipcheck.conformance.protocols.features.ops import OPERATIONS as FEATURES
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.conformance.targets.registry import target
@@ -71,7 +71,7 @@ class Conversations:
 CONVERSATIONS: Final[Mapping[str, Conversations]] = {
     "bounce": Conversations(upgrade_script.parse_shorthand, upgrade_script.shorthand, another_shape=True),
     "consumer-group": Conversations(consumer_group.parse_shorthand, consumer_group.shorthand),
-    "features": Conversations(features.parse_shorthand, features.shorthand),
+    "features": Conversations(FEATURES.parse_shorthand, FEATURES.shorthand),
     "group": Conversations(group_shorthand.parse_shorthand, group_shorthand.shorthand, reference_coordinator),
     "member": Conversations(
         member_shorthand.parse_shorthand, member_shorthand.shorthand, lambda edition: ConsumerAdapter()

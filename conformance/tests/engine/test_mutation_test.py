@@ -9,7 +9,7 @@ from kipcheck.conformance.cli import main
 from kipcheck.conformance.engine import mutation_test
 from kipcheck.conformance.engine.mutation_test import MutationResult, run_mutant, run_mutants, selected
 from kipcheck.conformance.mutants import MUTANTS
-from kipcheck.conformance.mutants.declare import Mutant
+from kipcheck.conformance.protocols.declare.mutant import Mutant
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from kipcheck.conformance.explore.exploration import stated
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.machines.search import Breach
 from kipcheck.conformance.play import PLAYABLES
-from kipcheck.conformance.play.declare import Product
+from kipcheck.conformance.protocols.declare.play import Product
 from kipcheck.reports.ladder import ladder
 
 

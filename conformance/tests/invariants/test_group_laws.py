@@ -20,7 +20,7 @@ from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.invariants.group_view import group_trace
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.mutants import MUTANTS
-from kipcheck.conformance.mutants.declare import Mutant
+from kipcheck.conformance.protocols.declare.mutant import Mutant
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import GROUP, Adapter
 from kipcheck.strategies.group_conversations import group_conversations

@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kipcheck.conformance.apis import features as updates, group as groups, member as members
+from kipcheck.conformance.apis import group as groups, member as members
 from kipcheck.conformance.cli import main
 from kipcheck.conformance.core.edition import APACHE, KIP_584
 from kipcheck.conformance.core.plain import plain
 from kipcheck.conformance.explore.games import open_session
-from kipcheck.conformance.models.features import BrokerUp, State
 from kipcheck.conformance.models.group.messages import Error, GroupRecord, Tombstone
 from kipcheck.conformance.play import PLAYABLES
+from kipcheck.conformance.protocols.features.model import State
+from kipcheck.conformance.protocols.features.ops import OPERATIONS as UPDATES, BrokerUp
 
 
 def played(
@@ -154,7 +155,7 @@ def test_the_shorthand_that_is_shown_of_an_event_says_that_event(name: str) -> N
 
 
 def test_the_events_that_are_listed_are_those_that_there_are() -> None:
-    assert {each.name for each in PLAYABLES["features"].verbs} == set(updates.EVENTS)
+    assert {each.name for each in PLAYABLES["features"].verbs} == set(UPDATES.verbs)
     assert {each.name for each in PLAYABLES["group"].verbs} == set(groups.EVENTS)
     assert {each.name for each in PLAYABLES["member"].verbs} == set(members.EVENTS)
     for verb in PLAYABLES["group"].verbs:

@@ -6,81 +6,27 @@ the level. A broker that registers with the number of a live broker replaces it,
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias, assert_never, final
+from typing import assert_never, final
 
 from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.protocols.features.ops import (
+    Action,
+    Applied,
+    BrokerDown,
+    BrokerUp,
+    Describe,
+    Event,
+    Rejected,
+    Restart,
+    ShutDown,
+    Told,
+    Update,
+)
 
 INVALID_REQUEST = "INVALID_REQUEST"
 """The update itself is invalid (584-66)."""
 FEATURE_UPDATE_FAILED = "FEATURE_UPDATE_FAILED"
 """A broker does not support the level (584-66)."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Update:
-    level: int
-    allow_downgrade: bool = False
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class BrokerUp:
-    broker: int
-    low: int | None
-    """``low`` and ``high`` are None if the broker does not know the feature."""
-    high: int | None
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class BrokerDown:
-    broker: int
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """All controllers restart: state outside the node is lost, and brokers register again unchanged."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Describe:
-    """A request for the contents of the node."""
-
-
-Event: TypeAlias = Update | BrokerUp | BrokerDown | Restart | Describe
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Applied:
-    epoch: int
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    error: str
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class ShutDown:
-    """The order to a broker to stop, because it does not support the finalized level."""
-
-    broker: int
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Told:
-    level: int
-    epoch: int
-
-
-Action: TypeAlias = Applied | Rejected | ShutDown | Told
 
 
 @final

@@ -1,10 +1,10 @@
-"""Feature updates: converts a machine's events to steps, its actions to answers, and steps to events."""
+"""The codec of feature updates before its operations were declared once, to compare with."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
 
 from kipcheck.conformance.core.case import Step, step
-from kipcheck.conformance.models.features import (
+from kipcheck.conformance.protocols.features.ops import (
     Action,
     Applied,
     BrokerDown,

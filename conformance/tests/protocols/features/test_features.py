@@ -7,11 +7,8 @@ from random import Random
 import pytest
 from hypothesis import given
 
-from kipcheck.conformance.apis.features import answer_of, event_of, parse_shorthand, shorthand, step_of
-from kipcheck.conformance.apis.machine_targets import features
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks import CHECKS
-from kipcheck.conformance.checks.features import CONTROLLER
 from kipcheck.conformance.core.case import Case, Role, step, steps_from
 from kipcheck.conformance.core.edition import KIP_584
 from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Replied
@@ -22,14 +19,17 @@ from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.run import Options, hold
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.machines.plain_search import explore
-from kipcheck.conformance.models.features import ENVIRONMENT_EVENTS, BrokerUp, Event, FeatureController, State, Update
 from kipcheck.conformance.mutants import MUTANTS
-from kipcheck.conformance.mutants.controller import Playing
+from kipcheck.conformance.protocols.features.checks import CONTROLLER
+from kipcheck.conformance.protocols.features.model import ENVIRONMENT_EVENTS, FeatureController, State
+from kipcheck.conformance.protocols.features.mutants import Playing
+from kipcheck.conformance.protocols.features.ops import OPERATIONS, BrokerUp, Event, Update
+from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
+from kipcheck.conformance.protocols.features.target import adapter as features
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Adapter, observed, operation
 from kipcheck.conformance.targets.registry import target
 from kipcheck.strategies.as_hypothesis import strategy
-from kipcheck.strategies.features import FEATURE_UPDATES
 from kipcheck.strategies.parse import belongs
 
 FOUND_WITHIN = 300
@@ -39,7 +39,7 @@ OURS = [each for each in all_invariants(Role.CONTROLLER) if each.role is Role.CO
 
 
 def conversation(text: str) -> Case:
-    return Case("features/gating", "kip-584", Role.CONTROLLER, parse_shorthand(text))
+    return Case("features/gating", "kip-584", Role.CONTROLLER, OPERATIONS.parse_shorthand(text))
 
 
 def held(adapter: Adapter, case: Case) -> History:
@@ -50,7 +50,7 @@ def held(adapter: Adapter, case: Case) -> History:
 
 def answers(text: str) -> list[str]:
     controller = features(KIP_584)
-    told = (controller.answer({"case": 0, **operation(each)}) for each in parse_shorthand(text))
+    told = (controller.answer({"case": 0, **operation(each)}) for each in OPERATIONS.parse_shorthand(text))
     return [" ".join(str(value) for key, value in each.items() if key in ("class", "level", "epoch")) for each in told]
 
 
@@ -90,14 +90,14 @@ def test_the_machine_by_hand(text: str, last: str) -> None:
 
 def test_what_is_said_in_shorthand_is_said_back() -> None:
     text = "up 0 1-2; up 1 -; update 2; update -1!; down 1; restart; describe"
-    assert shorthand(parse_shorthand(text)) == text
-    with pytest.raises(ValueError, match="use update LEVEL, update LEVEL!"):
-        parse_shorthand("up 0 1-2; jump")
+    assert OPERATIONS.shorthand(OPERATIONS.parse_shorthand(text)) == text
+    with pytest.raises(ValueError, match=r"use update LEVEL\[!\], up BROKER LOW-HIGH, up BROKER -, "):
+        OPERATIONS.parse_shorthand("up 0 1-2; jump")
 
 
 @pytest.mark.parametrize("event", ENVIRONMENT_EVENTS, ids=str)
 def test_an_event_is_its_step(event: Event) -> None:
-    assert event_of(step_of(event)) == event
+    assert OPERATIONS.event_of(OPERATIONS.step_of(event)) == event
 
 
 def small(state: State) -> bool:
@@ -110,7 +110,7 @@ def test_explored_in_full_no_state_holds_a_level_that_a_live_broker_does_not_sup
         edges += 1
         assert not after.level or all(each.supports(after.level) for each in after.brokers), path
         assert after.epoch - before.epoch == (isinstance(path[-1], Update) and after.level != before.level), path
-        told = answer_of(actions)
+        told = OPERATIONS.answer_of(actions)
         assert (told["status"] == "accepted") is FeatureController().accepts(before, path[-1]) or not actions, path
     assert edges > 10_000
 
@@ -242,4 +242,4 @@ def test_a_failure_shows_who_said_what() -> None:
 
 def test_a_step_of_another_machine_is_none_of_ours() -> None:
     with pytest.raises(LookupError, match="unknown event 'join': use one of update, "):
-        event_of(step("member", "join"))
+        OPERATIONS.event_of(step("member", "join"))

@@ -1,14 +1,11 @@
 """Declares the model ``features``: the feature controller of KIP-584's draft."""
 
-from kipcheck.conformance.apis.features import event_of, parse_shorthand, shorthand, step_of
 from kipcheck.conformance.core.edition import KIP_584, Edition
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
-from kipcheck.conformance.models.features import ENVIRONMENT_EVENTS, Event, FeatureController, State, Update
-from kipcheck.conformance.play.declare import FLAG, INTEGER, Bound, Conversation, Field, Playable, Product, Scope, Verb
-from kipcheck.conformance.play.single_machine import SingleMachine
-
-BROKER = Field("broker", INTEGER, "its number")
-LEVEL = INTEGER.or_null()
+from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
+from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
+from kipcheck.conformance.protocols.features.model import ENVIRONMENT_EVENTS, FeatureController, State
+from kipcheck.conformance.protocols.features.ops import OPERATIONS, Event, Update
 
 
 def _suits(views: tuple[State]) -> str | None:
@@ -50,34 +47,23 @@ def _product(edition: Edition, scope: Scope) -> Product:
         FeatureController(),
         within=lambda state: state.epoch < updates,
         tried=lambda state: events,
-        step_of=step_of,
-        shorthand=shorthand,
+        step_of=OPERATIONS.step_of,
+        shorthand=OPERATIONS.shorthand,
         laws=(SUITS, COUNTS),
     )
 
 
-FEATURES = Playable(
+PLAYABLE = Playable(
     name="features",
     about="the controller of KIP-584's draft: brokers support levels of a feature, the operator finalizes one",
     editions=lambda edition: None if edition == KIP_584 else str(KIP_584),
     world=_product,
-    verbs=(
-        Verb("update", ("operator",), "the operator requests that a level be finalized", (
-            Field("level", INTEGER, "the level; below 1 deletes the feature"),
-            Field("allow_downgrade", FLAG, "the allowDowngrade flag"),
-        ), "update 2; update 1!"),
-        Verb("broker-up", ("broker",), "a broker registers; with the number of a live broker, it replaces that one", (
-            BROKER,
-            Field("low", LEVEL, "lowest supported level; null if the broker does not know the feature"),
-            Field("high", LEVEL, "highest supported level; null if the broker does not know the feature"),
-        ), "up 0 1-3; up 1 -"),
-        Verb("broker-down", ("broker",), "a broker goes down", (BROKER,), "down 0"),
-        Verb("restart", ("controller",), "all controllers restart", shorthand="restart"),
-        Verb("describe", ("operator",), "the operator requests the finalized level", shorthand="describe"),
+    verbs=verbs(OPERATIONS),
+    conversation=lambda edition: Conversation(
+        "controller", FeatureController(), OPERATIONS.event_of, OPERATIONS.parse_shorthand
     ),
-    conversation=lambda edition: Conversation("controller", FeatureController(), event_of, parse_shorthand),
     dials={
         "brokers": Bound(3, "number of brokers", (1, 2, 3)),
         "updates": Bound(2, "number of accepted updates", (1, 2, 3, 4, 5)),
     },
-)  # fmt: skip
+)

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.core.machine import Driven
+from kipcheck.conformance.core.operations import Operations
 from kipcheck.conformance.machines.product import ProductMachine
 
 
@@ -63,6 +64,20 @@ class Verb:
     fields: tuple[Field, ...] = ()
     shorthand: str = ""
     """An example."""
+
+
+def verbs(operations: Operations[Any, Any]) -> tuple[Verb, ...]:
+    """The events of a machine with declared operations."""
+    return tuple(
+        Verb(
+            each.verb,
+            (each.actor,),
+            each.meaning,
+            tuple(Field(one.name, Kind(one.kind.words, one.kind.fits), one.meaning) for one in each.fields),
+            each.examples,
+        )
+        for each in operations.declared
+    )
 
 
 @dataclass(frozen=True, slots=True)

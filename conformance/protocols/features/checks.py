@@ -1,14 +1,12 @@
 """Checks of controllers: the feature updates of KIP-584's draft."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 
-from kipcheck.conformance.checks.conversations import Subject, Wording, conversation, listed, machine_family
-from kipcheck.conformance.checks.declare import Check, Family, Operation
-from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import APACHE, KIP_584, edition
-from kipcheck.conformance.targets.protocol import FEATURES, Claims
-from kipcheck.strategies.features import FEATURE_UPDATES
+from kipcheck.conformance.protocols.declare.check import Check, Family
+from kipcheck.conformance.protocols.declare.conversations import Subject, conversation, operations_family
+from kipcheck.conformance.protocols.features.ops import OPERATIONS
+from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
 
 
 def editions(name: str) -> Iterable[str]:
@@ -16,42 +14,9 @@ def editions(name: str) -> Iterable[str]:
     return (KIP_584.name,) if edition(name) in (APACHE, KIP_584) else ()
 
 
-def _actor(step: Step) -> str:
-    return f"broker {step['broker']}" if "broker" in step.body else step.actor
+CONTROLLER: Family[Subject] = operations_family(OPERATIONS, editions, lambda edition: FEATURE_UPDATES, "controller")
 
-
-def _described(step: Step) -> str:
-    match step.verb:
-        case "update":
-            return f"update to level {step['level']}" + (", downgrade allowed" if step["allow_downgrade"] else "")
-        case "broker-up":
-            span = "does not know the feature" if step["low"] is None else f"supports {step['low']} to {step['high']}"
-            return f"comes up, {span}"
-        case "broker-down":
-            return "goes down"
-        case "restart":
-            return "all controllers restart"
-    return step.verb
-
-
-def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
-    if role is Role.CONTROLLER:
-        yield {"op": "broker-up", "broker": 1, "low": 1, "high": 3}
-        yield {"op": "update", "level": 1, "allow_downgrade": False}
-
-
-CONTROLLER: Family[Subject] = replace(
-    machine_family(
-        Role.CONTROLLER,
-        FEATURES,
-        editions,
-        lambda edition: FEATURE_UPDATES,
-        Wording("controller", _actor, _described, listed).sequence,
-    ),
-    sample_ops=sample_ops,
-)
-
-FEATURE_CHECKS: tuple[Check[Subject], ...] = (
+CHECKS: tuple[Check[Subject], ...] = (
     Check(
         "features/epochs",
         "the epoch counts the applied updates, and nothing else changes it",

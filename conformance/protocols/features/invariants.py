@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.protocols.declare.invariant import invariant
 
 INVALID, FAILED = "INVALID_REQUEST", "FEATURE_UPDATE_FAILED"
 Range: TypeAlias = tuple[int, int] | None

@@ -4,22 +4,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from kipcheck.conformance.apis.features import EVENTS, answer_of, event_of
 from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.models.features import (
+from kipcheck.conformance.protocols.declare.mutant import mutant
+from kipcheck.conformance.protocols.features.model import (
     FEATURE_UPDATE_FAILED,
     INVALID_REQUEST,
-    Action,
     Broker,
-    BrokerUp,
-    Event,
     FeatureController,
-    Rejected,
     State,
-    Told,
-    Update,
 )
-from kipcheck.conformance.mutants.declare import mutant
+from kipcheck.conformance.protocols.features.ops import OPERATIONS, Action, BrokerUp, Event, Rejected, Told, Update
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import FEATURES, Claims
 
@@ -32,7 +26,7 @@ class Playing(FeatureController):
     issues = ""
 
     def __init__(self) -> None:
-        self._player = MachineAdapter(self, EVENTS, event_of, answer_of)
+        self._player = MachineAdapter(self, OPERATIONS.verbs, OPERATIONS.event_of, OPERATIONS.answer_of)
 
     def claims(self) -> Claims:
         return Claims(machines=(FEATURES,))

@@ -1,0 +1,186 @@
+"""The types of the fields of operations: how each is read, written, described in JSON Schema, and put in shorthand.
+
+A kind is derived from the annotation of a field: ``int``, ``bool``, ``str``, an enum, a literal, a tuple of one kind or
+of a fixed number of kinds, and each of them or None.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin
+
+Read: TypeAlias = Callable[[Any], Any]
+"""A value of JSON -> the value of the field. Errors: TypeError with a path, a colon and the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """The form of a field in a template."""
+
+    pattern: str
+    """A regular expression without groups."""
+    parse: Callable[[str], Any]
+    print: Callable[[Any], str]
+    usage: str = ""
+    """The form, for people; empty: the name of the field, in capitals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    words: str
+    """For people: ``integer``."""
+    schema: Mapping[str, Any]
+    read: Read
+    write: Callable[[Any], Any] | None
+    """The value of a field -> a value of JSON; None: they are the same."""
+    text: Callable[[str], TextForm]
+    """The note behind a field's name in a template -> its form there. Errors: ValueError."""
+    nullable: bool = False
+
+    def fits(self, found: Any) -> bool:
+        try:
+            self.read(found)
+        except TypeError:
+            return False
+        return True
+
+    def plain(self, value: Any) -> Any:
+        return value if self.write is None else self.write(value)
+
+
+def kind_of(annotation: Any) -> Kind:
+    """Errors: TypeError for an annotation that has no kind."""
+    options = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    present = [each for each in options if each is not NoneType]
+    if len(present) != 1:
+        raise TypeError(f"{annotation} is no kind of field")
+    kind = _present(present[0])
+    return _nullable(kind) if NoneType in options else kind
+
+
+def _present(annotation: Any) -> Kind:
+    if annotation in _SIMPLE:
+        return _SIMPLE[annotation]
+    if get_origin(annotation) is Literal:
+        return _choice({each: each for each in get_args(annotation)})
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return _choice({each.value: each for each in annotation})
+    if get_origin(annotation) is tuple:
+        items = get_args(annotation)
+        return _listing(kind_of(items[0])) if items[1:] == (...,) else _row(tuple(map(kind_of, items)))
+    raise TypeError(f"{annotation} is no kind of field")
+
+
+def _of_type(kind: type, words: str) -> Read:
+    def read(found: Any) -> Any:
+        if type(found) is kind:
+            return found
+        raise TypeError(f": must be {words}, got {found!r}")
+
+    return read
+
+
+def _integer_text(note: str) -> TextForm:
+    """Note ``-``: the negative of the number, with its sign; nothing for 0."""
+    if note == "-":
+        signed = lambda value: f"{-value:+d}" if value else ""
+        return TextForm(r"(?:[+-]\d+)?", lambda text: -int(text or 0), signed, "[+N|-N]")
+    return TextForm(r"-?\d+", int, str)
+
+
+def _flag_text(note: str) -> TextForm:
+    """The note if the flag is set, else nothing."""
+    return TextForm(f"(?:{re.escape(note)})?", bool, lambda value: note if value else "", f"[{note}]")
+
+
+def _plain_text(note: str) -> TextForm:
+    return TextForm(r"[A-Za-z]\w*", str, str)
+
+
+_SIMPLE: Mapping[Any, Kind] = {
+    int: Kind("integer", {"type": "integer"}, _of_type(int, "an integer"), None, _integer_text),
+    bool: Kind("true or false", {"type": "boolean"}, _of_type(bool, "true or false"), None, _flag_text),
+    str: Kind("text", {"type": "string"}, _of_type(str, "a string"), None, _plain_text),
+}
+
+
+def _choice(values: Mapping[Any, Any]) -> Kind:
+    plain = {value: each for each, value in values.items()}
+    names = ", ".join(map(str, values))
+
+    def read(found: Any) -> Any:
+        if isinstance(found, str) and found in values:
+            return values[found]
+        raise TypeError(f": must be one of {names}, got {found!r}")
+
+    def text(note: str) -> TextForm:
+        """Note ``stay=beat,...``: other words for some of the values."""
+        other = dict(each.split("=") for each in note.split(",") if each)
+        words = {other.get(each, each): value for each, value in values.items()}
+        printed = {value: word for word, value in words.items()}
+        return TextForm("|".join(map(re.escape, words)), words.__getitem__, printed.__getitem__, "|".join(words))
+
+    same = all(each is value for each, value in values.items())
+    return Kind(f"one of {names}", {"enum": [*values]}, read, None if same else plain.__getitem__, text)
+
+
+def _listing(item: Kind) -> Kind:
+    def read(found: Any) -> tuple[Any, ...]:
+        if not isinstance(found, list | tuple):
+            raise TypeError(f": must be a list, got {found!r}")
+        return tuple(_at(index, item, each) for index, each in enumerate(found))
+
+    def text(note: str) -> TextForm:
+        """The note separates the items."""
+        form, separator = item.text(""), note or ","
+        pattern = f"(?:{form.pattern})(?:{re.escape(separator)}(?:{form.pattern}))*"
+        return TextForm(
+            pattern,
+            lambda text: tuple(map(form.parse, text.split(separator))),
+            lambda value: separator.join(map(form.print, value)),
+        )
+
+    schema = {"type": "array", "items": item.schema}
+    return Kind(f"list of {item.words}", schema, read, lambda value: [*map(item.plain, value)], text)
+
+
+def _row(items: tuple[Kind, ...]) -> Kind:
+    words = f"[{', '.join(each.words for each in items)}]"
+
+    def read(found: Any) -> tuple[Any, ...]:
+        if not isinstance(found, list | tuple) or len(found) != len(items):
+            raise TypeError(f": must be {words}, got {found!r}")
+        return tuple(_at(index, kind, each) for index, (kind, each) in enumerate(zip(items, found, strict=True)))
+
+    def text(note: str) -> TextForm:
+        raise ValueError(f"{words} has no form in templates")
+
+    schema = {
+        "type": "array", "prefixItems": [each.schema for each in items], "items": False, "minItems": len(items),
+    }  # fmt: skip
+    written = lambda value: [kind.plain(each) for kind, each in zip(items, value, strict=True)]
+    return Kind(words, schema, read, written, text)
+
+
+def _at(index: int, kind: Kind, found: Any) -> Any:
+    try:
+        return kind.read(found)
+    except TypeError as wrong:
+        raise TypeError(f"[{index}]{wrong}") from None
+
+
+def _nullable(kind: Kind) -> Kind:
+    read, write = kind.read, kind.write
+
+    def read_or_none(found: Any) -> Any:
+        return None if found is None else read(found)
+
+    schema = dict(kind.schema)
+    if "enum" in schema:
+        schema["enum"] = [*schema["enum"], None]
+    else:
+        schema["type"] = [schema["type"], "null"]
+    written = None if write is None else lambda value: None if value is None else write(value)
+    return Kind(f"{kind.words}, or null", schema, read_or_none, written, kind.text, True)

@@ -1,0 +1,339 @@
+"""Operations, declared once: a frozen dataclass with annotated fields, from which everything else is derived.
+
+Derived here: the step of a case and back, the answer of the testee protocol, shorthand, sentences, and the data for
+JSON schemas, tables and samples. ``strategies/operations.py`` derives what is drawn by default.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import cached_property
+from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
+
+from kipcheck.conformance.core import verbs
+from kipcheck.conformance.core.case import Role, Step
+from kipcheck.conformance.core.field_kinds import Kind, kind_of
+from kipcheck.conformance.core.templates import Template, first_suiting
+
+# What may stand in the annotation of a field
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """``about("a sentence for people")``, without a period."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Typical:
+    """``typical(...)``: the values that are drawn, the simplest first; one range: all integers in it."""
+
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """``named("class")``: the key of the field in an answer; ``hidden``: it is not a part of the answer."""
+
+    key: str
+
+
+def about(text: str) -> About:
+    return About(text)
+
+
+def typical(*values: Any) -> Typical:
+    return Typical(values)
+
+
+def named(key: str) -> Named:
+    return Named(key)
+
+
+hidden: Final = Named("")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    kind: Kind
+    meaning: str
+    key: str
+    """In an answer; empty: it is not a part of it."""
+    default: Any
+    """MISSING: there is none."""
+    typical: tuple[Any, ...]
+
+    @property
+    def may_be_absent(self) -> bool:
+        """In shorthand."""
+        return self.default is not MISSING or self.kind.nullable
+
+    @property
+    def absent(self) -> Any:
+        return None if self.default is MISSING else self.default
+
+
+def _fields_of(made: type) -> Iterator[Field]:
+    hints = get_type_hints(made, include_extras=True)
+    for each in fields(made):
+        annotation = hints[each.name]
+        extras = annotation.__metadata__ if hasattr(annotation, "__metadata__") else ()
+        found = {type(extra): extra for extra in extras}
+        yield Field(
+            each.name,
+            kind_of(get_args(annotation)[0] if extras else annotation),
+            found[About].text if About in found else "",
+            found[Named].key if Named in found else each.name,
+            each.default,
+            found[Typical].values if Typical in found else (),
+        )
+
+
+# Operations
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What an operation declares."""
+
+    verb: str
+    made: type
+    actor: str
+    sender: Template
+    """The participant of a sequence diagram that sends it."""
+    sentence: tuple[Template, ...]
+    """For people: one for each form."""
+    shorthand: tuple[Template, ...]
+    examples: str
+    """In shorthand."""
+    accepted: type | None
+    """The answer of an accepted operation; None: it has no fields."""
+    meaning: str
+    """A clause: ``a broker goes down``."""
+    fields: tuple[Field, ...]
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Field]:
+        return {each.name: each for each in self.fields}
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of its body."""
+        properties = {each.name: {**each.kind.schema, "description": each.meaning} for each in self.fields}
+        return {"properties": properties, "required": [*properties]}
+
+    def read(self, body: Mapping[str, Any]) -> Any:
+        """The event with these fields. Errors: TypeError for unknown, missing or invalid fields, with their path."""
+        known = self.by_name
+        given = {}
+        for name, value in body.items():
+            if name not in known:
+                raise TypeError(f"unknown field {name}: the fields are {', '.join(known) or 'none'}")
+            try:
+                given[name] = known[name].kind.read(value)
+            except TypeError as wrong:
+                raise TypeError(f"{name}{wrong}") from None
+        for name, field in known.items():
+            if name not in given and field.default is MISSING:
+                raise TypeError(f"the field {name} is missing")
+        return self.made(**given)
+
+    @cached_property
+    def write(self) -> Callable[[Any], Step]:
+        """An event -> its step."""
+        actor, verb = self.actor, self.verb
+        writers = tuple((each.name, each.kind.write) for each in self.fields)
+
+        def step(event: Any) -> Step:
+            body = {}
+            for name, write in writers:
+                value = getattr(event, name)
+                body[name] = value if write is None else write(value)
+            return Step(actor, verb, body)
+
+        return step
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an answer declares."""
+
+    made: type
+    status: str
+    constant: Mapping[str, str]
+    message: Template | None
+    fields: tuple[Field, ...]
+
+    def written(self, action: Any) -> dict[str, Any]:
+        """As a result of the testee protocol."""
+        given = {each.key: each.kind.plain(getattr(action, each.name)) for each in self.fields if each.key}
+        note = {} if self.message is None else {"message": self.message.printed(action)}
+        return {"status": self.status, **self.constant, **given, **note}
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {each.key: each.kind.schema for each in self.fields if each.key}
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The keys that a result has; it may omit those that may be null."""
+        return tuple(each.key for each in self.fields if each.key and not each.kind.nullable)
+
+
+DECLARED: Final = "__declared__"
+"""The attribute of a class of operations or answers for what it declares."""
+T = TypeVar("T", bound=type)
+
+
+def _texts(text: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else text
+
+
+def operation(
+    verb: str,
+    actor: str,
+    shorthand: str | tuple[str, ...],
+    *,
+    examples: str = "",
+    sender: str = "",
+    sentence: str | tuple[str, ...] = "",
+    accepted: type | None = None,
+) -> Callable[[T], T]:
+    """Declares a frozen dataclass as an operation. The first line of its docstring is its meaning.
+
+    ``shorthand``: templates, one for each form that the operation has: a field that a form does not name is null, or
+    has its default. ``sentence``: templates for people; none: the shorthand. ``sender``: none: the actor.
+    """
+
+    def declare(made: T) -> T:
+        found = tuple(_fields_of(made))
+        kinds = {each.name: each.kind for each in found}
+        absent = {each.name: each.absent for each in found if each.may_be_absent}
+        short = tuple(Template(each, kinds, absent) for each in _texts(shorthand))
+        declared = Operation(
+            verb,
+            made,
+            actor,
+            Template(sender or actor, kinds, absent),
+            tuple(Template(each, kinds, absent) for each in _texts(sentence)) if sentence else short,
+            short,
+            examples or shorthand if isinstance(shorthand, str) else examples,
+            accepted,
+            _meaning(made),
+            found,
+        )
+        setattr(made, DECLARED, declared)
+        return made
+
+    return declare
+
+
+def _meaning(made: type) -> str:
+    line = (made.__doc__ or "").strip().splitlines()[0].removesuffix(".")
+    return line[:1].lower() + line[1:]
+
+
+def answer(status: str = "accepted", *, message: str = "", **constant: str) -> Callable[[T], T]:
+    """Declares a frozen dataclass as an answer. ``constant``: keys that are the same in every such answer.
+
+    ``message``: a template; where it is given, no field of the answer has a key of its own.
+    """
+
+    def declare(made: T) -> T:
+        found = tuple(_fields_of(made))
+        kinds = {each.name: each.kind for each in found}
+        keys = {key.rstrip("_"): value for key, value in constant.items()}
+        template = Template(message, kinds, {}) if message else None
+        setattr(made, DECLARED, Answer(made, status, keys, template, () if message else found))
+        return made
+
+    return declare
+
+
+def declared(made: type) -> Any:
+    """What a class of operations or answers declares."""
+    return getattr(made, DECLARED)
+
+
+# The operations of a machine
+
+E = TypeVar("E")
+A = TypeVar("A")
+
+
+class Operations(Generic[E, A]):
+    """All operations of one machine, and the conversions of their events and answers."""
+
+    def __init__(self, machine: str, role: Role, operations: tuple[type, ...], sample: str = "") -> None:
+        """``sample``: a harmless conversation, in shorthand, for the doctor."""
+        self.machine = machine
+        self.role = role
+        self.declared: tuple[Operation, ...] = tuple(map(declared, operations))
+        self.by_verb: Mapping[str, Operation] = {each.verb: each for each in self.declared}
+        self._readers = {each.verb: each.read for each in self.declared}
+        self._writers = {each.made: each.write for each in self.declared}
+        self._sample = sample
+        for each in self.declared:
+            if each.accepted is not None:
+                answer: Answer = declared(each.accepted)
+                checks = {one.key: one.kind.read for one in answer.fields if one.key}
+                verbs.register_fields(each.verb, checks, answer.needed)
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        return tuple(self.by_verb)
+
+    def step_of(self, event: E) -> Step:
+        return self._writers[type(event)](event)
+
+    def event_of(self, step: Step) -> E:
+        """Errors: LookupError for an unknown verb; TypeError for unknown, missing or invalid fields."""
+        read = self._readers.get(step.verb)
+        if read is None:
+            raise LookupError(f"unknown event {step.verb!r}: use one of {', '.join(self.by_verb)}")
+        event: E = read(step.body)
+        return event
+
+    def answer_of(self, actions: Iterable[A]) -> dict[str, Any]:
+        """The answer of the testee protocol: that of the first action; without fields if there is none."""
+        for each in actions:
+            found: Answer = declared(type(each))
+            return found.written(each)
+        return {"status": "accepted"}
+
+    # Texts
+
+    def shorthand(self, steps: Iterable[Step]) -> str:
+        """The steps in shorthand, separated by semicolons."""
+        return "; ".join(map(self._step_text, steps))
+
+    def _step_text(self, step: Step) -> str:
+        event = self.event_of(step)
+        return first_suiting(self.by_verb[step.verb].shorthand, event).printed(event)
+
+    def parse_shorthand(self, text: str) -> tuple[Step, ...]:
+        """Errors: ValueError, naming the forms."""
+        return tuple(self._parsed(" ".join(each.split())) for each in text.split(";") if each.strip())
+
+    def _parsed(self, text: str) -> Step:
+        for each in self.declared:
+            for template in each.shorthand:
+                found = template.parsed(text)
+                if found is not None:
+                    return each.write(each.made(**found))
+        usages = [template.usage for each in self.declared for template in each.shorthand]
+        raise ValueError(f"use {', '.join(usages[:-1])} or {usages[-1]}")
+
+    def sentence(self, step: Step) -> str:
+        """The step as text for people, without its sender."""
+        event = self.event_of(step)
+        return first_suiting(self.by_verb[step.verb].sentence, event).printed(event)
+
+    def sender(self, step: Step) -> str:
+        """The participant that takes the step."""
+        return self.by_verb[step.verb].sender.printed(self.event_of(step))
+
+    def samples(self) -> Iterator[dict[str, Any]]:
+        """Harmless operations of the testee protocol."""
+        return ({"op": each.verb, **each.body} for each in self.parse_shorthand(self._sample))

@@ -1,0 +1,111 @@
+"""Templates: the text of a value with fields, which can be printed, and parsed where it is shorthand.
+
+``up {broker} {low}-{high}``: literal text and fields. ``[ on {topics}]`` is left out where its fields are absent.
+``{name:note}``: the note depends on the kind of the field (``field_kinds``): the text of a flag that is set, other
+words for the values of an enum, a separator.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from kipcheck.conformance.core.field_kinds import Kind, TextForm
+
+PART: Final = re.compile(r"(?P<open>\[)|(?P<close>\])|\{(?P<name>\w+)(?::(?P<note>[^}]*))?\}|(?P<literal>[^][{}]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A field in a template."""
+
+    name: str
+    form: TextForm
+
+
+Part: TypeAlias = "str | Place"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    parts: tuple[Part, ...]
+    optional: bool
+
+    @property
+    def places(self) -> Iterator[Place]:
+        return (each for each in self.parts if isinstance(each, Place))
+
+    def printed(self, value: Any) -> str:
+        return "".join(
+            each if isinstance(each, str) else each.form.print(getattr(value, each.name)) for each in self.parts
+        )
+
+    @property
+    def usage(self) -> str:
+        return "".join(each if isinstance(each, str) else each.form.usage or each.name.upper() for each in self.parts)
+
+    @property
+    def pattern(self) -> str:
+        whole = "".join(
+            re.escape(each) if isinstance(each, str) else f"(?P<{each.name}>{each.form.pattern})" for each in self.parts
+        )
+        return f"(?:{whole})?" if self.optional else whole
+
+
+class Template:
+    """Errors: ValueError for a template that cannot be read; KeyError for a field that does not exist."""
+
+    def __init__(self, text: str, kinds: Mapping[str, Kind], absent: Mapping[str, Any]) -> None:
+        """``absent``: for each field that a text may leave out, its value there."""
+        self.text = text
+        self.sections = tuple(_sections(text, kinds))
+        self._absent = absent
+        self.fields = frozenset(each.name for section in self.sections for each in section.places)
+        needed = {each.name for section in self.sections if not section.optional for each in section.places}
+        self._needed = tuple(name for name in needed if kinds[name].nullable)
+
+    def suits(self, value: Any) -> bool:
+        """Whether all fields are there that the text cannot leave out."""
+        return all(getattr(value, name) is not None for name in self._needed)
+
+    def printed(self, value: Any) -> str:
+        return "".join(
+            each.printed(value)
+            for each in self.sections
+            if not each.optional or any(getattr(value, place.name) != self._absent[place.name] for place in each.places)
+        )
+
+    def parsed(self, text: str) -> dict[str, Any] | None:
+        """The fields of a text; None for another text."""
+        found = re.fullmatch("".join(each.pattern for each in self.sections), text)
+        if found is None:
+            return None
+        places = {each.name: each for section in self.sections for each in section.places}
+        given = {name: places[name].form.parse(each) for name, each in found.groupdict().items() if each is not None}
+        return {**{name: each for name, each in self._absent.items() if name not in given}, **given}
+
+    @property
+    def usage(self) -> str:
+        """For people: ``up BROKER LOW-HIGH``."""
+        texts = (f"[{each.usage}]" if each.optional else each.usage for each in self.sections)
+        return "".join(texts)
+
+
+def first_suiting(templates: Sequence[Template], value: Any) -> Template:
+    return next((each for each in templates if each.suits(value)), templates[-1])
+
+
+def _sections(text: str, kinds: Mapping[str, Kind]) -> Iterator[Section]:
+    if "".join(each[0] for each in PART.finditer(text)) != text:
+        raise ValueError(f"invalid template {text!r}")
+    parts: list[Part] = []
+    optional = False
+    for each in PART.finditer(text):
+        if each["open"] or each["close"]:
+            yield Section(tuple(parts), optional)
+            parts, optional = [], bool(each["open"])
+        elif each["name"]:
+            parts.append(Place(each["name"], kinds[each["name"]].text(each["note"] or "")))
+        else:
+            parts.append(each["literal"])
+    yield Section(tuple(parts), False)

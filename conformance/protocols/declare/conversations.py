@@ -1,0 +1,196 @@
+"""The family of checks of machines: conversations drawn along the reference model, and their display."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, TypeAlias
+
+from kipcheck.conformance.core.case import Role, Step, steps_from
+from kipcheck.conformance.core.history import (
+    Died,
+    History,
+    Lost,
+    Observation,
+    Op,
+    Refused,
+    Replied,
+    Silent,
+    Unsupported,
+)
+from kipcheck.conformance.core.operations import Operations
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.declare.check import (
+    Conversation,
+    Drawing,
+    Exhibit,
+    Family,
+    Impossibilities,
+    Operation,
+    all_is_possible,
+)
+from kipcheck.conformance.targets.protocol import Claims
+from kipcheck.strategies.events import Conversations
+
+Value: TypeAlias = list[dict[str, Any]]
+"""Steps as plain data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A machine, in an edition."""
+
+    edition: str
+    name: str
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An arrow of a sequence diagram; from a participant to itself: what it does or observes."""
+
+    sender: str
+    receiver: str
+    says: str
+    answer: str | None = None
+    """What the receiver returns at once."""
+    reply: bool = False
+    """Whether it answers an earlier message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How a step and its answer are described in reports."""
+
+    to: str
+    """The receiver of the steps."""
+    actor: Callable[[Step], str]
+    describe_step: Callable[[Step], str]
+    describe_answer: Callable[[Replied], str]
+    events: Callable[[Replied], Iterable[str]] | None = None
+    """What the receiver reports in an answer, event by event; None: the answer has a text."""
+
+    def sequence(self, history: History, violation: Violation) -> list[Exhibit]:
+        """The steps and their answers, for a sequence diagram."""
+        return diagram(history, violation, self._messages)
+
+    def _messages(self, op: Op) -> list[Message]:
+        sent = Message(self.actor(op.step), self.to, self.describe_step(op.step))
+        if self.events is None or not isinstance(op.observation, Replied):
+            return [replace(sent, answer=answer(op.observation, self.describe_answer))]
+        return [sent, *(Message(self.to, self.to, each) for each in self.events(op.observation))]
+
+
+def machine_family(
+    role: Role,
+    name: str,
+    editions: Callable[[str], Iterable[str]],
+    conversations: Callable[[str], Conversations[Any, Any]],
+    exhibits: Callable[[History, Violation], list[Exhibit]],
+    impossible: Impossibilities = all_is_possible,
+) -> Family[Subject]:
+    """The family of the machine ``name``.
+
+    ``editions``: the editions that a run of an edition checks it in; ``conversations``: the generator for one of them;
+    ``exhibits``: a failure, shown.
+    """
+
+    def subjects(edition: str) -> Iterable[Subject]:
+        return (Subject(each, name) for each in editions(edition))
+
+    def subject(edition: str, requested: str, version: int | None) -> Subject:
+        if requested != name or edition not in editions(edition):
+            raise LookupError(
+                f"unknown machine {requested!r} in edition {edition}: the machine is {name}; 'kipcheck editions' "
+                "lists the editions"
+            )
+        return Subject(edition, name)
+
+    def drawn(subject: Subject, random: Random) -> Value:
+        value: Value = batch(subject, random)(random, None)
+        return value
+
+    def batch(subject: Subject, random: Random) -> Drawing:
+        """Draws values under one fault swarm."""
+        found = conversations(subject.edition)
+        swarm = found.swarm(random)
+
+        def one(random: Random, begun: Value | None) -> Value:
+            steps = found.draw(random, swarm, steps_from(begun or ()))
+            return [{"actor": each.actor, "verb": each.verb, "body": dict(each.body)} for each in steps]
+
+        return one
+
+    return Family(
+        role,
+        subjects,
+        subject,
+        claimed=lambda subject, claims: subject.name in claims.machines,
+        node=lambda subject: conversations(subject.edition).declaration,
+        draw=drawn,
+        exhibits=exhibits,
+        batch=batch,
+        impossible=impossible,
+        steps_are_apart=role is not Role.OPERATOR_TOOL,
+    )
+
+
+def operations_family(
+    operations: Operations[Any, Any],
+    editions: Callable[[str], Iterable[str]],
+    conversations: Callable[[str], Conversations[Any, Any]],
+    receiver: str,
+) -> Family[Subject]:
+    """The family of a machine with declared operations. ``receiver``: its name in sequence diagrams."""
+
+    def sample_ops(role: Role, claims: Claims) -> Iterable[Operation]:
+        return operations.samples() if role is operations.role else ()
+
+    wording = Wording(receiver, operations.sender, operations.sentence, listed)
+    family = machine_family(operations.role, operations.machine, editions, conversations, wording.sequence)
+    return replace(family, sample_ops=sample_ops)
+
+
+def conversation(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
+    yield Conversation(steps_from(value))
+
+
+def possible_conversation(
+    conversations: Callable[[str], Conversations[Any, Any]],
+) -> Callable[[Subject, Value, Random], Iterable[Conversation]]:
+    """The conversation about a value, drawn, mutated or reduced: steps that cannot happen are replaced."""
+
+    def about(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
+        yield Conversation(conversations(subject.edition).mended(steps_from(value)))
+
+    return about
+
+
+def diagram(history: History, violation: Violation, messages: Callable[[Op], Iterable[Message]]) -> list[Exhibit]:
+    """A sequence diagram of the messages of each step."""
+    rows = []
+    for op in history.ops:
+        for place, each in enumerate(messages(op)):
+            row = {"from": each.sender, "to": each.receiver, "says": each.says, "answer": each.answer}
+            more = {"first": False} if place else {}
+            more |= {"reply": True} if each.reply else {}
+            rows.append({**row, "guilty": op.index in violation.at, **more})
+    return [{"kind": "sequence", "steps": rows}]
+
+
+def answer(observation: Observation, replied: Callable[[Replied], str]) -> str:
+    match observation:
+        case Replied():
+            return replied(observation)
+        case Refused(error):
+            return f"refused: {error}"
+        case Died(cause):
+            return cause
+        case Lost() | Silent():
+            return "no answer"
+        case Unsupported():
+            return "not supported"
+
+
+def listed(reply: Replied) -> str:
+    """The fields of an answer, with their names."""
+    return ", ".join(f"{name} {value}" for name, value in reply.payload) or "accepted"

@@ -1,0 +1,77 @@
+"""Declares invariants: a statement, the requirements it covers, and a search for counter-examples."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Grade, Violation
+
+Search: TypeAlias = Callable[[History], Iterator[Violation]]
+AppliesTo: TypeAlias = Callable[[Case, Step], bool]
+ByMessage: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
+"""(edition, message) -> the ids of the further requirements that an invariant covers there. An edition without a
+release stands for all its releases."""
+
+
+def every_step(case: Case, step: Step) -> bool:
+    return True
+
+
+def steps_of(*verbs: str) -> AppliesTo:
+    """The steps with one of these verbs."""
+    return lambda case, step: step.verb in verbs
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    id: str
+    requirements: tuple[str, ...]
+    role: Role | None
+    """The role that it applies to; None: every target."""
+    grade: Grade
+    applies_to: AppliesTo
+    """Does it read the answer to this step? Other steps cannot make it UNKNOWN."""
+    search: Search
+    extra_requirements: ByMessage = field(default_factory=dict)
+    needs: AppliesTo | None = None
+    """Is the answer to this step one that the statement compares? A target that cannot take such a step leaves the
+    invariant undecided. None: every step that it applies to.
+    """
+
+    def lacks(self, case: Case, step: Step) -> bool:
+        """Whether nothing is known of the invariant in this case, if the target cannot take this step."""
+        return (self.needs or self.applies_to)(case, step)
+
+    @property
+    def statement(self) -> str:
+        return (self.search.__doc__ or "").strip().splitlines()[0]
+
+    def covers(self, edition: str, message: str) -> tuple[str, ...]:
+        """The requirements that a violation on this message breaks."""
+        there = self.extra_requirements.get((edition, message)) or self.extra_requirements.get(
+            (edition.partition("@")[0], message), ()
+        )
+        return (*self.requirements, *there)
+
+
+INVARIANTS: dict[str, Invariant] = {}
+
+
+def invariant(
+    id: str,
+    *requirements: str,
+    role: Role | None,
+    grade: Grade = Grade.MUST,
+    applies_to: AppliesTo = every_step,
+    extra_requirements: ByMessage | None = None,
+    needs: AppliesTo | None = None,
+) -> Callable[[Search], Search]:
+    def declare(search: Search) -> Search:
+        if id in INVARIANTS:
+            raise ValueError(f"invariant {id!r} is declared twice")
+        INVARIANTS[id] = Invariant(id, requirements, role, grade, applies_to, search, extra_requirements or {}, needs)
+        return search
+
+    return declare

@@ -1,0 +1,55 @@
+"""The declarations of the steps that are drawn by default, derived from operations (``core/operations.py``)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kipcheck.conformance.core.operations import Field, Operation, declared
+from kipcheck.conformance.core.templates import Template
+from kipcheck.strategies.events import event
+from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Text, record
+
+
+def nodes(*operations: type) -> Mapping[str, Node]:
+    """Verb -> the steps that are drawn, the simplest operation first."""
+    return {each.verb: event(each.actor, each.verb, body(each)) for each in map(declared, operations)}
+
+
+def body(operation: Operation) -> Node:
+    """The fields: an alternative for each form of the shorthand that leaves out other fields that may be null."""
+    forms = tuple(_form(operation, each) for each in operation.shorthand)
+    return forms[0] if len(forms) == 1 else OneOf(forms)
+
+
+def _form(operation: Operation, form: Template) -> Record:
+    """In one form a field is null if the form does not name it, and may be null if it is optional there."""
+    return record(**{each.name: _node(each, form) for each in operation.fields})
+
+
+def _node(field: Field, form: Template) -> Node:
+    if field.name not in form.fields:
+        return Pick((field.absent,))
+    return field_node(field)
+
+
+def field_node(field: Field) -> Node:
+    """The typical values; without any: every flag, or short texts. Errors: TypeError for a field with neither."""
+    match field.typical:
+        case (range() as values,):
+            return Integer(values[0], values[-1])
+        case ():
+            return _any(field)
+    if not any(isinstance(each, tuple) for each in field.typical):
+        return Pick(field.typical)
+    return OneOf(tuple(_constant(each) for each in field.typical))
+
+
+def _constant(value: Any) -> Node:
+    return Row(tuple(map(_constant, value))) if isinstance(value, tuple) else Pick((value,))
+
+
+def _any(field: Field) -> Node:
+    if field.kind.schema.get("type") == "boolean":
+        return Flag()
+    if field.kind.schema.get("type") == "string":
+        return Text()
+    raise TypeError(f"the field {field.name} has no typical values")
