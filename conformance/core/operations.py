@@ -111,6 +111,8 @@ class Operation:
     """The answer of an accepted operation; None: it has no fields."""
     meaning: str
     """A clause: ``a broker goes down``."""
+    details: str
+    """Further sentences; may be empty."""
     fields: tuple[Field, ...]
 
     @cached_property
@@ -200,7 +202,7 @@ def operation(
     sentence: str | tuple[str, ...] = "",
     accepted: type | None = None,
 ) -> Callable[[T], T]:
-    """Declares a frozen dataclass as an operation. The first line of its docstring is its meaning.
+    """Declares a frozen dataclass as an operation. Its docstring is its meaning: a sentence in one line, and details.
 
     ``shorthand``: templates, one for each form that the operation has: a field that a form does not name is null, or
     has its default. ``sentence``: templates for people; none: the shorthand. ``sender``: none: the actor.
@@ -220,7 +222,7 @@ def operation(
             short,
             examples or shorthand if isinstance(shorthand, str) else examples,
             accepted,
-            _meaning(made),
+            *_meaning(made),
             found,
         )
         setattr(made, DECLARED, declared)
@@ -229,9 +231,11 @@ def operation(
     return declare
 
 
-def _meaning(made: type) -> str:
-    line = (made.__doc__ or "").strip().splitlines()[0].removesuffix(".")
-    return line[:1].lower() + line[1:]
+def _meaning(made: type) -> tuple[str, str]:
+    """The first line of the docstring as a clause, and the rest of it."""
+    line, _, rest = (made.__doc__ or "").strip().partition("\n")
+    clause = line.strip().removesuffix(".")
+    return clause[:1].lower() + clause[1:], " ".join(rest.split())
 
 
 def answer(status: str = "accepted", *, message: str = "", **constant: str) -> Callable[[T], T]:

@@ -64,7 +64,10 @@ class Update:
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class BrokerUp:
-    """A broker registers; with the number of a live broker, it replaces that one."""
+    """A broker registers; with the number of a live broker, it replaces that one.
+
+    It is rejected if it has to stop.
+    """
 
     broker: Number
     low: Annotated[int | None, about("lowest supported level; null if the broker does not know the feature"),

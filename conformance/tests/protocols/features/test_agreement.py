@@ -1,9 +1,10 @@
 """The codec that is derived from declared operations agrees with the one that was written by hand."""
 
 import json
-from itertools import islice
+from itertools import islice, product
 from random import Random
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from kipcheck.conformance.core.case import Step, step
@@ -14,6 +15,7 @@ from kipcheck.conformance.protocols.features.model import ENVIRONMENT_EVENTS, Fe
 from kipcheck.conformance.protocols.features.ops import OPERATIONS
 from kipcheck.conformance.protocols.features.play import PLAYABLE
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
+from kipcheck.conformance.protocols.publish import definition
 from kipcheck.conformance.tests.support import old_features as old
 from kipcheck.strategies.events import Conversations, event
 from kipcheck.strategies.mutate import mutate
@@ -148,3 +150,28 @@ def test_kinds_in_play_are_the_same() -> None:
     assert plain(OPERATIONS.event_of(step("broker", "broker-up", broker=0, low=None, high=3)), "kind") == {
         "kind": "broker-up", "broker": 0, "low": None, "high": 3,
     }  # fmt: skip
+
+
+INTEGER, MAYBE = {"type": "integer"}, {"type": ["integer", "null"]}
+SCHEMAS_BEFORE = {
+    "update": {"properties": {"level": INTEGER, "allow_downgrade": {"type": "boolean"}},
+               "required": ["level", "allow_downgrade"]},
+    "broker-up": {"properties": {"broker": INTEGER, "low": MAYBE, "high": MAYBE},
+                  "required": ["broker", "low", "high"]},
+    "broker-down": {"properties": {"broker": INTEGER}, "required": ["broker"]},
+}  # fmt: skip
+
+
+def test_the_schemas_accept_the_same_documents() -> None:
+    values: tuple[object, ...] = (None, True, False, -1, 0, 1 << 40, 1.5, "", "1", [], {}, ...)
+    for verb, schema in SCHEMAS_BEFORE.items():
+        names: list[str] = schema["required"]  # type: ignore[assignment]
+        before, now = (
+            jsonschema.Draft202012Validator(each) for each in (schema, definition(OPERATIONS, OPERATIONS.by_verb[verb]))
+        )
+        accepted = 0
+        for found in product(values, repeat=len(names)):
+            body = {name: each for name, each in zip((*names, "more"), (*found, 1), strict=True) if each is not ...}
+            assert before.is_valid(body) == now.is_valid(body), body
+            accepted += now.is_valid(body)
+        assert accepted > 1

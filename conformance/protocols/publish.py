@@ -1,0 +1,135 @@
+"""Writes what declared operations say into the published files: ``python -m kipcheck.conformance.protocols.publish``.
+
+The files are the two JSON schemas, in which each derived part is one line, and the table of operations in
+``docs/testee.md``. With ``--check`` it writes nothing, and exits with 1 if a file differs.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from kipcheck.conformance.core.operations import Operation, Operations, declared
+from kipcheck.conformance.protocols import registry
+
+ROOT: Final = Path(str(files("kipcheck.conformance")))
+Lines = list[str]
+
+
+def published() -> Mapping[Path, str]:
+    """Each file with its text as it has to be. Errors: ValueError for a file without a place for a derived line."""
+    every = [each.operations for each in registry.packages().values()]
+    found: Mapping[Path, Callable[[Operations[Any, Any], Lines], Lines]] = {
+        ROOT / "targets" / "testee.schema.json": _testee_schema,
+        ROOT / "core" / "case.schema.json": _case_schema,
+        ROOT / "docs" / "testee.md": _table,
+    }
+    texts = {}
+    for path, put in found.items():
+        lines = path.read_text("utf-8").splitlines()
+        for each in every:
+            lines = put(each, lines)
+        texts[path] = "\n".join(lines) + "\n"
+    return texts
+
+
+def definition_name(text: str) -> str:
+    """``broker-up`` -> ``brokerUp``."""
+    first, *others = text.split("-")
+    return first + "".join(map(str.capitalize, others))
+
+
+def definition(operations: Operations[Any, Any], operation: Operation) -> dict[str, Any]:
+    """The definition of an operation in the schema of the testee protocol."""
+    answer = declared(operation.accepted).schema if operation.accepted else {}
+    accepted = f" Accepted with {' and '.join(answer)}." if answer else ""
+    about = f"Role {operations.role.value}, machine {operations.machine}: {operation.meaning}.{accepted}"
+    return {"description": f"{about} {operation.details}".strip(), **operation.schema}
+
+
+def _testee_schema(operations: Operations[Any, Any], lines: Lines) -> Lines:
+    names = {each.verb: definition_name(each.verb) for each in operations.declared if each.fields}
+    conditions = [(_condition("op", verb), f'{{ "$ref": "#/$defs/{name}" }} }},') for verb, name in names.items()]
+    definitions = [
+        (f'"{name}": ', f"{_compact(definition(operations, operations.by_verb[verb]))},")
+        for verb, name in names.items()
+    ]
+    return _put(_put(lines, 8, conditions), 4, definitions)
+
+
+def _case_schema(operations: Operations[Any, Any], lines: Lines) -> Lines:
+    bodies = []
+    for each in operations.declared:
+        if each.fields:
+            name = definition_name(each.verb)
+            body = {"properties": {"body": {"$ref": f"urn:kipcheck:testee:1#/$defs/{name}"}}}
+            bodies.append((_condition("verb", each.verb), f"{_compact(body)} }},"))
+    verbs = _compact({"enum": [*operations.verbs]})
+    return _put(_put(lines, 8, bodies), 4, [(f'"{definition_name(operations.machine)}Verbs": ', f"{verbs},")])
+
+
+def _condition(key: str, verb: str) -> str:
+    return f'{{ "if": {{ "properties": {{ "{key}": {{ "const": "{verb}" }} }} }}, "then": '
+
+
+def _put(lines: Lines, indent: int, derived: Iterable[tuple[str, str]]) -> Lines:
+    """Replaces the lines with these beginnings, and adds those that are not there behind the one before them."""
+    lines, at = [*lines], None
+    for beginning, end in derived:
+        start = " " * indent + beginning
+        place = next((number for number, line in enumerate(lines) if line.startswith(start)), None)
+        if place is None and at is None:
+            raise ValueError(f"no line begins with {start!r}: put one where the derived line has to stand")
+        if place is None:
+            assert at is not None
+            place = at + 1
+            lines.insert(place, "")
+        lines[place] = start + end
+        at = place
+    return lines
+
+
+def _compact(value: Any) -> str:
+    """In one line, with spaces inside of braces, as the rest of the schemas."""
+    match value:
+        case dict():
+            items = ", ".join(f"{json.dumps(key)}: {_compact(each)}" for key, each in value.items())
+            return f"{{ {items} }}" if items else "{}"
+        case list():
+            return f"[{', '.join(map(_compact, value))}]"
+    return json.dumps(value)
+
+
+def _table(operations: Operations[Any, Any], lines: Lines) -> Lines:
+    """Replaces the rows of the machine: the one that names it, and those after it whose first cell is empty."""
+    first = f"| {operations.role.value}, `{operations.machine}` |"
+    starts = [number for number, line in enumerate(lines) if line.startswith(first)]
+    if not starts:
+        raise ValueError(f"no line begins with {first!r}: put one where the rows have to stand")
+    end = next(number for number, line in enumerate(lines) if number > starts[0] and not line.startswith("| |"))
+    return [*lines[: starts[0]], *_rows(operations, first), *lines[end:]]
+
+
+def _rows(operations: Operations[Any, Any], first: str) -> Iterator[str]:
+    for each in operations.declared:
+        names = ", ".join(field.name for field in each.fields)
+        answer = declared(each.accepted).schema if each.accepted else {}
+        keys = ", ".join(f"`{key}`" for key in answer) or "no fields"
+        meaning = f"{each.meaning}. {each.details}".strip().removesuffix(".").replace("|", "/")
+        yield f"{first} `{each.verb}{f' {{{names}}}' if names else ''}`: {meaning} | {keys} |"
+        first = "| |"
+
+
+def main(arguments: list[str]) -> int:
+    changed = [(path, text) for path, text in published().items() if path.read_text("utf-8") != text]
+    for path, text in changed:
+        print(f"{path.relative_to(ROOT)}: {'differs' if '--check' in arguments else 'written'}")
+        if "--check" not in arguments:
+            path.write_text(text, "utf-8")
+    return 1 if changed and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,39 @@
+"""What is published of declared operations: both JSON schemas, and the table in docs/testee.md."""
+
+import json
+from importlib.resources import files
+
+import pytest
+
+from kipcheck.conformance.protocols import publish, registry
+
+PACKAGES = registry.packages()
+
+
+def test_the_published_files_are_up_to_date() -> None:
+    """If not: ``python -m kipcheck.conformance.protocols.publish``."""
+    for path, text in publish.published().items():
+        assert path.read_text("utf-8") == text, path.name
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_every_operation_is_in_both_schemas_and_in_the_table(name: str) -> None:
+    operations = PACKAGES[name].operations
+    testee = json.loads((files("kipcheck.conformance.targets") / "testee.schema.json").read_text("utf-8"))
+    case = json.loads((files("kipcheck.conformance.core") / "case.schema.json").read_text("utf-8"))
+    page = (files("kipcheck.conformance") / "docs" / "testee.md").read_text("utf-8")
+    for each in operations.declared:
+        assert f"`{each.verb}" in page
+        assert each.verb in case["$defs"][f"{publish.definition_name(operations.machine)}Verbs"]["enum"]
+        if each.fields:
+            found = testee["$defs"][publish.definition_name(each.verb)]
+            assert [*found["properties"]] == [field.name for field in each.fields]
+            assert any(condition["if"]["properties"].get("op") == {"const": each.verb} for condition in
+                       testee["$defs"]["op"]["allOf"])  # fmt: skip
+
+
+def test_a_file_without_a_place_for_a_line_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no line begins with"):
+        publish._table(PACKAGES["features"].operations, ["# a page"])
+    with pytest.raises(ValueError, match="no line begins with"):
+        publish._case_schema(PACKAGES["features"].operations, ["{", "}"])
