@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kipcheck.conformance.protocols import registry
-from kipcheck.strategies.consumer_group import CONSUMER_GROUPS
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.group_conversations import group_conversations
 from kipcheck.strategies.member_conversations import conversations as member_conversations
@@ -14,7 +13,6 @@ from kipcheck.strategies.upgrade import upgrade_scripts
 CONVERSATIONS: Final[Mapping[str, Callable[[str], Conversations[Any, Any]]]] = {
     **{name: each for part in registry.parts("strategies").values() for name, each in part.CONVERSATIONS.items()},
     "group": group_conversations,
-    "consumer-group": lambda edition: CONSUMER_GROUPS,
     "member": member_conversations,
     "bounce": upgrade_scripts,
     "streams": streams_scripts,

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from kipcheck.conformance.checks.assignment import ASSIGNMENT
-from kipcheck.conformance.checks.consumer_group import CONSUMER_GROUP_CHECKS
 from kipcheck.conformance.checks.declare import Check, Family
 from kipcheck.conformance.checks.group import GROUP_CHECKS
 from kipcheck.conformance.checks.member import MEMBER_CHECKS
@@ -25,7 +24,6 @@ LISTED: tuple[Check[Any], ...] = registry.in_order({
     40: MIXED_CHECKS,
     60: GROUP_CHECKS,
     70: MEMBER_CHECKS,
-    80: CONSUMER_GROUP_CHECKS,
     90: UPGRADE_CHECKS,
     100: STREAMS_CHECKS,
 }, "checks", "CHECKS")  # fmt: skip

@@ -19,7 +19,7 @@ __all__ = ["INVARIANTS", "AppliesTo", "ByMessage", "Invariant", "Search", "all_i
 
 MODULES = (
     "survival", "claims", "wire", "tags", "codec_memory", "defaults", "sizes", "versions",
-    "assignment", "stickiness", "cooperation", "mixed", "nodes", "consumer_group",
+    "assignment", "stickiness", "cooperation", "mixed", "nodes",
     "ownership", "upgrade",
     "streams_versions", "streams_leaders", "streams_probing", "streams_tasks", "streams_ends",
     "group", "group_waiting", "group_static", "group_records", "group_answers", "group_rejoins",

@@ -18,7 +18,6 @@ for _family in (
     "sticky_leader",
     "mixed_leader",
     "nodes",
-    "consumer_group",
     "member",
     "member_requests",
     "upgrade",

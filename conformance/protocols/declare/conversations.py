@@ -143,7 +143,8 @@ def operations_family(
     """The family of a machine with declared operations. ``receiver``: its name in sequence diagrams."""
 
     def sample_ops(role: Role, claims: Claims) -> Iterable[Operation]:
-        return operations.samples() if role is operations.role else ()
+        wanted = role is operations.role and operations.machine in claims.machines
+        return operations.samples() if wanted else ()
 
     wording = Wording(receiver, operations.sender, operations.sentence, listed)
     family = machine_family(operations.role, operations.machine, editions, conversations, wording.sequence)

@@ -12,7 +12,6 @@ from typing import Any, Final
 import pytest
 
 from kipcheck.conformance.apis import (
-    consumer_group,
     group_shorthand,
     member_shorthand,
     streams,
@@ -33,6 +32,7 @@ from kipcheck.conformance.engine.shrink import shrunk
 from kipcheck.conformance.engine.worker import Finding, Unit, Worker
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.mutants import MUTANTS, Mutant
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONSUMER_GROUP
 from kipcheck.conformance.protocols.features.ops import OPERATIONS as FEATURES
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Adapter
@@ -70,7 +70,7 @@ class Conversations:
 
 CONVERSATIONS: Final[Mapping[str, Conversations]] = {
     "bounce": Conversations(upgrade_script.parse_shorthand, upgrade_script.shorthand, another_shape=True),
-    "consumer-group": Conversations(consumer_group.parse_shorthand, consumer_group.shorthand),
+    "consumer-group": Conversations(CONSUMER_GROUP.parse_shorthand, CONSUMER_GROUP.shorthand),
     "features": Conversations(FEATURES.parse_shorthand, FEATURES.shorthand),
     "group": Conversations(group_shorthand.parse_shorthand, group_shorthand.shorthand, reference_coordinator),
     "member": Conversations(
@@ -238,7 +238,7 @@ def test_a_coordinator_of_consumer_groups_is_shrunk(name: str) -> None:
         assert found is not None
         least = shrunk(worker, found)
     assert least is not None
-    assert consumer_group.shorthand(least.case.steps) == vice.least
+    assert CONSUMER_GROUP.shorthand(least.case.steps) == vice.least
 
 
 @pytest.mark.mutants

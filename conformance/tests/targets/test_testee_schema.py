@@ -71,9 +71,10 @@ CODEC = ("wire/round-trip", "wire/damage")
 LEADER = ("assign/one-round", "assign/rounds", "assign/static", "assign/user-data")
 CONTROLLER = ("features/epochs",)
 COORDINATOR = ("group/parked", "group/errors")
+CONSUMER_GROUP = ("consumer-group/ownership", "consumer-group/epochs")
 MEMBER = ("member/duties",)
 MESSAGES = ("HeartbeatRequest", "ConsumerProtocolSubscription")
-SUBJECTS = (*MESSAGES, "roundrobin", "sticky", "features", "group", "member", "bounce")
+SUBJECTS = (*MESSAGES, "roundrobin", "sticky", "features", "group", "consumer-group", "member", "bounce")
 
 
 def cases_of(check: Check[Any], session: Session) -> Iterator[Case]:
@@ -87,6 +88,7 @@ def cases_of(check: Check[Any], session: Session) -> Iterator[Case]:
     [
         ("reference", CODEC + LEADER + CONTROLLER, "encode decode recode assign user-data update broker-up"),
         ("reference", COORDINATOR, "join sync heartbeat commit elapse describe-group"),
+        ("reference", CONSUMER_GROUP, "consumer-heartbeat consumer-elapse"),
         ("reference", MEMBER, "member-open member-subscribe member-poll member-told member-elapse"),
         ("reference", ("bounce/ownership", "bounce/streams"), "roll settle move crash revive lose"),
         ("kafka-python", CODEC + LEADER, "encode decode recode assign user-data"),
@@ -160,6 +162,10 @@ RESULTS: Final[list[tuple[str, dict[str, Any]]]] = [
     ("update", {"status": "accepted", "epoch": 1}),
     ("describe", {"status": "accepted", "level": 1, "epoch": 1}),
     ("broker-up", {"status": "accepted"}),
+    ("consumer-heartbeat", {"status": "accepted", "epoch": 1, "assignment": [["t", 0]]}),
+    ("consumer-heartbeat", {"status": "accepted", "epoch": 1, "assignment": None}),
+    ("consumer-heartbeat", {"status": "accepted", "epoch": -1}),
+    ("consumer-elapse", {"status": "accepted"}),
     ("join", {"status": "accepted", "answers": [JOINED]}),
     ("leave", {"status": "accepted", "answers": [LEFT]}),
     ("describe-group", {"status": "accepted", "answers": [DESCRIBED]}),
@@ -217,6 +223,7 @@ PAST_THE_SCHEMA: Final = (
     r"results\[0\]\.(hex|value|assignment|epoch|level|answers|actions): is missing",  # which, depends on the op
     r"results\[0\]\.(used|latest|protocols|memory|rejoin|atMs|applied|error): is missing",
     r"results\[0\]\.hex: None must be hex",
+    r"results\[0\]\.assignment: None must be",  # of which operation it is
 )  # fmt: skip
 """What no schema of one message can say."""
 

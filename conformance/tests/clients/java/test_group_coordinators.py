@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis import consumer_group as consumer_groups
 from kipcheck.conformance.apis.group import answer_of, event_of
 from kipcheck.conformance.apis.group_shorthand import parse_shorthand, shorthand
 from kipcheck.conformance.core.case import Case, Role, Step, steps_from
 from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.models.consumer_group import ConsumerGroup
 from kipcheck.conformance.models.group.coordinator import Coordinator
 from kipcheck.conformance.models.group.messages import Error, Reply
 from kipcheck.conformance.models.group.rules import Rules
 from kipcheck.conformance.models.group.service import Event, Served, Service
 from kipcheck.conformance.models.group.state import Member, State
+from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONSUMER_GROUPS
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import BATCH, Session
 from kipcheck.conformance.tests.support.releases import COORDINATORS
@@ -237,15 +237,15 @@ SINCE_4_3 = 1
     ],
 )
 def test_a_consumer_group_goes_as_ours_where_nobody_has_a_choice(newest: Session, text: str) -> None:
-    steps = consumer_groups.parse_shorthand(text)
+    steps = CONSUMER_GROUPS.parse_shorthand(text)
     (seen,) = newest.run([Case("consumer-group", "apache", Role.COORDINATOR, steps)])
     ours = ConsumerGroup()
     state = ours.initial()
     for step, observation in zip(steps, seen, strict=True):
-        state, actions = ours.step(state, consumer_groups.event_of(step))
-        owed = consumer_groups.answer_of(actions)
+        state, actions = ours.step(state, CONSUMER_GROUPS.event_of(step))
+        owed = CONSUMER_GROUPS.answer_of(actions)
         if owed.get("epoch", 0) > 0:
             owed["epoch"] += SINCE_4_3
         told = observation.error if isinstance(observation, Refused) else dict(getattr(observation, "payload", ()))
         wanted = owed.get("class", {key: owed[key] for key in ("epoch", "assignment") if key in owed})
-        assert told == wanted, consumer_groups.shorthand([step])
+        assert told == wanted, CONSUMER_GROUPS.shorthand([step])

@@ -5,19 +5,29 @@ members, whose ids the clients generate. Every heartbeat is answered immediately
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from enum import Enum
-from typing import Final, Literal, NamedTuple, TypeAlias, assert_never, final
+from typing import Final, NamedTuple, assert_never
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.models.assignment import Partition
+from kipcheck.conformance.protocols.consumer_group.ops import (
+    CLIENTS,
+    PASSES,
+    REBALANCE_MS,
+    SESSION_MS,
+    SUBSCRIPTIONS,
+    Action,
+    Answered,
+    Beat,
+    Event,
+    Owns,
+    Partitions,
+    Pass,
+    Rejected,
+    Says,
+)
 
 TOPICS: Final = {"t": 3, "u": 2}
 """Existing topics, with their numbers of partitions."""
-SESSION_MS: Final = 45_000
-"""``group.consumer.session.timeout.ms``: a member without a heartbeat for this long is fenced."""
-REBALANCE_MS: Final = 30_000
-"""Rebalance timeout of every member: how long it may take to revoke partitions."""
 LEAVING: Final = -1
 """The member epoch of a leaving member, and of the answer to it."""
 
@@ -25,62 +35,6 @@ INVALID_REQUEST = "INVALID_REQUEST"
 GROUP_ID_NOT_FOUND = "GROUP_ID_NOT_FOUND"
 UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
 FENCED_MEMBER_EPOCH = "FENCED_MEMBER_EPOCH"
-
-Partitions: TypeAlias = tuple[Partition, ...]
-"""Sorted."""
-
-
-class Says(Enum):
-    JOIN = "join"
-    """Epoch 0."""
-    STAY = "stay"
-    """The last epoch that it received, minus ``behind``, which may make it equal to one of the other two."""
-    LEAVE = "leave"
-
-
-Owns: TypeAlias = Literal["none", "told", "before"] | None
-"""Owned partitions in a heartbeat: none, those of the last assignment, those of the last two; None: omitted."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Beat:
-    client: str
-    says: Says
-    behind: int = 0
-    topics: tuple[str, ...] | None = None
-    """Subscribed topics; None: unchanged."""
-    owned: Owns = None
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """Time passes."""
-
-    ms: int
-
-
-Event: TypeAlias = Beat | Pass
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Answered:
-    client: str
-    epoch: int
-    assignment: Partitions | None
-    """None: unchanged."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    client: str
-    error: str
-
-
-Action: TypeAlias = Answered | Rejected
 
 
 class Memory(NamedTuple):
@@ -131,11 +85,6 @@ class State(NamedTuple):
 
     def target_of(self, id: str) -> Partitions:
         return next((given for member, given in self.target if member == id), ())
-
-
-CLIENTS: Final = ("a", "b", "c")
-SUBSCRIPTIONS: Final = (("t",), ("t", "u"), ("u",))
-PASSES: Final = (1_000, REBALANCE_MS, SESSION_MS)
 
 
 class ConsumerGroup:

@@ -10,29 +10,31 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kipcheck.conformance.apis.consumer_group import BEAT, event_of
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.invariants.registry import invariant
 from kipcheck.conformance.models.assignment import Partition, partition_name
-from kipcheck.conformance.models.consumer_group import (
+from kipcheck.conformance.protocols.consumer_group.model import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,
     INVALID_REQUEST,
     LEAVING,
-    REBALANCE_MS,
-    SESSION_MS,
     TOPICS,
     UNKNOWN_MEMBER_ID,
-    Answered,
-    Beat,
     Memory,
-    Partitions,
-    Says,
     claimed,
 )
+from kipcheck.conformance.protocols.consumer_group.ops import (
+    OPERATIONS,
+    REBALANCE_MS,
+    SESSION_MS,
+    Answered,
+    Beat,
+    Partitions,
+    Says,
+)
+from kipcheck.conformance.protocols.declare.invariant import invariant
 
 SETTLED = 4
 """The rounds of heartbeats after which all partitions are assigned, if every member reports what it owns and nothing
@@ -135,7 +137,7 @@ def _answered_heartbeats(history: History) -> Iterator[AnsweredHeartbeat]:
     for op in history.ops:
         if not isinstance(op.observation, Replied | Refused):
             return
-        event = event_of(op.step)
+        event = OPERATIONS.event_of(op.step)
         if not isinstance(event, Beat):
             clients = {name: _aged(each, event.ms) for name, each in clients.items()}
             calm.clear()
@@ -193,7 +195,7 @@ def _after(heartbeat: AnsweredHeartbeat) -> Client:
 
 
 def beats(case: Case, step: Step) -> bool:
-    return step.verb == BEAT
+    return step.verb == "consumer-heartbeat"
 
 
 def breach(heartbeat: AnsweredHeartbeat, why: str, expected: str, *shape: str, at: Iterable[int] = ()) -> Violation:

@@ -2,11 +2,9 @@
 
 import pytest
 
-from kipcheck.conformance.apis.consumer_group import answer_of, event_of, parse_shorthand, shorthand, step_of
 from kipcheck.conformance.apis.machine_targets import machine_adapters
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks import CHECKS
-from kipcheck.conformance.checks.consumer_group import GROUPS
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op
@@ -14,11 +12,13 @@ from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.models.consumer_group import Beat, ConsumerGroup, Pass, Says
 from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.protocols.consumer_group.checks import GROUPS
+from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Beat, Pass, Says
+from kipcheck.conformance.protocols.consumer_group.strategies import CONSUMER_GROUPS
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import CONSUMER_GROUP, Adapter, operation
-from kipcheck.strategies.consumer_group import CONSUMER_GROUPS
 from kipcheck.strategies.parse import belongs
 
 PLANTED = {name: vice for name, vice in MUTANTS.items() if vice.check.startswith("consumer-group/")}
@@ -26,7 +26,7 @@ OURS = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith(
 
 
 def held(adapter: Adapter, text: str) -> History:
-    case = Case("consumer-group/epochs", "apache", Role.COORDINATOR, parse_shorthand(text))
+    case = Case("consumer-group/epochs", "apache", Role.COORDINATOR, OPERATIONS.parse_shorthand(text))
     with InProcess(adapter).open("apache", Role.COORDINATOR) as session:
         (history,) = converse([case], session)
         return history
@@ -35,7 +35,7 @@ def held(adapter: Adapter, text: str) -> History:
 def answers(text: str) -> list[str]:
     player = machine_adapters(APACHE)[CONSUMER_GROUP]
     told = []
-    for each in parse_shorthand(text):
+    for each in OPERATIONS.parse_shorthand(text):
         found = player.answer({"case": 0, **operation(each)})
         given = found.get("assignment")
         partitions = "-" if given is None else ",".join(f"{topic}{number}" for topic, number in given) or "nothing"
@@ -85,16 +85,16 @@ def test_the_machine_by_hand(text: str, last: str) -> None:
 
 def test_what_is_said_in_shorthand_is_said_back() -> None:
     text = "join a on t,u none; beat a; beat a-1 told; beat b+2 on t before; leave a; pass 1000"
-    assert shorthand(parse_shorthand(text)) == text
+    assert OPERATIONS.shorthand(OPERATIONS.parse_shorthand(text)) == text
     for wrong in ("jump", "beat a everything"):
-        with pytest.raises(ValueError, match=r"invalid event|invalid owned partitions"):
-            parse_shorthand(wrong)
+        with pytest.raises(ValueError, match=r"^use join\|beat\|leave CLIENT"):
+            OPERATIONS.parse_shorthand(wrong)
 
 
 def test_an_event_is_its_step() -> None:
     for event in (Beat("a", Says.JOIN, 0, ("t", "u"), "none"), Beat("b", Says.STAY, 2, None, None), Pass(5)):
-        assert event_of(step_of(event)) == event
-    assert answer_of(()) == {"status": "accepted"}
+        assert OPERATIONS.event_of(OPERATIONS.step_of(event)) == event
+    assert OPERATIONS.answer_of(()) == {"status": "accepted"}
 
 
 def test_whatever_is_drawn_is_declared_and_enabled_events_are_accepted() -> None:
@@ -107,7 +107,7 @@ def test_whatever_is_drawn_is_declared_and_enabled_events_are_accepted() -> None
             for event in machine.enabled(state):
                 total += 1
                 refused += "Rejected" in repr(machine.step(state, event).actions)
-            state = machine.step(state, event_of(each)).state
+            state = machine.step(state, OPERATIONS.event_of(each)).state
     assert not refused
     assert total > 5_000
 

@@ -3,15 +3,13 @@
 from collections.abc import Iterable
 from random import Random
 
-from kipcheck.conformance.apis.consumer_group import shorthand, step_of
-from kipcheck.conformance.apis.machine_targets import machine_adapters
-from kipcheck.conformance.checks.conversations import Subject, Value, Wording, conversation, listed, machine_family
-from kipcheck.conformance.checks.declare import Check, Conversation, Family
-from kipcheck.conformance.core.case import Role, steps_from
+from kipcheck.conformance.core.case import steps_from
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.models.consumer_group import CLIENTS, Beat, Says
-from kipcheck.conformance.targets.protocol import CONSUMER_GROUP
-from kipcheck.strategies.consumer_group import CONSUMER_GROUPS
+from kipcheck.conformance.protocols.consumer_group.ops import CLIENTS, OPERATIONS, Beat, Says
+from kipcheck.conformance.protocols.consumer_group.strategies import CONSUMER_GROUPS
+from kipcheck.conformance.protocols.consumer_group.target import adapter
+from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
+from kipcheck.conformance.protocols.declare.conversations import Subject, Value, conversation, operations_family
 
 ROUNDS = 5
 """Rounds of heartbeats at the end, in which pending reassignments can finish."""
@@ -19,28 +17,20 @@ ROUNDS = 5
 
 def editions(name: str) -> Iterable[str]:
     found = edition(name)
-    return (str(found),) if CONSUMER_GROUP in machine_adapters(found) else ()
+    return (str(found),) if adapter(found) is not None else ()
 
 
 def with_final_rounds(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
     """Adds rounds in which all members confirm their assignments; in half of the cases all clients join before."""
-    rounds = [step_of(Beat(client, Says.STAY, owned="told")) for _ in range(ROUNDS) for client in CLIENTS]
-    joins = [step_of(Beat(client, Says.JOIN, topics=("t",), owned="none")) for client in CLIENTS]
+    rounds = [OPERATIONS.step_of(Beat(client, Says.STAY, owned="told")) for _ in range(ROUNDS) for client in CLIENTS]
+    joins = [OPERATIONS.step_of(Beat(client, Says.JOIN, topics=("t",), owned="none")) for client in CLIENTS]
     joins = joins if random.random() < 0.5 else []
     yield Conversation((*steps_from(value), *joins, *rounds))
 
 
-GROUPS: Family[Subject] = machine_family(
-    Role.COORDINATOR,
-    CONSUMER_GROUP,
-    editions,
-    lambda edition: CONSUMER_GROUPS,
-    Wording(
-        "coordinator", lambda step: step.body.get("client", step.actor), lambda step: shorthand([step]), listed
-    ).sequence,
-)
+GROUPS: Family[Subject] = operations_family(OPERATIONS, editions, lambda edition: CONSUMER_GROUPS, "coordinator")
 
-CONSUMER_GROUP_CHECKS: tuple[Check[Subject], ...] = (
+CHECKS: tuple[Check[Subject], ...] = (
     Check(
         "consumer-group/ownership",
         "a partition has one owner, is handed over in the right order, and is not left unassigned",

@@ -3,21 +3,16 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from kipcheck.conformance.apis.consumer_group import VERBS, answer_of, event_of
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.models.assignment import Partition
-from kipcheck.conformance.models.consumer_group import (
+from kipcheck.conformance.protocols.consumer_group.model import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,
-    Action,
-    Answered,
-    Beat,
     ConsumerGroup,
     Member,
-    Partitions,
-    Says,
     State,
 )
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Action, Answered, Beat, Partitions, Says
 from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import CONSUMER_GROUP, Claims
@@ -31,7 +26,7 @@ class Playing(ConsumerGroup):
     issues = ""
 
     def __init__(self) -> None:
-        self._player = MachineAdapter(self, VERBS, event_of, answer_of)
+        self._player = MachineAdapter(self, OPERATIONS.verbs, OPERATIONS.event_of, OPERATIONS.answer_of)
 
     def claims(self) -> Claims:
         return Claims(machines=(CONSUMER_GROUP,))

@@ -1,10 +1,10 @@
-"""KIP-848: converts a machine's events to steps, its actions to answers, and steps to events."""
+"""The codec of KIP-848 groups before their operations were declared once, to compare with."""
 
 from collections.abc import Iterable
 from typing import Any, assert_never
 
 from kipcheck.conformance.core.case import Step, step
-from kipcheck.conformance.models.consumer_group import Action, Answered, Beat, Event, Pass, Rejected, Says
+from kipcheck.conformance.protocols.consumer_group.ops import Action, Answered, Beat, Event, Pass, Rejected, Says
 
 BEAT, PASS = "consumer-heartbeat", "consumer-elapse"
 VERBS = (BEAT, PASS)

@@ -1,0 +1,92 @@
+"""The operations of a coordinator of one KIP-848 consumer group, and its answers."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Final, Literal, TypeAlias
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.operations import Operations, about, answer, hidden, named, operation, typical
+from kipcheck.conformance.models.assignment import Partition
+
+SESSION_MS: Final = 45_000
+"""``group.consumer.session.timeout.ms``: a member without a heartbeat for this long is fenced."""
+REBALANCE_MS: Final = 30_000
+"""Rebalance timeout of every member: how long it may take to revoke partitions."""
+CLIENTS: Final = ("a", "b", "c")
+SUBSCRIPTIONS: Final = (("t",), ("t", "u"), ("u",))
+PASSES: Final = (1_000, REBALANCE_MS, SESSION_MS)
+
+Partitions: TypeAlias = tuple[Partition, ...]
+"""Sorted."""
+Owns: TypeAlias = Literal["none", "told", "before"] | None
+"""Owned partitions in a heartbeat: none, those of the last assignment, those of the last two; None: omitted."""
+
+
+class Says(Enum):
+    JOIN = "join"
+    """Epoch 0."""
+    STAY = "stay"
+    """The last epoch that it received, minus ``behind``, which may make it equal to one of the other two."""
+    LEAVE = "leave"
+
+
+@answer()
+@dataclass(frozen=True, slots=True)
+class Answered:
+    client: Annotated[str, hidden]
+    epoch: int
+    assignment: Partitions | None
+    """None: unchanged."""
+
+
+@answer("rejected")
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    client: Annotated[str, hidden]
+    error: Annotated[str, named("class")]
+
+
+Action: TypeAlias = Answered | Rejected
+
+
+@operation(
+    "consumer-heartbeat", "client", "{says:stay=beat} {client}{behind:-}[ on {topics}][ {owned}]",
+    examples="join a on t,u none; beat a-1 told; leave a",
+    sender="{client}",
+    accepted=Answered,
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A client sends a ConsumerGroupHeartbeat; its name is its member id.
+
+    assignment is omitted or null where the response has none.
+    """
+
+    client: Annotated[str, about("its name"), typical(*CLIENTS)]
+    says: Annotated[Says, about("join: member epoch 0; leave: -1; stay: the last epoch that it received, minus behind"),
+                    typical("stay", "join", "leave")]  # fmt: skip
+    behind: Annotated[int, about("how far the epoch of stay is behind"), typical(range(-1, 3))] = 0
+    topics: Annotated[tuple[str, ...] | None, about("subscribed topics; null: unchanged"),
+                      typical(None, *SUBSCRIPTIONS)] = None  # fmt: skip
+    owned: Annotated[
+        Owns,
+        about(
+            "owned partitions: none; told: those of the last assignment that it received; before: those of the last "
+            "two; null: omitted"
+        ),
+        typical("told", None, "none", "before"),
+    ] = None
+
+
+@operation("consumer-elapse", "time", "pass {ms}", examples="pass 1000")
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Time passes."""
+
+    ms: Annotated[int, about("milliseconds"), typical(*PASSES)]
+
+
+Event: TypeAlias = Beat | Pass
+OPERATIONS: Operations[Event, Action] = Operations(
+    "consumer-group", Role.COORDINATOR, (Beat, Pass), sample="join a on t none"
+)

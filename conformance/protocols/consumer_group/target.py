@@ -1,0 +1,19 @@
+"""The reference machine of consumer groups as an adapter."""
+
+from typing import Any, Final
+
+from kipcheck.conformance.core.edition import Edition, Standing
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS
+from kipcheck.conformance.targets.machine_target import MachineAdapter
+
+KIP_848: Final = Release.parse(since("kip-848"))
+"""The first release in which consumer groups are not a preview."""
+
+
+def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
+    if edition.standing is not Standing.RELEASED or Release.parse(edition.release) < KIP_848:
+        return None
+    return MachineAdapter(ConsumerGroup(), OPERATIONS.verbs, OPERATIONS.event_of, OPERATIONS.answer_of)
