@@ -7,6 +7,7 @@ JSON schemas, tables and samples. ``strategies/operations.py`` derives what is d
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
 from kipcheck.conformance.core import verbs
@@ -125,8 +126,23 @@ class Operation:
         properties = {each.name: {**each.kind.schema, "description": each.meaning} for each in self.fields}
         return {"properties": properties, "required": [*properties]}
 
-    def read(self, body: Mapping[str, Any]) -> Any:
-        """The event with these fields. Errors: TypeError for unknown, missing or invalid fields, with their path."""
+    @cached_property
+    def read(self) -> Callable[[Mapping[str, Any]], Any]:
+        """The fields of a step -> its event. Errors: TypeError with the path of an invalid one, or of one too many."""
+        readers = tuple((each.name, each.kind.read) for each in self.fields)
+        known, made = self.by_name.keys(), self.made
+
+        def event(body: Mapping[str, Any]) -> Any:
+            if body.keys() == known:
+                try:
+                    return made(*[read(body[name]) for name, read in readers])
+                except TypeError:
+                    pass  # which field it is, is found below
+            return self._read(body)
+
+        return event
+
+    def _read(self, body: Mapping[str, Any]) -> Any:
         known = self.by_name
         given = {}
         for name, value in body.items():
@@ -144,17 +160,12 @@ class Operation:
     @cached_property
     def write(self) -> Callable[[Any], Step]:
         """An event -> its step."""
-        actor, verb = self.actor, self.verb
-        writers = tuple((each.name, each.kind.write) for each in self.fields)
-
-        def step(event: Any) -> Step:
-            body = {}
-            for name, write in writers:
-                value = getattr(event, name)
-                body[name] = value if write is None else write(value)
-            return Step(actor, verb, body)
-
-        return step
+        actor, verb, names = self.actor, self.verb, tuple(self.by_name)
+        if len(names) > 1 and all(each.kind.write is None for each in self.fields):
+            values = attrgetter(*names)
+            return lambda event: Step(actor, verb, dict(zip(names, values(event), strict=True)))
+        writers = tuple((each.name, each.kind.plain) for each in self.fields)
+        return lambda event: Step(actor, verb, {name: write(getattr(event, name)) for name, write in writers})
 
 
 @dataclass(frozen=True)

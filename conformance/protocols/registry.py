@@ -1,6 +1,6 @@
 """Finds the packages of protocols, and what is in them.
 
-A package is found by its module ``protocol``. Other modules are imported only when somebody needs their part: the child
+A package is found by its module ``protocol``. Its other modules are imported when a part of them is needed: the child
 process of the target ``reference`` needs no checks.
 """
 

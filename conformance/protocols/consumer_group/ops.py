@@ -59,20 +59,20 @@ Action: TypeAlias = Answered | Rejected
 class Beat:
     """A client sends a ConsumerGroupHeartbeat; its name is its member id.
 
-    assignment is omitted or null where the response has none.
+    `assignment` is omitted or null where the response has none.
     """
 
     client: Annotated[str, about("its name"), typical(*CLIENTS)]
-    says: Annotated[Says, about("join: member epoch 0; leave: -1; stay: the last epoch that it received, minus behind"),
+    says: Annotated[Says, about("`join`: epoch 0; `leave`: -1; `stay`: the last epoch received, minus `behind`"),
                     typical("stay", "join", "leave")]  # fmt: skip
-    behind: Annotated[int, about("how far the epoch of stay is behind"), typical(range(-1, 3))] = 0
+    behind: Annotated[int, about("how far the epoch of `stay` is behind"), typical(range(-1, 3))] = 0
     topics: Annotated[tuple[str, ...] | None, about("subscribed topics; null: unchanged"),
                       typical(None, *SUBSCRIPTIONS)] = None  # fmt: skip
     owned: Annotated[
         Owns,
         about(
-            "owned partitions: none; told: those of the last assignment that it received; before: those of the last "
-            "two; null: omitted"
+            "owned partitions: `none`; `told`: those of the last assignment that it received; `before`: those of the "
+            "last two; null: omitted"
         ),
         typical("told", None, "none", "before"),
     ] = None
