@@ -1,0 +1,201 @@
+"""Operations that are declared once: steps, answers, shorthand, sentences, schemas."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from enum import Enum
+from importlib.resources import files
+from typing import Annotated, Any, Literal
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+
+from kipcheck.conformance.core.case import Role, Step, step
+from kipcheck.conformance.core.field_kinds import kind_of
+from kipcheck.conformance.core.operations import Operations, about, answer, declared, hidden, named, operation, typical
+from kipcheck.conformance.core.templates import Template
+from kipcheck.conformance.protocols import registry
+
+
+class Colour(Enum):
+    RED = "red"
+    GREEN = "green"
+
+
+@answer()
+@dataclass(frozen=True, slots=True)
+class Painted:
+    by: Annotated[str, hidden]
+    coats: int
+    places: tuple[tuple[str, int], ...] | None
+
+
+@answer("rejected", class_="DRY", message="{colour} is dry")
+@dataclass(frozen=True, slots=True)
+class Dry:
+    colour: Colour
+
+
+@answer("rejected")
+@dataclass(frozen=True, slots=True)
+class Failed:
+    error: Annotated[str, named("class")]
+
+
+@operation(
+    "paint-wall", "painter", ("paint {colour:red=crimson}{twice:!}[ on {walls:+}][ {mood}]",),
+    sentence="paints {colour}{twice:, twice}",
+    accepted=Painted,
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Paint:
+    """A painter paints walls.
+
+    Twice, if it
+    rains.
+    """
+
+    colour: Annotated[Colour, about("the colour"), typical("green", "red")]
+    twice: bool = False
+    walls: Annotated[tuple[str, ...] | None, typical(None, ("n",), ("n", "s"))] = None
+    mood: Literal["happy", "sad"] | None = None
+
+
+@operation("move", "owner", ("move {low}-{high}{later:-}", "move -"), sender="owner {low}", examples="move 1-2; move -")
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The owner moves."""
+
+    low: Annotated[int | None, typical(range(1, 3))]
+    high: Annotated[int | None, typical(range(2, 4))]
+    later: Annotated[int, typical(range(-1, 2))] = 0
+
+
+OURS: Operations[Paint | Move, Painted | Dry | Failed] = Operations(
+    "house", Role.STORE, (Paint, Move), sample="paint green"
+)
+
+
+@pytest.mark.parametrize(
+    ("event", "body", "text", "sentence"),
+    [
+        (
+            Paint(Colour.RED),
+            {"colour": "red", "twice": False, "walls": None, "mood": None},
+            "paint crimson", "paints red",
+        ),
+        (
+            Paint(Colour.GREEN, True, ("n", "s"), "sad"),
+            {"colour": "green", "twice": True, "walls": ["n", "s"], "mood": "sad"},
+            "paint green! on n+s sad", "paints green, twice",
+        ),
+        (Move(1, -2), {"low": 1, "high": -2, "later": 0}, "move 1--2", "move 1--2"),
+        (Move(1, 2, 1), {"low": 1, "high": 2, "later": 1}, "move 1-2-1", "move 1-2-1"),
+        (Move(1, 2, -1), {"low": 1, "high": 2, "later": -1}, "move 1-2+1", "move 1-2+1"),
+        (Move(None, None), {"low": None, "high": None, "later": 0}, "move -", "move -"),
+    ],
+)  # fmt: skip
+def test_an_event_is_a_step_and_a_text_and_back(event: Any, body: dict[str, Any], text: str, sentence: str) -> None:
+    made = OURS.step_of(event)
+    assert made.body == body and [*made.body] == [*body]
+    assert OURS.event_of(made) == event
+    assert OURS.event_of(Step(made.actor, made.verb, json.loads(json.dumps(body)))) == event
+    assert OURS.shorthand([made]) == text
+    assert OURS.parse_shorthand(f" {text.replace(' ', '  ')} ;") == (made,)
+    assert OURS.sentence(made) == sentence
+
+
+def test_names() -> None:
+    assert OURS.verbs == ("paint-wall", "move")
+    assert OURS.sender(OURS.step_of(Move(1, 2))) == "owner 1"
+    assert OURS.sender(OURS.step_of(Paint(Colour.RED))) == "painter"
+    paint = declared(Paint)
+    assert (paint.meaning, paint.details) == ("a painter paints walls", "Twice, if it rains.")
+    assert [each.kind.words for each in paint.fields] == [
+        "one of red, green", "true or false", "list of text, or null", "one of happy, sad, or null",
+    ]  # fmt: skip
+    assert [*OURS.samples()] == [{"op": "paint-wall", "colour": "green", "twice": False, "walls": None, "mood": None}]
+
+
+def test_fields_with_defaults_may_be_left_out() -> None:
+    assert OURS.event_of(step("painter", "paint-wall", colour="red")) == Paint(Colour.RED)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ({}, "the field colour is missing"),
+        ({"colour": "blue"}, "colour: must be one of red, green, got 'blue'"),
+        ({"colour": "red", "hue": 1}, "unknown field hue: the fields are colour, twice, walls, mood"),
+        ({"colour": "red", "twice": 1}, "twice: must be true or false, got 1"),
+        ({"colour": "red", "walls": "n"}, "walls: must be a list, got 'n'"),
+        ({"colour": "red", "walls": ["n", 2]}, r"walls\[1\]: must be a string, got 2"),
+        ({"colour": "red", "twice": False, "walls": [None], "mood": None}, r"walls\[0\]: must be a string, got None"),
+        ({"colour": []}, r"colour: must be one of red, green, got \[\]"),
+    ],
+)
+def test_an_invalid_body_is_refused_with_the_path(body: dict[str, Any], why: str) -> None:
+    with pytest.raises(TypeError, match=f"^{why}$"):
+        OURS.event_of(Step("painter", "paint-wall", body))
+    validator = jsonschema.Draft202012Validator(declared(Paint).schema)
+    assert not validator.is_valid({"twice": False, "walls": None, "mood": None, **body}) or "hue" in body
+
+
+@pytest.mark.parametrize("low", [True, 1.0, "1", [1]])
+def test_an_integer_is_an_integer(low: object) -> None:
+    with pytest.raises(TypeError, match=r"^low: must be an integer, got "):
+        OURS.event_of(step("owner", "move", low=low, high=1))
+
+
+def test_an_unknown_verb_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(LookupError, match="unknown event 'jump': use one of paint-wall, move"):
+        OURS.event_of(step("painter", "jump"))
+
+
+@pytest.mark.parametrize("text", ["jump", "paint", "paint blue", "paint red", "move 1", "move 1-x", "paint crimson on"])
+def test_what_is_no_shorthand_is_refused_with_the_forms(text: str) -> None:
+    usage = r"^use paint crimson\|green\[!\]\[ on WALLS\]\[ happy\|sad\], move LOW-HIGH\[\+N\|-N\] or move -$"
+    with pytest.raises(ValueError, match=usage):
+        OURS.parse_shorthand(f"move -; {text}")
+
+
+def test_answers_are_results_of_the_testee_protocol() -> None:
+    painted = Painted("p", 2, (("n", 1),))
+    assert OURS.answer_of([painted, Failed("E")]) == {"status": "accepted", "coats": 2, "places": [["n", 1]]}
+    assert OURS.answer_of([Dry(Colour.RED)]) == {"status": "rejected", "class": "DRY", "message": "red is dry"}
+    assert OURS.answer_of([Failed("E")]) == {"status": "rejected", "class": "E"}
+    assert OURS.answer_of([]) == {"status": "accepted"}
+    assert declared(Painted).needed == ("coats",)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"), [("a {colour", ValueError), ("a {paint}", KeyError), ("{pairs}", ValueError)]
+)
+def test_an_invalid_template_is_refused(text: str, wrong: type[Exception]) -> None:
+    kinds = {"colour": kind_of(Colour), "pairs": kind_of(tuple[str, int])}
+    with pytest.raises(wrong):
+        Template(text, kinds, {})
+
+
+@pytest.mark.parametrize("annotation", [dict[str, int], int | str, float, list[int]])
+def test_what_is_no_kind_of_field_is_refused(annotation: Any) -> None:
+    with pytest.raises(TypeError, match="is no kind of field"):
+        kind_of(annotation)
+
+
+@pytest.mark.parametrize("name", registry.packages())
+def test_a_client_imports_operations_with_the_standard_library_alone(name: str) -> None:
+    """As in an environment of its own, where nothing else is installed."""
+    root = str(files("kipcheck"))
+    code = (
+        "import sys\nfrom importlib import util\n"
+        f"root = {root!r}\n"
+        "spec = util.spec_from_file_location('kipcheck', root + '/__init__.py', submodule_search_locations=[root])\n"
+        "sys.modules['kipcheck'] = made = util.module_from_spec(spec)\nspec.loader.exec_module(made)\n"
+        f"from kipcheck.conformance.protocols.{name}.ops import OPERATIONS\n"
+        "print(len(OPERATIONS.verbs), 'kipcheck.conformance.checks' in sys.modules)"
+    )
+    command = [sys.executable, "-S", "-I", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.split() == [str(len(registry.packages()[name].operations.verbs)), "False"], done.stderr
