@@ -82,7 +82,18 @@ def _hashed(parts: Iterator[str]) -> str:
 def source_digest() -> str:
     """A digest of everything that determines a result besides the jars: kipcheck's sources and the Java program's."""
     digest = hashlib.sha256()
-    for package in ("core", "wire", "machines", "models", "targets", "apis", "invariants", "clients", "matrix"):
+    for package in (
+        "core",
+        "wire",
+        "machines",
+        "models",
+        "targets",
+        "protocols",
+        "apis",
+        "invariants",
+        "clients",
+        "matrix",
+    ):
         root = Path(str(files("kipcheck.conformance") / package))
         if not (root / "__init__.py").is_file():  # an empty folder would let stale results match
             raise FileNotFoundError(f"{root} is not a package of kipcheck, so results of its code cannot be cached")

@@ -80,7 +80,7 @@ def test_a_digest_is_that_of_the_answers(family: Any) -> None:
         (Role.CODEC, ["encode HeartbeatRequest v3", "encode HeartbeatRequest v4"]),
         (Role.LEADER, ["assign range", "assign roundrobin", "assign sticky", "assign cooperative-sticky"]),
         (Role.CONTROLLER, ["broker-up", "update"]),
-        (Role.COORDINATOR, ["join v3", "describe-group v3"]),
+        (Role.COORDINATOR, ["join v3", "describe-group v3", "consumer-heartbeat"]),
         (Role.MEMBER, ["encode HeartbeatRequest v3", "encode HeartbeatRequest v4"]),
     ],
 )
