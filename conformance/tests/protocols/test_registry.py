@@ -67,7 +67,7 @@ OPERATIONS = Operations("leases", Role.STORE, (Lease,))
     "checks.py": 'CHECKS = ("leases/renewal",)\n',
     "protocol.py": """
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
-from kipcheck.conformance.protocols.leases.ops import OPERATIONS
+from .ops import OPERATIONS
 
 PROTOCOL = ProtocolPackage(65, OPERATIONS, lambda edition: None)
 """,
