@@ -6,7 +6,7 @@ from typing import Any
 from kipcheck.conformance.core.operations import Field, Operation, declared
 from kipcheck.conformance.core.templates import Template
 from kipcheck.strategies.events import event
-from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Text, record
+from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Text
 
 
 def nodes(*operations: type) -> Mapping[str, Node]:
@@ -22,7 +22,8 @@ def body(operation: Operation) -> Node:
 
 def _form(operation: Operation, form: Template) -> Record:
     """In one form a field is null if the form does not name it, and may be null if it is optional there."""
-    return record(**{each.name: _node(each, form) for each in operation.fields})
+    needed = tuple((each.name, _node(each, form)) for each in operation.fields if not each.optional)
+    return Record(needed, tuple((each.name, field_node(each)) for each in operation.fields if each.optional))
 
 
 def _node(field: Field, form: Template) -> Node:

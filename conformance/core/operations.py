@@ -54,6 +54,13 @@ def named(key: str) -> Named:
 hidden: Final = Named("")
 
 
+class Optional:
+    """The type of ``optional``: a step omits the field where it has its default."""
+
+
+optional: Final = Optional()
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     name: str
@@ -64,6 +71,8 @@ class Field:
     default: Any
     """MISSING: there is none."""
     typical: tuple[Any, ...]
+    optional: bool
+    """A step omits it where it has its default: a new field changes no case that lacks it."""
 
     @property
     def may_be_absent(self) -> bool:
@@ -88,6 +97,7 @@ def _fields_of(made: type) -> Iterator[Field]:
             found[Named].key if Named in found else each.name,
             each.default,
             found[Typical].values if Typical in found else (),
+            Optional in found,
         )
 
 
@@ -124,18 +134,18 @@ class Operation:
     def schema(self) -> dict[str, Any]:
         """The JSON schema of its body."""
         properties = {each.name: {**each.kind.schema, "description": each.meaning} for each in self.fields}
-        return {"properties": properties, "required": [*properties]}
+        return {"properties": properties, "required": [each.name for each in self.fields if not each.optional]}
 
     @cached_property
     def read(self) -> Callable[[Mapping[str, Any]], Any]:
         """The fields of a step -> its event. Errors: TypeError with the path of an invalid one, or of one too many."""
-        readers = tuple((each.name, each.kind.read) for each in self.fields)
-        known, made = self.by_name.keys(), self.made
+        readers = tuple((each.name, each.kind.read) for each in self.fields if not each.optional)
+        usual, made = {name for name, _ in readers}, self.made
 
         def event(body: Mapping[str, Any]) -> Any:
-            if body.keys() == known:
+            if body.keys() == usual:
                 try:
-                    return made(*[read(body[name]) for name, read in readers])
+                    return made(**{name: read(body[name]) for name, read in readers})
                 except TypeError:
                     pass  # which field it is, is found below
             return self._read(body)
@@ -161,11 +171,21 @@ class Operation:
     def write(self) -> Callable[[Any], Step]:
         """An event -> its step."""
         actor, verb, names = self.actor, self.verb, tuple(self.by_name)
-        if len(names) > 1 and all(each.kind.write is None for each in self.fields):
+        if len(names) > 1 and all(each.kind.write is None and not each.optional for each in self.fields):
             values = attrgetter(*names)
             return lambda event: Step(actor, verb, dict(zip(names, values(event), strict=True)))
-        writers = tuple((each.name, each.kind.plain) for each in self.fields)
-        return lambda event: Step(actor, verb, {name: write(getattr(event, name)) for name, write in writers})
+        writers = tuple((each.name, each.kind.plain, each.default) for each in self.fields)
+        omitted = {each.name for each in self.fields if each.optional}
+
+        def step(event: Any) -> Step:
+            body = {}
+            for name, plain, default in writers:
+                value = getattr(event, name)
+                if name not in omitted or value != default:
+                    body[name] = plain(value)
+            return Step(actor, verb, body)
+
+        return step
 
 
 @dataclass(frozen=True)
@@ -221,6 +241,9 @@ def operation(
 
     def declare(made: T) -> T:
         found = tuple(_fields_of(made))
+        for each in found:
+            if each.optional and each.default is MISSING:
+                raise TypeError(f"{made.__name__}.{each.name} is optional and has no default")
         kinds = {each.name: each.kind for each in found}
         absent = {each.name: each.absent for each in found if each.may_be_absent}
         short = tuple(Template(each, kinds, absent) for each in _texts(shorthand))

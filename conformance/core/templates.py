@@ -62,6 +62,8 @@ class Template:
         self._absent = absent
         self.fields = frozenset(each.name for section in self.sections for each in section.places)
         needed = {each.name for section in self.sections if not section.optional for each in section.places}
+        for missing in self.fields - needed - absent.keys():
+            raise ValueError(f"{text!r} leaves out {missing}, which has no default")
         self._needed = tuple(name for name in needed if kinds[name].nullable)
 
     def suits(self, value: Any) -> bool:

@@ -114,7 +114,7 @@ def _table(operations: Operations[Any, Any], lines: Lines) -> Lines:
 
 def _rows(operations: Operations[Any, Any], first: str) -> Iterator[str]:
     for each in operations.declared:
-        names = ", ".join(field.name for field in each.fields)
+        names = ", ".join(f"[{field.name}]" if field.optional else field.name for field in each.fields)
         answer = declared(each.accepted).schema if each.accepted else {}
         keys = ", ".join(f"`{key}`" for key in answer) or "no fields"
         meaning = f"{each.meaning}. {each.details}".strip().removesuffix(".").replace("|", "/")

@@ -73,7 +73,10 @@ def verbs(operations: Operations[Any, Any]) -> tuple[Verb, ...]:
             each.verb,
             (each.actor,),
             each.meaning,
-            tuple(Field(one.name, Kind(one.kind.words, one.kind.fits), one.meaning) for one in each.fields),
+            tuple(
+                Field(one.name, Kind(one.kind.words, one.kind.fits), one.meaning, not one.optional)
+                for one in each.fields
+            ),
             each.examples,
         )
         for each in operations.declared

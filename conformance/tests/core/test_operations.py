@@ -1,6 +1,7 @@
 """Operations that are declared once: steps, answers, shorthand, sentences, schemas."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -13,7 +14,17 @@ import pytest
 
 from kipcheck.conformance.core.case import Role, Step, step
 from kipcheck.conformance.core.field_kinds import kind_of
-from kipcheck.conformance.core.operations import Operations, about, answer, declared, hidden, named, operation, typical
+from kipcheck.conformance.core.operations import (
+    Operations,
+    about,
+    answer,
+    declared,
+    hidden,
+    named,
+    operation,
+    optional,
+    typical,
+)
 from kipcheck.conformance.core.templates import Template
 from kipcheck.conformance.protocols import registry
 
@@ -72,8 +83,17 @@ class Move:
     later: Annotated[int, typical(range(-1, 2))] = 0
 
 
-OURS: Operations[Paint | Move, Painted | Dry | Failed] = Operations(
-    "house", Role.STORE, (Paint, Move), sample="paint green"
+@operation("call", "owner", "call {name}[ {loud:loudly}]")
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The owner calls."""
+
+    name: str
+    loud: Annotated[bool, optional] = False
+
+
+OURS: Operations[Paint | Move | Call, Painted | Dry | Failed] = Operations(
+    "house", Role.STORE, (Paint, Move, Call), sample="paint green"
 )
 
 
@@ -94,6 +114,8 @@ OURS: Operations[Paint | Move, Painted | Dry | Failed] = Operations(
         (Move(1, 2, 1), {"low": 1, "high": 2, "later": 1}, "move 1-2-1", "move 1-2-1"),
         (Move(1, 2, -1), {"low": 1, "high": 2, "later": -1}, "move 1-2+1", "move 1-2+1"),
         (Move(None, None), {"low": None, "high": None, "later": 0}, "move -", "move -"),
+        (Call("n"), {"name": "n"}, "call n", "call n"),
+        (Call("n", True), {"name": "n", "loud": True}, "call n loudly", "call n loudly"),
     ],
 )  # fmt: skip
 def test_an_event_is_a_step_and_a_text_and_back(event: Any, body: dict[str, Any], text: str, sentence: str) -> None:
@@ -107,7 +129,7 @@ def test_an_event_is_a_step_and_a_text_and_back(event: Any, body: dict[str, Any]
 
 
 def test_names() -> None:
-    assert OURS.verbs == ("paint-wall", "move")
+    assert OURS.verbs == ("paint-wall", "move", "call")
     assert OURS.sender(OURS.step_of(Move(1, 2))) == "owner 1"
     assert OURS.sender(OURS.step_of(Paint(Colour.RED))) == "painter"
     paint = declared(Paint)
@@ -149,13 +171,14 @@ def test_an_integer_is_an_integer(low: object) -> None:
 
 
 def test_an_unknown_verb_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(LookupError, match="unknown event 'jump': use one of paint-wall, move"):
+    with pytest.raises(LookupError, match="unknown event 'jump': use one of paint-wall, move, call"):
         OURS.event_of(step("painter", "jump"))
 
 
 @pytest.mark.parametrize("text", ["jump", "paint", "paint blue", "paint red", "move 1", "move 1-x", "paint crimson on"])
 def test_what_is_no_shorthand_is_refused_with_the_forms(text: str) -> None:
-    usage = r"^use paint crimson\|green\[!\]\[ on WALLS\]\[ happy\|sad\], move LOW-HIGH\[\+N\|-N\] or move -$"
+    forms = "paint crimson|green[!][ on WALLS][ happy|sad], move LOW-HIGH[+N|-N], move - or call NAME[ [loudly]]"
+    usage = f"^{re.escape(f'use {forms}')}$"
     with pytest.raises(ValueError, match=usage):
         OURS.parse_shorthand(f"move -; {text}")
 
@@ -170,7 +193,8 @@ def test_answers_are_results_of_the_testee_protocol() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong"), [("a {colour", ValueError), ("a {paint}", KeyError), ("{pairs}", ValueError)]
+    ("text", "wrong"),
+    [("a {colour", ValueError), ("a {paint}", KeyError), ("{pairs}", ValueError), ("a[ {colour}]", ValueError)],
 )
 def test_an_invalid_template_is_refused(text: str, wrong: type[Exception]) -> None:
     kinds = {"colour": kind_of(Colour), "pairs": kind_of(tuple[str, int])}
@@ -199,3 +223,17 @@ def test_a_client_imports_operations_with_the_standard_library_alone(name: str) 
     command = [sys.executable, "-S", "-I", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.split() == [str(len(registry.packages()[name].operations.verbs)), "False"], done.stderr
+
+
+def test_an_optional_field_is_not_required() -> None:
+    validator = jsonschema.Draft202012Validator(declared(Call).schema)
+    assert validator.is_valid({"name": "n"}) and validator.is_valid({"name": "n", "loud": False})
+    assert not validator.is_valid({"loud": True})
+    with pytest.raises(TypeError, match=r"^Wrong\.x is optional and has no default$"):
+
+        @operation("wrong", "owner", "wrong {x}")
+        @dataclass(frozen=True, slots=True)
+        class Wrong:
+            """Nobody can leave it out."""
+
+            x: Annotated[int, optional]

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import pytest
 
-from kipcheck.conformance.core.operations import operation, typical
+from kipcheck.conformance.core.operations import operation, optional, typical
 from kipcheck.strategies.events import event
-from kipcheck.strategies.nodes import Flag, Integer, OneOf, Pick, Row, Text, record
+from kipcheck.strategies.nodes import Flag, Integer, OneOf, Pick, Record, Row, Text, record
 from kipcheck.strategies.operations import nodes
 
 
@@ -46,6 +46,19 @@ def test_each_form_is_an_alternative_and_typical_values_are_drawn() -> None:
     assert [*found] == ["name", "up"]
     assert found["up"] == event("broker", "up", OneOf(forms))
     assert found["name"] == event("client", "name", text=Text(), loud=Flag(), topics=topics)
+
+
+@operation("call", "owner", "call {name}[ {loud:loudly}]")
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The owner calls."""
+
+    name: str
+    loud: Annotated[bool, optional] = False
+
+
+def test_optional_fields_may_be_left_out() -> None:
+    assert nodes(Call)["call"] == event("owner", "call", Record((("name", Text()),), (("loud", Flag()),)))
 
 
 def test_an_integer_without_typical_values_is_an_error() -> None:
