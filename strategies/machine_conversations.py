@@ -10,14 +10,14 @@ from kipcheck.strategies.member_conversations import conversations as member_con
 from kipcheck.strategies.streams import mixed_streams_scripts, streams_scripts
 from kipcheck.strategies.upgrade import upgrade_scripts
 
-CONVERSATIONS: Final[Mapping[str, Callable[[str], Conversations[Any, Any]]]] = {
+CONVERSATIONS: Final[Mapping[str, Callable[[str], Conversations[Any, Any]]]] = registry.by_machine({
     **{name: each for part in registry.parts("strategies").values() for name, each in part.CONVERSATIONS.items()},
     "group": group_conversations,
     "member": member_conversations,
     "bounce": upgrade_scripts,
     "streams": streams_scripts,
     "streams-mixed": mixed_streams_scripts,
-}
+})  # fmt: skip
 """Machine -> edition -> conversations. Errors: LookupError or ValueError where an edition has no such machine."""
 
 

@@ -26,14 +26,14 @@ def bounce(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     return MachineAdapter(upgrade_model(edition), bounces.CODEC.events, bounces.event_of, bounces.answer_of)
 
 
-MACHINE_ADAPTERS: Mapping[str, Callable[[Edition], MachineAdapter[Any, Any, Any] | None]] = {
+MACHINE_ADAPTERS: Mapping[str, Callable[[Edition], MachineAdapter[Any, Any, Any] | None]] = registry.by_machine({
     **{each.name: each.adapter for each in registry.packages().values()},
     GROUP: group,
     MEMBER: member,
     BOUNCE: bounce,
     STREAMS: streams_group,
     STREAMS_MIXED: streams_group,
-}
+})  # fmt: skip
 """Each returns None where an edition has no such machine."""
 
 

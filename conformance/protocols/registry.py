@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 from kipcheck.conformance import protocols
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
+from kipcheck.conformance.targets.protocol import MACHINES
 
 T = TypeVar("T")
 ITSELF: Final = frozenset({"declare"})
@@ -48,3 +49,8 @@ def in_order(others: Mapping[int, Iterable[Any]], module: str, name: str) -> tup
     """The entries of all protocols: ``name`` in ``module`` of each package, and ``others`` by their places."""
     ours = {package.order: getattr(each, name) for package, each in parts(module).items()}
     return tuple(chain.from_iterable(each for _, each in sorted({**others, **ours}.items())))
+
+
+def by_machine(found: Mapping[str, T]) -> dict[str, T]:
+    """The values by machine, in the order of all machines."""
+    return {name: found[name] for name in (*MACHINES, *found) if name in found}

@@ -5,11 +5,13 @@ from random import Random
 
 from kipcheck.conformance.core.case import steps_from
 from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.protocols.consumer_group import invariants
 from kipcheck.conformance.protocols.consumer_group.ops import CLIENTS, OPERATIONS, Beat, Says
 from kipcheck.conformance.protocols.consumer_group.strategies import CONSUMER_GROUPS
 from kipcheck.conformance.protocols.consumer_group.target import adapter
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, conversation, operations_family
+from kipcheck.conformance.protocols.declare.invariant import invariants_of
 
 ROUNDS = 5
 """Rounds of heartbeats at the end, in which pending reassignments can finish."""
@@ -32,28 +34,19 @@ GROUPS: Family[Subject] = operations_family(OPERATIONS, editions, lambda edition
 
 CHECKS: tuple[Check[Subject], ...] = (
     Check(
-        "consumer-group/ownership",
+        invariants.OWNERSHIP,
         "a partition has one owner, is handed over in the right order, and is not left unassigned",
         GROUPS,
         with_final_rounds,
         values=150,
-        invariants=("consumer-group/one-owner", "consumer-group/co-subscription", "consumer-group/settles"),
+        invariants=invariants_of(invariants.OWNERSHIP),
     ),
     Check(
-        "consumer-group/epochs",
+        invariants.EPOCHS,
         "epochs only rise, and an invalid heartbeat is refused with its documented error",
         GROUPS,
         conversation,
         values=300,
-        invariants=(
-            "consumer-group/epochs-rise",
-            "consumer-group/group-epoch-rises",
-            "consumer-group/answers-leaving",
-            "consumer-group/stale-epoch-fenced",
-            "consumer-group/repetition-taken",
-            "consumer-group/names-the-fault",
-            "consumer-group/silent-are-fenced",
-            "consumer-group/late-revokers-are-fenced",
-        ),
+        invariants=invariants_of(invariants.EPOCHS),
     ),
 )

@@ -8,7 +8,8 @@ the time after which it has to treat itself as fenced.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
@@ -35,6 +36,11 @@ from kipcheck.conformance.protocols.consumer_group.ops import (
     Says,
 )
 from kipcheck.conformance.protocols.declare.invariant import invariant
+
+OWNERSHIP: Final = "consumer-group/ownership"
+EPOCHS: Final = "consumer-group/epochs"
+ownership = partial(invariant, role=Role.COORDINATOR, checks=(OWNERSHIP,))
+epochs = partial(invariant, role=Role.COORDINATOR, checks=(EPOCHS,))
 
 SETTLED = 4
 """The rounds of heartbeats after which all partitions are assigned, if every member reports what it owns and nothing
@@ -203,7 +209,7 @@ def breach(heartbeat: AnsweredHeartbeat, why: str, expected: str, *shape: str, a
     return Violation(why, (*at, heartbeat.op.index), expected, observed, shape=shape)
 
 
-@invariant("consumer-group/one-owner", "grp-04", role=Role.COORDINATOR, applies_to=beats)
+@ownership("consumer-group/one-owner", "grp-04", applies_to=beats)
 def one_owner(history: History) -> Iterator[Violation]:
     """A partition goes to a new owner only after the old one acknowledged its revocation, left or was fenced."""
     for each in answered_heartbeats(history):
@@ -220,7 +226,7 @@ def one_owner(history: History) -> Iterator[Violation]:
                     yield breach(each, why, f"{partition_name(partition)} to no other member yet", kind, at=[was])
 
 
-@invariant("consumer-group/epochs-rise", "grp-04", role=Role.COORDINATOR, applies_to=beats)
+@epochs("consumer-group/epochs-rise", "grp-04", applies_to=beats)
 def epochs_rise(history: History) -> Iterator[Violation]:
     """The epoch of a member is above 0, and never falls while it is in the group."""
     for each in answered_heartbeats(history):
@@ -233,7 +239,7 @@ def epochs_rise(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"epoch {each.client.memory.epoch} or above", "falls")
 
 
-@invariant("consumer-group/group-epoch-rises", "grp-70", role=Role.COORDINATOR, applies_to=beats)
+@epochs("consumer-group/group-epoch-rises", "grp-70", applies_to=beats)
 def group_epoch_rises(history: History) -> Iterator[Violation]:
     """A member that joins gets no older epoch than any member of the group has."""
     for each in answered_heartbeats(history):
@@ -246,7 +252,7 @@ def group_epoch_rises(history: History) -> Iterator[Violation]:
                 yield breach(each, why, f"epoch {newest} or above", "older than others")
 
 
-@invariant("consumer-group/answers-leaving", "grp-57", role=Role.COORDINATOR, grade=Grade.SHOULD, applies_to=beats)
+@epochs("consumer-group/answers-leaving", "grp-57", grade=Grade.SHOULD, applies_to=beats)
 def answers_leaving(history: History) -> Iterator[Violation]:
     """A heartbeat that leaves is answered with its own epoch."""
     for each in answered_heartbeats(history):
@@ -256,7 +262,7 @@ def answers_leaving(history: History) -> Iterator[Violation]:
             )
 
 
-@invariant("consumer-group/co-subscription", "grp-71", role=Role.COORDINATOR, applies_to=beats)
+@ownership("consumer-group/co-subscription", "grp-71", applies_to=beats)
 def co_subscription(history: History) -> Iterator[Violation]:
     """Partitions that are newly assigned to a member exist, and belong to topics that it subscribes to."""
     for each in answered_heartbeats(history):
@@ -270,7 +276,7 @@ def co_subscription(history: History) -> Iterator[Violation]:
                 yield breach(each, f"{topic}-{number} does not exist", "existing partitions", "not there")
 
 
-@invariant("consumer-group/stale-epoch-fenced", "grp-72", role=Role.COORDINATOR, applies_to=beats)
+@epochs("consumer-group/stale-epoch-fenced", "grp-72", applies_to=beats)
 def stale_epoch_fenced(history: History) -> Iterator[Violation]:
     """An epoch is refused if it is a stranger's, too new, too old, or the previous one with too many partitions."""
     for each in answered_heartbeats(history):
@@ -290,7 +296,7 @@ def _may_be_a_repetition(heartbeat: AnsweredHeartbeat) -> bool:
     return heartbeat.epoch == client.previous and owned is not None and {*owned} <= {*client.memory.given}
 
 
-@invariant("consumer-group/repetition-taken", "grp-73", role=Role.COORDINATOR, grade=Grade.SHOULD, applies_to=beats)
+@epochs("consumer-group/repetition-taken", "grp-73", grade=Grade.SHOULD, applies_to=beats)
 def repetition_taken(history: History) -> Iterator[Violation]:
     """After a lost response a member may repeat its previous epoch, if it owns no more than it was assigned."""
     for each in answered_heartbeats(history):
@@ -301,7 +307,7 @@ def repetition_taken(history: History) -> Iterator[Violation]:
             yield breach(each, why, "accepted", "fenced")
 
 
-@invariant("consumer-group/names-the-fault", "grp-74", role=Role.COORDINATOR, grade=Grade.SHOULD, applies_to=beats)
+@epochs("consumer-group/names-the-fault", "grp-74", grade=Grade.SHOULD, applies_to=beats)
 def names_the_fault(history: History) -> Iterator[Violation]:
     """An invalid heartbeat is refused with the error that says why."""
     for each in answered_heartbeats(history):
@@ -328,7 +334,7 @@ def _fault(heartbeat: AnsweredHeartbeat) -> tuple[str, ...]:
     return ()
 
 
-@invariant("consumer-group/silent-are-fenced", "grp-75", role=Role.COORDINATOR, applies_to=lambda case, step: True)
+@epochs("consumer-group/silent-are-fenced", "grp-75", applies_to=lambda case, step: True)
 def silent_are_fenced(history: History) -> Iterator[Violation]:
     """A member that was silent for its session timeout is unknown; one that was not, and need not revoke, is known."""
     for each in answered_heartbeats(history):
@@ -343,9 +349,7 @@ def silent_are_fenced(history: History) -> Iterator[Violation]:
             yield breach(each, why, "accepted", "fenced too early")
 
 
-@invariant(
-    "consumer-group/late-revokers-are-fenced", "grp-75", role=Role.COORDINATOR, applies_to=lambda case, step: True
-)
+@epochs("consumer-group/late-revokers-are-fenced", "grp-75", applies_to=lambda case, step: True)
 def late_revokers_are_fenced(history: History) -> Iterator[Violation]:
     """A member that does not revoke partitions within its rebalance timeout is fenced."""
     for each in answered_heartbeats(history):
@@ -354,7 +358,7 @@ def late_revokers_are_fenced(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "never fenced")
 
 
-@invariant("consumer-group/settles", "grp-76", role=Role.COORDINATOR, grade=Grade.SHOULD, applies_to=beats)
+@ownership("consumer-group/settles", "grp-76", grade=Grade.SHOULD, applies_to=beats)
 def settles(history: History) -> Iterator[Violation]:
     """If nothing else happens, every subscribed partition has an owner within a few rounds."""
     for each in answered_heartbeats(history):

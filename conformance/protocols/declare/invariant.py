@@ -39,6 +39,8 @@ class Invariant:
     """Is the answer to this step one that the statement compares? A target that cannot take such a step leaves the
     invariant undecided. None: every step that it applies to.
     """
+    checks: tuple[str, ...] = ()
+    """The checks that it names itself; those of protocols without a package name their invariants."""
 
     def lacks(self, case: Case, step: Step) -> bool:
         """Whether nothing is known of the invariant in this case, if the target cannot take this step."""
@@ -67,11 +69,19 @@ def invariant(
     applies_to: AppliesTo = every_step,
     extra_requirements: ByMessage | None = None,
     needs: AppliesTo | None = None,
+    checks: tuple[str, ...] = (),
 ) -> Callable[[Search], Search]:
     def declare(search: Search) -> Search:
         if id in INVARIANTS:
             raise ValueError(f"invariant {id!r} is declared twice")
-        INVARIANTS[id] = Invariant(id, requirements, role, grade, applies_to, search, extra_requirements or {}, needs)
+        INVARIANTS[id] = Invariant(
+            id, requirements, role, grade, applies_to, search, extra_requirements or {}, needs, checks
+        )
         return search
 
     return declare
+
+
+def invariants_of(check: str) -> tuple[str, ...]:
+    """The invariants that name the check, in the order of their modules, which have to be imported."""
+    return tuple(each.id for each in INVARIANTS.values() if check in each.checks)

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from kipcheck.conformance.core.edition import APACHE, KIP_584, edition
 from kipcheck.conformance.protocols.declare.check import Check, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, conversation, operations_family
+from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.features import invariants
 from kipcheck.conformance.protocols.features.ops import OPERATIONS
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
 
@@ -18,43 +20,27 @@ CONTROLLER: Family[Subject] = operations_family(OPERATIONS, editions, lambda edi
 
 CHECKS: tuple[Check[Subject], ...] = (
     Check(
-        "features/epochs",
+        invariants.EPOCHS,
         "the epoch counts the applied updates, and nothing else changes it",
         CONTROLLER,
         conversation,
         values=300,
-        invariants=(
-            "features/epoch-grows",
-            "features/only-updates-change",
-            "features/outlives-restarts",
-            "features/epoch-names-contents",
-        ),
+        invariants=invariants_of(invariants.EPOCHS),
     ),
     Check(
-        "features/gating",
+        invariants.GATING,
         "a level is raised, lowered and deleted only as the rules, the operator and every live broker allow",
         CONTROLLER,
         conversation,
         values=300,
-        invariants=(
-            "features/downgrade-gated",
-            "features/deletion-gated",
-            "features/deletes-what-is-there",
-            "features/flag-only-down",
-            "features/same-level-refused",
-            "features/level-suits-brokers",
-            "features/upgrades",
-            "features/downgrades",
-            "features/deletion-is-free",
-            "features/names-the-fault",
-        ),
+        invariants=invariants_of(invariants.GATING),
     ),
     Check(
-        "features/brokers",
+        invariants.BROKERS,
         "no broker is live with a finalized level that it does not support",
         CONTROLLER,
         conversation,
         values=150,
-        invariants=("features/incompatible-broker-stops", "features/compatible-broker-stays"),
+        invariants=invariants_of(invariants.BROKERS),
     ),
 )

@@ -6,12 +6,20 @@ counts for the following steps.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import invariant
+
+EPOCHS: Final = "features/epochs"
+GATING: Final = "features/gating"
+BROKERS: Final = "features/brokers"
+epochs = partial(invariant, role=Role.CONTROLLER, checks=(EPOCHS,))
+gating = partial(invariant, role=Role.CONTROLLER, checks=(GATING,))
+brokers = partial(invariant, role=Role.CONTROLLER, checks=(BROKERS,))
 
 INVALID, FAILED = "INVALID_REQUEST", "FEATURE_UPDATE_FAILED"
 Range: TypeAlias = tuple[int, int] | None
@@ -123,7 +131,7 @@ def _flag(answered: AnsweredStep) -> str:
 # The epoch
 
 
-@invariant("features/epoch-grows", "584-16", "584-67", role=Role.CONTROLLER, applies_to=on("update"))
+@epochs("features/epoch-grows", "584-16", "584-67", applies_to=on("update"))
 def epoch_grows(history: History) -> Iterator[Violation]:
     """Every accepted update raises the epoch by exactly one."""
     for each in updates(history, applied=True):
@@ -136,9 +144,7 @@ def epoch_grows(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"epoch {each.epoch + 1}", "epoch", way)
 
 
-@invariant("features/only-updates-change", "584-12", "584-16", "584-67", role=Role.CONTROLLER, applies_to=on(
-    "update", "describe"
-))  # fmt: skip
+@epochs("features/only-updates-change", "584-12", "584-16", "584-67", applies_to=on("update", "describe"))
 def only_updates_change(history: History) -> Iterator[Violation]:
     """Refused updates, and brokers that register, fail to register or go down, change neither level nor epoch."""
     for each in answered_steps(history):
@@ -146,7 +152,7 @@ def only_updates_change(history: History) -> Iterator[Violation]:
             yield from _changed(history, each)
 
 
-@invariant("features/outlives-restarts", "584-57", "584-16", role=Role.CONTROLLER, applies_to=on("restart", "describe"))
+@epochs("features/outlives-restarts", "584-57", "584-16", applies_to=on("restart", "describe"))
 def outlives_restarts(history: History) -> Iterator[Violation]:
     """Level and epoch survive a restart of all controllers."""
     for each in answered_steps(history):
@@ -180,7 +186,7 @@ def _between(history: History, answered: AnsweredStep) -> str:
     return " and ".join(dict.fromkeys(observed)) or "nothing else"
 
 
-@invariant("features/epoch-names-contents", "584-16", role=Role.CONTROLLER, applies_to=on("update", "describe"))
+@epochs("features/epoch-names-contents", "584-16", applies_to=on("update", "describe"))
 def epoch_names_contents(history: History) -> Iterator[Violation]:
     """An epoch never stands for two levels."""
     state: dict[int, tuple[int, int]] = {}
@@ -200,7 +206,7 @@ def epoch_names_contents(history: History) -> Iterator[Violation]:
 # Updates to refuse
 
 
-@invariant("features/downgrade-gated", "584-07", role=Role.CONTROLLER, applies_to=on("update"))
+@gating("features/downgrade-gated", "584-07", applies_to=on("update"))
 def downgrade_gated(history: History) -> Iterator[Violation]:
     """No finalized level falls unless the operator allowed it."""
     for each in updates(history, applied=True):
@@ -209,7 +215,7 @@ def downgrade_gated(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {INVALID}", "applied", "downgrade without the flag")
 
 
-@invariant("features/deletion-gated", "584-08", role=Role.CONTROLLER, applies_to=on("update"))
+@gating("features/deletion-gated", "584-08", applies_to=on("update"))
 def deletion_gated(history: History) -> Iterator[Violation]:
     """No finalized feature is deleted unless the operator allowed it."""
     for each in updates(history, applied=True):
@@ -218,7 +224,7 @@ def deletion_gated(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {INVALID}", "applied", "deletion without the flag")
 
 
-@invariant("features/deletes-what-is-there", "584-69", role=Role.CONTROLLER, applies_to=on("update"))
+@gating("features/deletes-what-is-there", "584-69", applies_to=on("update"))
 def deletes_what_is_there(history: History) -> Iterator[Violation]:
     """An update that deletes a feature that is not finalized is refused."""
     for each in updates(history, applied=True):
@@ -227,7 +233,7 @@ def deletes_what_is_there(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {INVALID}", "applied", "deletion of nothing")
 
 
-@invariant("features/flag-only-down", "584-09", role=Role.CONTROLLER, applies_to=on("update"))
+@gating("features/flag-only-down", "584-09", applies_to=on("update"))
 def flag_only_down(history: History) -> Iterator[Violation]:
     """An update with the downgrade flag never raises a finalized level."""
     for each in updates(history, applied=True):
@@ -236,7 +242,7 @@ def flag_only_down(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {INVALID}", "applied", "upgrade with the flag")
 
 
-@invariant("features/same-level-refused", "584-75", "584-33", role=Role.CONTROLLER, applies_to=on("update"))
+@gating("features/same-level-refused", "584-75", "584-33", applies_to=on("update"))
 def same_level_refused(history: History) -> Iterator[Violation]:
     """An update to the level that is finalized already is refused, so that a repeated update never counts twice."""
     for each in updates(history, applied=True):
@@ -245,8 +251,7 @@ def same_level_refused(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {INVALID}", "applied", "same level")
 
 
-@invariant("features/level-suits-brokers", "584-06", "584-07", "584-10", "584-31", role=Role.CONTROLLER,
-           applies_to=on("update"))  # fmt: skip
+@gating("features/level-suits-brokers", "584-06", "584-07", "584-10", "584-31", applies_to=on("update"))
 def level_suits_brokers(history: History) -> Iterator[Violation]:
     """A level is finalized only if every live broker supports it, and at least one broker is live."""
     for each in updates(history, applied=True):
@@ -277,7 +282,7 @@ def _kept_back(history: History) -> Iterator[AnsweredStep]:
     return (each for each in updates(history, applied=False) if each.brokers and not each.outside(each.requested))
 
 
-@invariant("features/upgrades", "584-06", role=Role.CONTROLLER, applies_to=on("update"))
+@gating("features/upgrades", "584-06", applies_to=on("update"))
 def upgrades(history: History) -> Iterator[Violation]:
     """An upgrade without the downgrade flag, to a level that every live broker supports, is applied."""
     for each in _kept_back(history):
@@ -288,7 +293,7 @@ def upgrades(history: History) -> Iterator[Violation]:
             yield breach(each, why, "accepted", "refused", "upgrade")
 
 
-@invariant("features/downgrades", "584-11", role=Role.CONTROLLER, grade=Grade.INFO, applies_to=on("update"))
+@gating("features/downgrades", "584-11", grade=Grade.INFO, applies_to=on("update"))
 def downgrades(history: History) -> Iterator[Violation]:
     """A downgrade with the flag, within the range of every live broker, is applied unless the feature forbids it."""
     for each in _kept_back(history):
@@ -301,7 +306,7 @@ def downgrades(history: History) -> Iterator[Violation]:
             yield breach(each, why, "accepted", "refused", "downgrade")
 
 
-@invariant("features/deletion-is-free", "584-08", "584-68", role=Role.CONTROLLER, applies_to=on("update"))
+@gating("features/deletion-is-free", "584-08", "584-68", applies_to=on("update"))
 def deletion_is_free(history: History) -> Iterator[Violation]:
     """A deletion of a finalized feature, with the downgrade flag, is applied whatever levels brokers support."""
     for each in updates(history, applied=False):
@@ -313,7 +318,7 @@ def deletion_is_free(history: History) -> Iterator[Violation]:
 # How it is refused
 
 
-@invariant("features/names-the-fault", "584-14", "584-66", role=Role.CONTROLLER, applies_to=on("update"))
+@gating("features/names-the-fault", "584-14", "584-66", applies_to=on("update"))
 def names_the_fault(history: History) -> Iterator[Violation]:
     """The error is INVALID_REQUEST if the update itself is wrong, FEATURE_UPDATE_FAILED if a broker forbids it."""
     for each in updates(history, applied=False):
@@ -343,8 +348,7 @@ def faults(answered: AnsweredStep) -> set[str]:
 # Brokers
 
 
-@invariant("features/incompatible-broker-stops", "584-23", "584-25", "584-31", role=Role.CONTROLLER,
-           applies_to=on("broker-up"))  # fmt: skip
+@brokers("features/incompatible-broker-stops", "584-23", "584-25", "584-31", applies_to=on("broker-up"))
 def incompatible_broker_stops(history: History) -> Iterator[Violation]:
     """A broker that does not support the finalized level, or does not know the feature, cannot register."""
     for each in _arrivals(history):
@@ -355,7 +359,7 @@ def incompatible_broker_stops(history: History) -> Iterator[Violation]:
             yield breach(each, why, "shut down", "registered", "unknowing" if span is None else "out of range")
 
 
-@invariant("features/compatible-broker-stays", "584-23", role=Role.CONTROLLER, applies_to=on("broker-up"))
+@brokers("features/compatible-broker-stays", "584-23", applies_to=on("broker-up"))
 def compatible_broker_stays(history: History) -> Iterator[Violation]:
     """A broker that supports the finalized level can register; if no level is finalized, every broker can."""
     for each in _arrivals(history):
