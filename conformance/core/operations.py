@@ -237,6 +237,7 @@ def operation(
 
     ``shorthand``: templates, one for each form that the operation has: a field that a form does not name is null, or
     has its default. ``sentence``: templates for people; none: the shorthand. ``sender``: none: the actor.
+    ``examples``: in shorthand; an operation without fields is its own.
     """
 
     def declare(made: T) -> T:
@@ -254,7 +255,7 @@ def operation(
             Template(sender or actor, kinds, absent),
             tuple(Template(each, kinds, absent) for each in _texts(sentence)) if sentence else short,
             short,
-            examples or shorthand if isinstance(shorthand, str) else examples,
+            examples or ("" if found else "; ".join(_texts(shorthand))),
             accepted,
             *_meaning(made),
             found,

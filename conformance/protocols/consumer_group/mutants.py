@@ -1,7 +1,7 @@
 """Coordinators of KIP-848 groups with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.models.assignment import Partition
@@ -13,29 +13,14 @@ from kipcheck.conformance.protocols.consumer_group.model import (
     State,
 )
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Action, Answered, Beat, Partitions, Says
-from kipcheck.conformance.protocols.declare.mutant import mutant
-from kipcheck.conformance.targets.machine_target import MachineAdapter
-from kipcheck.conformance.targets.protocol import CONSUMER_GROUP, Claims
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.targets.protocol import CONSUMER_GROUP
 
 
-class Playing(ConsumerGroup):
+class Playing(MachineMutant, ConsumerGroup):
     """The reference machine as an adapter, with overridable decisions."""
 
-    name = "consumer-group"
-    version = "0"
-    issues = ""
-
-    def __init__(self) -> None:
-        self._player = MachineAdapter(self, OPERATIONS.verbs, OPERATIONS.event_of, OPERATIONS.answer_of)
-
-    def claims(self) -> Claims:
-        return Claims(machines=(CONSUMER_GROUP,))
-
-    def configure(self, edition: str, /) -> str | None:
-        return None
-
-    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
-        return self._player.answer(op)
+    operations = OPERATIONS
 
 
 Made = TypeVar("Made", bound=type[Playing])

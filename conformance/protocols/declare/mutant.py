@@ -1,11 +1,13 @@
 """Declares mutants: adapters with one planted defect, and the check that has to find it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import EllipsisType
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
-from kipcheck.conformance.targets.protocol import Adapter
+from kipcheck.conformance.core.operations import Operations
+from kipcheck.conformance.protocols.declare.package import adapter_of
+from kipcheck.conformance.targets.protocol import Adapter, Claims
 
 Least: TypeAlias = "str | dict[str, Any] | EllipsisType"
 
@@ -58,3 +60,25 @@ def mutant(
         return made
 
     return declare
+
+
+class MachineMutant:
+    """An adapter of the machine that it is: a mutant inherits from this and from the reference machine."""
+
+    operations: ClassVar[Operations[Any, Any]]
+    name = ""
+    version = "0"
+    issues = ""
+
+    def __init__(self) -> None:
+        machine: Any = self
+        self._player = adapter_of(self.operations, machine)
+
+    def claims(self) -> Claims:
+        return Claims(machines=(self.operations.machine,))
+
+    def configure(self, edition: str, /) -> str | None:
+        return None
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        return self._player.answer(op)

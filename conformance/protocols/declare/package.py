@@ -6,6 +6,7 @@ from typing import Any
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.machine import Driven
 from kipcheck.conformance.core.operations import Operations
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
@@ -36,3 +37,8 @@ class ProtocolPackage:
     @property
     def role(self) -> Role:
         return self.operations.role
+
+
+def adapter_of(operations: Operations[Any, Any], machine: Driven[Any, Any, Any]) -> MachineAdapter[Any, Any, Any]:
+    """A machine as an adapter of its operations."""
+    return MachineAdapter(machine, operations.verbs, operations.event_of, operations.answer_of)

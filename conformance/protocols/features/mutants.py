@@ -1,11 +1,11 @@
 """Controllers of feature updates with one planted defect each. Least cases are in shorthand."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.protocols.declare.mutant import mutant
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.features.model import (
     FEATURE_UPDATE_FAILED,
     INVALID_REQUEST,
@@ -14,28 +14,13 @@ from kipcheck.conformance.protocols.features.model import (
     State,
 )
 from kipcheck.conformance.protocols.features.ops import OPERATIONS, Action, BrokerUp, Event, Rejected, Told, Update
-from kipcheck.conformance.targets.machine_target import MachineAdapter
-from kipcheck.conformance.targets.protocol import FEATURES, Claims
+from kipcheck.conformance.targets.protocol import FEATURES
 
 
-class Playing(FeatureController):
+class Playing(MachineMutant, FeatureController):
     """The reference machine as an adapter, with overridable decisions."""
 
-    name = "features"
-    version = "0"
-    issues = ""
-
-    def __init__(self) -> None:
-        self._player = MachineAdapter(self, OPERATIONS.verbs, OPERATIONS.event_of, OPERATIONS.answer_of)
-
-    def claims(self) -> Claims:
-        return Claims(machines=(FEATURES,))
-
-    def configure(self, edition: str, /) -> str | None:
-        return None
-
-    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
-        return self._player.answer(op)
+    operations = OPERATIONS
 
 
 Made = TypeVar("Made", bound=type[Playing])

@@ -3,10 +3,11 @@
 from typing import Any
 
 from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.protocols.declare.package import adapter_of
 from kipcheck.conformance.protocols.features.model import FeatureController
 from kipcheck.conformance.protocols.features.ops import OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 
 def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
-    return MachineAdapter(FeatureController(), OPERATIONS.verbs, OPERATIONS.event_of, OPERATIONS.answer_of)
+    return adapter_of(OPERATIONS, FeatureController())
