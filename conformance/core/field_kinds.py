@@ -38,6 +38,8 @@ class Kind:
     text: Callable[[str], TextForm]
     """The note behind a field's name in a template -> its form there. Errors: ValueError."""
     nullable: bool = False
+    exact: frozenset[type] = frozenset()
+    """The types of the values of JSON that are read as they are, whatever the value."""
 
     def fits(self, found: Any) -> bool:
         try:
@@ -100,9 +102,12 @@ def _plain_text(note: str) -> TextForm:
 
 
 _SIMPLE: Mapping[Any, Kind] = {
-    int: Kind("integer", {"type": "integer"}, _of_type(int, "an integer"), None, _integer_text),
-    bool: Kind("true or false", {"type": "boolean"}, _of_type(bool, "true or false"), None, _flag_text),
-    str: Kind("text", {"type": "string"}, _of_type(str, "a string"), None, _plain_text),
+    made: Kind(words, {"type": name}, _of_type(made, wanted), None, text, exact=frozenset({made}))
+    for made, words, name, wanted, text in (
+        (int, "integer", "integer", "an integer", _integer_text),
+        (bool, "true or false", "boolean", "true or false", _flag_text),
+        (str, "text", "string", "a string", _plain_text),
+    )
 }
 
 
@@ -183,4 +188,4 @@ def _nullable(kind: Kind) -> Kind:
     else:
         schema["type"] = [schema["type"], "null"]
     written = None if write is None else lambda value: None if value is None else write(value)
-    return Kind(f"{kind.words}, or null", schema, read_or_none, written, kind.text, True)
+    return Kind(f"{kind.words}, or null", schema, read_or_none, written, kind.text, True, kind.exact | {NoneType})

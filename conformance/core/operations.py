@@ -7,6 +7,7 @@ JSON schemas, tables and samples. ``strategies/operations.py`` derives what is d
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
@@ -139,13 +140,15 @@ class Operation:
     @cached_property
     def read(self) -> Callable[[Mapping[str, Any]], Any]:
         """The fields of a step -> its event. Errors: TypeError with the path of an invalid one, or of one too many."""
-        readers = tuple((each.name, each.kind.read) for each in self.fields if not each.optional)
-        usual, made = {name for name, _ in readers}, self.made
+        readers = tuple((each.name, each.kind.exact, each.kind.read) for each in self.fields if not each.optional)
+        usual, made = {name for name, _, _ in readers}, self.made
 
         def event(body: Mapping[str, Any]) -> Any:
             if body.keys() == usual:
                 try:
-                    return made(**{name: read(body[name]) for name, read in readers})
+                    return made(
+                        *[value if type(value := body[name]) in exact else read(value) for name, exact, read in readers]
+                    )
                 except TypeError:
                     pass  # which field it is, is found below
             return self._read(body)
@@ -174,15 +177,17 @@ class Operation:
         if len(names) > 1 and all(each.kind.write is None and not each.optional for each in self.fields):
             values = attrgetter(*names)
             return lambda event: Step(actor, verb, dict(zip(names, values(event), strict=True)))
-        writers = tuple((each.name, each.kind.plain, each.default) for each in self.fields)
-        omitted = {each.name for each in self.fields if each.optional}
+        writers = tuple((each.name, each.kind.write) for each in self.fields)
+        omitted = {each.name: each.default for each in self.fields if each.optional}
 
         def step(event: Any) -> Step:
             body = {}
-            for name, plain, default in writers:
+            for name, write in writers:
                 value = getattr(event, name)
-                if name not in omitted or value != default:
-                    body[name] = plain(value)
+                body[name] = value if write is None else write(value)
+            for name, default in omitted.items():
+                if getattr(event, name) == default:
+                    del body[name]
             return Step(actor, verb, body)
 
         return step
@@ -198,11 +203,19 @@ class Answer:
     message: Template | None
     fields: tuple[Field, ...]
 
+    @cached_property
+    def _writers(self) -> tuple[tuple[str, str, Callable[[Any], Any] | None], ...]:
+        return tuple((each.key, each.name, each.kind.write) for each in self.fields if each.key)
+
     def written(self, action: Any) -> dict[str, Any]:
         """As a result of the testee protocol."""
-        given = {each.key: each.kind.plain(getattr(action, each.name)) for each in self.fields if each.key}
-        note = {} if self.message is None else {"message": self.message.printed(action)}
-        return {"status": self.status, **self.constant, **given, **note}
+        result: dict[str, Any] = {"status": self.status, **self.constant}
+        for key, name, write in self._writers:
+            value = getattr(action, name)
+            result[key] = value if write is None else write(value)
+        if self.message is not None:
+            result["message"] = self.message.printed(action)
+        return result
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -242,9 +255,11 @@ def operation(
 
     def declare(made: T) -> T:
         found = tuple(_fields_of(made))
-        for each in found:
-            if each.optional and each.default is MISSING:
+        for each, following in pairwise((*found, None)):
+            if each is not None and each.optional and each.default is MISSING:
                 raise TypeError(f"{made.__name__}.{each.name} is optional and has no default")
+            if each is not None and each.optional and following is not None and not following.optional:
+                raise TypeError(f"{made.__name__}.{each.name} is optional and not among the last fields")
         kinds = {each.name: each.kind for each in found}
         absent = {each.name: each.absent for each in found if each.may_be_absent}
         short = tuple(Template(each, kinds, absent) for each in _texts(shorthand))

@@ -237,3 +237,13 @@ def test_an_optional_field_is_not_required() -> None:
             """Nobody can leave it out."""
 
             x: Annotated[int, optional]
+
+    with pytest.raises(TypeError, match=r"^Middle\.x is optional and not among the last fields$"):
+
+        @operation("middle", "owner", "middle {x} {y}")
+        @dataclass(frozen=True, slots=True)
+        class Middle:
+            """It is between others."""
+
+            x: Annotated[int, optional] = 1
+            y: int = 2
