@@ -460,7 +460,8 @@ def _unmet(checks: Iterable[str]) -> str:
     named = ", ".join(id for id in CHECKS if id in checks)
     roles = ", ".join(dict.fromkeys(CHECKS[id].role.value for id in CHECKS if id in checks))
     return (
-        f"--check {named}: no target plays the role {roles} with a selected subject, so nothing is tested; "
+        f"--check {named}: no target in the role {roles} claims a selected subject and its operations, so nothing is "
+        "tested; "
         "omit it, or write it as a glob if it may be skipped"
     )
 

@@ -77,11 +77,17 @@ def test_a_digest_is_that_of_the_answers(family: Any) -> None:
 @pytest.mark.parametrize(
     ("role", "sent"),
     [
-        (Role.CODEC, ["encode HeartbeatRequest v3", "encode HeartbeatRequest v4"]),
+        (
+            Role.CODEC,
+            [f"{op} HeartbeatRequest v{version}" for version in (3, 4) for op in ("encode", "decode", "recode")],
+        ),
         (Role.LEADER, ["assign range", "assign roundrobin", "assign sticky", "assign cooperative-sticky"]),
         (Role.CONTROLLER, ["broker-up", "update"]),
         (Role.COORDINATOR, ["join v3", "describe-group v3", "consumer-heartbeat"]),
-        (Role.MEMBER, ["encode HeartbeatRequest v3", "encode HeartbeatRequest v4"]),
+        (
+            Role.MEMBER,
+            [f"{op} HeartbeatRequest v{version}" for version in (3, 4) for op in ("encode", "decode", "recode")],
+        ),
     ],
 )
 def test_a_doctor_asks_what_families_offer(role: Role, sent: list[str]) -> None:

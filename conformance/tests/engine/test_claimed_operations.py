@@ -103,7 +103,9 @@ def test_a_check_named_in_full_without_a_case_is_wrong_usage(small: Options, mon
     held(small, monkeypatch, OneWay())
     outcome = run(replace(small, checks=("wire/unknown-tags",), out=small.out / "2"))
     assert (outcome.exit_code, outcome.ledger) == (2, None)
-    assert outcome.why.startswith("wire/unknown-tags: no target claims a selected subject")
+    assert outcome.why.startswith(
+        "--check wire/unknown-tags: no target in the role codec claims a selected subject and its"
+    )
 
 
 def test_targets_are_compared_by_case(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
