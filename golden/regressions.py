@@ -12,7 +12,6 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.ledger import FAILURE_FORMATS
@@ -20,7 +19,8 @@ from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import NotPlayed, Target
 from kipcheck.golden.vector_files import REGRESSIONS

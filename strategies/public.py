@@ -11,18 +11,18 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import kipcheck.conformance.targets  # noqa: F401 - lets editions such as maven:4.1.0 find their jars
-from kipcheck.conformance.apis.assignment import assign
-from kipcheck.conformance.models.assignment import Group
+from kipcheck.conformance.protocols.assignment import strategies as membership
+from kipcheck.conformance.protocols.assignment.model.assignment import Group
+from kipcheck.conformance.protocols.assignment.ops import assign
+from kipcheck.conformance.protocols.streams.strategies.applications import application_of, groups as streams_members
 from kipcheck.conformance.wire.byte_map import ByteMap
 from kipcheck.conformance.wire.constructs import byte_map
-from kipcheck.strategies import membership
 from kipcheck.strategies.as_hypothesis import chosen_from, made
 from kipcheck.strategies.body import Body, Damaged, Frame, body_node, body_of, frame_node, frame_of
 from kipcheck.strategies.damage import KINDS, USUAL, Corruption, apply_corruption
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.messages import from_layout, layouts
 from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
-from kipcheck.strategies.streams_applications import application_of, groups as streams_members
 from kipcheck.strategies.versions import (
     GROUP_MESSAGES,
     Members,
@@ -197,7 +197,9 @@ def conversations(
 
 def _conversations(machine: str, edition: str) -> Conversations[Any, Any]:
     """Imports the machines when needed, since that takes a while."""
-    found: Conversations[Any, Any] = import_module("kipcheck.strategies.machine_conversations").talk(machine, edition)
+    found: Conversations[Any, Any] = import_module("kipcheck.conformance.protocols.conversations").talk(
+        machine, edition
+    )
     return found
 
 

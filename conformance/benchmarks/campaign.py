@@ -25,22 +25,22 @@ from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
 
-from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.campaign import coverage
 from kipcheck.conformance.campaign.corpus.entries import Snapshot
 from kipcheck.conformance.campaign.generate import batches
 from kipcheck.conformance.campaign.plan import Engine, Shard
-from kipcheck.conformance.checks import CHECKS
-from kipcheck.conformance.checks.declare import Subject
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.worker import invariants_of
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.declare.check import Subject
+from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.conformance.targets.protocol import Session
 from kipcheck.conformance.wire import Layout, layout
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.compiled import compiled
-from kipcheck.strategies.group_conversations import group_conversations
 from kipcheck.strategies.messages import from_layout
 from kipcheck.strategies.nodes import Node, OneOf, Seq
 

@@ -28,16 +28,17 @@ from kipcheck.conformance.campaign.corpus.entries import Snapshot, grown, plain_
 from kipcheck.conformance.campaign.generate import batches
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.rows import Kept
-from kipcheck.conformance.checks import CHECKS, Check
-from kipcheck.conformance.checks.declare import Subject, Value
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.worker import Worker
-from kipcheck.conformance.invariants.registry import Invariant, all_invariants
-from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.protocols.checks import CHECKS, Check
+from kipcheck.conformance.protocols.declare.check import Subject, Value
+from kipcheck.conformance.protocols.declare.invariant import Invariant
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.nodes import OneOf, Seq

@@ -11,7 +11,7 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.machines.plain_search import explore
 from kipcheck.conformance.machines.product import SimpleProduct
 from kipcheck.conformance.machines.search import Search
-from kipcheck.conformance.play import playable
+from kipcheck.conformance.protocols.playables import playable
 
 SCOPES = (
     ("group", "apache@3.9.2", "crashes=0"),

@@ -18,12 +18,12 @@ from fnmatch import fnmatchcase
 from importlib.resources import files
 from typing import Any, Final
 
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.clients.java.target import ARTIFACTS
 from kipcheck.conformance.engine.known.lists import DEFAULT, everything
 from kipcheck.conformance.engine.known.rules import Entry
 from kipcheck.conformance.engine.worker import Finding, Unit, Worker
-from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.registry import target
 

@@ -15,8 +15,8 @@ from time import process_time
 from typing import Final
 
 from kipcheck.conformance.core.releases_table import listed
-from kipcheck.conformance.models.group.coordinator import Coordinator
-from kipcheck.conformance.models.group.messages import (
+from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
+from kipcheck.conformance.protocols.group.model.messages import (
     Commit,
     Error,
     Event,
@@ -29,8 +29,8 @@ from kipcheck.conformance.models.group.messages import (
     Sync,
     Written,
 )
-from kipcheck.conformance.models.group.rules import Rules
-from kipcheck.conformance.models.group.state import REBALANCE, State
+from kipcheck.conformance.protocols.group.model.rules import Rules
+from kipcheck.conformance.protocols.group.model.state import REBALANCE, State
 
 GOAL: Final = 100_000
 """Events a second of whole lives, on a dedicated core."""

@@ -9,16 +9,16 @@ import time
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from kipcheck.conformance.apis.coordinator_target import CoordinatorAdapter, DraftCoordinatorAdapter
-from kipcheck.conformance.apis.group_shorthand import shorthand
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.protocols.group.shorthand import shorthand
+from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
+from kipcheck.conformance.protocols.group.target import CoordinatorAdapter, DraftCoordinatorAdapter
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.in_process import InProcess
-from kipcheck.strategies.group_conversations import group_conversations
 
 EDITIONS = (
     "apache", "apache@4.0.0", "apache@3.9.2", "apache@3.3.1", "apache@2.8.2", "apache@2.6.3", "apache@2.5.1",

@@ -12,11 +12,11 @@ from itertools import count
 from time import process_time
 from typing import Final
 
-from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.campaign.corpus.entries import Snapshot, grown
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.shard import run_shard
-from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import Afresh
 
 ROUND: Final = 1_000

@@ -22,12 +22,13 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
 from kipcheck.conformance.campaign.corpus.value_text import plain_text
-from kipcheck.conformance.checks import CHECKS, Check
-from kipcheck.conformance.checks.declare import Subject, Value
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.worker import Worker
-from kipcheck.conformance.invariants.registry import Invariant, all_invariants
-from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.protocols.checks import CHECKS, Check
+from kipcheck.conformance.protocols.declare.check import Subject, Value
+from kipcheck.conformance.protocols.declare.invariant import Invariant
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.nodes import Integer, Seq

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
 
-from kipcheck.conformance.checks import Check
-from kipcheck.conformance.checks.declare import Value
+from kipcheck.conformance.protocols.checks import Check
+from kipcheck.conformance.protocols.declare.check import Value
 from kipcheck.conformance.targets.protocol import MACHINES
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.public import conversations

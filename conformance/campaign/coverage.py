@@ -8,8 +8,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final
 
-from kipcheck.conformance.checks import Check
 from kipcheck.conformance.core.history import History
+from kipcheck.conformance.protocols.checks import Check
 
 KNOWN: Final = 1 << 18
 """Keys that are kept to be looked up: to hash one takes longer."""

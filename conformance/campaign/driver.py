@@ -26,7 +26,6 @@ from kipcheck.conformance.campaign.progress import CampaignProgress
 from kipcheck.conformance.campaign.report import campaign_report, row_files
 from kipcheck.conformance.campaign.report.round_statistics import RoundEnd
 from kipcheck.conformance.campaign.rows import FINAL_STATUSES, Found, Key, Row, hash_of
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core import exits
 from kipcheck.conformance.core.ledger import NAME as LEDGER
 from kipcheck.conformance.core.output_folder import Unusable
@@ -37,6 +36,7 @@ from kipcheck.conformance.engine.progress import show_traceback
 from kipcheck.conformance.engine.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection, subjects
 from kipcheck.conformance.engine.target_names import labels_of
 from kipcheck.conformance.engine.worker import Worker
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unavailable
 from kipcheck.conformance.targets.registry import is_steady, target as target_of
 

@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, Self, TypeAlias
 from kipcheck.conformance.campaign.corpus.entries import Snapshot, value_of
 from kipcheck.conformance.campaign.plan import SHARDS_A_ROUND, Engine, Shard
 from kipcheck.conformance.campaign.rows import Kept
-from kipcheck.conformance.checks import CHECKS, FAMILIES, Check
-from kipcheck.conformance.checks.declare import Conversation, Value
+from kipcheck.conformance.protocols.checks import CHECKS, FAMILIES, Check
+from kipcheck.conformance.protocols.declare.check import Conversation, Value
 from kipcheck.strategies.compiled import Draw, compiled
 from kipcheck.strategies.mutate import mutate
 

@@ -16,8 +16,6 @@ from kipcheck.conformance.campaign.corpus.value_text import loaded
 from kipcheck.conformance.campaign.generate import Batch, batches
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.rows import Count, Found, Kept, Row
-from kipcheck.conformance.checks import CHECKS, Check
-from kipcheck.conformance.checks.declare import Sample
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.history import Died, History
 from kipcheck.conformance.core.verdict import Violation
@@ -27,6 +25,8 @@ from kipcheck.conformance.engine.failures import Kind
 from kipcheck.conformance.engine.selection import subjects
 from kipcheck.conformance.engine.shrink import shrunk
 from kipcheck.conformance.engine.worker import Finding, Unit, UnitResult, Worker, judged
+from kipcheck.conformance.protocols.checks import CHECKS, Check
+from kipcheck.conformance.protocols.declare.check import Sample
 from kipcheck.conformance.targets.protocol import Broken, Session, Target, TargetInfo, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import target as target_of
 from kipcheck.conformance.targets.session import Limits

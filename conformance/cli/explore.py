@@ -45,7 +45,7 @@ def _explore(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.edition import edition
     from kipcheck.conformance.core.output_folder import OutputFolder, Unusable, of_a_search
     from kipcheck.conformance.explore.exploration import explored
-    from kipcheck.conformance.play import playable
+    from kipcheck.conformance.protocols.playables import playable
 
     try:
         model, edition_used = playable(options.model), edition(options.edition)

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.apis.files import (
+from kipcheck.conformance.core.case import Case, Role, step
+from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied, Silent, Unsupported
+from kipcheck.conformance.protocols.assignment.group_files import (
     LARGEST,
     each_once,
     error_line,
@@ -19,8 +21,6 @@ from kipcheck.conformance.apis.files import (
     shown,
     text_at,
 )
-from kipcheck.conformance.core.case import Case, Role, step
-from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied, Silent, Unsupported
 from kipcheck.conformance.targets.protocol import BATCH, NotPlayed, Session, Target, Unstable
 from kipcheck.conformance.wire.jsontext import Path
 from kipcheck.conformance.wire.workbench import Unreadable, object_of

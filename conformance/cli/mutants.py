@@ -48,7 +48,7 @@ def _mutants(options: argparse.Namespace) -> int:
 
 def _lines(found: Iterable["MutationResult"]) -> Iterator[tuple["MutationResult", str]]:
     """Yields each result with its line as it comes; the name column is as wide as the longest name of any defect."""
-    from kipcheck.conformance.mutants import MUTANTS
+    from kipcheck.conformance.protocols.mutants import MUTANTS
 
     width = max(map(len, MUTANTS))
     print(f"{'mutant':<{width}}  {'cases':>5}  {'cpu s':>6}  {'steps':>5}  caught by")

@@ -41,7 +41,7 @@ def add(commands: Commands) -> None:
 def _play(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.edition import edition
     from kipcheck.conformance.explore.games import open_session
-    from kipcheck.conformance.play import playable
+    from kipcheck.conformance.protocols.playables import playable
 
     try:
         model, edition_used = playable(options.model), edition(options.edition)

@@ -103,7 +103,7 @@ def example(layout: "Layout") -> tuple[str, bytes]:
     """A value with something in every field, as JSON, and its bytes."""
     import json
 
-    from kipcheck.conformance.checks.example_values import inhabited
+    from kipcheck.conformance.protocols.codec.checks.example_values import inhabited
 
     value = inhabited(layout)
     return json.dumps(layout.codec.to_json(value), ensure_ascii=False), layout.encode(value)

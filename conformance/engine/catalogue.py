@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from kipcheck.conformance.checks import CHECKS, Check
 from kipcheck.conformance.core.edition import EDITIONS
 from kipcheck.conformance.core.nearest import nearest
 from kipcheck.conformance.core.remedy import remedies
 from kipcheck.conformance.core.requirement import DRAFT, RELEASED, SIDES, Requirement, requirements, side
 from kipcheck.conformance.core.tags import Tags, vocabulary
-from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.protocols.checks import CHECKS, Check
+from kipcheck.conformance.protocols.declare.invariant import Invariant
+from kipcheck.conformance.protocols.invariants import all_invariants
 
 
 def checks_table() -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.known.shipped import kafka_clients_like, shipped_entry
 from kipcheck.conformance.engine.unshrunk_groups import NOWHERE, Place
 from kipcheck.conformance.engine.worker import Finding, Shape
-from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.protocols.invariants import all_invariants
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
 
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.ledger import Counts, Inconclusive, Skip
 from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.protocols.checks import CHECKS
 
 MOST_SKIPPED: Final = 10
 """A run is inconclusive if more than one in so many cases of a target in a role were skipped."""

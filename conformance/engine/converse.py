@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kipcheck.conformance.checks import family_of
-from kipcheck.conformance.checks.declare import Completes
 from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.history import History, Lost, Observation, Op
 from kipcheck.conformance.engine.deaths import HELD_BACK, Deaths
+from kipcheck.conformance.protocols.checks import family_of
+from kipcheck.conformance.protocols.declare.check import Completes
 from kipcheck.conformance.targets.protocol import Session
 from kipcheck.conformance.targets.session import run_up_to_death
 

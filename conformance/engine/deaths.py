@@ -6,7 +6,7 @@ from typing import Final
 
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.history import Died, History, Lost
-from kipcheck.conformance.invariants.survival import Look, look, survives
+from kipcheck.conformance.protocols.declare.survival import Look, look, survives
 
 MOST: Final = 3
 """The most cases of a check and subject in which a target dies in one way."""

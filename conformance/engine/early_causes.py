@@ -10,7 +10,7 @@ from kipcheck.conformance.engine.known.rules import ObservedFailure
 from kipcheck.conformance.engine.known.shipped import entry_like
 from kipcheck.conformance.engine.unshrunk_groups import Place, Sort
 from kipcheck.conformance.engine.worker import Finding
-from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import TargetInfo
 
 

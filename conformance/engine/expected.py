@@ -9,8 +9,8 @@ from kipcheck.conformance.core.failure_group import FailureGroup
 from kipcheck.conformance.core.ledger import Expected, Failure, HeldBack, Place, places_of
 from kipcheck.conformance.core.verdict import Grade, Result
 from kipcheck.conformance.engine.worker import Finding, Shape, Unit
-from kipcheck.conformance.invariants.registry import INVARIANTS
-from kipcheck.conformance.invariants.survival import SURVIVES
+from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
+from kipcheck.conformance.protocols.declare.survival import SURVIVES
 
 
 class Way(NamedTuple):

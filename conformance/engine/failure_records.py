@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.history import Died
 from kipcheck.conformance.core.ledger import BrokenRequirement, Failure, FiledFailure, exhibits_of, where_of
@@ -13,7 +12,8 @@ from kipcheck.conformance.core.remedy import fix_of
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.tags import tags_of
 from kipcheck.conformance.engine.failures import DistinctFailure, file
-from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import TargetInfo
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from kipcheck.conformance.checks import family_of
 from kipcheck.conformance.core.history import Died, History, Lost, Unsupported
 from kipcheck.conformance.core.verdict import Result, Verdict
-from kipcheck.conformance.invariants.registry import Invariant
+from kipcheck.conformance.protocols.checks import family_of
+from kipcheck.conformance.protocols.declare.invariant import Invariant
 
 
 def judge(history: History, invariants: Iterable[Invariant]) -> Iterator[Verdict]:

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.ledger import (
     FAILURE_FORMAT,
     FORMAT,
@@ -19,7 +18,8 @@ from kipcheck.conformance.core.remedy import remedies
 from kipcheck.conformance.core.requirement import Requirement, requirements
 from kipcheck.conformance.engine.selection import InvalidOptions, Options, Selection
 from kipcheck.conformance.engine.worker import invariants_of
-from kipcheck.conformance.invariants.registry import Invariant
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.declare.invariant import Invariant
 
 
 def header(options: Options) -> Header:

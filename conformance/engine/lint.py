@@ -10,7 +10,6 @@ from importlib.resources import files
 from itertools import chain
 from typing import Any
 
-from kipcheck.conformance.checks import CHECKS, LISTED, Check
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.effects import Effect, effects
@@ -20,7 +19,9 @@ from kipcheck.conformance.core.requirement import Requirement, requirements
 from kipcheck.conformance.core.tags import Vocabulary, vocabulary
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.engine import lint_words
-from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.protocols.checks import CHECKS, LISTED, Check
+from kipcheck.conformance.protocols.declare.invariant import Invariant
+from kipcheck.conformance.protocols.invariants import all_invariants
 
 CHECK = re.compile(r"[a-z]+(-[a-z]+)*/[a-z0-9]+(-[a-z0-9]+)*")
 INVARIANT = re.compile(r"([a-z]+(-[a-z]+)*/)?[a-z0-9]+(-[a-z0-9]+)*")

@@ -9,14 +9,14 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from kipcheck.conformance.checks import CHECKS, Check
-from kipcheck.conformance.checks.declare import Subject
 from kipcheck.conformance.core.edition import EDITIONS
 from kipcheck.conformance.engine.pool import pool
 from kipcheck.conformance.engine.shrink import shrunk
 from kipcheck.conformance.engine.worker import Finding, Unit, Worker
-from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.mutants import MUTANTS, Mutant
+from kipcheck.conformance.protocols.checks import CHECKS, Check
+from kipcheck.conformance.protocols.declare.check import Subject
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.mutants import MUTANTS, Mutant
 from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.conformance.targets.protocol import Target
 from kipcheck.conformance.targets.registry import target

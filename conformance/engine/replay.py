@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kipcheck.conformance.checks import family_of
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.exits import BROKEN, CONFORMANT, FAILED, OURS, UNDECIDED, USAGE
 from kipcheck.conformance.core.foreign import is_data, one_line
@@ -16,7 +15,9 @@ from kipcheck.conformance.core.verdict import Disagreement, Result
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.failures import FOLDER, load
 from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.protocols.checks import family_of
+from kipcheck.conformance.protocols.declare.invariant import Invariant
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import Broken, Session, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import target as target_of
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from kipcheck import reports
-from kipcheck.conformance.checks import CHECKS, Check
 from kipcheck.conformance.core import exits
 from kipcheck.conformance.core.exits import (
     BROKEN,
@@ -57,6 +56,7 @@ from kipcheck.conformance.engine.target_names import labels_of, names_of
 from kipcheck.conformance.engine.unshrunk_groups import ShrunkGroup, by_sort, selected
 from kipcheck.conformance.engine.worker import Finding, Unit, UnitResult, Worker
 from kipcheck.conformance.engine.workers import Workers, workers_of
+from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable
 from kipcheck.conformance.targets.registry import target as target_of
 

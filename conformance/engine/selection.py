@@ -7,14 +7,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from kipcheck.conformance.checks import CHECKS, FAMILIES, Check
-from kipcheck.conformance.checks.declare import Sample, Subject
 from kipcheck.conformance.core.edition import EDITIONS, Edition, Standing, edition
 from kipcheck.conformance.core.nearest import hint
 from kipcheck.conformance.core.part import Part
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.engine.worker import Unit
-from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.protocols.checks import CHECKS, FAMILIES, Check
+from kipcheck.conformance.protocols.declare.check import Sample, Subject
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import Claims, TargetInfo
 
 WORKERS = min(2, os.cpu_count() or 1)

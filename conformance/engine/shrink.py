@@ -7,11 +7,12 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
 
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.engine.worker import Finding, Worker
-from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.declare.invariant import Invariant
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.strategies.parse import belongs
 from kipcheck.strategies.reduce import reduce
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.failure_group import FailureGroup, grouped
 from kipcheck.conformance.core.history import Died, Refused
 from kipcheck.conformance.engine.worker import Finding, Shape
+from kipcheck.conformance.protocols.checks import CHECKS
 
 MOST_SHRUNK: Final = 3
 """The most findings of a group that are shrunk, no two of them of the same check and subject."""

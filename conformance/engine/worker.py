@@ -8,15 +8,16 @@ from functools import cache, lru_cache
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from kipcheck.conformance.checks import CHECKS, Check
-from kipcheck.conformance.checks.declare import Sample
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Result, Verdict, Violation, worst
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.deaths import Deaths
 from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.protocols.checks import CHECKS, Check
+from kipcheck.conformance.protocols.declare.check import Sample
+from kipcheck.conformance.protocols.declare.invariant import Invariant
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import Broken, NotPlayed, Session, Target, TargetInfo, Unavailable, Unstable
 from kipcheck.conformance.targets.session import renewed
 

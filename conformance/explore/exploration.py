@@ -14,9 +14,9 @@ from kipcheck.conformance.core.exits import CONFORMANT, FAILED, UNDECIDED
 from kipcheck.conformance.core.output_folder import OutputFolder, of_a_search
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.explore.counter_examples import history, jsonl, rows
-from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.machines.search import Breach, Search
 from kipcheck.conformance.protocols.declare.play import Playable, Product, Scope
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.reports import exploration
 from kipcheck.reports.ladder import ladder
 

@@ -6,12 +6,12 @@ from typing import Final, NamedTuple
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import since, span
 from kipcheck.conformance.core.verdict import Grade
-from kipcheck.conformance.invariants.streams_trace import Life, Round, ThreadFailure, binds, streams_trace
 from kipcheck.conformance.matrix.play import JudgedScript
 from kipcheck.conformance.matrix.release_lines import line_of
 from kipcheck.conformance.matrix.scenarios import BOUNCE, DOWNGRADE, FAILURE, JOIN, OFFLINE, TWO_BOUNCE
-from kipcheck.conformance.models.streams.members import FUTURE
-from kipcheck.conformance.models.streams.rules import EAGER_LINES, FIXED
+from kipcheck.conformance.protocols.streams.invariants.trace import Life, Round, ThreadFailure, binds, streams_trace
+from kipcheck.conformance.protocols.streams.model.members import FUTURE
+from kipcheck.conformance.protocols.streams.model.rules import EAGER_LINES, FIXED
 
 SCENARIO_REQUIREMENTS: Final = {
     JOIN: "268-22", BOUNCE: "268-22", TWO_BOUNCE: "268-13", OFFLINE: "268-23", DOWNGRADE: "268-26", FAILURE: "268-26",

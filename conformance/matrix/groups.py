@@ -6,17 +6,17 @@ from collections.abc import Callable
 from functools import cache, cached_property, lru_cache
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.apis.streams_blobs import EncodedBinary
 from kipcheck.conformance.core.edition import APACHE, edition
 from kipcheck.conformance.core.releases_table import named
-from kipcheck.conformance.models.cluster import Cluster, MemberOutcome
-from kipcheck.conformance.models.cluster_components import Move, Node
-from kipcheck.conformance.models.script_runner import ScriptModel
-from kipcheck.conformance.models.streams.binaries import binary
-from kipcheck.conformance.models.streams.group_model import State, StreamsMembers, streams_group_model
-from kipcheck.conformance.models.streams.members import FUTURE, Binary, Settings
-from kipcheck.conformance.models.streams.observed_events import ObservedEvent
-from kipcheck.conformance.models.streams.operations import Deploy, OwnEvent
+from kipcheck.conformance.protocols.cluster.components import Move, Node
+from kipcheck.conformance.protocols.cluster.model import Cluster, MemberOutcome
+from kipcheck.conformance.protocols.streams.blobs import EncodedBinary
+from kipcheck.conformance.protocols.streams.model.binaries import binary
+from kipcheck.conformance.protocols.streams.model.group_model import State, StreamsMembers, streams_group_model
+from kipcheck.conformance.protocols.streams.model.members import FUTURE, Binary, Settings
+from kipcheck.conformance.protocols.streams.model.observed_events import ObservedEvent
+from kipcheck.conformance.protocols.streams.model.operations import Deploy, OwnEvent
+from kipcheck.conformance.protocols.upgrade.model.script_runner import ScriptModel
 
 BinaryFactory: TypeAlias = Callable[[Settings], Binary]
 """Returns the binary of a member."""

@@ -5,14 +5,18 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from kipcheck.conformance.apis.streams import event_of, shorthand
-from kipcheck.conformance.apis.streams_blobs import ASSIGNMENT, SUBSCRIPTION, latest, read_assignment, read_subscription
-from kipcheck.conformance.apis.streams_sentences import describe
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.core.plain import kind_of
 from kipcheck.conformance.matrix.play import JudgedScript
-from kipcheck.conformance.models.streams.members import Blob, Fatal
-from kipcheck.conformance.models.streams.observed_events import (
+from kipcheck.conformance.protocols.streams.blobs import (
+    ASSIGNMENT,
+    SUBSCRIPTION,
+    latest,
+    read_assignment,
+    read_subscription,
+)
+from kipcheck.conformance.protocols.streams.model.members import Blob, Fatal
+from kipcheck.conformance.protocols.streams.model.observed_events import (
     Applied,
     Began,
     Died,
@@ -22,7 +26,9 @@ from kipcheck.conformance.models.streams.observed_events import (
     Rests,
     Sent,
 )
-from kipcheck.conformance.models.streams.operations import Start
+from kipcheck.conformance.protocols.streams.model.operations import Start
+from kipcheck.conformance.protocols.streams.ops import event_of, shorthand
+from kipcheck.conformance.protocols.streams.sentences import describe
 from kipcheck.conformance.wire.explain import Row, explain
 from kipcheck.conformance.wire.schema import spec
 

@@ -21,7 +21,7 @@ from kipcheck.conformance.engine.known.files import InvalidKnownFile, loaded, no
 from kipcheck.conformance.matrix.cells import SEVERITY, Cell
 from kipcheck.conformance.matrix.release_lines import Version
 from kipcheck.conformance.matrix.scenarios import SCENARIOS
-from kipcheck.conformance.models.streams.members import FUTURE
+from kipcheck.conformance.protocols.streams.model.members import FUTURE
 
 NAME: Final = "known.toml"
 KEYS: Final = ("scenario", "from", "to", "verdict", "reason", "link")

@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, final
 
-from kipcheck.conformance.apis.script_codec import EventJson
-from kipcheck.conformance.apis.streams import step_of, to_json
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.machine import Driven, Transition
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.matrix.scenarios import Script
-from kipcheck.conformance.models.observed_events import Restless
-from kipcheck.conformance.models.operations import Move, Settle
-from kipcheck.conformance.models.streams.observed_events import Died, Formed, ObservedEvent, Refused, Rests
-from kipcheck.conformance.models.streams.operations import Deploy, Event
+from kipcheck.conformance.protocols.cluster.operations import Move, Settle
+from kipcheck.conformance.protocols.declare.invariant import Invariant
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.streams.model.observed_events import Died, Formed, ObservedEvent, Refused, Rests
+from kipcheck.conformance.protocols.streams.model.operations import Deploy, Event
+from kipcheck.conformance.protocols.streams.ops import step_of, to_json
+from kipcheck.conformance.protocols.upgrade.model.observed_events import Restless
+from kipcheck.conformance.protocols.upgrade.script_codec import EventJson
 
 EDITION: Final = "apache"
 """Scripts name exact releases, so the edition matters to members of the future only."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from kipcheck.conformance.core.release import Release, lines as newest_patches
-from kipcheck.conformance.models.streams.members import FUTURE
+from kipcheck.conformance.protocols.streams.model.members import FUTURE
 
 NEWEST: Final = newest_patches("streams")
 """The newest patch of each line of ``kafka-streams`` on Maven Central, oldest line first. (It has no 4.4, and no

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
-from kipcheck.conformance.apis.streams import event_of, shorthand
-from kipcheck.conformance.apis.streams_sentences import describe
 from kipcheck.conformance.clients.java.streams_members import open_jars
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.matrix.cells import BREAKS, ScriptResult, verdict_of
 from kipcheck.conformance.matrix.groups import BinaryFactory, mixed_group, reference_binaries, released_binaries
 from kipcheck.conformance.matrix.play import judged, played
-from kipcheck.conformance.models.streams.members import FUTURE
-from kipcheck.conformance.models.streams.operations import Start
+from kipcheck.conformance.protocols.streams.model.members import FUTURE
+from kipcheck.conformance.protocols.streams.model.operations import Start
+from kipcheck.conformance.protocols.streams.ops import event_of, shorthand
+from kipcheck.conformance.protocols.streams.sentences import describe
 
 
 def replay(path: Path) -> tuple[str, bool]:

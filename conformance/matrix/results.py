@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from kipcheck.conformance.apis.streams_blobs import latest
 from kipcheck.conformance.core.foreign import harmless_json
 from kipcheck.conformance.core.output_folder import OutputFolder
 from kipcheck.conformance.core.requirement import requirements
@@ -19,6 +18,7 @@ from kipcheck.conformance.matrix.known import Deviation
 from kipcheck.conformance.matrix.predictions import AFTER_THE_FACT, BY_KIP, BY_RELEASES, Prediction
 from kipcheck.conformance.matrix.release_lines import Version, has_star, in_table, needs_fix
 from kipcheck.conformance.matrix.scenarios import ABOUT, SCENARIOS
+from kipcheck.conformance.protocols.streams.blobs import latest
 from kipcheck.reports.matrix import HISTORIES, NAME
 
 Plain = dict[str, Any]

@@ -19,7 +19,7 @@ from kipcheck.conformance.engine.pool import Result, pool
 from kipcheck.conformance.matrix.cells import Cell, Outcome, outcome
 from kipcheck.conformance.matrix.groups import released_binaries
 from kipcheck.conformance.matrix.predictions import VerdictSteps, predicted
-from kipcheck.conformance.models.streams.members import FUTURE
+from kipcheck.conformance.protocols.streams.model.members import FUTURE
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.targets.toolchains.maven import Unavailable
 
@@ -82,18 +82,7 @@ def _hashed(parts: Iterator[str]) -> str:
 def source_digest() -> str:
     """A digest of everything that determines a result besides the jars: kipcheck's sources and the Java program's."""
     digest = hashlib.sha256()
-    for package in (
-        "core",
-        "wire",
-        "machines",
-        "models",
-        "targets",
-        "protocols",
-        "apis",
-        "invariants",
-        "clients",
-        "matrix",
-    ):
+    for package in ("core", "wire", "machines", "targets", "protocols", "clients", "matrix"):
         root = Path(str(files("kipcheck.conformance") / package))
         if not (root / "__init__.py").is_file():  # an empty folder would let stale results match
             raise FileNotFoundError(f"{root} is not a package of kipcheck, so results of its code cannot be cached")

@@ -20,7 +20,7 @@ Lines = list[str]
 
 def published() -> Mapping[Path, str]:
     """Each file with its text as it has to be. Errors: ValueError for a file without a place for a derived line."""
-    every = [each.operations for each in registry.packages().values()]
+    every = [each.operations for each in registry.packages().values() if each.operations is not None]
     found: Mapping[Path, Callable[[Operations[Any, Any], Lines], Lines]] = {
         ROOT / "targets" / "testee.schema.json": _testee_schema,
         ROOT / "core" / "case.schema.json": _case_schema,

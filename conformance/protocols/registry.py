@@ -4,8 +4,9 @@ A package is found by its module ``protocol``. Its other modules are imported wh
 process of the target ``reference`` needs no checks.
 """
 
+import importlib.util
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from itertools import chain
@@ -35,20 +36,32 @@ def packages() -> Mapping[str, ProtocolPackage]:
 
 
 @cache
-def parts(module: str) -> Mapping[ProtocolPackage, ModuleType]:
-    """The modules of this name, by protocol, in order; protocols without such a module are left out."""
+def parts(name: str) -> Mapping[str, ModuleType]:
+    """The modules of this name, by the folder of their protocol, in order; protocols without one are left out.
+
+    A part that is a folder names its modules in ``MODULES``; they are imported in that order.
+    """
     found = {}
-    for name, package in packages().items():
-        folder = import_module(f"{protocols.__name__}.{name}")
-        if any(each.name == module for each in pkgutil.iter_modules(folder.__path__)):
-            found[package] = import_module(f"{folder.__name__}.{module}")
+    for folder in packages():
+        if importlib.util.find_spec(f"{protocols.__name__}.{folder}.{name}") is not None:
+            part = found[folder] = import_module(f"{protocols.__name__}.{folder}.{name}")
+            for each in getattr(part, "MODULES", ()):
+                import_module(f"{part.__name__}.{each}")
     return found
 
 
-def in_order(others: Mapping[int, Iterable[Any]], module: str, name: str) -> tuple[Any, ...]:
-    """The entries of all protocols: ``name`` in ``module`` of each package, and ``others`` by their places."""
-    ours = {package.order: getattr(each, name) for package, each in parts(module).items()}
-    return tuple(chain.from_iterable(each for _, each in sorted({**others, **ours}.items())))
+def modules(name: str) -> tuple[str, ...]:
+    """The full names of these modules, in order; of a folder, those of its modules."""
+    return tuple(
+        full
+        for part in parts(name).values()
+        for full in ([f"{part.__name__}.{each}" for each in getattr(part, "MODULES", ())] or [part.__name__])
+    )
+
+
+def all_of(part: str, name: str) -> tuple[Any, ...]:
+    """The entries of all protocols, in order: ``name`` in ``part`` of each."""
+    return tuple(chain.from_iterable(getattr(each, name) for each in parts(part).values()))
 
 
 def by_machine(found: Mapping[str, T]) -> dict[str, T]:

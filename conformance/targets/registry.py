@@ -96,7 +96,7 @@ def adapter(name: str) -> Adapter:
 
 def _mutants() -> Mapping[str, Any]:
     """By id. Mutants stand above targets, and are imported only where one is named."""
-    return cast(Mapping[str, Any], import_module("kipcheck.conformance.mutants").MUTANTS)
+    return cast(Mapping[str, Any], import_module("kipcheck.conformance.protocols.mutants").MUTANTS)
 
 
 def installed(distribution: str) -> str:

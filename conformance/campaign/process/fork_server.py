@@ -28,7 +28,7 @@ from kipcheck.conformance.campaign.process.child import ParentLink, Run, run_chi
 from kipcheck.conformance.campaign.process.child_outcome import OUTPUT_LIMIT, ChildOutcome, ShardOrder
 from kipcheck.conformance.campaign.process.journal import Journal
 from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.registry import REFERENCE, adapter
 from kipcheck.conformance.targets.transport import process_tree

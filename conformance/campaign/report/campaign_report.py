@@ -16,7 +16,6 @@ from kipcheck.conformance.campaign.report.failures import Findings, findings
 from kipcheck.conformance.campaign.report.round_statistics import RoundEnd, rounds_of
 from kipcheck.conformance.campaign.report.row_files import Clash, SetAside
 from kipcheck.conformance.campaign.rows import Row, hash_over
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core import exits, output_folder
 from kipcheck.conformance.core.ledger import (
     NAME,
@@ -42,6 +41,7 @@ from kipcheck.conformance.engine.known.match import KnownDeviations, known_devia
 from kipcheck.conformance.engine.known.rules import Entry
 from kipcheck.conformance.engine.ledger_header import header
 from kipcheck.conformance.engine.selection import InvalidOptions, Options
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets.protocol import TargetInfo
 from kipcheck.golden.regressions import regression
 from kipcheck.golden.vector_files import REGRESSIONS

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from kipcheck.conformance.campaign.rows import Found, Row
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.history import Died, History, Lost, Op
 from kipcheck.conformance.core.ledger import FiledFailure, FirstFound, where_of
@@ -16,7 +15,8 @@ from kipcheck.conformance.engine import failure_records
 from kipcheck.conformance.engine.failures import DistinctFailure, Kind, distinct_failures, united
 from kipcheck.conformance.engine.known.rules import SubjectVersion
 from kipcheck.conformance.engine.worker import Finding, Unit
-from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import TargetInfo
 
 DOWN: Final = frozenset({"timeout", "memory", "crashed", "garbled"})

@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from kipcheck.conformance.apis.upgrade_target import in_bytes, machine_adapter
 from kipcheck.conformance.clients.java.streams_members import Jars, Unanswerable, open_jars
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.models.streams.group_model import StreamsMembers
-from kipcheck.conformance.models.streams.members import FUTURE, Binary, Settings
+from kipcheck.conformance.protocols.streams.model.group_model import StreamsMembers
+from kipcheck.conformance.protocols.streams.model.members import FUTURE, Binary, Settings
+from kipcheck.conformance.protocols.streams.target import in_bytes, machine_adapter
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import STREAMS, Claims, Session, Target, TargetInfo
 from kipcheck.conformance.targets.session_wrapper import SessionWrapper, TargetWrapper

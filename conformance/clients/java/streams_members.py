@@ -12,7 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
-from kipcheck.conformance.apis.streams_operations import (
+from kipcheck.conformance.clients.java import programs
+from kipcheck.conformance.clients.java.answer_cache import AnswerCache
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.protocols.assignment.model.assignment import Topic
+from kipcheck.conformance.protocols.streams.members_ops import (
     memory_of,
     partitions_of,
     plain_data,
@@ -20,11 +24,7 @@ from kipcheck.conformance.apis.streams_operations import (
     plain_memory,
     plain_settings,
 )
-from kipcheck.conformance.clients.java import programs
-from kipcheck.conformance.clients.java.answer_cache import AnswerCache
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.models.assignment import Topic
-from kipcheck.conformance.models.streams.members import (
+from kipcheck.conformance.protocols.streams.model.members import (
     NONE,
     AssignmentResult,
     Blob,

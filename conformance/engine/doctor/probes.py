@@ -9,9 +9,6 @@ from importlib.resources import files
 from itertools import cycle, islice
 from typing import Any, Final
 
-from kipcheck.conformance.checks.assignment import two_members
-from kipcheck.conformance.checks.codec import layouts
-from kipcheck.conformance.checks.declare import Operation
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.nearest import nearest
@@ -26,6 +23,9 @@ from kipcheck.conformance.engine.doctor.report import (
     offered,
 )
 from kipcheck.conformance.engine.doctor.samples import EDITION, asked_of, assignors, named, plain
+from kipcheck.conformance.protocols.assignment.checks.assignors import two_members
+from kipcheck.conformance.protocols.codec.checks.family import layouts
+from kipcheck.conformance.protocols.declare.check import Operation
 from kipcheck.conformance.targets import answers
 from kipcheck.conformance.targets.protocol import BATCH, GROUP, MACHINES, OPERATIONS, Claims
 from kipcheck.conformance.targets.transport.framing import Framing

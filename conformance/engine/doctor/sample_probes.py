@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kipcheck.conformance.checks.codec import layouts
-from kipcheck.conformance.checks.codec_samples import Sample, unlike_read, unlike_written
-from kipcheck.conformance.checks.declare import Operation
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.engine.doctor.report import Measurement, ProbeFailed, TesteeUnderTest, Unsuitable
+from kipcheck.conformance.protocols.codec.checks.family import layouts
+from kipcheck.conformance.protocols.codec.checks.samples import Sample, unlike_read, unlike_written
+from kipcheck.conformance.protocols.declare.check import Operation
 from kipcheck.conformance.targets.protocol import BATCH
 
 SHOWN: Final = 3

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kipcheck.conformance.checks import FAMILIES
-from kipcheck.conformance.checks.declare import Operation
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import EDITIONS
+from kipcheck.conformance.protocols.checks import FAMILIES
+from kipcheck.conformance.protocols.declare.check import Operation
 from kipcheck.conformance.targets.protocol import STREAM, Claims
 
 EDITION: Final = "apache"

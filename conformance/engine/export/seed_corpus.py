@@ -6,11 +6,11 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from kipcheck.conformance.checks.codec import Subject, drawn
-from kipcheck.conformance.checks.example_values import SYSTEMATIC
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.output_folder import OutputFolder
 from kipcheck.conformance.engine.export import input_files
+from kipcheck.conformance.protocols.codec.checks.example_values import SYSTEMATIC
+from kipcheck.conformance.protocols.codec.checks.family import Subject, drawn
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.framing import encode_request
 from kipcheck.conformance.wire.schema import messages, spec

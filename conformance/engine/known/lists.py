@@ -5,7 +5,6 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.nearest import nearest
 from kipcheck.conformance.core.unreadable_file import unreadable
@@ -13,6 +12,7 @@ from kipcheck.conformance.engine import profile
 from kipcheck.conformance.engine.known.files import InvalidKnownFile, UnreadableKnownFile, overlaps, parse
 from kipcheck.conformance.engine.known.rules import Entry, Known, SubjectVersion, fits, versions_in
 from kipcheck.conformance.engine.worker import invariants_of
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets.registry import MUTANT_PREFIX, PREFIXES
 from kipcheck.conformance.targets.target_entries import target_entries
 

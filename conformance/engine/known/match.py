@@ -6,7 +6,6 @@ from datetime import date
 from importlib import metadata
 from typing import Any, Literal
 
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.ledger import Failure as Line, Flaky, KnownEntry, Stale as StaleLine, where_of
 from kipcheck.conformance.engine import profile
@@ -25,6 +24,7 @@ from kipcheck.conformance.engine.known.rules import (
 from kipcheck.conformance.engine.profile import Profile
 from kipcheck.conformance.engine.selection import InvalidOptions, Options, subjects
 from kipcheck.conformance.engine.worker import Finding, UnitResult, Worker, invariants_of
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unstable
 from kipcheck.conformance.targets.registry import is_steady
 

@@ -15,7 +15,7 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.models.assignment import Partition, partition_name
+from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_name
 from kipcheck.conformance.protocols.consumer_group.model import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, assert_never
 
 from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.models.assignment import Partition
+from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.ops import (
     CLIENTS,
     PASSES,

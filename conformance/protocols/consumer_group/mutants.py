@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.models.assignment import Partition
+from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.model import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,

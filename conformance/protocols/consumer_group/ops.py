@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.operations import Operations, about, answer, hidden, named, operation, typical
-from kipcheck.conformance.models.assignment import Partition
+from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 
 SESSION_MS: Final = 45_000
 """``group.consumer.session.timeout.ms``: a member without a heartbeat for this long is fenced."""

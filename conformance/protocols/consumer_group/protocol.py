@@ -6,4 +6,4 @@ from kipcheck.conformance.protocols.consumer_group import target
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
 
-PROTOCOL: Final = ProtocolPackage(80, OPERATIONS, target.adapter)
+PROTOCOL: Final = ProtocolPackage.of(80, OPERATIONS, target.adapter)

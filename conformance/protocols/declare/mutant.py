@@ -34,7 +34,7 @@ class Mutant:
 
 
 MUTANTS: Final[dict[str, Mutant]] = {}
-"""All mutants by name; complete once ``kipcheck.conformance.mutants`` is imported."""
+"""All mutants by name; complete once ``kipcheck.conformance.protocols.mutants`` is imported."""
 Made = TypeVar("Made", bound=type[Adapter])
 
 

@@ -1,14 +1,17 @@
 """Declares a protocol: its operations, its reference machine, and its place among the others."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.core.machine import Driven
 from kipcheck.conformance.core.operations import Operations
 from kipcheck.conformance.targets.machine_target import MachineAdapter
+
+AdapterOf: TypeAlias = Callable[[Edition], MachineAdapter[Any, Any, Any] | None]
+"""The reference machine of an edition as an adapter; None for an edition that has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,26 +20,24 @@ class ProtocolPackage:
 
     ========== ============================================================================
     checks     ``CHECKS``: its checks, in order
-    strategies ``CONVERSATIONS``: an edition -> the conversations that are drawn
-    invariants, mutants  registered by their decorators
-    play       ``PLAYABLE``: what ``play`` and ``explore`` need
+    strategies ``CONVERSATIONS``: machine -> edition -> the conversations that are drawn
+    invariants, mutants  registered by their decorators; a folder names its modules, in order, in ``MODULES``
+    play       ``PLAYABLES``: what ``play`` and ``explore`` need
     ========== ============================================================================
     """
 
     order: int
-    """Its place in lists, which random numbers index: it never changes. Protocols without a package have 10, 20, ..."""
-    operations: Operations[Any, Any]
-    adapter: Callable[[Edition], MachineAdapter[Any, Any, Any] | None]
-    """The reference machine as an adapter; None for an edition that has none."""
+    """Its place in lists, which random numbers index: it never changes."""
+    role: Role
+    machines: Mapping[str, AdapterOf] = field(default_factory=dict)
+    """Its machines by name: ``consumer-group``."""
+    operations: Operations[Any, Any] | None = None
+    """The declarations of its operations, from which ``publish`` derives; None if they are written by hand."""
 
-    @property
-    def name(self) -> str:
-        """The name of the machine: ``consumer-group``."""
-        return self.operations.machine
-
-    @property
-    def role(self) -> Role:
-        return self.operations.role
+    @classmethod
+    def of(cls, order: int, operations: Operations[Any, Any], adapter: AdapterOf) -> "ProtocolPackage":
+        """A protocol with one machine, which its operations name."""
+        return cls(order, operations.role, {operations.machine: adapter}, operations)
 
 
 def adapter_of(operations: Operations[Any, Any], machine: Driven[Any, Any, Any]) -> MachineAdapter[Any, Any, Any]:

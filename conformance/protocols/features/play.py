@@ -22,17 +22,19 @@ def _product(edition: Edition, scope: Scope) -> Product:
     )
 
 
-PLAYABLE = Playable(
-    name="features",
-    about="the controller of KIP-584's draft: brokers support levels of a feature, the operator finalizes one",
-    editions=lambda edition: None if edition == KIP_584 else str(KIP_584),
-    world=_product,
-    verbs=verbs(OPERATIONS),
-    conversation=lambda edition: Conversation(
-        "controller", FeatureController(), OPERATIONS.event_of, OPERATIONS.parse_shorthand
+PLAYABLES = (
+    Playable(
+        name="features",
+        about="the controller of KIP-584's draft: brokers support levels of a feature, the operator finalizes one",
+        editions=lambda edition: None if edition == KIP_584 else str(KIP_584),
+        world=_product,
+        verbs=verbs(OPERATIONS),
+        conversation=lambda edition: Conversation(
+            "controller", FeatureController(), OPERATIONS.event_of, OPERATIONS.parse_shorthand
+        ),
+        dials={
+            "brokers": Bound(3, "number of brokers", (1, 2, 3)),
+            "updates": Bound(2, "number of accepted updates", (1, 2, 3, 4, 5)),
+        },
     ),
-    dials={
-        "brokers": Bound(3, "number of brokers", (1, 2, 3)),
-        "updates": Bound(2, "number of accepted updates", (1, 2, 3, 4, 5)),
-    },
 )

@@ -6,4 +6,4 @@ from kipcheck.conformance.protocols.declare.package import ProtocolPackage
 from kipcheck.conformance.protocols.features import target
 from kipcheck.conformance.protocols.features.ops import OPERATIONS
 
-PROTOCOL: Final = ProtocolPackage(50, OPERATIONS, target.adapter)
+PROTOCOL: Final = ProtocolPackage.of(50, OPERATIONS, target.adapter)

@@ -6,12 +6,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.campaign.coverage import keys
-from kipcheck.conformance.checks import CHECKS
-from kipcheck.conformance.checks.assignment import Assignor
-from kipcheck.conformance.checks.codec import Subject as Coded
-from kipcheck.conformance.checks.conversations import Subject as Machine
 from kipcheck.conformance.core.case import Case, Role, Step, step, steps_from
 from kipcheck.conformance.core.history import (
     Died,
@@ -25,6 +20,11 @@ from kipcheck.conformance.core.history import (
     Unsupported,
 )
 from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.protocols.assignment.checks.assignors import Assignor
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.codec.checks.family import Subject as Coded
+from kipcheck.conformance.protocols.declare.conversations import Subject as Machine
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.conformance.wire import layout
 

@@ -17,9 +17,9 @@ from kipcheck.conformance.campaign.corpus.entries import Snapshot, plain_text, v
 from kipcheck.conformance.campaign.generate import CONVERSATIONS_A_BATCH, SHARES, Batch, batches
 from kipcheck.conformance.campaign.plan import SHARDS_A_ROUND, Engine, Shard
 from kipcheck.conformance.campaign.rows import Kept
-from kipcheck.conformance.checks import CHECKS
-from kipcheck.conformance.checks.conversations import Subject as Machine
 from kipcheck.conformance.core.edition import EDITIONS
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.declare.conversations import Subject as Machine
 from kipcheck.conformance.wire import layout
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.parse import belongs, parse

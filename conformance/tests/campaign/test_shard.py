@@ -12,13 +12,13 @@ from kipcheck.conformance.campaign.corpus.entries import Snapshot, value_of
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.rows import Row
 from kipcheck.conformance.campaign.shard import GENEROUS_LIMITS, MOST_RERUNS, TargetFactory, run_shard
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Died, Observation
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.worker import Worker
-from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.conformance.targets.protocol import Session, Target, Unavailable
 from kipcheck.conformance.targets.session import Limits

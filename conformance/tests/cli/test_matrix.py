@@ -21,7 +21,7 @@ from kipcheck.conformance.matrix.predictions import Predictions
 from kipcheck.conformance.matrix.release_lines import named
 from kipcheck.conformance.matrix.replay import replay
 from kipcheck.conformance.matrix.run import Done, Jars, OutcomeCache, Tick
-from kipcheck.conformance.models.streams.members import AssignmentResult, Binary, Memory, Settings, Share
+from kipcheck.conformance.protocols.streams.model.members import AssignmentResult, Binary, Memory, Settings, Share
 from kipcheck.conformance.targets.toolchains.maven import Unavailable
 
 Ran = Callable[..., tuple[int, str, str]]

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.streams_blobs import read_assignment, read_subscription
-from kipcheck.conformance.apis.streams_files import application
-from kipcheck.conformance.apis.streams_topology import plain_topology, topology_of
 from kipcheck.conformance.cli import streams_members
 from kipcheck.conformance.cli.main import run
 from kipcheck.conformance.clients.java.streams_members import Unanswerable
-from kipcheck.conformance.models.assignment import Topic
-from kipcheck.conformance.models.streams.members import (
+from kipcheck.conformance.protocols.assignment.model.assignment import Topic
+from kipcheck.conformance.protocols.streams.blobs import read_assignment, read_subscription
+from kipcheck.conformance.protocols.streams.group_files import application
+from kipcheck.conformance.protocols.streams.model.members import (
     Endless,
     Fatal,
     Joining,
@@ -30,6 +29,7 @@ from kipcheck.conformance.models.streams.members import (
     TaskId,
     Topology,
 )
+from kipcheck.conformance.protocols.streams.topologies import plain_topology, topology_of
 from kipcheck.conformance.targets.toolchains.maven import Unavailable
 from kipcheck.conformance.wire.workbench import Unreadable
 

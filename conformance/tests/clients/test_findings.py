@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.clients.java import target
 from kipcheck.conformance.clients.java.programs import tool
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.requirement import requirements
-from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.targets.toolchains import build, go, maven, node
 from kipcheck.conformance.tests.support import kafka_broker

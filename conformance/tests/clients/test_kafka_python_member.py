@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.member import action_of
 from kipcheck.conformance.clients.kafka_python import LIMITS, KafkaPython
 from kipcheck.conformance.clients.kafka_python_loop import BEGINNING, Clock, Loop
 from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.protocols.member.ops import action_of
 from kipcheck.conformance.targets.protocol import MEMBER
 from kipcheck.conformance.targets.registry import installed
 

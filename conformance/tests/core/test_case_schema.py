@@ -12,12 +12,12 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from referencing import Registry, Resource
 
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.engine import run
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.run import Options
-from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Target
 from kipcheck.conformance.tests.support.loops import for_each

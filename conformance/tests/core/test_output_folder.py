@@ -34,7 +34,7 @@ from kipcheck.conformance.core.output_folder import (
     Unusable,
 )
 from kipcheck.conformance.engine import run as engine_run
-from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.suite import combined
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.in_process import InProcess

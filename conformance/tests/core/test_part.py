@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.core.ledger import Ledger, read
 from kipcheck.conformance.core.part import Part
 from kipcheck.conformance.engine.merge import merge
 from kipcheck.conformance.engine.run import Options, hold, run
-from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
 
 VICE = "refuses-unknown-tags"

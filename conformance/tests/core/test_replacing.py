@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from kipcheck.conformance.core.replacing import replace
-from kipcheck.conformance.models.member.state import NO_IDENTITY, Phase, State
+from kipcheck.conformance.protocols.member.model.state import NO_IDENTITY, Phase, State
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.checks.declare import Sample
 from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.effects import Severity, severity_rank
 from kipcheck.conformance.core.history import History, Op, Refused
@@ -22,6 +21,7 @@ from kipcheck.conformance.engine.known.shipped import kafka_clients_like
 from kipcheck.conformance.engine.run import Options, run
 from kipcheck.conformance.engine.unshrunk_groups import NOWHERE, Place, ShrunkGroup, by_sort, selected
 from kipcheck.conformance.engine.worker import Finding, Unit, judged
+from kipcheck.conformance.protocols.declare.check import Sample
 from kipcheck.conformance.tests.support.ledgers import FAILURE
 
 TABLE = tomllib.loads((Path(__file__).parents[1] / "support" / "kafka_python_causes.toml").read_text("utf-8"))["cause"]

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.campaign.corpus.entries import Snapshot
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.shard import run_shard
@@ -18,7 +17,8 @@ from kipcheck.conformance.engine.doctor.samples import asked_of
 from kipcheck.conformance.engine.failures import FOLDER
 from kipcheck.conformance.engine.run import Options, Outcome, run
 from kipcheck.conformance.engine.worker import Unit, Worker, drawn
-from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets import answers, registry
 from kipcheck.conformance.targets.answers import ProtocolViolation
 from kipcheck.conformance.targets.in_process import InProcess

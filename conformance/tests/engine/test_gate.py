@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kipcheck import reports
-from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.core import exits
 from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.history import Died, History, Op
@@ -18,6 +17,7 @@ from kipcheck.conformance.engine import run as engine_run
 from kipcheck.conformance.engine.deaths import MOST, Deaths
 from kipcheck.conformance.engine.known.edit import updated
 from kipcheck.conformance.engine.run import Options, Outcome, run
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Claims, Target

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.group_shorthand import parse_shorthand
-from kipcheck.conformance.apis.reference import Reference
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge, possible_part
 from kipcheck.conformance.engine.worker import invariants_of
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.group.shorthand import parse_shorthand
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Claims
 

@@ -11,17 +11,6 @@ from typing import Any, Final
 
 import pytest
 
-from kipcheck.conformance.apis import (
-    group_shorthand,
-    member_shorthand,
-    streams,
-    upgrade_script,
-)
-from kipcheck.conformance.apis.assignment import shorthand as assignment_shorthand
-from kipcheck.conformance.apis.consumer_target import ConsumerAdapter
-from kipcheck.conformance.apis.coordinator_target import CoordinatorAdapter, DraftCoordinatorAdapter
-from kipcheck.conformance.apis.reference import Reference
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import Died, History
 from kipcheck.conformance.core.verdict import Grade, Result
@@ -30,10 +19,20 @@ from kipcheck.conformance.engine.judge import judge, possible_part
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.shrink import shrunk
 from kipcheck.conformance.engine.worker import Finding, Unit, Worker
-from kipcheck.conformance.invariants.registry import Invariant, all_invariants
-from kipcheck.conformance.mutants import MUTANTS, Mutant
+from kipcheck.conformance.protocols.assignment.ops import shorthand as assignment_shorthand
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONSUMER_GROUP
+from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.features.ops import OPERATIONS as FEATURES
+from kipcheck.conformance.protocols.group import shorthand as group_shorthand
+from kipcheck.conformance.protocols.group.target import CoordinatorAdapter, DraftCoordinatorAdapter
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.member import shorthand as member_shorthand
+from kipcheck.conformance.protocols.member.target import ConsumerAdapter
+from kipcheck.conformance.protocols.mutants import MUTANTS, Mutant
+from kipcheck.conformance.protocols.reference import Reference
+from kipcheck.conformance.protocols.streams import ops as streams
+from kipcheck.conformance.protocols.upgrade import ops as upgrade_script
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.conformance.targets.registry import target

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.cli import main
 from kipcheck.conformance.engine import mutation_test
 from kipcheck.conformance.engine.mutation_test import MutationResult, run_mutant, run_mutants, selected
-from kipcheck.conformance.mutants import MUTANTS
 from kipcheck.conformance.protocols.declare.mutant import Mutant
+from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.protocols.reference import Reference
 
 
 @pytest.mark.parametrize(

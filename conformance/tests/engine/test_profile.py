@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.ledger import Ledger, read
@@ -15,7 +14,8 @@ from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.engine import run as engine_run
 from kipcheck.conformance.engine.profile import InvalidProfile, load, shipped
 from kipcheck.conformance.engine.run import Options, Outcome, run
-from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.conformance.wire.schema import messages, spec

@@ -15,9 +15,6 @@ from typing import Any
 import pytest
 
 from kipcheck import reports
-from kipcheck.conformance.apis.reference import Reference
-from kipcheck.conformance.checks import CHECKS
-from kipcheck.conformance.checks.codec import Subject
 from kipcheck.conformance.core import exits
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.ledger import BytesExhibit, Ledger, read
@@ -27,11 +24,14 @@ from kipcheck.conformance.engine import run as engine_run, shrink
 from kipcheck.conformance.engine.replay import replay
 from kipcheck.conformance.engine.run import Options, Outcome, run
 from kipcheck.conformance.engine.worker import Unit, UnitResult, Worker
-from kipcheck.conformance.invariants import two_decoders
-from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.invariants.two_decoders import in_tagged
-from kipcheck.conformance.invariants.wire import is_beyond_bounds
-from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.codec import two_decoders
+from kipcheck.conformance.protocols.codec.checks.family import Subject
+from kipcheck.conformance.protocols.codec.invariants.wire import is_beyond_bounds
+from kipcheck.conformance.protocols.codec.two_decoders import in_tagged
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets import registry, testee
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Target, Unavailable
@@ -201,7 +201,7 @@ def mortal(vice: str, limits: testee.Limits | None = None) -> Target:
     """Our codec behind the protocol in a few lines, so that nothing stands between a death and the gate."""
     script = f"""if True:
         import json, os, sys
-        from kipcheck.conformance.apis.reference import Reference
+        from kipcheck.conformance.protocols.reference import Reference
         reference = Reference()
         def answer(op):
             {vice}

@@ -8,12 +8,12 @@ from typing import Any, cast
 import pytest
 from hypothesis import find, settings
 
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.engine.shrink import shrunk
 from kipcheck.conformance.engine.worker import Finding, Unit, Worker
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.wire import layout
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.body import body_node

@@ -11,10 +11,10 @@ from kipcheck.conformance.cli import main
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import KIP_268, KIP_429, KIP_584, edition
 from kipcheck.conformance.explore.exploration import stated
-from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.machines.search import Breach
-from kipcheck.conformance.play import PLAYABLES
 from kipcheck.conformance.protocols.declare.play import Product
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.playables import PLAYABLES
 from kipcheck.reports.ladder import ladder
 
 

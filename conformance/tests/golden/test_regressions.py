@@ -10,7 +10,7 @@ import pytest
 from referencing import Registry, Resource
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.golden.regressions import Malformed, Regression, check, read, regressions, verify
 from kipcheck.golden.vectors import vectors

@@ -20,14 +20,14 @@ from kipcheck.conformance.machines.product import (
     broken_step_laws,
 )
 from kipcheck.conformance.machines.search import Search
-from kipcheck.conformance.models.client_laws import laws
-from kipcheck.conformance.models.clients import CONFIG, Clients, Scope
-from kipcheck.conformance.models.group.coordinator import Coordinator
-from kipcheck.conformance.models.group.messages import Beat, Error, GroupRecord, Heartbeat, Join, Sync
-from kipcheck.conformance.models.group.rounds import Out
-from kipcheck.conformance.models.group.rules import Rules
-from kipcheck.conformance.models.group.state import Member, Parked, State
-from kipcheck.conformance.play import PLAYABLES
+from kipcheck.conformance.protocols.group.laws import laws
+from kipcheck.conformance.protocols.group.model.clients import CONFIG, Clients, Scope
+from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
+from kipcheck.conformance.protocols.group.model.messages import Beat, Error, GroupRecord, Heartbeat, Join, Sync
+from kipcheck.conformance.protocols.group.model.rounds import Out
+from kipcheck.conformance.protocols.group.model.rules import Rules
+from kipcheck.conformance.protocols.group.model.state import Member, Parked, State
+from kipcheck.conformance.protocols.playables import PLAYABLES
 from kipcheck.conformance.tests.support.locks import IN_TURN, NO_REST, ONE_HOLDER, Locks, Message, Move, Part
 
 EVERYTHING = 10**9

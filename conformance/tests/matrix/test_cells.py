@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from kipcheck.conformance.apis.streams import step_of
 from kipcheck.conformance.clients.java.programs import PARTS
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.release import Release, releases
@@ -44,10 +43,11 @@ from kipcheck.conformance.matrix.scenarios import (
     possible,
     scripts,
 )
-from kipcheck.conformance.models.operations import Crash, Move, Settle
-from kipcheck.conformance.models.streams.observed_events import Formed, ObservedEvent, Rests
-from kipcheck.conformance.models.streams.operations import Deploy, Event, Start
-from kipcheck.conformance.models.streams.rules import LINES
+from kipcheck.conformance.protocols.cluster.operations import Crash, Move, Settle
+from kipcheck.conformance.protocols.streams.model.observed_events import Formed, ObservedEvent, Rests
+from kipcheck.conformance.protocols.streams.model.operations import Deploy, Event, Start
+from kipcheck.conformance.protocols.streams.model.rules import LINES
+from kipcheck.conformance.protocols.streams.ops import step_of
 
 
 def pair(old: str, new: str) -> Pair:

@@ -86,9 +86,9 @@ def test_the_drawing_agrees_with_the_source() -> None:
 def test_a_wrong_drawing_is_found() -> None:
     page = PAGE.read_text("utf-8")
     reports, cli = 'reports["reports: render a ledger"]', 'cli["cli: commands"]'
-    assert reports in page and cli in page and "    golden --> checks\n" in page
+    assert reports in page and cli in page and "    golden --> protocols\n" in page
     assert faults(page.replace(reports, 'render["render: reports"]').replace("reports -->", "render -->"))
     assert faults(page.replace(cli, "cli"))
     assert "checks --> golden: golden does not import checks" in faults(
-        page.replace("golden --> checks", "checks --> golden")
+        page.replace("golden --> protocols", "checks --> golden")
     )

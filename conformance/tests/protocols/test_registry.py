@@ -7,18 +7,22 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance import protocols
-from kipcheck.conformance.checks import LISTED
 from kipcheck.conformance.core.case import Role, step
-from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.mutants import MUTANTS
-from kipcheck.conformance.play import PLAYABLES
 from kipcheck.conformance.protocols import registry
-from kipcheck.conformance.targets.protocol import PLAYED
-from kipcheck.strategies.machine_conversations import CONVERSATIONS
+from kipcheck.conformance.protocols.checks import LISTED
+from kipcheck.conformance.protocols.conversations import CONVERSATIONS
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.machine_targets import MACHINE_ADAPTERS
+from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.protocols.playables import PLAYABLES
+from kipcheck.conformance.targets.protocol import MACHINES, PLAYED
 
 
 def test_packages_have_the_places_that_they_always_had() -> None:
-    assert {name: each.order for name, each in registry.packages().items()} == {"features": 50, "consumer_group": 80}
+    assert {name: each.order for name, each in registry.packages().items()} == {
+        "codec": 10, "assignment": 30, "features": 50, "group": 60, "member": 70, "consumer_group": 80, "cluster": 85,
+        "upgrade": 90, "streams": 100,
+    }  # fmt: skip
 
 
 def test_the_kinds_of_checks_are_in_the_order_that_campaigns_draw_from() -> None:
@@ -28,24 +32,26 @@ def test_the_kinds_of_checks_are_in_the_order_that_campaigns_draw_from() -> None
     ]  # fmt: skip
 
 
-def test_every_part_of_a_package_is_found() -> None:
+def test_every_machine_of_a_package_has_its_parts() -> None:
     for package in registry.packages().values():
-        ids = {
-            each.id for each in LISTED if each.family.role is package.role and each.id.startswith(f"{package.name}/")
-        }
-        assert {each.role for each in LISTED if each.id in ids} == {package.role}
-        assert any(each.id.startswith(f"{package.name}/") for each in all_invariants(package.role))
-        assert any(each.check in ids for each in MUTANTS.values())
-        assert package.name in PLAYED[package.role]
-        assert package.name in CONVERSATIONS
-    assert "features" in PLAYABLES
+        for machine in package.machines:
+            assert machine in PLAYED[package.role]
+            assert machine in CONVERSATIONS
+            assert any(each.family.role is package.role for each in LISTED)
+    assert [*MACHINE_ADAPTERS] == [*CONVERSATIONS] == [*MACHINES]
 
 
-def test_entries_of_packages_stand_between_the_others() -> None:
-    found = registry.in_order({10: ("a",), 60: ("b", "c"), 90: ("d",)}, "checks", "CHECKS")
-    assert [each if isinstance(each, str) else each.id.partition("/")[0] for each in found] == [
-        "a", *["features"] * 3, "b", "c", *["consumer-group"] * 2, "d",
-    ]  # fmt: skip
+def test_every_package_with_checks_has_invariants_and_mutants() -> None:
+    for name, part in registry.parts("checks").items():
+        ids = {each.id for each in part.CHECKS}
+        roles = {each.role for each in part.CHECKS}
+        folder = f"{protocols.__name__}.{name}."
+        assert any(each.search.__module__.startswith(folder) for role in roles for each in all_invariants(role)), name
+        assert any(each.check in ids for each in MUTANTS.values()), name
+
+
+def test_every_model_is_found() -> None:
+    assert {*PLAYABLES} == {"features", "group", "member", "cluster", "bounce", "streams"}
 
 
 MADE_UP = {
@@ -69,7 +75,7 @@ OPERATIONS = Operations("leases", Role.STORE, (Lease,))
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
 from .ops import OPERATIONS
 
-PROTOCOL = ProtocolPackage(65, OPERATIONS, lambda edition: None)
+PROTOCOL = ProtocolPackage.of(65, OPERATIONS, lambda edition: None)
 """,
 }
 
@@ -93,12 +99,15 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("made_up")
 def test_a_new_protocol_is_one_folder() -> None:
-    assert [*registry.packages()] == ["features", "leases", "consumer_group"]
+    assert [*registry.packages()][2:6] == ["features", "group", "leases", "member"]
     found = registry.packages()["leases"]
-    assert (found.name, found.role) == ("leases", Role.STORE)
-    assert registry.in_order({60: ("a",), 70: ("b",)}, "checks", "CHECKS")[3:6] == ("a", "leases/renewal", "b")
+    assert ([*found.machines], found.role) == (["leases"], Role.STORE)
+    checks = registry.all_of("checks", "CHECKS")
+    (at,) = (at for at, each in enumerate(checks) if each == "leases/renewal")
+    assert [checks[at - 1].id.partition("/")[0], checks[at + 1].id.partition("/")[0]] == ["group", "member"]
+    assert found.operations is not None
     assert found.operations.parse_shorthand("lease 5") == (step("client", "lease", ms=5),)
-    assert not {each.name for each in registry.parts("play")} & {"leases"}
+    assert not {*registry.parts("play")} & {"leases"}
 
 
 @pytest.mark.usefixtures("made_up")

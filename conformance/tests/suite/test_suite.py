@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.ledger import read
-from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.suite import items
 from kipcheck.conformance.suite.items import _SharedTarget
 from kipcheck.conformance.targets import registry

@@ -4,10 +4,10 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
-from kipcheck.conformance.models.group.answers import Config
-from kipcheck.conformance.models.group.coordinator import Coordinator
-from kipcheck.conformance.models.group.draft import DraftCoordinator
-from kipcheck.conformance.models.group.messages import (
+from kipcheck.conformance.protocols.group.model.answers import Config
+from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
+from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
+from kipcheck.conformance.protocols.group.model.messages import (
     Action,
     Append,
     Arm,
@@ -26,8 +26,8 @@ from kipcheck.conformance.models.group.messages import (
     Timer,
     Written,
 )
-from kipcheck.conformance.models.group.rules import INSTANCE_SINCE, Rules
-from kipcheck.conformance.models.group.state import REBALANCE, SYNC, State, pending, session
+from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE, Rules
+from kipcheck.conformance.protocols.group.model.state import REBALANCE, SYNC, State, pending, session
 
 RANGE: Final = (("range", "r"),)
 ROBIN: Final = (("roundrobin", "o"),)

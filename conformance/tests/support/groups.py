@@ -1,4 +1,4 @@
-"""Groups in the shorthand of ``kipcheck.conformance.apis.assignment``, for tests.
+"""Groups in the shorthand of ``kipcheck.conformance.protocols.assignment.ops``, for tests.
 
 They are read back, and answered by whom the test likes.
 """
@@ -7,19 +7,20 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kipcheck.conformance.apis.assignment import assign, group_of
-from kipcheck.conformance.checks import CHECKS
-from kipcheck.conformance.checks.assignment import LEADER
-from kipcheck.conformance.checks.mixed import MIXED
 from kipcheck.conformance.core.case import Case, Role, Step, step
 from kipcheck.conformance.core.history import History, Observation, Op, Replied
 from kipcheck.conformance.engine.converse import converse
-from kipcheck.conformance.invariants.registry import Invariant, all_invariants
-from kipcheck.conformance.models.assignment import Group, Member, Partition, Topic
+from kipcheck.conformance.protocols.assignment import strategies as membership
+from kipcheck.conformance.protocols.assignment.checks.assignors import LEADER
+from kipcheck.conformance.protocols.assignment.checks.mixed import MIXED
+from kipcheck.conformance.protocols.assignment.model.assignment import Group, Member, Partition, Topic
+from kipcheck.conformance.protocols.assignment.ops import assign, group_of
+from kipcheck.conformance.protocols.assignment.strategies import group_with_knobs
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.declare.invariant import Invariant
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Adapter
-from kipcheck.strategies import membership
-from kipcheck.strategies.membership import group_with_knobs
 from kipcheck.strategies.nodes import Node, OneOf, Record, record
 
 CHECKED = {id: check for id, check in CHECKS.items() if check.family is LEADER}

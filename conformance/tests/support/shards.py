@@ -3,12 +3,12 @@
 from functools import cache
 from typing import Any
 
-from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.campaign.corpus.entries import Snapshot
 from kipcheck.conformance.campaign.plan import Bounds, Shard
 from kipcheck.conformance.campaign.rows import Row
 from kipcheck.conformance.campaign.shard import run_shard
 from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
 
 EMPTY = Snapshot.empty()

@@ -5,25 +5,26 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from kipcheck.conformance.apis.reference import Reference
-from kipcheck.conformance.apis.streams import ObservedAt, observations, parse_shorthand, step_of, to_json
-from kipcheck.conformance.apis.streams_blobs import (
-    read_assignment,
-    read_subscription,
-    write_assignment,
-    write_subscription,
-)
-from kipcheck.conformance.apis.upgrade_target import streams_group
-from kipcheck.conformance.checks.conversations import Subject
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Result, Verdict
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.invariants.registry import Invariant, all_invariants
-from kipcheck.conformance.models.streams.observed_events import Formed, ObservedEvent, Rests, Sent
-from kipcheck.conformance.models.streams.operations import Deploy
+from kipcheck.conformance.protocols.declare.conversations import Subject
+from kipcheck.conformance.protocols.declare.invariant import Invariant
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.reference import Reference
+from kipcheck.conformance.protocols.streams.blobs import (
+    read_assignment,
+    read_subscription,
+    write_assignment,
+    write_subscription,
+)
+from kipcheck.conformance.protocols.streams.model.observed_events import Formed, ObservedEvent, Rests, Sent
+from kipcheck.conformance.protocols.streams.model.operations import Deploy
+from kipcheck.conformance.protocols.streams.ops import ObservedAt, observations, parse_shorthand, step_of, to_json
+from kipcheck.conformance.protocols.streams.target import streams_group
 from kipcheck.conformance.targets.in_process import InProcess
 
 OURS: Mapping[str, Invariant] = {

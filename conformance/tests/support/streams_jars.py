@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid5
 
-from kipcheck.conformance.apis.streams_blobs import read_assignment
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.answer_cache import AnswerCache
 from kipcheck.conformance.clients.java.streams_members import JarBinary, Jars
-from kipcheck.conformance.models.assignment import Topic
-from kipcheck.conformance.models.membership import Partitions
-from kipcheck.conformance.models.streams.members import (
+from kipcheck.conformance.protocols.assignment.model.assignment import Topic
+from kipcheck.conformance.protocols.assignment.model.membership import Partitions
+from kipcheck.conformance.protocols.streams.blobs import read_assignment
+from kipcheck.conformance.protocols.streams.model.members import (
     AssignmentInfo,
     Joining,
     Memory,
@@ -21,7 +21,7 @@ from kipcheck.conformance.models.streams.members import (
     TaskId,
     Topology,
 )
-from kipcheck.conformance.models.streams.operations import STATELESS
+from kipcheck.conformance.protocols.streams.model.operations import STATELESS
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.targets.transport.pipe import Pipe
 

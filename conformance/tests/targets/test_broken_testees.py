@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import pytest
 
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.history import Died, Lost, Observation, Replied
 from kipcheck.conformance.core.ledger import Ledger, read
 from kipcheck.conformance.engine import run as engine_run, shrink
 from kipcheck.conformance.engine.run import Options, Outcome
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import Broken, Unstable
 from kipcheck.conformance.targets.testee import Limits, Testee

@@ -11,9 +11,9 @@ from typing import Any, Final
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from kipcheck.conformance.checks import CHECKS, Check
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.targets import answers
 from kipcheck.conformance.targets.answers import ProtocolViolation
 from kipcheck.conformance.targets.protocol import Session

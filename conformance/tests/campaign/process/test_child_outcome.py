@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 import pytest
 
-from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.campaign.corpus.entries import Snapshot, grown
 from kipcheck.conformance.campaign.plan import Bounds, Shard
 from kipcheck.conformance.campaign.process.child_outcome import (
@@ -29,6 +28,7 @@ from kipcheck.conformance.campaign.process.journal import ROOM, Entry, Journal
 from kipcheck.conformance.campaign.process.shard_pool import STOP_S, CannotRunShards, ShardRunner
 from kipcheck.conformance.campaign.rows import Row
 from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.fault_injection import KINDS
 from kipcheck.conformance.targets.protocol import Broken
 from kipcheck.conformance.targets.registry import target as target_of

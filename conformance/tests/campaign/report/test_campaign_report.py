@@ -23,7 +23,7 @@ from kipcheck.conformance.engine.failures import Kind
 from kipcheck.conformance.engine.known.edit import updated
 from kipcheck.conformance.engine.replay import replay, stored
 from kipcheck.conformance.engine.run import Options
-from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Target
 from kipcheck.golden.regressions import check, read as regression_in

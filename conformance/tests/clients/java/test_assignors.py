@@ -5,22 +5,22 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.apis.assignment import assign, group_of, shorthand, with_user_data
-from kipcheck.conformance.apis.assignor_target import ALL, Leader
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import Replied
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.worker import Unit, Worker
-from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.invariants.rounds import every_round
-from kipcheck.conformance.models.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
-from kipcheck.conformance.models.sticky import decided
-from kipcheck.conformance.models.sticky.deviations import ENDLESS, Deviation
+from kipcheck.conformance.protocols.assignment import strategies as membership
+from kipcheck.conformance.protocols.assignment.invariants.rounds import every_round
+from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
+from kipcheck.conformance.protocols.assignment.model.sticky import decided
+from kipcheck.conformance.protocols.assignment.model.sticky.deviations import ENDLESS, Deviation
+from kipcheck.conformance.protocols.assignment.ops import assign, group_of, shorthand, with_user_data
+from kipcheck.conformance.protocols.assignment.target import ALL, Leader
+from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import Session
-from kipcheck.conformance.tests.models.test_sticky import GIVEN, OTHERWISE
+from kipcheck.conformance.tests.protocols.assignment.test_sticky import GIVEN, OTHERWISE
 from kipcheck.conformance.tests.support.groups import CHECKED, anything, case, got, step_of
-from kipcheck.strategies import membership
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.nodes import Node, OneOf, record
 

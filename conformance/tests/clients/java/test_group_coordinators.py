@@ -6,23 +6,23 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.group import answer_of, event_of
-from kipcheck.conformance.apis.group_shorthand import parse_shorthand, shorthand
 from kipcheck.conformance.core.case import Case, Role, Step, steps_from
 from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.models.group.coordinator import Coordinator
-from kipcheck.conformance.models.group.messages import Error, Reply
-from kipcheck.conformance.models.group.rules import Rules
-from kipcheck.conformance.models.group.service import Event, Served, Service
-from kipcheck.conformance.models.group.state import Member, State
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONSUMER_GROUPS
+from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
+from kipcheck.conformance.protocols.group.model.messages import Error, Reply
+from kipcheck.conformance.protocols.group.model.rules import Rules
+from kipcheck.conformance.protocols.group.model.service import Event, Served, Service
+from kipcheck.conformance.protocols.group.model.state import Member, State
+from kipcheck.conformance.protocols.group.ops import answer_of, event_of
+from kipcheck.conformance.protocols.group.shorthand import parse_shorthand, shorthand
+from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import BATCH, Session
 from kipcheck.conformance.tests.support.releases import COORDINATORS
-from kipcheck.strategies.group_conversations import group_conversations
 
 UNHEARD = {Error.UNSUPPORTED_VERSION.name, Error.INCONSISTENT_GROUP_PROTOCOL.name}
 """What a broker says, or does, before it asks its coordinator."""

@@ -9,20 +9,20 @@ from typing import Any, cast
 
 import pytest
 
-from kipcheck.conformance.apis.streams_blobs import (
-    EncodedBinary,
-    read_assignment,
-    read_subscription,
-    write_subscription,
-)
 from kipcheck.conformance.clients.java import streams_members
 from kipcheck.conformance.clients.java.answer_cache import AnswerCache
 from kipcheck.conformance.clients.java.programs import parts
 from kipcheck.conformance.clients.java.streams_members import BATCH, Jars, Unanswerable, open_jars
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.models.assignment import Topic
-from kipcheck.conformance.models.streams.binaries import binary
-from kipcheck.conformance.models.streams.members import (
+from kipcheck.conformance.protocols.assignment.model.assignment import Topic
+from kipcheck.conformance.protocols.streams.blobs import (
+    EncodedBinary,
+    read_assignment,
+    read_subscription,
+    write_subscription,
+)
+from kipcheck.conformance.protocols.streams.model.binaries import binary
+from kipcheck.conformance.protocols.streams.model.members import (
     AssignmentResult,
     Binary,
     Endless,
@@ -36,7 +36,7 @@ from kipcheck.conformance.models.streams.members import (
     TaskId,
     by_topic,
 )
-from kipcheck.conformance.models.streams.operations import STATELESS
+from kipcheck.conformance.protocols.streams.model.operations import STATELESS
 from kipcheck.conformance.targets.transport.pipe import Ended, Pipe
 from kipcheck.conformance.tests.wire.test_jars import LINES
 

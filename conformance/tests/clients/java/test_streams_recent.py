@@ -7,17 +7,17 @@ from typing import Any, Final
 
 import pytest
 
-from kipcheck.conformance.apis.streams_blobs import (
+from kipcheck.conformance.clients.java.streams_members import JarBinary, Unanswerable
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.protocols.assignment.model.assignment import Topic
+from kipcheck.conformance.protocols.streams.blobs import (
     read_assignment,
     read_subscription,
     write_assignment,
     write_subscription,
 )
-from kipcheck.conformance.apis.streams_operations import plain_memory
-from kipcheck.conformance.clients.java.streams_members import JarBinary, Unanswerable
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.models.assignment import Topic
-from kipcheck.conformance.models.streams.members import (
+from kipcheck.conformance.protocols.streams.members_ops import plain_memory
+from kipcheck.conformance.protocols.streams.model.members import (
     ASSIGNMENT_ERROR,
     INCOMPLETE_SOURCE_TOPICS,
     NEVER,
@@ -38,7 +38,7 @@ from kipcheck.conformance.models.streams.members import (
     TaskId,
     Topology,
 )
-from kipcheck.conformance.models.streams.operations import STATELESS
+from kipcheck.conformance.protocols.streams.model.operations import STATELESS
 from kipcheck.conformance.tests.support.streams_jars import (
     THREE,
     Members,

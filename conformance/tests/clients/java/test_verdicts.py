@@ -5,15 +5,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from kipcheck.conformance.checks import CHECKS
-from kipcheck.conformance.checks.codec import Subject
 from kipcheck.conformance.clients.java.programs import JavaCodec, Order
 from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.invariants.tags import decode_tagged
-from kipcheck.conformance.invariants.versions import WRITTEN_BY_HAND, absent_field
-from kipcheck.conformance.invariants.wire import decode_plain, is_beyond_bounds, is_leniently_readable
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.codec.checks.family import Subject
+from kipcheck.conformance.protocols.codec.invariants.tags import decode_tagged
+from kipcheck.conformance.protocols.codec.invariants.versions import WRITTEN_BY_HAND, absent_field
+from kipcheck.conformance.protocols.codec.invariants.wire import decode_plain, is_beyond_bounds, is_leniently_readable
 from kipcheck.conformance.tests.support.releases import CLIENTS
 from kipcheck.conformance.wire.schema import messages, spec
 

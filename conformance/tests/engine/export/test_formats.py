@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.reference import Reference
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.cli import main
 from kipcheck.conformance.core.case import Case, Role, Step, step
 from kipcheck.conformance.core.ledger import FiledFailure
@@ -21,7 +19,9 @@ from kipcheck.conformance.engine.export.pcap import CLIENT_PORT, PORT, Sent, che
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.shrink import shrunk
 from kipcheck.conformance.engine.worker import Unit, Worker
-from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.conformance.wire import layout

@@ -2,21 +2,21 @@
 
 import pytest
 
-from kipcheck.conformance.apis.machine_targets import machine_adapters
-from kipcheck.conformance.apis.reference import Reference
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.consumer_group.checks import GROUPS
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Beat, Pass, Says
 from kipcheck.conformance.protocols.consumer_group.strategies import CONSUMER_GROUPS
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.machine_targets import machine_adapters
+from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import CONSUMER_GROUP, Adapter, operation
 from kipcheck.strategies.parse import belongs

@@ -7,8 +7,6 @@ from random import Random
 import pytest
 from hypothesis import given
 
-from kipcheck.conformance.apis.reference import Reference
-from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case, Role, step, steps_from
 from kipcheck.conformance.core.edition import KIP_584
 from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Replied
@@ -17,15 +15,17 @@ from kipcheck.conformance.core.verdict import Grade, Result
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.run import Options, hold
-from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.machines.plain_search import explore
-from kipcheck.conformance.mutants import MUTANTS
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.features.checks import CONTROLLER
 from kipcheck.conformance.protocols.features.model import ENVIRONMENT_EVENTS, FeatureController, State
 from kipcheck.conformance.protocols.features.mutants import Playing
 from kipcheck.conformance.protocols.features.ops import OPERATIONS, BrokerUp, Event, Update
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
 from kipcheck.conformance.protocols.features.target import adapter as features
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Adapter, observed, operation
 from kipcheck.conformance.targets.registry import target

@@ -112,7 +112,7 @@ def test_what_sleeps_is_stopped_too_and_told_apart_from_what_spins() -> None:
 
 SLEEPER = """
 import sys, time
-from kipcheck.conformance.apis.reference import Reference
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.transport import child
 
 class Sleeper(Reference):

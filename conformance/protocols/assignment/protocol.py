@@ -1,0 +1,8 @@
+"""The assignors of consumer groups."""
+
+from typing import Final
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.protocols.declare.package import ProtocolPackage
+
+PROTOCOL: Final = ProtocolPackage(30, Role.LEADER)

@@ -1,0 +1,8 @@
+"""Consumers, their coordinator, and a network that delays and loses messages: a model to explore."""
+
+from typing import Final
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.protocols.declare.package import ProtocolPackage
+
+PROTOCOL: Final = ProtocolPackage(85, Role.MEMBER)

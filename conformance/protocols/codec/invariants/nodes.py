@@ -1,0 +1,112 @@
+"""Invariants of codecs for the JSON nodes in ZooKeeper."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Refused as Refusal, Replied
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.codec.invariants.wire import answered
+from kipcheck.conformance.protocols.codec.two_decoders import brief, difference
+from kipcheck.conformance.protocols.declare.invariant import ByMessage, invariant
+from kipcheck.conformance.wire import Layout, layout
+from kipcheck.conformance.wire.errors import Refused
+
+NODES: ByMessage = {
+    ("apache", "BrokerIdZNode"): ("584-01",),
+    ("apache", "FeatureZNode"): ("584-48",),
+    ("kip-584", "BrokerIdZNode"): ("584-01", "584-60"),
+    ("kip-584", "FeatureZNode"): ("584-02", "584-60", "584-61", "584-64"),
+}
+
+
+def layout_at(case: Case, step: Step) -> Layout:
+    return layout(case.edition, step["message"], step["version"])
+
+
+def is_node(step: Step) -> bool:
+    return str(step.body.get("message", "")).endswith("ZNode")
+
+
+def decoded(case: Case, step: Step, lenient: bool) -> Any:
+    """The decoded node, or the refusal."""
+    try:
+        return layout_at(case, step).decode(bytes.fromhex(step["hex"]), lenient=lenient)
+    except Refused as refusal:
+        return refusal
+
+
+def is_legal(case: Case, step: Step) -> bool:
+    return is_node(step) and step.verb == "decode" and not isinstance(decoded(case, step, False), Refused)
+
+
+def is_illegal(case: Case, step: Step) -> bool:
+    """Is it a node that both the strict and the lenient reader refuse?"""
+    if not is_node(step) or step.verb != "decode":
+        return False
+    return all(isinstance(decoded(case, step, lenient), Refused) for lenient in (False, True))
+
+
+def is_written(case: Case, step: Step) -> bool:
+    return is_node(step) and step.verb == "encode"
+
+
+@invariant("nodes/reads", role=Role.CODEC, applies_to=is_legal, extra_requirements=NODES)
+def reads(history: History) -> Iterator[Violation]:
+    """A legal node is read correctly, whatever the order of its keys, its whitespace and its unknown keys."""
+    for op in answered(history, is_legal):
+        wanted, at = decoded(history.case, op.step, False), layout_at(history.case, op.step)
+        if isinstance(op.observation, Refusal):
+            yield Violation(
+                f"{at}: a legal node was refused with {op.observation.error}", (op.index,), brief(wanted),
+                f"refused: {op.observation.error}", shape=("refused", op.observation.error),
+            )  # fmt: skip
+            continue
+        assert isinstance(op.observation, Replied)
+        found = difference(wanted, op.observation["value"])
+        if found is not None:
+            why = f"{at}: {found.path or 'the node'} is read as {brief(found.got)}, not {brief(found.wanted)}"
+            shape = "misread", found.path.partition(".")[0]
+            yield Violation(why, (op.index,), brief(found.wanted), brief(found.got), found.path, shape=shape)
+
+
+@invariant("nodes/writes", role=Role.CODEC, applies_to=is_written, extra_requirements=NODES)
+def writes(history: History) -> Iterator[Violation]:
+    """An encoded node is legal and has the value that was given."""
+    for op in answered(history, is_written):
+        at, wanted = layout_at(history.case, op.step), op.step["value"]
+        if isinstance(op.observation, Refusal):
+            yield Violation(
+                f"{at}: a legal value was refused with {op.observation.error}", (op.index,), "accepted",
+                f"refused: {op.observation.error}", shape=("unwritten", op.observation.error),
+            )  # fmt: skip
+            continue
+        assert isinstance(op.observation, Replied)
+        data = bytes.fromhex(op.observation["hex"])
+        shown = data.decode("utf-8", "replace")[:200]
+        try:
+            found = difference({**at.defaults(), **wanted}, at.decode(data))
+        except Refused as refusal:
+            why = f"{refusal}; written: {shown}"
+            yield Violation(why, (op.index,), "a legal node", shown, refusal.path, shape=("illegal", refusal.kind))
+            continue
+        if found is not None:
+            yield Violation(
+                f"{at}: {found.path or 'the node'} was written as {brief(found.got)}, not {brief(found.wanted)}",
+                (op.index,), brief(found.wanted), brief(found.got), found.path,
+                shape=("miswritten", found.path.partition(".")[0]),
+            )  # fmt: skip
+
+
+@invariant("nodes/refuses", role=Role.CODEC, applies_to=is_illegal, extra_requirements=NODES)
+def refuses(history: History) -> Iterator[Violation]:
+    """A node that breaks a rule of its edition, and that no released reader accepts, is refused."""
+    for op in answered(history, is_illegal):
+        refusal = decoded(history.case, op.step, False)
+        assert isinstance(refusal, Refused)
+        if isinstance(op.observation, Replied):
+            field = refusal.path.partition(".")[0].partition("[")[0]
+            yield Violation(
+                f"{refusal}; it was accepted", (op.index,), f"refused: {refusal.why}", "accepted", refusal.path,
+                refusal.offset, ("accepted", refusal.kind, field),
+            )  # fmt: skip

@@ -1,0 +1,3 @@
+"""Codecs with one planted defect each, by module, in the order of lists."""
+
+MODULES = ("codec", "nodes")

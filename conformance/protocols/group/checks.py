@@ -1,0 +1,193 @@
+"""Checks of coordinators of classic groups, in releases and in KIP-429's draft."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import KIP_429, Standing, edition
+from kipcheck.conformance.core.history import History, Op
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.declare.check import Check, Exhibit, Family, Operation
+from kipcheck.conformance.protocols.declare.conversations import (
+    Message,
+    Subject,
+    answer,
+    diagram,
+    listed,
+    machine_family,
+)
+from kipcheck.conformance.protocols.group.ops import REQUESTS
+from kipcheck.conformance.protocols.group.possible_conversations import conversation, impossible
+from kipcheck.conformance.protocols.group.sentences import describe_answer, describe_step
+from kipcheck.conformance.protocols.group.shorthand import shorthand
+from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
+from kipcheck.conformance.protocols.group.trace import trace
+from kipcheck.conformance.targets.protocol import GROUP, Claims
+
+COORDINATOR_NAME: Final = "coordinator"
+
+
+def released(name: str) -> Iterable[str]:
+    """Any release; the draft only if the run names it."""
+    return (name,) if edition(name).standing is Standing.RELEASED else draft(name)
+
+
+def draft(name: str) -> Iterable[str]:
+    """Not in a run of ``apache``: targets that are released coordinators do not implement the draft."""
+    return (name,) if edition(name) == KIP_429 else ()
+
+
+def group_sequence(history: History, violation: Violation) -> list[Exhibit]:
+    """The requests to the coordinator; an answer that came later, at the step that caused it."""
+    known = trace(history)
+    steps = {each.index: each for each in known.moments}
+    clients = {each.index: each.actor for each in known.asked}
+
+    def messages(op: Op) -> Iterator[Message]:
+        step = steps.get(op.index)
+        if step is None:
+            yield Message(op.step.actor, COORDINATOR_NAME, shorthand((op.step,)), answer(op.observation, listed))
+            return
+        at_once = [describe_answer(each) for each in step.replies if each.to == op.index]
+        yield Message(op.step.actor, COORDINATOR_NAME, describe_step(step, known), "; ".join(at_once) or None)
+        for each in step.replies:
+            if each.to != op.index:
+                client = clients.get(each.to, op.step.actor)  # an answer to a step that is no request is a failure
+                says = f"to step {each.to + 1}: {describe_answer(each)}"
+                yield Message(COORDINATOR_NAME, client, says, reply=True)
+
+    return diagram(history, violation, messages)
+
+
+def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
+    return machine_family(Role.COORDINATOR, GROUP, editions, group_conversations, group_sequence, impossible)
+
+
+def describe(operation: Operation) -> str | None:
+    """A request with its version."""
+    if operation["op"] not in REQUESTS:
+        return None
+    return f"{operation['op']} v{operation['version']}"
+
+
+def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
+    """A member joins, and the group is described."""
+    if role is Role.COORDINATOR and GROUP in claims.machines:
+        yield {
+            "op": "join", "actor": "a", "version": 3, "member": "", "instance": None, "protocol_type": "consumer",
+            "protocols": [["p", "x"]], "session_ms": 10_000, "rebalance_ms": 30_000,
+        }  # fmt: skip
+        yield {"op": "describe-group", "actor": "a", "version": 3}
+
+
+COORDINATOR = replace(_family(released), describe=describe, sample_ops=sample_ops)
+DRAFT_COORDINATOR = _family(draft)
+
+ANSWERS = (
+    "group/answers-join",
+    "group/answers-sync",
+    "group/answers-heartbeat",
+    "group/answers-leave",
+    "group/answers-offsets",
+    "group/answers-groups",
+    "group/like-its-release",
+)
+"""Included in every check of coordinators: all answers have to be those that are owed."""
+
+CHECKS: tuple[Check[Subject], ...] = (
+    Check(
+        "group/generations",
+        "generations follow one another, each with one leader, one protocol and the leader's assignment",
+        COORDINATOR,
+        conversation,
+        values=300,
+        invariants=(
+            "group/generation-grows",
+            "group/one-leader",
+            "group/leader-hears-all",
+            "group/list-only-to-leader",
+            "group/common-protocol",
+            "group/most-votes",
+            "group/assignment-from-leader",
+            "group/initial-delay",
+            "group/join-phase-ends",
+            "group/rejoins",
+            *ANSWERS,
+        ),
+    ),
+    Check(
+        "group/parked",
+        "parked requests are answered once and in time, and members are removed only for a reason",
+        COORDINATOR,
+        conversation,
+        values=300,
+        invariants=(
+            "group/answered-once",
+            "group/answers-at-once",
+            "group/parked-answered",
+            "group/assignments-in-time",
+            "group/ends-when-all-joined",
+            "group/removed-let-go",
+            "group/superseded-let-go",
+            "group/unload-answers-all",
+            "group/sessions-end",
+            "group/sessions-kept",
+            *ANSWERS,
+        ),
+    ),
+    Check(
+        "group/static",
+        "an instance id belongs to one member at a time, and its previous member is fenced",
+        COORDINATOR,
+        conversation,
+        values=300,
+        invariants=(
+            "group/one-id-per-instance",
+            "group/fenced-never-wins",
+            "group/fenced-let-go",
+            "group/fresh-ids",
+            "group/ids-before-members",
+            "group/replaced-at-once",
+            "group/static-stay",
+            *ANSWERS,
+        ),
+    ),
+    Check(
+        "group/errors",
+        "an invalid request is answered with the documented error, and changes nothing",
+        COORDINATOR,
+        conversation,
+        values=300,
+        invariants=(
+            *ANSWERS,
+            "group/beats-before-assignment",
+            "group/stale-never-wins",
+            "group/refused-changes-nothing",
+            "group/refused-disturbs-nobody",
+            "group/size-limit",
+        ),
+    ),
+    Check(
+        "group/records",
+        "acknowledged records are in the log, and failed ones are not",
+        COORDINATOR,
+        conversation,
+        values=300,
+        invariants=(
+            "group/commits-kept",
+            "group/outlives-moves",
+            "group/goes-on-after-moves",
+            "group/failed-writes-count-nothing",
+            *ANSWERS,
+        ),
+    ),
+    Check(
+        "group/newest-leads",
+        "the member with the highest protocol version leads",
+        DRAFT_COORDINATOR,
+        conversation,
+        values=200,
+        invariants=("group/newest-leads", "group/first-of-newest-leads"),
+    ),
+)

@@ -1,0 +1,331 @@
+"""Invariants of a classic group coordinator's records: they survive a move of the group, and requests that failed or
+were refused leave no trace."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.declare.invariant import invariant, steps_of
+from kipcheck.conformance.protocols.group.invariants.requests import at, breach, error_of
+from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, group_trace
+from kipcheck.conformance.protocols.group.model.messages import (
+    Commit,
+    Describe,
+    Described,
+    Error,
+    Fetch,
+    Fetched,
+    Heartbeat,
+    Join,
+    Leave,
+    Left,
+    ListGroups,
+    Load,
+    Loaded,
+    Phase,
+    Sync,
+    Synced,
+    Unload,
+)
+from kipcheck.conformance.protocols.group.model.service import By, FailWrite
+from kipcheck.conformance.protocols.group.trace import TracedRequest, TracedStep
+
+KEPT_MS = 24 * 3_600_000
+"""Offsets of an unused group are not removed before: the least ``offsets.retention.minutes`` of a default broker."""
+
+
+_OWN_FAULTS = (
+    Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.ILLEGAL_GENERATION, Error.INCONSISTENT_GROUP_PROTOCOL,
+    Error.INVALID_SESSION_TIMEOUT, Error.INVALID_GROUP_ID, Error.REBALANCE_IN_PROGRESS,
+)  # fmt: skip
+"""Errors caused by the request itself; other errors of a join or a sync come from the log or the broker."""
+
+
+class Description(NamedTuple):
+    """The group in a DescribeGroups response."""
+
+    exchange: TracedRequest
+    state: str
+    rest: tuple[object, ...]
+
+    def __str__(self) -> str:
+        return f"{self.state} with {', '.join(map(str, self.rest)) or 'no members'}"
+
+
+def _described(group: GroupTrace) -> Iterator[Description]:
+    for each in group.served_requests:
+        answer = each.answer
+        if isinstance(answer, Described) and answer.error in (Error.NONE, Error.GROUP_ID_NOT_FOUND):
+            state = answer.state if answer.members else ""  # a group without members is Empty, Dead or unknown
+            protocol = (answer.protocol,) if answer.state == Phase.STABLE.called else ()
+            members = ((id, sent, given) for id, _, sent, given in answer.members)  # older answers lack the instances
+            yield Description(each, state, (*protocol, *sorted(members, key=str)))
+
+
+def _pairs(group: GroupTrace) -> Iterator[tuple[Description, Description, list[TracedStep]]]:
+    """Two consecutive descriptions, and the steps between them."""
+    observed = list(_described(group))
+    for before, after in pairwise(observed):
+        yield before, after, list(group.between(before.exchange.index, after.exchange.index))
+
+
+# Refused
+
+
+@invariant("group/refused-changes-nothing", "grp-49", "grp-08", role=Role.COORDINATOR, grade=Grade.SHOULD)
+def refused_changes_nothing(history: History) -> Iterator[Violation]:
+    """A refused request leaves the group unchanged."""
+    group = group_trace(history)
+    for before, after, between in _pairs(group):
+        if not all(_is_refused(group, each) for each in between) or before[1:] == after[1:]:
+            continue
+        named = ", ".join(f"{type(_request(each)).__name__} at {at(each.index)}" for each in between) or "nothing"
+        why = (
+            f"{at(before.exchange.index)} describes the group as {before}, {named} was refused after that, and"
+            f" {at(after.exchange.index)} describes it as {after}"
+        )
+        steps = (before.exchange.index, *(each.index for each in between), after.exchange.index)
+        yield breach(why, steps, str(before), str(after), "group", "changed by what was refused")
+
+
+def _request(step: TracedStep) -> object:
+    return step.event.request if isinstance(step.event, By) else None
+
+
+def _is_refused(group: GroupTrace, step: TracedStep) -> bool:
+    """Was the request refused, or did it only read?
+
+    A join or sync that failed because of a write does not count: it may have started a join phase.
+    """
+    if not isinstance(step.event, By):
+        return False
+    exchange = group.trace.request(step.index)
+    error = error_of(exchange)
+    match exchange.request:
+        case Describe() | ListGroups() | Fetch():
+            return True
+        case Leave():
+            left = exchange.answer
+            each = [error for _, _, error in left.members] if isinstance(left, Left) else []
+            return error not in (None, Error.NONE) or (bool(each) and Error.NONE not in each)
+        case Heartbeat() | Commit():
+            return error not in (None, Error.NONE)
+        case Join() | Sync():
+            return not exchange.parked and error in _OWN_FAULTS
+    return False
+
+
+@invariant("group/refused-disturbs-nobody", "grp-49", role=Role.COORDINATOR, grade=Grade.SHOULD)
+def refused_disturbs_no_member(history: History) -> Iterator[Violation]:
+    """Refused requests of others do not disturb a member of a stable group."""
+    group = group_trace(history)
+    for each in group.served_requests:
+        request = each.request
+        if not isinstance(request, Heartbeat) or error_of(each) == Error.NONE or not group.names_own_instance(each):
+            continue
+        last = group.last_grant(request.member, request.generation, each.index)
+        if last is None or last.by is None:
+            continue
+        between = list(group.between(last.by, each.index))
+        if between and all(_is_refused(group, step) for step in between):
+            refused = ", ".join(f"{type(_request(step)).__name__} at {at(step.index)}" for step in between)
+            observed = "no answer" if each.answer is None else each.answer.error.name
+            why = (
+                f"{at(last.by)} granted {request.member} its {type(last.request).__name__}, every request since then"
+                f" was refused ({refused}), and {at(each.index)} answers its heartbeat with {observed}"
+            )
+            steps = (last.index, *(step.index for step in between), each.index)
+            yield breach(why, steps, "NONE", observed, "heartbeat", "disturbed")
+
+
+# Moves
+
+
+@invariant(
+    "group/outlives-moves",
+    "grp-45",
+    role=Role.COORDINATOR,
+    grade=Grade.SHOULD,
+    needs=steps_of("join", "sync", "heartbeat"),
+)
+def outlives_moves(history: History) -> Iterator[Violation]:
+    """A stable or empty group is unchanged after a move."""
+    group = group_trace(history)
+    for before, after, between in _pairs(group):
+        moved = [each for each in between if isinstance(each.event, Unload)]
+        if not moved or not all(isinstance(each.event, Unload | Load | Loaded) for each in between):
+            continue
+        if before.state not in ("", Phase.STABLE.called) or before[1:] == after[1:]:
+            continue
+        why = (
+            f"{at(before.exchange.index)} describes the group as {before}, it moved at {at(moved[0].index)}, and"
+            f" {at(after.exchange.index)} describes it as {after}"
+        )
+        yield breach(why, (before.exchange.index, moved[0].index, after.exchange.index), str(before), str(after),
+                     "group", "changed by a move")  # fmt: skip
+
+
+@invariant(
+    "group/goes-on-after-moves",
+    "grp-45",
+    role=Role.COORDINATOR,
+    grade=Grade.SHOULD,
+    needs=steps_of("join", "sync", "heartbeat"),
+)
+def goes_on_after_moves(history: History) -> Iterator[Violation]:
+    """After a move a member of a stable group continues in the same generation, with the same assignment."""
+    group = group_trace(history)
+    for each in group.served_requests:
+        request = each.request
+        if not isinstance(request, Heartbeat | Sync) or not request.member:
+            continue
+        last = group.last_grant(request.member, request.generation, each.index)
+        if last is None or not _only_moved(group, last, each):
+            continue
+        given = next(
+            g for g in reversed(group.sync_results) if g.request.member == request.member and g.by <= (last.by or 0)
+        )
+        if not _repeats(request, given.request):
+            continue
+        error = error_of(each)
+        if error != Error.NONE:
+            observed = "no answer" if error is None else error.name
+            shape = "forgotten"
+        elif isinstance(each.answer, Synced) and each.answer.assignment != given.answer.assignment:
+            observed, shape = f"the assignment {each.answer.assignment!r}", "another assignment"
+        else:
+            continue
+        kind = type(request).__name__
+        why = (
+            f"{at(given.by)} handed {request.member} {given.answer.assignment!r} in generation {request.generation},"
+            f" the group moved, and {at(each.index)} answers its {kind} with {observed}"
+        )
+        wanted = "NONE" if isinstance(request, Heartbeat) else repr(given.answer.assignment)
+        yield breach(why, (given.by, last.index, each.index), wanted, observed, kind, shape)
+
+
+def _repeats(now: Heartbeat | Sync, then: Sync) -> bool:
+    """Does the request name the same instance and protocol as the SyncGroup, as far as it names them?"""
+    returned = [(now.instance, then.instance)]
+    if isinstance(now, Sync):
+        returned += [(now.protocol_type, then.protocol_type), (now.protocol, then.protocol)]
+    return all(sent is None or sent == before for sent, before in returned)
+
+
+def _only_moved(group: GroupTrace, last: TracedRequest, now: TracedRequest) -> bool:
+    """Was there a move between the two requests, and otherwise only steps that change nothing?"""
+    moved = False
+    for each in group.between(last.by if last.by is not None else last.index, now.index):
+        match each.event:
+            case Unload():
+                moved = True
+            case Load() | Loaded():
+                pass
+            case By(request=Describe() | ListGroups() | Fetch() | Heartbeat()):
+                pass
+            case _:
+                return False
+    return moved
+
+
+# Offsets
+
+
+@invariant("group/commits-kept", "grp-38", "grp-45", "grp-49", role=Role.COORDINATOR, needs=steps_of("commit", "fetch"))
+def commits_kept(history: History) -> Iterator[Violation]:
+    """OffsetFetch returns the last accepted offset of each partition, and no other."""
+    group = group_trace(history)
+    accepted: dict[tuple[str, int], tuple[int, int]] = {}
+    for each in group.trace.asked:
+        if each.at_ms >= KEPT_MS:
+            return
+        if each.index in group.deletions:
+            accepted.clear()
+        if isinstance(each.request, Commit) and error_of(each) == Error.NONE and not each.nameless:
+            accepted.update({(topic, number): (offset, each.index) for topic, number, offset in each.request.offsets})
+        if not isinstance(each.answer, Fetched) or error_of(each) != Error.NONE or each not in group.served_requests:
+            continue
+        returned = {(topic, number): offset for topic, number, offset in each.answer.offsets}
+        for topic, number in sorted(accepted.keys() | returned.keys()):
+            wanted, got = accepted.get((topic, number)), returned.get((topic, number))
+            if wanted is None:
+                why = f"no offset was accepted for {topic}-{number}, and {at(each.index)} returns offset {got}"
+                yield breach(why, (each.index,), "no offset", f"offset {got}", "offset", "from nowhere")
+            elif got != wanted[0]:
+                observed = "none" if got is None else f"offset {got}"
+                first = f"{at(wanted[1])} accepted offset {wanted[0]} for {topic}-{number}"
+                why = f"{first}, and {at(each.index)} returns {observed}"
+                shape = "lost" if got is None else "other"
+                yield breach(why, (wanted[1], each.index), f"offset {wanted[0]}", observed, "offset", shape)
+
+
+# Writes that failed
+
+
+@invariant(
+    "group/failed-writes-count-nothing",
+    "grp-46",
+    role=Role.COORDINATOR,
+    grade=Grade.SHOULD,
+    needs=steps_of("sync", "commit"),
+)
+def failed_writes_count_nothing(history: History) -> Iterator[Violation]:
+    """If a write fails, neither the commit is granted nor the leader's assignment handed out to any member."""
+    group = group_trace(history)
+    for step in group.trace.moments:
+        if not isinstance(step.event, FailWrite):
+            continue
+        exchange = _next_write(group, step)
+        if exchange is None:
+            continue
+        error = step.event.error.name
+        if error_of(exchange) == Error.NONE:
+            kind = type(exchange.request).__name__
+            why = (
+                f"{at(step.index)} makes the next write fail, and {at(exchange.index)} grants the {kind} that needs it"
+            )
+            yield breach(why, (step.index, exchange.index), error, "NONE", kind, "not written")
+        if not isinstance(exchange.request, Sync) or error_of(exchange) in _OWN_FAULTS:
+            continue
+        for given in group.sync_results:
+            if (
+                given.by >= exchange.index
+                and given.exchange.index != exchange.index
+                and given.request.generation == exchange.request.generation
+                and group.incarnation(given.by) == group.incarnation(exchange.index)
+            ):
+                why = (
+                    f"the assignment of {at(exchange.index)} could not be written, and {at(given.by)} hands"
+                    f" {given.request.member} {given.answer.assignment!r} in generation {given.request.generation}"
+                )
+                yield breach(why, (step.index, exchange.index, given.by), "an error, and another join phase",
+                             f"{given.answer.assignment!r}", "assignment", "not written")  # fmt: skip
+                return
+
+
+def _next_write(group: GroupTrace, failing: TracedStep) -> TracedRequest | None:
+    """The next request that has to write: a commit, or the leader's SyncGroup that sets the assignment."""
+    for each in group.trace.moments:
+        if each.index <= failing.index:
+            continue
+        if not isinstance(each.event, By):
+            return None
+        exchange = group.trace.request(each.index)
+        match exchange.request:
+            case Describe() | ListGroups() | Fetch() | Heartbeat():
+                continue
+            case Commit(offsets=offsets) if offsets and exchange in group.served_requests:
+                # A commit without offsets, or one that is refused anyway, needs no write.
+                return exchange
+            case Sync(generation=generation, member=member) if exchange in group.served_requests:
+                known = (
+                    group.current(exchange.index)[0] == generation
+                    and group.leader(generation, exchange.index) == member
+                )
+                set_before = group.was_assigned_before(generation, exchange.index)
+                return exchange if known and not set_before else None
+        return None
+    return None

@@ -1,0 +1,346 @@
+"""The rebalances of a classic group: joins, generations, assignments, removals and timeouts."""
+
+from typing import TypeAlias, assert_never
+
+from kipcheck.conformance.protocols.group.model.decisions import Decisions
+from kipcheck.conformance.protocols.group.model.messages import (
+    EMPTY,
+    Action,
+    Append,
+    Arm,
+    Blob,
+    Disarm,
+    Error,
+    GroupRecord,
+    Join,
+    Phase,
+    Timer,
+)
+from kipcheck.conformance.protocols.group.model.state import (
+    NOT_INITIAL,
+    REBALANCE,
+    SYNC,
+    Assigning,
+    Committing,
+    Deleting,
+    Emptying,
+    Founding,
+    Member,
+    Parked,
+    Replacing,
+    State,
+    Write,
+    arm_session,
+    disarm_session,
+    pending,
+)
+
+Out: TypeAlias = list[Action]
+"""The actions of a step, in order. The methods append to it, and return the next state."""
+
+
+class Rounds(Decisions):
+    # Joining
+
+    def add_member(self, state: State, join: Join, id: str, out: Out) -> State:
+        """Adds a new member, which waits for the end of the rebalance."""
+        if id in state.pending:
+            state = self.without_pending(state, id, out)
+        member = self.newcomer(join, id)
+        if member.new:
+            out.append(arm_session(id, self.config.new_member_ms))
+        state = state._replace(
+            protocol_type=state.protocol_type if state.members else join.protocol_type,
+            leader=id if state.leader is None else state.leader,
+            members=(*state.members, member),
+            grown=state.grown or self.prolongs(state),
+        )
+        return self.prepare_or_complete(state, out)
+
+    def newcomer(self, join: Join, id: str) -> Member:
+        return Member(
+            id,
+            join.instance,
+            join.session_ms,
+            join.patience_ms,
+            join.protocols,
+            join=Parked(join.request, join.version),
+            new=self.rules.bounded_new_members,
+            protocol_version=join.protocol_version,
+        )
+
+    def rejoin(self, state: State, member: Member, join: Join, out: Out) -> State:
+        """Updates a member that joins again."""
+        if member.join is not None:
+            self.supersede_join(member, member.join, out)
+        elif not member.waits:
+            out.append(disarm_session(member.id))
+        return self.prepare_or_complete(state.placed(self.updated(member, join)), out)
+
+    def updated(self, member: Member, join: Join) -> Member:
+        session_ms, rebalance_ms = self.timeouts(member, join)
+        return member._replace(
+            session_ms=session_ms,
+            rebalance_ms=rebalance_ms,
+            protocols=join.protocols,
+            join=Parked(join.request, join.version),
+            protocol_version=join.protocol_version,
+        )
+
+    def timeouts(self, member: Member, join: Join) -> tuple[int, int]:
+        """Session and rebalance timeout of a member that joins again."""
+        if self.rules.timeouts_renewed:
+            return join.session_ms, join.patience_ms
+        return member.session_ms, member.rebalance_ms
+
+    def supersede_join(self, member: Member, former: Parked, out: Out) -> None:
+        """A newer JoinGroup of the same member replaces the parked one."""
+        if self.rules.superseded_answered:
+            out.append(self.join_refusal(former.to, Error.NOT_COORDINATOR, member.id))
+
+    def prepare_or_complete(self, state: State, out: Out) -> State:
+        if state.phase is Phase.PREPARING:
+            return self.complete_if_all_joined(state, out)
+        return self.prepare(state, out)
+
+    # Start of a rebalance
+
+    def prepare(self, state: State, out: Out) -> State:
+        """Starts the join phase."""
+        if state.phase is Phase.COMPLETING:
+            state = self.answer_parked_syncs(self.unassigned(state), Error.REBALANCE_IN_PROGRESS, out)
+        if state.owing:
+            state = self.no_more_owed(state, out)
+        if state.phase is Phase.EMPTY and self.rules.initial_delay:
+            return self.prepare_first(state, out)
+        state = state._replace(phase=Phase.PREPARING)
+        if self.all_joined(state):
+            return self.complete_join(state, out)
+        out.append(Arm(REBALANCE, state.rebalance_ms))
+        return state
+
+    def prepare_first(self, state: State, out: Out) -> State:
+        delay = self.config.initial_delay_ms
+        out.append(Arm(REBALANCE, delay))
+        remaining = max(state.rebalance_ms - delay, 0)
+        return state._replace(phase=Phase.PREPARING, delay_ms=delay, remaining_ms=remaining)
+
+    def unassigned(self, state: State) -> State:
+        return state._replace(members=tuple([each._replace(assignment=EMPTY) for each in state.members]))
+
+    def no_more_owed(self, state: State, out: Out) -> State:
+        if self.rules.sync_deadline:
+            out.append(Disarm(SYNC))
+        return state._replace(owing=())
+
+    # End of the join phase
+
+    def complete_if_all_joined(self, state: State, out: Out) -> State:
+        if not self.may_complete(state):
+            return state
+        out.append(Disarm(REBALANCE))
+        return self.complete_join(state, out)
+
+    def complete_join(self, state: State, out: Out) -> State:
+        """Ends the join phase. It goes on if only static members are left and none of them has joined again."""
+        if state.initial:
+            # Java resets ``grown`` only when it waits again: the next initial rebalance may take a round longer.
+            state = state._replace(delay_ms=NOT_INITIAL, remaining_ms=0, grown=self.rules.java and state.grown)
+        state = self.without_absent(state, out)
+        if not state.members:
+            return self.emptied(state, out)
+        candidates = tuple([each for each in state.members if each.join is not None])
+        if not candidates:
+            out.append(Arm(REBALANCE, state.rebalance_ms))
+            return state
+        return self.next_generation(self.led(state, candidates), out)
+
+    def without_absent(self, state: State, out: Out) -> State:
+        for each in state.members:
+            if self.is_absent(each):
+                state = self.removed(state, each, out)
+        return state
+
+    def led(self, state: State, candidates: tuple[Member, ...]) -> State:
+        leader = state.member(state.leader or "")
+        if leader is not None and self.keeps_leader(state, leader):
+            return state
+        return state._replace(leader=self.choose_leader(state, candidates).id)
+
+    def emptied(self, state: State, out: Out) -> State:
+        """A generation without members. 0.10.0 removes and writes the group; its offsets exist without a group."""
+        generation = self.bumped(state.generation)
+        state = state._replace(phase=Phase.EMPTY, generation=generation, protocol=None, leader=None)
+        state = self.append(state, Emptying(self.group_record(state)), out)
+        if self.rules.keeps_empty_groups:
+            return state
+        return State(state.standing, offsets=state.offsets, writes=state.writes, log=state.log)
+
+    def forgotten(self, state: State) -> State:
+        """The state without the group. Pending records do not affect a later group."""
+        return State(state.standing, writes=tuple(map(_orphaned, state.writes)), log=state.log)
+
+    def next_generation(self, state: State, out: Out) -> State:
+        generation, protocol = self.bumped(state.generation), self.elected_protocol(state)
+        state = state._replace(phase=Phase.COMPLETING, generation=generation, protocol=protocol)
+        members, owing = [], []
+        for each in state.members:
+            if each.join is not None:
+                out.append(self.joined(state, each, each.join, state.leader, each.id == state.leader))
+            each = each._replace(join=None, new=False)
+            out.append(arm_session(each.id, each.session_ms))
+            members.append(each)
+            owing.append(each.id)
+        if self.rules.sync_deadline:
+            out.append(Arm(SYNC, state.rebalance_ms))
+        return state._replace(members=tuple(members), owing=tuple(owing))
+
+    # Assignments
+
+    def assigned(self, state: State, record: GroupRecord, out: Out) -> State:
+        """Applies the leader's assignment after it is written."""
+        given = {id: assignment for id, _, _, _, _, assignment in record.members}
+        members = tuple([each._replace(assignment=given.get(each.id, EMPTY)) for each in state.members])
+        return self.answer_parked_syncs(state._replace(members=members, phase=Phase.STABLE), Error.NONE, out)
+
+    def assignment_failed(self, state: State, error: Error, out: Out) -> State:
+        state = self.answer_parked_syncs(self.unassigned(state), self.write_error(error), out)
+        return self.prepare(state, out)
+
+    def answer_parked_syncs(self, state: State, error: Error, out: Out) -> State:
+        """Answers parked SyncGroup requests, and restarts the sessions of their members."""
+        members = []
+        for each in state.members:
+            if each.sync is not None:
+                out.append(self.synced(state, each, each.sync, error))
+                each = each._replace(sync=None)
+                if each.join is None:
+                    out.append(arm_session(each.id, each.session_ms))
+            members.append(each)
+        return state._replace(members=tuple(members))
+
+    # Removal of members
+
+    def dismissed(self, state: State, member: Member, out: Out) -> State:
+        """Removes a member that left, or whose session expired. Brokers answer its parked join, but not its parked
+        sync."""
+        if member.join is not None:
+            out.append(self.join_refusal(member.join.to, Error.UNKNOWN_MEMBER_ID, ""))
+        if member.sync is not None and self.rules.removed_answered:
+            out.append(self.synced(state, member, member.sync, Error.UNKNOWN_MEMBER_ID))
+        return self.removed(state, member, out)
+
+    def removed(self, state: State, member: Member, out: Out) -> State:
+        """Removes a member without an answer to its parked requests."""
+        if not member.waits:
+            out.append(disarm_session(member.id))
+        members = tuple([each for each in state.members if each.id != member.id])
+        leader = state.leader
+        if leader == member.id:
+            leader = self.choose_leader(state, members).id if members else None
+        state = state._replace(members=members, leader=leader)
+        return self.not_owing(state, member.id, out) if member.id in state.owing else state
+
+    def not_owing(self, state: State, id: str, out: Out) -> State:
+        """Removes an id from those that owe a SyncGroup; disarms the deadline after the last one."""
+        owing = tuple([each for each in state.owing if each != id])
+        if not owing and self.rules.sync_deadline:
+            out.append(Disarm(SYNC))
+        return state._replace(owing=owing)
+
+    def after_removal(self, state: State, out: Out) -> State:
+        if state.phase is Phase.STABLE or state.phase is Phase.COMPLETING:
+            return self.prepare(state, out)
+        return self.complete_if_all_joined(state, out)
+
+    def without_pending(self, state: State, id: str, out: Out) -> State:
+        """Removes a pending id that was used, given back, or expired."""
+        out.append(Disarm(pending(id)))
+        return state._replace(pending=tuple([each for each in state.pending if each != id]))
+
+    def without_all_pending(self, state: State, out: Out) -> State:
+        """Removes all pending ids."""
+        for each in state.pending:
+            state = self.without_pending(state, each, out)
+        return state
+
+    # Time
+
+    def on_fired(self, state: State, timer: Timer, out: Out) -> State:
+        match timer.kind:
+            case "session":
+                return self.on_session_expired(state, timer.member, out)
+            case "pending":
+                return self.on_pending_expired(state, timer.member, out)
+            case "sync":
+                return self.on_sync_deadline(state, out)
+            case _:
+                return self.on_rebalance_timeout(state, out)
+
+    def on_session_expired(self, state: State, id: str, out: Out) -> State:
+        state = self.dismissed(state, state.known(id), out)
+        return self.after_silence(state, out) if state.phase is Phase.PREPARING else self.after_removal(state, out)
+
+    def after_silence(self, state: State, out: Out) -> State:
+        """Ends the join phase if only the expired member was missing; in Java also an initial rebalance."""
+        if not (self.rules.expired_ids_end_delay and state.initial and self.all_joined(state)):
+            return self.complete_if_all_joined(state, out)
+        out.append(Disarm(REBALANCE))
+        return self.complete_join(state, out)
+
+    def on_pending_expired(self, state: State, id: str, out: Out) -> State:
+        state = state._replace(pending=tuple([each for each in state.pending if each != id]))
+        return self.after_silence(state, out)
+
+    def on_rebalance_timeout(self, state: State, out: Out) -> State:
+        return self.another_round(state, out) if self.waits_for_more(state) else self.complete_join(state, out)
+
+    def another_round(self, state: State, out: Out) -> State:
+        """Starts another round of the initial rebalance, and deducts the last one from the remaining time."""
+        delay = min(self.config.initial_delay_ms, state.remaining_ms)
+        out.append(Arm(REBALANCE, delay))
+        remaining = max(state.remaining_ms - state.delay_ms, 0)
+        return state._replace(delay_ms=delay, remaining_ms=remaining, grown=False)
+
+    def on_sync_deadline(self, state: State, out: Out) -> State:
+        """Removes the members that sent no SyncGroup."""
+        owing = state.owing
+        state = state._replace(owing=())
+        for each in state.members:
+            if each.id in owing:
+                state = self.removed(state, each, out)
+        return self.prepare(state, out)
+
+    # Records
+
+    def append(self, state: State, write: Write, out: Out) -> State:
+        out.append(Append(write.record))
+        return state._replace(writes=(*state.writes, write))
+
+    def group_record(self, state: State, given: dict[str, Blob] | None = None) -> GroupRecord:
+        """The record of the current generation; ``given``: assignments that replace those of the members."""
+        protocol = state.protocol
+        members = [
+            (
+                each.id,
+                each.instance,
+                each.session_ms,
+                each.rebalance_ms,
+                each.metadata(protocol),
+                each.assignment if given is None else given.get(each.id, EMPTY),
+            )
+            for each in state.members
+        ]
+        return GroupRecord(state.generation, state.protocol_type or "", protocol, state.leader, tuple(members))
+
+
+def _orphaned(write: Write) -> Write:
+    match write:
+        case Assigning() | Replacing() | Founding():
+            return Emptying(write.record)
+        case Committing(record, to):
+            return Committing(record, to, counts=False)
+        case Emptying() | Deleting():
+            return write
+        case _:
+            assert_never(write)

@@ -1,0 +1,264 @@
+"""The differences between classic group coordinators of exact releases.
+
+Each rule names its source: an issue of Apache Kafka, or observations of brokers of the releases around the change.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from types import MappingProxyType
+from typing import Final, TypeAlias, final
+
+from kipcheck.conformance.core.release import NEWEST, Release, releases
+from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.messages import Error
+from kipcheck.conformance.protocols.group.model.ties import Table
+
+Ranges: TypeAlias = Mapping[type[messages.Request], range]
+
+_VERSIONS: Final[Mapping[type[messages.Request], tuple[tuple[str, int, int], ...]]] = MappingProxyType(
+    {
+        messages.Join: (
+            ("0.10.0.0", 0, 0),
+            ("0.10.1.0", 0, 1),
+            ("0.11.0.0", 0, 2),
+            ("2.0.0", 0, 3),
+            ("2.2.0", 0, 4),
+            ("2.3.0", 0, 5),
+            ("2.4.0", 0, 6),
+            ("2.5.0", 0, 7),
+            ("3.2.0", 0, 9),
+            ("4.0.0", 2, 9),
+            ("4.0.1", 0, 9),
+        ),
+        messages.Sync: (
+            ("0.10.0.0", 0, 0),
+            ("0.11.0.0", 0, 1),
+            ("2.0.0", 0, 2),
+            ("2.3.0", 0, 3),
+            ("2.4.0", 0, 4),
+            ("2.5.0", 0, 5),
+        ),
+        messages.Heartbeat: (
+            ("0.10.0.0", 0, 0),
+            ("0.11.0.0", 0, 1),
+            ("2.0.0", 0, 2),
+            ("2.3.0", 0, 3),
+            ("2.4.0", 0, 4),
+        ),
+        messages.Leave: (
+            ("0.10.0.0", 0, 0),
+            ("0.11.0.0", 0, 1),
+            ("2.0.0", 0, 2),
+            ("2.4.0", 0, 4),
+            ("3.2.0", 0, 5),
+        ),
+        messages.Commit: (
+            ("0.10.0.0", 0, 2),
+            ("0.11.0.0", 0, 3),
+            ("2.0.0", 0, 4),
+            ("2.1.0", 0, 6),
+            ("2.3.0", 0, 7),
+            ("2.4.0", 0, 8),
+            ("3.7.0", 0, 9),
+            ("4.0.0", 2, 9),
+            ("4.2.0", 2, 10),
+        ),
+        messages.Fetch: (
+            ("0.10.0.0", 0, 1),
+            ("0.10.2.0", 0, 2),
+            ("0.11.0.0", 0, 3),
+            ("2.0.0", 0, 4),
+            ("2.1.0", 0, 5),
+            ("2.4.0", 0, 6),
+            ("2.5.0", 0, 7),
+            ("3.0.0", 0, 8),
+            ("3.7.0", 0, 9),
+            ("4.0.0", 1, 9),
+            ("4.2.0", 1, 10),
+        ),
+        messages.Describe: (
+            ("0.10.0.0", 0, 0),
+            ("0.11.0.0", 0, 1),
+            ("2.0.0", 0, 2),
+            ("2.3.0", 0, 3),
+            ("2.4.0", 0, 5),
+            ("4.0.0", 0, 6),
+        ),
+        messages.ListGroups: (
+            ("0.10.0.0", 0, 0),
+            ("0.11.0.0", 0, 1),
+            ("2.0.0", 0, 2),
+            ("2.4.0", 0, 3),
+            ("2.6.0", 0, 4),
+            ("3.8.0", 0, 5),
+        ),
+        messages.Delete: (
+            ("1.1.0", 0, 0),
+            ("2.0.0", 0, 1),
+            ("2.4.0", 0, 2),
+            ("4.4.0", 0, 3),
+        ),
+    }
+)
+"""The versions of a request that brokers support since a release (from the definitions in the released jars)."""
+
+INSTANCE_SINCE: Final[Mapping[type[messages.Request], int]] = MappingProxyType(
+    {messages.Join: 5, messages.Sync: 3, messages.Heartbeat: 3, messages.Leave: 3, messages.Commit: 7}
+)
+"""The first version with a group instance id (KIP-345)."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rules:
+    versions: Ranges
+    """Supported versions; an API that the release lacks has an empty range."""
+    java: bool
+    """The coordinator was rewritten in Java in 4.0. Differences that follow only from that check this rule."""
+
+    # Joining
+    initial_delay: bool
+    """The first rebalance of an empty group waits for more members (KIP-134)."""
+    refuses_empty_protocols: bool
+    """A first member without a protocol type or protocols gets an error (KAFKA-6005). Before, a missing type is
+    accepted, and missing protocols fail in the coordinator; that the group is unusable afterwards is not modelled."""
+    bounded_new_members: bool
+    """A member that joined without an id and waits is removed after five minutes (KAFKA-7610)."""
+    ids_required: bool
+    """Since JoinGroup version 4, a client without a member id gets one, and must join again with it (KIP-394)."""
+    size_limit: bool
+    """``group.max.size`` (KIP-389)."""
+    size_by_waiting: bool
+    """During the join phase the limit counts members that have joined; pending ids do not count (KAFKA-9885)."""
+    refused_ids_forgotten: bool
+    """A pending id for which there is no room becomes invalid (from the source: since 3.0)."""
+    timeouts_renewed: bool
+    """A member that joins again gets the timeouts of that request, not those of its first join (KAFKA-14009)."""
+    generation_in_errors: int
+    """The generation in failed JoinGroup answers: 0 up to 2.1 (changed by KAFKA-7824)."""
+    expired_ids_end_delay: bool
+    """The initial rebalance ends before its time if an unused id expires when all have joined (since 4.0)."""
+    fails_on_unused_static_ids: bool
+    """A JoinGroup with an unused id and an instance id fails in the coordinator (since 2.3)."""
+    refusals_end_join_phase: bool
+    """The join phase may end when an unused id is refused because the group is full (up to 3.9)."""
+    deletes_unwritten: bool
+    """DeleteGroups is answered before its record is written, and whether or not that fails (up to 3.9)."""
+    removed_answered: bool
+    """A parked SyncGroup of a member that is removed is answered. No release does that."""
+    superseded_answered: bool
+    """A parked request that a newer one of the same member replaces is answered (KAFKA-20938: not in 4.4.0)."""
+
+    # Static members
+    strict_instances: bool
+    """Any request with an unknown instance id gets UNKNOWN_MEMBER_ID; before 3.0 (from the source) only a join."""
+    replacement_written: bool
+    """A static member's new id is written before the answer, and changed protocols rebalance (KAFKA-10284)."""
+    replacement_rejoins: bool
+    """A static member that returns while the assignment is pending starts a rebalance (KAFKA-9801)."""
+
+    # A rebalance
+    sync_deadline: bool
+    """Members that send no SyncGroup in time are removed (KAFKA-12890)."""
+    votes: Table
+    """The table of votes, which decides between protocols with equal votes (observed up to 2.3, and since 2.7)."""
+    keeps_empty_groups: bool
+    """0.10.0 removes a group as soon as it has no members."""
+
+    # Requests of members
+    heartbeats_by_phase: bool
+    """0.10.0: while a group is not stable, every heartbeat gets REBALANCE_IN_PROGRESS, from members and others."""
+    busy_while_completing: bool
+    """A heartbeat while the assignment is pending gets REBALANCE_IN_PROGRESS (up to 2.6.0; KAFKA-10134)."""
+    busy_generation_checked: bool
+    """Such a heartbeat first gets the error of a wrong generation (from the source: since 2.3)."""
+    commits_fenced_first: bool
+    """A commit while the assignment is pending first gets errors that concern its member (KAFKA-8487)."""
+    nameless: Error
+    """The error of a heartbeat, a sync or a leave with an empty group id: 25 up to 1.1 (KAFKA-6773)."""
+    nameless_delete: Error
+    """The error of DeleteGroups with an empty group id: 24 in 1.1 (KAFKA-6773)."""
+    loading_told: bool
+    """Requests get COORDINATOR_LOAD_IN_PROGRESS while the log is read; up to 1.1, NOT_COORDINATOR."""
+
+    @classmethod
+    @cache
+    def of(cls, release: str) -> "Rules":
+        """The rules of a release. Errors: ValueError for an invalid release."""
+        this = Release.parse(release)
+
+        def has(behaviour: str) -> bool:
+            return this in releases(span(behaviour, "coordinator"))
+
+        return cls(
+            versions=MappingProxyType({request: _range(spans, this) for request, spans in _VERSIONS.items()}),
+            java=has("java"),
+            initial_delay=has("initial-delay"),
+            refuses_empty_protocols=has("refuses-empty-protocols"),
+            bounded_new_members=has("bounded-new-members"),
+            ids_required=has("ids-required"),
+            size_limit=has("size-limit"),
+            size_by_waiting=has("size-by-waiting"),
+            refused_ids_forgotten=has("refused-ids-forgotten"),
+            timeouts_renewed=has("timeouts-renewed"),
+            generation_in_errors=messages.NO_GENERATION if has("no-generation-in-errors") else 0,
+            expired_ids_end_delay=has("java"),
+            fails_on_unused_static_ids=True,
+            refusals_end_join_phase=not has("java"),
+            deletes_unwritten=not has("java"),
+            removed_answered=False,
+            superseded_answered=has("superseded-answered"),
+            strict_instances=has("strict-instances"),
+            replacement_written=has("replacement-written"),
+            replacement_rejoins=has("replacement-rejoins"),
+            sync_deadline=has("sync-deadline"),
+            votes=(Table.JAVA if has("java") else Table.SCALA_2_13 if has("votes-by-scala-2-13") else Table.SCALA_2_12),
+            keeps_empty_groups=has("keeps-empty-groups"),
+            heartbeats_by_phase=not has("keeps-empty-groups"),
+            busy_while_completing=not has("heartbeats-pass-while-completing"),
+            busy_generation_checked=has("busy-generation-checked"),
+            commits_fenced_first=has("commits-fenced-first"),
+            nameless=Error.INVALID_GROUP_ID if has("empty-group-id-invalid") else Error.UNKNOWN_MEMBER_ID,
+            nameless_delete=(Error.GROUP_ID_NOT_FOUND if has("empty-group-id-invalid") else Error.INVALID_GROUP_ID),
+            loading_told=has("loading-reported"),
+        )
+
+
+def owed_rules(release: str = NEWEST) -> Rules:
+    """What the requirements owe in a release, with its versions and KIPs: no release does all of it.
+
+    Where nothing is owed, as that release. Errors: ValueError for an invalid release.
+    """
+    found = Rules.of(release)
+    return replace(
+        found,
+        refuses_empty_protocols=True,
+        size_by_waiting=True,
+        expired_ids_end_delay=False,
+        fails_on_unused_static_ids=False,
+        refusals_end_join_phase=True,
+        deletes_unwritten=False,
+        removed_answered=True,
+        superseded_answered=True,
+        strict_instances=True,
+        replacement_written=True,
+        sync_deadline=True,
+        heartbeats_by_phase=False,
+        busy_while_completing=False,
+        busy_generation_checked=True,
+        commits_fenced_first=True,
+        nameless=Error.INVALID_GROUP_ID,
+        nameless_delete=Error.GROUP_ID_NOT_FOUND,
+        loading_told=True,
+    )
+
+
+def _range(spans: tuple[tuple[str, int, int], ...], release: Release) -> range:
+    at = bisect_right(spans, release, key=lambda span: Release.parse(span[0]))
+    if not at:
+        return range(0)
+    _, low, high = spans[at - 1]
+    return range(low, high + 1)

@@ -1,0 +1,191 @@
+"""A coordinator with the environment that its clients observe: references in place of member ids, a clock that events
+advance, and a log that commits every record unless an event makes it fail.
+"""
+
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar, assert_never, final
+
+from kipcheck.conformance.core.machine import Driven, Transition
+from kipcheck.conformance.core.replacing import replace
+from kipcheck.conformance.machines.clock import Clock
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.messages import (
+    Append,
+    Arm,
+    Commit,
+    Delete,
+    Describe,
+    Described,
+    Disarm,
+    Error,
+    Fetch,
+    Fired,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    ListGroups,
+    Load,
+    Loaded,
+    Nameless,
+    Reply,
+    Request,
+    Sync,
+    Timer,
+    Unload,
+    WriteFailed,
+    Written,
+)
+from kipcheck.conformance.protocols.group.model.names import Names
+
+Group = TypeVar("Group", bound=Hashable)
+"""The state of the coordinator."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class By:
+    """A request of a client. Members are named by references (``models.group.names``); the request's own generation,
+    fresh id and number are ignored."""
+
+    actor: str
+    request: Request
+    behind: int | None = 0
+    """Its generation: the last one that the actor received, minus ``behind``; None: -1."""
+    nameless: bool = False
+    """Its group id is empty."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Elapse:
+    """Time passes. Timers that become due expire in the order of their deadlines."""
+
+    ms: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FailWrite:
+    """The next append fails, with this error of the log."""
+
+    error: Error
+
+
+Event: TypeAlias = By | Elapse | FailWrite | Unload | Load | Loaded
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Served(Generic[Group]):
+    """The state of a service."""
+
+    group: Group
+    clock: Clock[Timer] = field(default_factory=Clock)
+    names: Names = field(default_factory=Names)
+    actors: tuple[str, ...] = ()
+    """The actor of each event so far; the number of a request is its index."""
+    failing: Error | None = None
+    """The error of the next append; None: it succeeds."""
+
+
+class Service(Generic[Group]):
+    def __init__(self, coordinator: Driven[Group, messages.Event, messages.Action]) -> None:
+        self.coordinator = coordinator
+
+    def initial(self) -> Served[Group]:
+        return Served(self.coordinator.initial())
+
+    def step(self, state: Served[Group], event: Event, /) -> Transition[Served[Group], Reply]:
+        """Its actions are all answers that the event causes, also to earlier requests, with canonical ids."""
+        actors = (*state.actors, event.actor if isinstance(event, By) else "")
+        group, clock, failing = state.group, state.clock, state.failing
+        replies: list[Reply] = []
+        match event:
+            case By():
+                group, clock, failing = self._run(group, clock, failing, _coordinator_event(state, event), replies)
+            case Elapse(ms):
+                until = clock.now_ms + ms
+                while (due := clock.due(until)) is not None:
+                    timer, clock = due
+                    group, clock, failing = self._run(group, clock, failing, Fired(timer), replies)
+                clock = Clock(until, clock.timers)
+            case FailWrite(error):
+                failing = error
+            case Unload() | Load() | Loaded():
+                group, clock, failing = self._run(group, clock, failing, event, replies)
+            case _:
+                assert_never(event)
+        joined = [(actors[each.to], each) for each in replies if isinstance(each, Joined)]
+        names = state.names.after_answers(joined) if joined else state.names
+        after = Served(group, clock, names, actors, failing)
+        return Transition(after, tuple([_canonical_reply(each, names) for each in replies]))
+
+    def _run(
+        self, group: Group, clock: Clock[Timer], failing: Error | None, event: messages.Event, replies: list[Reply]
+    ) -> tuple[Group, Clock[Timer], Error | None]:
+        """Applies the event, and the results of the appends that it causes."""
+        waiting = deque([event])
+        while waiting:
+            group, actions = self.coordinator.step(group, waiting.popleft())
+            for action in actions:
+                match action:
+                    case Arm(timer, ms):
+                        clock = clock.armed(timer, ms)
+                    case Disarm(timer):
+                        clock = clock.disarmed(timer)
+                    case Append():
+                        waiting.append(Written() if failing is None else WriteFailed(failing))
+                        failing = None
+                    case _:
+                        replies.append(action)
+        return group, clock, failing
+
+
+def _coordinator_event(state: Served[Group], event: By) -> messages.Event:
+    """The event of the coordinator for a request."""
+    number, names = len(state.actors), state.names
+    fresh = f"{event.actor}-{number}"
+    asked = resolved(event.request, names, names.generation(event.actor, event.behind), fresh, number)
+    return Nameless(asked) if event.nameless else asked
+
+
+def resolved(request: Request, names: Names, generation: int, fresh: str = "", number: int = 0) -> Request:
+    """The request with ids in place of references, a generation, and the number that its answer repeats."""
+    match request:
+        case Join():
+            return replace(request, member=names.resolved(request.member), fresh=fresh, request=number)
+        case Sync():
+            given = tuple((names.resolved(member), blob) for member, blob in request.assignments)
+            member = names.resolved(request.member)
+            return replace(request, member=member, generation=generation, assignments=given, request=number)
+        case Heartbeat() | Commit():
+            return replace(request, member=names.resolved(request.member), generation=generation, request=number)
+        case Leave(members=members):
+            left = tuple((names.resolved(member), instance) for member, instance in members)
+            return replace(request, members=left, request=number)
+        case Fetch() | Describe() | ListGroups() | Delete():
+            return replace(request, request=number)
+        case _:
+            assert_never(request)
+
+
+def _canonical_reply(reply: Reply, names: Names) -> Reply:
+    """The reply with canonical ids."""
+    canonical = names.canonical
+    match reply:
+        case Joined():
+            members = tuple((canonical(id), instance, blob) for id, instance, blob in reply.members)
+            return replace(reply, leader=canonical(reply.leader), member=canonical(reply.member), members=members)
+        case Left():
+            return replace(
+                reply, members=tuple((canonical(id), instance, error) for id, instance, error in reply.members)
+            )
+        case Described():
+            described = ((canonical(id), instance, known, given) for id, instance, known, given in reply.members)
+            return replace(reply, members=tuple(sorted(described, key=repr)))
+        case _:
+            return reply

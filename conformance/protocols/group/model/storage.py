@@ -1,0 +1,195 @@
+"""The records of a classic group: results of appends, and loading by the next coordinator."""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from kipcheck.conformance.protocols.group.model.messages import (
+    Committed,
+    Deleted,
+    Disarm,
+    Error,
+    GroupRecord,
+    Left,
+    OffsetBatch,
+    Phase,
+    Record,
+    Synced,
+)
+from kipcheck.conformance.protocols.group.model.rounds import Out
+from kipcheck.conformance.protocols.group.model.state import (
+    Assigning,
+    Committing,
+    Deleting,
+    Emptying,
+    Founding,
+    Log,
+    Member,
+    Replacing,
+    Standing,
+    State,
+    Write,
+    arm_session,
+    armed,
+    merged,
+)
+from kipcheck.conformance.protocols.group.model.static import StaticMembers
+
+
+class Storage(StaticMembers):
+    def founded(self, state: State, out: Out) -> State:
+        """Creates the group. Java appends a first record."""
+        state = self.without_all_pending(state, out)._replace(phase=Phase.EMPTY)
+        return self.append(state, Founding(self.group_record(state)), out) if self.rules.java else state
+
+    # Results of appends
+
+    def written(self, state: State, out: Out) -> State:
+        write, *rest = state.writes
+        state = state._replace(writes=tuple(rest), log=state.log.with_(write.record))
+        return self.kept(state, write, out)
+
+    def kept(self, state: State, write: Write, out: Out) -> State:
+        match write:
+            case Assigning(record):
+                return self.assigned(state, record, out) if self.still_awaited(state, record) else state
+            case Replacing(before=before, after=id, leader=leader):
+                return self.answer_replacement(state, id, leader, before.session_ms, out)
+            case Committing(batch, to, counts):
+                out.append(Committed(to, Error.NONE))
+                return self.committed(state, batch) if counts else state
+            case Deleting(to=to):
+                if self.rules.deletes_unwritten:
+                    return state
+                out.append(Deleted(to, Error.NONE))
+                return self.without_all_pending(state, out) if self.is_deleted(state) else state
+            case Emptying(_, reply):
+                out += [] if reply is None else [reply]
+                return state
+            case Founding():
+                return state
+            case _:
+                assert_never(write)
+
+    def write_failed(self, state: State, error: Error, out: Out) -> State:
+        write, *rest = state.writes
+        state = state._replace(writes=tuple(rest))
+        match write:
+            case Assigning(record):
+                return self.assignment_failed(state, error, out) if self.still_awaited(state, record) else state
+            case Replacing():
+                return self.replacement_failed(state, write, error, out)
+            case Committing(to=to):
+                out.append(Committed(to, self.commit_error(error)))
+                return self.unfounded(state, out) if self.never_written(state) else state
+            case Deleting(to=to):
+                if self.rules.deletes_unwritten:
+                    return state
+                out.append(Deleted(to, self.write_error(error)))
+                return self.undeleted(state, write) if self.is_deleted(state) else state
+            case Founding():
+                return self.founding_failed(state, error, out)
+            case Emptying(_, reply):
+                out += [] if reply is None else [Left(reply.to, self.write_error(error))]
+                return state
+            case _:
+                assert_never(write)
+
+    def undeleted(self, state: State, write: Deleting) -> State:
+        """The group before the deletion, with offsets committed since."""
+        return state._replace(
+            phase=Phase.EMPTY,
+            generation=write.generation,
+            protocol_type=write.protocol_type,
+            offsets=state.log.offsets,
+        )
+
+    def is_deleted(self, state: State) -> bool:
+        """Whether the deleted group has not been created again. Java restores it if the write fails."""
+        return state.phase is Phase.DEAD and state.standing is Standing.OURS
+
+    def committed(self, state: State, batch: OffsetBatch) -> State:
+        unknown = state.phase is Phase.DEAD and self.rules.keeps_empty_groups
+        offsets = merged(state.offsets, batch.records)
+        return state._replace(phase=Phase.EMPTY if unknown else state.phase, offsets=offsets)
+
+    def still_awaited(self, state: State, record: GroupRecord) -> bool:
+        """Whether the assignment is still for the current generation."""
+        return state.phase is Phase.COMPLETING and state.generation == record.generation
+
+    def never_written(self, state: State) -> bool:
+        """Whether the failed offsets would have created the group. Java then removes it."""
+        return self.rules.java and state.phase is Phase.EMPTY and not state.writes and state.log == Log()
+
+    def founding_failed(self, state: State, error: Error, out: Out) -> State:
+        """Removes the group, and answers the parked joins with an error."""
+        for each in state.members:
+            if each.join is not None:
+                out.append(self.join_refusal(each.join.to, self.write_error(error), ""))
+        return self.unfounded(state, out)
+
+    def gone(self, state: State, out: Out) -> State:
+        """Removes the group, and disarms all its timers."""
+        out += map(Disarm, armed(state, self.rules.sync_deadline))
+        return self.forgotten(state)
+
+    def unfounded(self, state: State, out: Out) -> State:
+        """Removes the group. Pending offsets that are written later create it again."""
+        commits = {place: write for place, write in enumerate(state.writes) if isinstance(write, Committing)}
+        state = self.gone(state, out)
+        return state._replace(writes=tuple([commits.get(place, each) for place, each in enumerate(state.writes)]))
+
+    # The partition moves
+
+    def unload(self, state: State, out: Out) -> State:
+        """Answers all parked requests with NOT_COORDINATOR, and drops the group."""
+        for each in state.members:
+            if each.join is not None:
+                out.append(self.join_refusal(each.join.to, Error.NOT_COORDINATOR, each.id))
+            if each.sync is not None:
+                out.append(Synced(each.sync.to, Error.NOT_COORDINATOR))
+        return self.gone(state, out)._replace(standing=Standing.AWAY)
+
+    def load(self, state: State) -> State:
+        return state._replace(standing=Standing.LOADING)
+
+    def loaded(self, state: State, out: Out) -> State:
+        """Restores the group from its records. A group that exceeds the maximum size rebalances."""
+        state = self.recall(state, out)
+        if self.rules.size_limit and len(state.members) > self.config.max_size:
+            return self.prepare(state, out)
+        return state
+
+    def recall(self, state: State, out: Out) -> State:
+        """Restores the group from the log, and starts the sessions of its members."""
+        state = self.recalled(state.log)._replace(writes=state.writes)
+        out += [arm_session(each.id, each.session_ms) for each in state.members]
+        return state
+
+    def replayed(self, records: Iterable[Record]) -> State:
+        """The state of a coordinator that has read these records, oldest first."""
+        log = Log()
+        for each in records:
+            log = log.with_(each)
+        return self.recalled(log)
+
+    def recalled(self, log: Log) -> State:
+        record = log.group
+        if not self.rules.keeps_empty_groups and (record is None or not record.members):
+            return State(offsets=log.offsets, log=log)
+        if record is None:
+            return State(phase=Phase.EMPTY if log.offsets else Phase.DEAD, offsets=log.offsets, log=log)
+        return State(
+            phase=Phase.STABLE if record.members else Phase.EMPTY,
+            generation=record.generation,
+            protocol_type=record.protocol_type or None,
+            protocol=record.protocol,
+            leader=record.leader,
+            members=tuple(self.recalled_member(record, each) for each in record.members),
+            offsets=log.offsets,
+            log=log,
+        )
+
+    def recalled_member(self, record: GroupRecord, member: tuple[str, str | None, int, int, object, object]) -> Member:
+        """A member with the chosen protocol; the log does not contain its other protocols."""
+        id, instance, session_ms, rebalance_ms, metadata, assignment = member
+        return Member(id, instance, session_ms, rebalance_ms, ((record.protocol or "", metadata),), assignment)

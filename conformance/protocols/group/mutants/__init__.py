@@ -1,0 +1,3 @@
+"""Coordinators of classic groups with one planted defect each, by module, in the order of lists."""
+
+MODULES = ("coordinator", "coordinator_facts")

@@ -1,0 +1,21 @@
+"""All invariants, by role."""
+
+from functools import cache
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.protocols import registry
+from kipcheck.conformance.protocols.declare import claims, survival
+from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
+
+OF_EVERY_TARGET = (survival.__name__, claims.__name__)
+
+
+@cache
+def all_invariants(role: Role) -> tuple[Invariant, ...]:
+    """Those of the role, and those of every role.
+
+    In the order of their modules, whatever was imported first: the order of verdicts depends on it.
+    """
+    modules = {name: at for at, name in enumerate((*OF_EVERY_TARGET, *registry.modules("invariants")))}
+    found = sorted(INVARIANTS.values(), key=lambda each: modules.get(each.search.__module__, len(modules)))
+    return tuple(each for each in found if each.role in (role, None))

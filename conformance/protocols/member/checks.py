@@ -1,0 +1,184 @@
+"""Checks of consumers, of releases and of KIP-429's draft."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import Final
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import KIP_429, Standing, edition
+from kipcheck.conformance.core.history import History, Op, Replied
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.declare.check import Check, Conversation, Exhibit, Family
+from kipcheck.conformance.protocols.declare.conversations import (
+    Message,
+    Subject,
+    answer,
+    diagram,
+    listed,
+    machine_family,
+)
+from kipcheck.conformance.protocols.member.invariants.callbacks import describe
+from kipcheck.conformance.protocols.member.model.client import HEARTBEAT_MS
+from kipcheck.conformance.protocols.member.model.messages import Request
+from kipcheck.conformance.protocols.member.ops import COORDINATOR, USER, action_of, rules_of
+from kipcheck.conformance.protocols.member.possible_conversations import conversation, impossible
+from kipcheck.conformance.protocols.member.sentences import describe_event, describe_request
+from kipcheck.conformance.protocols.member.shorthand import CONSUMER, parse_shorthand
+from kipcheck.conformance.protocols.member.strategies.conversations import conversations
+from kipcheck.conformance.targets.protocol import MEMBER as MACHINE
+
+BEATS: Final = 20
+"""Answered heartbeats in max.poll.interval.ms."""
+HEARTBEAT_S: Final = HEARTBEAT_MS // 1000
+SILENCE: Final = 2 * HEARTBEAT_S
+"""Seconds: an unpolled member leaves within the first heartbeat interval at the latest."""
+
+
+def released(name: str) -> Iterable[str]:
+    """Any release whose consumers send heartbeats on their own."""
+    found = edition(name)
+    return (name,) if found.standing is Standing.RELEASED and rules_of(found) is not None else ()
+
+
+def draft(name: str) -> Iterable[str]:
+    """Not in a run of ``apache``: targets that are released consumers do not implement the draft."""
+    return (name,) if edition(name) == KIP_429 else ()
+
+
+def member_sequence(history: History, violation: Violation) -> list[Exhibit]:
+    """Calls and callbacks between user and consumer, requests and answers between consumer and coordinator."""
+
+    def messages(op: Op) -> Iterator[Message]:
+        step = op.step
+        says = describe_event(step)
+        if not isinstance(op.observation, Replied):
+            yield Message(step.actor, CONSUMER, says, answer(op.observation, listed), reply=step.actor == COORDINATOR)
+            return
+        yield Message(step.actor, CONSUMER, says, reply=step.actor == COORDINATOR)
+        actions = map(action_of, dict(op.observation.payload).get("actions", ()))
+        for to, several in groupby(actions, lambda each: COORDINATOR if isinstance(each, Request) else USER):
+            if to == USER:
+                yield Message(CONSUMER, USER, ", ".join(map(describe, several)), reply=True)
+                continue
+            for each in several:
+                assert isinstance(each, Request)
+                yield Message(CONSUMER, COORDINATOR, describe_request(each))
+
+    return diagram(history, violation, messages)
+
+
+def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
+    return machine_family(Role.MEMBER, MACHINE, editions, conversations, member_sequence, impossible)
+
+
+def directed(subject: Subject) -> Iterable[Conversation]:
+    """A member that is not polled while its heartbeats are answered, for max.poll.interval.ms and longer; and one whose
+    heartbeats are answered at once.
+
+    The former is polled last a second after it entered its generation, so that its last heartbeat is answered before
+    the time is over.
+    """
+    rules = rules_of(edition(subject.edition))
+    second, beat = "elapse 1000", f"elapse {HEARTBEAT_MS}; beat"
+    for instance in ("", " as=i") if rules is not None and rules.static else ("",):
+        begun = f"open range{instance}; subscribe t; poll; joined 1; synced t:0; poll; {second}; poll"
+        beats = "; ".join([f"elapse {HEARTBEAT_MS - 1000}; beat", *[beat] * (BEATS - 1)])
+        silence = "; ".join([second] * SILENCE)
+        yield Conversation(parse_shorthand(f"{begun}; {beats}; {silence}; poll"), "unpolled")
+    # An answer to a heartbeat that was not sent has no effect.
+    often = "; ".join([f"{second}; beat"] * 2 * HEARTBEAT_S)
+    yield Conversation(parse_shorthand(f"open range; subscribe t; poll; joined 1; synced t:0; poll; {often}"), "often")
+
+
+MEMBER = _family(released)
+DRAFT_MEMBER = _family(draft)
+
+CHECKS: tuple[Check[Subject], ...] = (
+    Check(
+        "member/callbacks",
+        "callbacks are called in polls and on leaving, with owned partitions, and distinguish lost from revoked",
+        MEMBER,
+        conversation,
+        values=300,
+        invariants=(
+            "member/callbacks-in-their-time",
+            "member/gives-up-what-it-owns",
+            "member/gives-up-first",
+            "member/lost-when-out",
+            "member/leaves-with-callbacks",
+            "member/leaves-amid-a-rebalance",
+        ),
+    ),
+    Check(
+        "member/ownership",
+        "a consumer reads what it was assigned, keeps what it may, and reports exactly that in its subscription",
+        MEMBER,
+        conversation,
+        values=300,
+        invariants=(
+            "member/owns-what-it-was-given",
+            "member/takes-what-fits",
+            "member/reads-what-it-owns",
+            "member/keeps-what-it-may",
+            "member/gives-up-unsubscribed",
+            "member/revokes-what-it-lost",
+            "member/rejoins-after-revoking",
+            "member/tells-what-it-holds",
+            "member/finds-a-protocol",
+        ),
+    ),
+    Check(
+        "member/errors",
+        "each error has its documented effect, and a lost response is neither done nor failed",
+        MEMBER,
+        conversation,
+        values=300,
+        invariants=(
+            "member/speaks-as-it-was-told",
+            "member/keeps-its-id",
+            "member/raises-what-is-fatal",
+            "member/joins-when-due",
+            "member/joins-only-when-due",
+            "member/commit-is-known",
+            "member/commit-ends",
+        ),
+    ),
+    Check(
+        "member/duties",
+        "a consumer syncs, leads, sends heartbeats and leaves as its coordinator expects, in requests as configured",
+        MEMBER,
+        conversation,
+        values=300,
+        invariants=(
+            "member/syncs",
+            "member/leads",
+            "member/beats",
+            "member/beats-in-time",
+            "member/leaves",
+            "member/leaves-when-unsubscribed",
+            "member/leaves-unpolled",
+            "member/names-its-timeouts",
+            "member/names-its-instance",
+            "member/syncs-as-chosen",
+            "member/offers-in-order",
+            "member/commits-what-it-was-given",
+        ),
+        given=directed,
+    ),
+    Check(
+        "member/draft",
+        "the draft's member revokes all or keeps all, as configured, and counts assignments with the error",
+        DRAFT_MEMBER,
+        conversation,
+        values=200,
+        invariants=(
+            "member/counts-incompatible",
+            "member/drafted-subscription",
+            "member/gives-up-first",
+            "member/keeps-what-it-may",
+            "member/tells-what-it-holds",
+            "member/joins-when-due",
+            "member/backs-off",
+        ),
+    ),
+)

@@ -1,0 +1,409 @@
+"""Invariants of a consumer towards its user: when callbacks are called, and which partitions it owns and reads.
+
+They cover released consumers (ConsumerCoordinator) and KIP-429's draft. Each invariant reads the consumer's inputs and
+its actions.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Refused
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names
+from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER, Assigned, Subscription
+from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.group.model.messages import Join
+from kipcheck.conformance.protocols.member.invariants.trace import MemberStep, member_steps
+from kipcheck.conformance.protocols.member.invariants.view import Round, View, is_incompatible, protocol_of
+from kipcheck.conformance.protocols.member.model.client import Open
+from kipcheck.conformance.protocols.member.model.messages import (
+    Close,
+    CommitEnded,
+    Given,
+    Lost,
+    Metric,
+    Poll,
+    Raised,
+    Reads,
+    Revoked,
+    Unsubscribe,
+    UserEvent,
+)
+
+CALLBACKS = (Revoked, Lost, Given)
+
+
+def on(*verbs: str) -> Callable[[Case, Step], bool]:
+    return lambda case, step: step.verb in verbs
+
+
+def every(case: Case, step: Step) -> bool:
+    return step.verb.startswith("member-")
+
+
+def violation(step: MemberStep, why: str, expected: str, *shape: str) -> Violation:
+    observation = step.op.observation
+    done = ", ".join(map(describe, step.actions)) or "nothing"
+    observed = f"refused: {observation.error}" if isinstance(observation, Refused) else done
+    return Violation(why, (step.op.index,), expected, observed, shape=shape)
+
+
+def describe(action: object) -> str:
+    match action:
+        case Revoked(partitions) | Lost(partitions) | Given(partitions) | Reads(partitions):
+            return f"{type(action).__name__.lower()} {partition_names(partitions)}"
+        case Raised(error, exception):
+            return f"raised {error}" + (f" ({exception})" if exception else "")
+        case CommitEnded(error, exception):
+            return f"commit ended {error}" + (f" ({exception})" if exception else "")
+        case Metric(value):
+            return f"metric {value}"
+        case _:
+            member = getattr(action, "member", None)
+            named = "" if member is None else f" as {member or '(no id)'}"
+            generation = getattr(action, "generation", None)
+            return f"{type(action).__name__}{named}{'' if generation is None else f' in generation {generation}'}"
+
+
+def before_join(actions: Iterable[object]) -> Iterator[object]:
+    for each in actions:
+        if isinstance(each, Join):
+            return
+        yield each
+
+
+def joins(step: MemberStep) -> bool:
+    return any(isinstance(each, Join) for each in step.actions)
+
+
+def callbacks(actions: Iterable[object], *kinds: type[UserEvent]) -> list[Partition]:
+    return [each for action in actions if isinstance(action, kinds) for each in action.partitions]  # type: ignore[union-attr]
+
+
+def promptly(view: View) -> str:
+    return "later" if view.later else "at once"
+
+
+def outcome(step: MemberStep) -> str:
+    """What a poll did, in shapes: an exception by its class, if the testee names it."""
+    raised = [each.exception or each.error for each in step.actions if isinstance(each, Raised)]
+    return f"raises {raised[0]}" if raised else "joins" if joins(step) else "nothing"
+
+
+# When callbacks are called
+
+
+@invariant("member/callbacks-in-their-time", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+def callbacks_in_their_time(history: History) -> Iterator[Violation]:
+    """Callbacks are called only in polls, before the join that they prepare, and when the user leaves the group."""
+    for each in member_steps(history):
+        called = [action for action in each.actions if isinstance(action, CALLBACKS)]
+        if not isinstance(each.event, Poll | Close | Unsubscribe):
+            late, when, why = called, each.name, "the user did not poll or leave"
+        elif isinstance(each.event, Poll) and each.before.join_pending and not each.before.loose:
+            late, when, why = called, "a join is in progress", "a join is in progress"
+        else:
+            sent = [k for k, action in enumerate(each.actions) if isinstance(action, Join)]
+            late = [action for action in each.actions[sent[0] :] if isinstance(action, CALLBACKS)] if sent else []
+            when, why = "after JoinGroup", "JoinGroup was sent before"
+        if late:
+            kind = type(late[0]).__name__
+            yield violation(each, f"{describe(late[0])}, although {why}", "no callback", kind, when)
+
+
+@invariant("member/gives-up-what-it-owns", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+def gives_up_what_it_owns(history: History) -> Iterator[Violation]:
+    """Only partitions that a consumer owns are revoked or lost, and only partitions that it lacks are added."""
+    for each in member_steps(history):
+        owned, verb = set(each.before.owned), each.name
+        for action in each.actions:
+            match action:
+                case Revoked(partitions) | Lost(partitions):
+                    if foreign := {*partitions} - owned:
+                        why = f"{partition_names(foreign)} was given up, and is not owned"
+                        shape = ("not owned", type(action).__name__, verb, f"since {each.before.moved_by}")
+                        yield violation(each, why, partition_names(owned), *shape)
+                    owned -= {*partitions}
+                case Given(partitions):
+                    if again := {*partitions} & owned:
+                        why = f"{partition_names(again)} was assigned, and is owned already"
+                        yield violation(each, why, "no repetition", "given again", f"since {each.before.moved_by}")
+                    owned |= {*partitions}
+
+
+# Assignments
+
+
+@invariant("member/owns-what-it-was-given", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+def owns_what_it_was_given(history: History) -> Iterator[Violation]:
+    """After an assignment a consumer owns exactly the partitions that were assigned to it."""
+    for each in member_steps(history):
+        done, _ = each.parts
+        view, assigned = each.before, each.assigned
+        given = [action for action in each.actions if isinstance(action, Given)]
+        if given and view.taking is None and not view.loose:
+            why = f"{describe(given[0])}, although no assignment is pending: {view.taking_ended}"
+            yield violation(each, why, "no assigned callback", "out of nothing", view.taking_ended)
+        if assigned is None:
+            continue
+        if not given:
+            why = f"{partition_names(assigned)} was assigned, and the assigned callback was not called"
+            if each.adopts_in_silence:
+                yield violation(each, why, "given nothing", "silent", "nothing new")
+            else:
+                since = () if view.later else (f"joined since {view.joins_since}",)
+                yield violation(each, why, "given", "silent", outcome(each), promptly(view), *since)
+            continue
+        kind = "cooperative" if each.cooperative else "eager"
+        owned = (view.owned - {*callbacks(done, Revoked, Lost)}) | {*callbacks(done, Given)}
+        named = partition_names(assigned)
+        if owned - assigned and not each.cooperative:  # cooperative consumers: member/revokes-what-it-lost
+            why = f"{named} was assigned, and {partition_names(owned - assigned)} is owned too"
+            yield violation(each, why, named, "too much", kind)
+        if missing := assigned - owned:
+            why = f"{partition_names(missing)} was assigned and is not owned"
+            yield violation(each, why, named, "too little", kind)
+        if foreign := {*callbacks(done, Given)} - assigned:
+            why = f"the assigned callback got {partition_names(foreign)}, which was not assigned"
+            yield violation(each, why, named, "not assigned", kind)
+
+
+@invariant(
+    "member/takes-what-fits", "grp-79", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=on("member-poll")
+)  # fmt: skip
+def takes_what_fits(history: History) -> Iterator[Violation]:
+    """An assignment of no bytes, or of topics that it does not subscribe to, is not adopted, and it joins again."""
+    for each in member_steps(history):
+        view = each.before
+        if not each.polls:
+            continue
+        given = any(isinstance(action, Given) for action in each.actions)
+        if view.can_take and view.taking is not None and not is_incompatible(each.rules, view.taking):
+            if given and not isinstance(view.taking, Assigned):
+                yield violation(each, "an assignment without bytes was adopted", "not adopted", "no bytes")
+            elif given and not view.fits:
+                why = "an assignment with a topic that it does not subscribe to was adopted"
+                yield violation(each, why, "not adopted", "not subscribed")
+        elif view.dropped and view.is_idle and not joins(each) and not each.received.must_join:
+            why = "the assignment did not fit the subscription, and no join follows"
+            yield violation(each, why, "a JoinGroup", "stays", outcome(each))
+
+
+@invariant("member/reads-what-it-owns", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+def reads_what_it_owns(history: History) -> Iterator[Violation]:
+    """At the end of a poll a consumer reads exactly the partitions that it owns according to its callbacks."""
+    for each in member_steps(history):
+        owned = {*each.before.owned}
+        for action in each.actions:
+            match action:
+                case Revoked(partitions) | Lost(partitions):
+                    owned -= {*partitions}
+                case Given(partitions):
+                    owned |= {*partitions}
+                case Reads(partitions) if {*partitions} != owned:
+                    too_much = "too much" if {*partitions} - owned else "too little"
+                    why = f"{partition_names(partitions)} is read, and {partition_names(owned)} is owned"
+                    shape = (too_much, each.after.round.value, f"since {each.after.moved_by}")
+                    yield violation(each, why, partition_names(owned), *shape)
+
+
+# Before a join
+
+
+@invariant("member/gives-up-first", "grp-60", "429-17", "429-20", role=Role.MEMBER, applies_to=on("member-poll"))
+def gives_up_first(history: History) -> Iterator[Violation]:
+    """An eager consumer gives up all partitions before it joins."""
+    for each in member_steps(history):
+        if joins(each) and not each.cooperative and (kept := kept_at_join(each)):
+            why = f"it joins while it owns {partition_names(kept)}"
+            yield violation(each, why, "all revoked", "owns while it joins", f"since {each.received.join_reason}")
+
+
+def kept_at_join(step: MemberStep) -> frozenset[Partition]:
+    owned, then = set(step.before.owned), [*before_join(step.actions)]
+    for action in then:
+        if isinstance(action, Given):
+            owned |= {*action.partitions}
+        elif isinstance(action, Revoked | Lost):
+            owned -= {*action.partitions}
+    return frozenset(owned)
+
+
+@invariant("member/keeps-what-it-may", "429-15", "429-17", "429-20", role=Role.MEMBER, applies_to=on("member-poll"))
+def keeps_what_it_may(history: History) -> Iterator[Violation]:
+    """Before it joins a cooperative member gives up no partition of a topic that it still subscribes to."""
+    for each, _, due, revoked in _before_cooperative_joins(history):
+        if more := revoked - due:
+            why = f"{partition_names(more)} was revoked before the join"
+            yield violation(each, why, partition_names(due), "too much", f"since {each.received.join_reason}")
+
+
+@invariant(
+    "member/gives-up-unsubscribed", "grp-79", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=on("member-poll")
+)  # fmt: skip
+def gives_up_unsubscribed(history: History) -> Iterator[Violation]:
+    """Before it joins a cooperative member gives up the partitions of topics that it no longer subscribes to."""
+    for each, retries, due, revoked in _before_cooperative_joins(history):
+        if (less := due - revoked) and not retries:
+            why = f"it no longer subscribes to {partition_names(less)}, and joins without giving it up"
+            yield violation(each, why, partition_names(due), "too little", f"since {each.received.join_reason}")
+
+
+def _before_cooperative_joins(
+    history: History,
+) -> Iterator[tuple[MemberStep, bool, set[Partition], set[Partition]]]:
+    """Joins of members, whether they repeat one, what they own of other topics, and what they revoke."""
+    for each in member_steps(history):
+        if joins(each) and each.cooperative and each.received.is_out is False:
+            done, then = each.parts
+            owned = (each.before.owned - {*callbacks(done, Revoked, Lost)}) | {*callbacks(done, Given)}
+            due = {partition for partition in owned if partition[0] not in each.received.topics}
+            repeats = each.received.round is Round.FAILED or (each.before.taking is not None and not done)
+            yield each, repeats, due, {*callbacks(before_join(then), Revoked)}
+
+
+@invariant("member/lost-when-out", "grp-63", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+def lost_when_out(history: History) -> Iterator[Violation]:
+    """A consumer that was removed from its group loses what it owned; a member of the group loses nothing."""
+    for each in member_steps(history):
+        view = each.received
+        if view.is_out is None or not each.rules.incremental or not isinstance(each.event, Poll) or not joins(each):
+            continue
+        _, after_assignment = each.parts
+        then = [*before_join(after_assignment)]
+        lost, revoked, since = callbacks(then, Lost), callbacks(then, Revoked), f"since {_coarse(view.who_since)}"
+        if view.is_out and revoked:
+            why = f"{partition_names(revoked)} was revoked by a consumer that is out of the group"
+            yield violation(each, why, "lost", "revoked", since)
+        if view.is_out and (kept := kept_at_join(each)) and view.round is Round.OUT:
+            why = f"it is out of the group, and joins while it owns {partition_names(kept)}"
+            yield violation(each, why, "lost", "kept", since)
+        if not view.is_out and lost:
+            why = f"{partition_names(lost)} was lost by a member of the group"
+            yield violation(each, why, "nothing lost", "in the group", f"since {view.join_reason}")
+
+
+def _coarse(since: str) -> str:
+    return "a failed join" if since.startswith(("joined", "synced")) else since
+
+
+# When the user leaves
+
+
+def _leaving(history: History) -> Iterator[MemberStep]:
+    for each in member_steps(history):
+        if isinstance(each.event, Close | Unsubscribe) and each.before.opened is not None and each.rules.incremental:
+            yield each
+
+
+@invariant(
+    "member/leaves-with-callbacks", "grp-81", "grp-63", role=Role.MEMBER, applies_to=every, needs=on("member-poll")
+)
+def leaves_with_callbacks(history: History) -> Iterator[Violation]:
+    """A consumer that leaves first gives up all: as lost if it is out of the group, else as revoked."""
+    for each in _leaving(history):
+        view, called, verb = each.before, callbacks(each.actions, Revoked, Lost), each.name
+        lost, revoked = callbacks(each.actions, Lost), callbacks(each.actions, Revoked)
+        if kept := view.owned - {*called}:
+            yield violation(each, f"it leaves while it owns {partition_names(kept)}", "all given up", "kept", verb)
+        if view.is_out and revoked:
+            why = f"{partition_names(revoked)} was revoked by a consumer that is out of the group"
+            yield violation(each, why, "lost", "revoked", verb, f"since {view.who_since}")
+        if view.is_out is False and view.round is Round.STABLE and lost:
+            why = f"{partition_names(lost)} was lost by a member of the group"
+            yield violation(each, why, "revoked", "lost", verb)
+
+
+@invariant(
+    "member/leaves-amid-a-rebalance",
+    "grp-82",
+    role=Role.MEMBER,
+    grade=Grade.INFO,
+    applies_to=every,
+    needs=on("member-poll"),
+)
+def leaves_amid_a_rebalance(history: History) -> Iterator[Violation]:
+    """What a consumer owns when it leaves during a rebalance is lost, as in Kafka's consumer, and not revoked."""
+    for each in _leaving(history):
+        view, revoked = each.before, callbacks(each.actions, Revoked)
+        if revoked and view.is_out is False and view.round in (Round.JOINING, Round.SYNCING):
+            why = f"{partition_names(revoked)} was revoked, and may belong to another member already"
+            yield violation(each, why, "lost", "revoked", each.name, view.round.value)
+
+
+# After a sync
+
+
+@invariant("member/revokes-what-it-lost", "429-15", role=Role.MEMBER, applies_to=on("member-poll"))
+def revokes_what_it_lost(history: History) -> Iterator[Violation]:
+    """A cooperative member revokes exactly what it owned and was not assigned again, before it adds the rest."""
+    for each in member_steps(history):
+        if each.assigned is None or not each.cooperative:
+            continue
+        done, _ = each.parts
+        due, revoked = each.before.owned - each.assigned, {*callbacks(done, Revoked)}
+        if (less := due - revoked) and done:
+            why = f"{partition_names(less)} was not assigned again, and not revoked"
+            yield violation(each, why, partition_names(due), "too little", "some" if revoked else "none")
+        if more := revoked - due:
+            yield violation(each, f"{partition_names(more)} was revoked", partition_names(due), "too much")
+
+
+@invariant("member/rejoins-after-revoking", "429-15", role=Role.MEMBER, applies_to=on("member-poll"))
+def rejoins_after_revoking(history: History) -> Iterator[Violation]:
+    """A cooperative member that revoked what it was not assigned again joins again, in the next poll at the latest."""
+    for each in member_steps(history):
+        due = each.before.revoked and each.before.is_idle and each.before.taking is None
+        if each.polls and due and not joins(each):
+            why = "it revoked partitions, and no join follows"
+            yield violation(each, why, "a JoinGroup", "stays", outcome(each))
+
+
+# KIP-429's draft
+
+
+@invariant("member/counts-incompatible", "429-03", role=Role.MEMBER, applies_to=on("member-poll"))
+def counts_incompatible(history: History) -> Iterator[Violation]:
+    """num.incompatible.rebalance rises by one with every assignment that carries the error, and at no other time."""
+    for each in member_steps(history):
+        due = isinstance(each.event, Poll) and each.before.can_take and is_incompatible(each.rules, each.before.taking)
+        reported = [action.value for action in each.actions if isinstance(action, Metric)]
+        wanted = [each.before.metric + 1] if due else []
+        unsure = each.before.waits is None or each.before.loose or each.before.may_raise
+        if reported != wanted and not (reported and unsure):
+            why = f"the metric was {each.before.metric}, and is reported {len(reported)} times"
+            yield violation(each, why, f"metric {wanted[0]}" if due else "no metric", "uncounted" if due else "counted")
+
+
+@invariant("member/drafted-subscription", "429-17", role=Role.MEMBER, applies_to=on("member-poll"))
+def drafted_subscription(history: History) -> Iterator[Violation]:
+    """As drafted, an eager member sends version 0 and a cooperative one version 1, in JoinGroup v5 as well."""
+    for each in member_steps(history):
+        if not each.rules.draft:
+            continue
+        version = 1 if each.cooperative else 0
+        for action in each.actions:
+            if not isinstance(action, Join):
+                continue
+            reported = {blob.version for _, blob in action.protocols if isinstance(blob, Subscription)}
+            if reported != {version} or action.protocol_version != version or action.version < 5:
+                protocol = COOPERATIVE if version else EAGER
+                why = f"a member with the {protocol} protocol joins with subscriptions of version {sorted(reported)}"
+                yield violation(each, why, f"version {version}, in JoinGroup v5 as well", protocol)
+
+
+# The protocol
+
+
+@invariant("member/finds-a-protocol", "429-20", role=Role.MEMBER, applies_to=on("member-open"))
+def finds_a_protocol(history: History) -> Iterator[Violation]:
+    """A consumer can be created exactly if its assignors have a rebalance protocol in common."""
+    for each in member_steps(history):
+        if not isinstance(each.event, Open):
+            continue
+        common = protocol_of(each.rules, each.event)
+        refused = isinstance(each.op.observation, Refused)
+        if refused is (common is not None):
+            names = ", ".join(each.event.assignors)
+            why = f"{names} have {f'{common} in common' if common else 'no protocol in common'}"
+            yield violation(each, why, "accepted" if common else "refused", "refused" if refused else "accepted")

@@ -1,0 +1,233 @@
+"""Invariants of what the coordinator and the user expect of a member: SyncGroup, heartbeats, leaving, commits."""
+
+from collections.abc import Iterator
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.group.model.messages import Commit, Committed, Error, Heartbeat, Joined, Leave, Sync
+from kipcheck.conformance.protocols.member.invariants.callbacks import every, on, violation
+from kipcheck.conformance.protocols.member.invariants.requests import ANSWERED
+from kipcheck.conformance.protocols.member.invariants.trace import SILENTLY, MemberStep, member_steps
+from kipcheck.conformance.protocols.member.invariants.view import Round
+from kipcheck.conformance.protocols.member.model.client import (
+    HEARTBEAT_MS,
+    INCREMENTAL,
+    POLL_MS,
+    SESSION_MS,
+    AnswerReceived,
+    Elapse,
+)
+from kipcheck.conformance.protocols.member.model.messages import (
+    COMMIT_FAILED,
+    REBALANCING,
+    Close,
+    CommitEnded,
+    CommitOffsets,
+    Disconnected,
+    Unsubscribe,
+)
+
+RETRIED = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
+
+
+# The duties in a round
+
+
+def _cannot_lead(step: MemberStep) -> bool:
+    """May the leader's assignor fail? One of the user's own may, and the draft says nothing about it."""
+    joined = step.received.joined
+    return joined is not None and joined.leader == joined.member and joined.protocol == INCREMENTAL
+
+
+@invariant("member/syncs", "grp-67", role=Role.MEMBER, applies_to=on(ANSWERED))
+def syncs(history: History) -> Iterator[Violation]:
+    """After a successful JoinGroup a consumer sends one SyncGroup, and at no other time."""
+    for each in member_steps(history):
+        sent = [action for action in each.actions if isinstance(action, Sync)]
+        due = each.before.round is Round.JOINING and each.received.round is Round.SYNCING
+        answer = each.event.answer if isinstance(each.event, AnswerReceived) else None
+        joined = isinstance(answer, Joined) and answer.error is Error.NONE and each.before.join is not None
+        if sent and not joined:
+            yield violation(each, f"it sends SyncGroup after {each.name}", "no SyncGroup", "undue", each.name)
+        elif len(sent) > 1:
+            yield violation(each, f"it sends {len(sent)} SyncGroup requests", "one SyncGroup", "several")
+        elif due and not sent and not each.received.loose and not _cannot_lead(each):
+            role = "leader" if isinstance(answer, Joined) and answer.leader == answer.member else "follower"
+            yield violation(each, "it joined, and sends no SyncGroup", "one SyncGroup", "none", role)
+
+
+@invariant("member/leads", "grp-67", role=Role.MEMBER, applies_to=on(ANSWERED))
+def leads(history: History) -> Iterator[Violation]:
+    """The leader assigns to every member, and to no others, unless it has to skip that; followers assign nothing."""
+    for each in member_steps(history):
+        joined = each.event.answer if isinstance(each.event, AnswerReceived) else None
+        if not isinstance(joined, Joined) or joined.error is not Error.NONE:
+            continue
+        leader = joined.leader == joined.member and not joined.skip_assignment
+        role = "the leader" if leader else "to skip the assignment" if joined.leader == joined.member else "no leader"
+        wanted = {id for id, _, _ in joined.members} if leader else set()
+        for action in each.actions:
+            if not isinstance(action, Sync):
+                continue
+            named = [id for id, _ in action.assignments]
+            if sorted(named) != sorted(wanted):
+                what = "too few" if wanted - {*named} else "too many"
+                if leader and wanted - {*named} == {joined.member}:
+                    what = "not to itself"
+                why = f"it is {role}, and assigns to {', '.join(named) or 'no member'}"
+                yield violation(each, why, ", ".join(sorted(wanted)) or "no assignments", role, what)
+
+
+# Heartbeats
+
+
+@invariant("member/beats", "grp-69", role=Role.MEMBER, applies_to=on("member-elapse"))
+def beats(history: History) -> Iterator[Violation]:
+    """In a stable group a consumer sends a heartbeat whenever the heartbeat interval has passed."""
+    for each in member_steps(history):
+        view = each.before
+        stable = view.round is Round.STABLE and view.beat is None and view.waits is False and not view.loose
+        if not isinstance(each.event, Elapse) or not stable or each.event.ms < HEARTBEAT_MS:
+            continue
+        now_ms = each.received.now_ms
+        soon = now_ms - max(view.alive_ms, 0) < SESSION_MS and now_ms - view.polled_ms < POLL_MS
+        soon = soon and view.taking_ended != SILENTLY  # It may not have adopted it.
+        if soon and not any(isinstance(action, Heartbeat) for action in each.actions):
+            adopted = "before the assignment is adopted" if view.taking is not None else "assigned"
+            yield violation(each, f"{each.event.ms} ms passed without a heartbeat", "a heartbeat", "none", adopted)
+
+
+@invariant("member/beats-in-time", "grp-89", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+def beats_in_time(history: History) -> Iterator[Violation]:
+    """Between two heartbeats, of which the first did not fail, at least the heartbeat interval passes."""
+    for each in member_steps(history):
+        sent = sum(isinstance(action, Heartbeat) for action in each.actions)
+        before_ms = each.received.beat_from_ms
+        if not sent or each.received.loose or each.received.waits is not False:
+            continue
+        span_ms = each.event.ms if isinstance(each.event, Elapse) else 0
+        if (sent - 1) * HEARTBEAT_MS > span_ms:
+            yield violation(each, f"it sends {sent} heartbeats within {span_ms} ms", "one", "several")
+        elif before_ms is not None and each.received.now_ms - before_ms < HEARTBEAT_MS:
+            passed = each.received.now_ms - before_ms
+            why = f"it sends a heartbeat, and at most {passed} ms passed since the last one"
+            yield violation(each, why, f"{HEARTBEAT_MS} ms between heartbeats", "too early")
+
+
+# Leaving
+
+
+@invariant("member/leaves", "grp-69", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+def leaves(history: History) -> Iterator[Violation]:
+    """A dynamic member that closes sends LeaveGroup; none sends it amid its membership, and a static one never."""
+    for each in member_steps(history):
+        view, sent = each.before, [action for action in each.actions if isinstance(action, Leave)]
+        static = each.rules.static and view.is_static
+        if sent and static:
+            yield violation(each, "a static member sends LeaveGroup", "no LeaveGroup", "static", each.name)
+        elif sent and not isinstance(each.event, Close | Unsubscribe):
+            if each.received.now_ms - view.polled_ms < POLL_MS:
+                why = f"it sends LeaveGroup after {each.name}, and max.poll.interval.ms has not passed"
+                yield violation(each, why, "no LeaveGroup", "undue", each.name)
+        elif not sent and isinstance(each.event, Close) and _leaves_with_request(each):
+            yield violation(each, "a member of the group closes without LeaveGroup", "a LeaveGroup", "none")
+
+
+@invariant(
+    "member/leaves-when-unsubscribed",
+    "grp-80",
+    role=Role.MEMBER,
+    grade=Grade.SHOULD,
+    applies_to=every,
+    needs=on("member-poll"),
+)
+def leaves_when_unsubscribed(history: History) -> Iterator[Violation]:
+    """A dynamic member that unsubscribes sends LeaveGroup."""
+    for each in member_steps(history):
+        sent = any(isinstance(action, Leave) for action in each.actions)
+        if not sent and isinstance(each.event, Unsubscribe) and _leaves_with_request(each):
+            yield violation(each, "a member of the group unsubscribes without LeaveGroup", "a LeaveGroup", "none")
+
+
+def _leaves_with_request(step: MemberStep) -> bool:
+    view = step.before
+    if view.opened is None or (step.rules.static and view.is_static):
+        return False
+    return view.is_out is False and view.round is Round.STABLE and view.waits is False
+
+
+@invariant("member/leaves-unpolled", "grp-78", role=Role.MEMBER, applies_to=on("member-elapse"))
+def leaves_unpolled(history: History) -> Iterator[Violation]:
+    """A member that is not polled for max.poll.interval.ms leaves; a static one stops sending heartbeats."""
+    for each in member_steps(history):
+        view, received = each.before, each.received
+        if not isinstance(each.event, Elapse) or view.round is not Round.STABLE or view.waits is not False:
+            continue
+        # Only while the coordinator answers, else the consumer is looking for it.
+        unpolled_ms = received.now_ms - view.begun_ms
+        if received.unanswered or unpolled_ms - each.event.ms < POLL_MS:
+            continue
+        static = each.rules.static and view.is_static
+        if any(isinstance(action, Heartbeat) for action in each.actions):
+            why = "it is not polled, and sends heartbeats"
+            yield violation(each, why, "no heartbeat", "beats", "static" if static else "dynamic")
+        # One interval is left for a consumer that looks at the time when a heartbeat is due.
+        elif unpolled_ms >= POLL_MS + HEARTBEAT_MS and not static and view.beat is None:
+            why = f"it is not polled for {unpolled_ms} ms, and did not leave"
+            if not any(isinstance(action, Leave) for action in each.actions):
+                yield violation(each, why, "a LeaveGroup", "stays")
+
+
+# Commits
+
+
+@invariant("member/commit-is-known", "grp-68", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+def commit_is_known(history: History) -> Iterator[Violation]:
+    """A commit is done only if the coordinator says so, and failed only if that is known: a lost answer is neither."""
+    for each in member_steps(history):
+        answer = each.event.answer if isinstance(each.event, AnswerReceived) else None
+        done = answer.error if isinstance(answer, Committed) and each.before.commit is not None else None
+        for action in each.actions:
+            if not isinstance(action, CommitEnded):
+                continue
+            error = action.exception or action.error
+            if not each.received.commits:
+                yield violation(each, f"a commit ended with {action.error}, and none is pending", "nothing", "unasked")
+            elif action.error == Error.NONE.name and done is not Error.NONE:
+                yield violation(each, f"a commit ended as done after {each.name}", "not done", "done", each.name)
+            elif isinstance(each.event, Disconnected):
+                why = f"a commit without an answer ended with {action.error}"
+                yield violation(each, why, "sent again", "lost", error)
+            elif done in RETRIED:
+                why = f"a commit ended with {action.error} after {each.name}"
+                yield violation(each, why, "sent again", "passing error", each.name, error)
+            elif done is None and action.error not in (COMMIT_FAILED, REBALANCING):
+                why = f"a commit ended with {action.error} after {each.name}"
+                yield violation(each, why, "not yet", "unanswered", each.name, error)
+            elif done is Error.NONE and action.error != Error.NONE.name:
+                yield violation(each, f"a commit was done, and ended with {action.error}", "done", "failed", error)
+
+
+@invariant("member/commit-ends", "grp-68", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+def commit_ends(history: History) -> Iterator[Violation]:
+    """A commit's end is reported to the user; after a lost answer or retriable error it is sent again."""
+    for each in member_steps(history):
+        ended = any(isinstance(action, CommitEnded) for action in each.actions)
+        sent = any(isinstance(action, Commit) for action in each.actions)
+        view = each.before
+        committed = isinstance(each.event, AnswerReceived) and isinstance(each.event.answer, Committed)
+        if committed and view.commit is not None:
+            assert isinstance(each.event, AnswerReceived)
+            if not ended and each.event.answer.error not in RETRIED:
+                why = f"after {each.name} the commit does not end"
+                yield violation(each, why, "the end of the commit", "untold", each.name)
+        elif isinstance(each.event, CommitOffsets) and view.opened is not None and not view.commits:
+            if not ended and not sent and view.waits is False and not view.loose:
+                why = "a commit was neither sent nor ended"
+                yield violation(each, why, "an OffsetCommit", "unsent", view.round.value)
+        elif isinstance(each.event, Elapse) and view.waits and view.commits and view.commit is None:
+            over = each.received.waits is False
+            if over and not ended and not sent and not each.received.loose:
+                yield violation(each, "the back-off ended, and the commit was not sent", "an OffsetCommit", "forgotten")

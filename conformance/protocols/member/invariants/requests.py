@@ -1,0 +1,331 @@
+"""Invariants of what a consumer's requests carry, of how it handles errors, and of when it joins."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.history import History, Replied
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.assignment.model.assignment import partition_names
+from kipcheck.conformance.protocols.assignment.model.membership import Subscription
+from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.group.model.messages import (
+    NO_GENERATION,
+    Commit,
+    Error,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Sync,
+)
+from kipcheck.conformance.protocols.member.invariants.callbacks import every, joins, on, outcome, promptly, violation
+from kipcheck.conformance.protocols.member.invariants.trace import MemberStep, member_steps
+from kipcheck.conformance.protocols.member.invariants.view import NO_IDENTITY, Identity
+from kipcheck.conformance.protocols.member.model.client import POLL_MS, SESSION_MS, AnswerReceived
+from kipcheck.conformance.protocols.member.model.messages import Given, Metric, Poll, Raised
+
+ANSWERED = "member-told"
+CONSUMER = "consumer"
+
+
+# Member id and generation
+
+
+@invariant("member/speaks-as-it-was-told", "grp-64", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+def uses_its_identity(history: History) -> Iterator[Violation]:
+    """Each request carries the member id and generation of the last response, unless a later error reset them."""
+    for each in member_steps(history):
+        view = each.received
+        if view.loose or each.before.loose:
+            continue
+        known = view.identities
+        for action in each.actions:
+            match action:
+                case Join(member=member):
+                    carried, right = Identity(member), {Identity(one.member) for one in known}
+                case Sync(member=member, generation=generation):
+                    carried, right = Identity(member, generation), {*known}
+                case Heartbeat(member=member, generation=generation):
+                    carried, right = Identity(member, generation), {*known, *each.before.identities}
+                case Commit(member=member, generation=generation):
+                    carried = Identity(member, generation)
+                    right = {*known, *each.before.identities} if view.topics else {NO_IDENTITY, *each.before.identities}
+                case Leave(members=members):
+                    carried = Identity(members[0][0] if members else "")
+                    right = {Identity(one.member) for one in each.before.identities}
+                case _:
+                    continue
+            if carried not in right:
+                kind, wanted = type(action).__name__, _wanted(action, view.who)
+                why = f"{kind} carries {describe_identity(carried)}, and {describe_identity(wanted)} is right since "
+                shape = (kind, _difference(carried, wanted), f"since {view.who_since}")
+                yield violation(each, f"{why}{view.who_since}", describe_identity(wanted), *shape)
+
+
+def _wanted(action: object, who: Identity) -> Identity:
+    return Identity(who.member) if isinstance(action, Join | Leave) else who
+
+
+def _difference(carried: Identity, wanted: Identity) -> str:
+    """In shapes: which part is wrong, and how, without ids and numbers."""
+    if carried.member != wanted.member:
+        return "no id" if not carried.member else "an id" if not wanted.member else "another id"
+    if carried.generation == NO_GENERATION:
+        return "no generation"
+    if wanted.generation == NO_GENERATION:
+        return "a generation"
+    return "an older generation" if carried.generation < wanted.generation else "a later generation"
+
+
+def describe_identity(identity: Identity) -> str:
+    id = f"member id {identity.member}" if identity.member else "an empty member id"
+    return id if identity.generation == NO_GENERATION else f"{id} and generation {identity.generation}"
+
+
+@invariant("member/keeps-its-id", "grp-83", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=on("member-poll"))
+def keeps_its_id(history: History) -> Iterator[Violation]:
+    """After ILLEGAL_GENERATION a consumer joins again with its member id, unless it dropped an assignment as well."""
+    fenced = False
+    for each in member_steps(history):
+        view = each.received
+        was_fenced, fenced = fenced, (fenced or "FENCED" in each.name) and not joins(each)
+        if was_fenced or view.loose or "ILLEGAL_GENERATION" not in view.who_since or each.before.taking is not None:
+            continue
+        for action in each.actions:
+            if isinstance(action, Join) and view.who.member and not action.member:
+                why = f"JoinGroup carries no member id after {view.who_since}, which says nothing about the id"
+                yield violation(each, why, describe_identity(Identity(view.who.member)), "no id", view.who_since)
+
+
+# What a request says
+
+
+@invariant("member/tells-what-it-holds", "grp-62", "429-17", role=Role.MEMBER, applies_to=on("member-poll"))
+def subscription_is_true(history: History) -> Iterator[Violation]:
+    """A subscription names the subscribed topics, the owned partitions and the generation in which they are owned."""
+    for each in member_steps(history):
+        for action in each.actions:
+            if not isinstance(action, Join):
+                continue
+            for name, blob in action.protocols:
+                if isinstance(blob, Subscription):
+                    yield from _untrue(each, name, blob)
+
+
+def _untrue(step: MemberStep, assignor: str, subscription: Subscription) -> Iterator[Violation]:
+    view, owned = step.received, owned_at_join(step)
+    if {*subscription.topics} != {*view.topics}:
+        why = f"its subscription for {assignor} names {', '.join(subscription.topics)}"
+        less = "too few" if {*view.topics} - {*subscription.topics} else "too many"
+        yield violation(step, why, ", ".join(view.topics), "topics", less)
+    told = {*subscription.owned}
+    if view.is_out and owned:  # member/lost-when-out
+        return
+    if told != (owned if subscription.version >= 1 else set()):
+        why = (
+            f"it owns {partition_names(owned)}, and its subscription names {partition_names(told)} in "
+            f"version {subscription.version}"
+        )
+        what = "in version 0" if subscription.version < 1 else "too many" if told - owned else "too few"
+        wanted = partition_names(owned) if subscription.version else "nothing in version 0"
+        given_up = any(type(action).__name__ in ("Revoked", "Lost") for action in step.actions)
+        since = step.name if given_up else step.before.moved_by
+        state = "out of the group" if view.is_out else "in the group"
+        whose = "for the chosen assignor" if assignor == view.protocol else "for another assignor"
+        yield violation(step, why, wanted, "owned", what, whose, state, f"since {since}")
+    generations = {each.generation for each in view.identities}
+    if subscription.version >= 2 and not view.loose and subscription.generation not in generations:
+        why = f"its generation is {view.who.generation}, and its subscription names {subscription.generation}"
+        what = _difference(Identity("", subscription.generation), Identity("", view.who.generation))
+        yield violation(step, why, f"generation {view.who.generation}", "generation", what, f"since {view.who_since}")
+
+
+def owned_at_join(step: MemberStep) -> frozenset[tuple[str, int]]:
+    owned = set(step.before.owned)
+    for action in step.actions:
+        if isinstance(action, Join):
+            break
+        if isinstance(action, Given):
+            owned |= {*action.partitions}
+        elif type(action).__name__ in ("Revoked", "Lost"):
+            owned -= {*action.partitions}  # type: ignore[union-attr]
+    return frozenset(owned)
+
+
+def _sent(step: MemberStep, name: str) -> Iterator[Mapping[str, Any]]:
+    """The requests of a step as the testee reports them: what it leaves out is not judged."""
+    if isinstance(step.op.observation, Replied):
+        for each in dict(step.op.observation.payload).get("actions", ()):
+            if each["action"] == name:
+                yield each
+
+
+@invariant("member/names-its-timeouts", "grp-84", role=Role.MEMBER, applies_to=on("member-poll"))
+def names_its_timeouts(history: History) -> Iterator[Violation]:
+    """JoinGroup carries session.timeout.ms, and from version 1 on max.poll.interval.ms as rebalance timeout."""
+    for each in member_steps(history):
+        for join in _sent(each, "join"):
+            wanted = {"session_ms": SESSION_MS, **({"rebalance_ms": POLL_MS} if join["version"] >= 1 else {})}
+            for key, ms in wanted.items():
+                if join.get(key, ms) != ms:
+                    name = "session timeout" if key == "session_ms" else "rebalance timeout"
+                    yield violation(each, f"JoinGroup has a {name} of {join[key]} ms", f"{ms} ms", name)
+
+
+@invariant("member/names-its-instance", "grp-85", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+def names_its_instance(history: History) -> Iterator[Violation]:
+    """Every request of a static member carries its group.instance.id, and no request of a dynamic one any."""
+    for each in member_steps(history):
+        if each.before.opened is None or not each.rules.static:
+            continue
+        wanted = each.before.opened.instance
+        for action in each.actions:
+            if not isinstance(action, Join | Sync | Heartbeat | Commit):
+                continue
+            if isinstance(action, Commit) and action.generation == NO_GENERATION:
+                continue  # It is not sent as a member.
+            if action.instance != wanted:
+                kind = type(action).__name__
+                why = f"{kind} of a {'static' if wanted else 'dynamic'} member has the instance id {action.instance}"
+                what = "absent" if action.instance is None else "present" if wanted is None else "another"
+                yield violation(each, why, str(wanted), kind, what)
+
+
+@invariant("member/syncs-as-chosen", "grp-86", role=Role.MEMBER, applies_to=on(ANSWERED))
+def syncs_as_chosen(history: History) -> Iterator[Violation]:
+    """From version 5 on SyncGroup carries the protocol type, and the name of the protocol that JoinGroup returned."""
+    for each in member_steps(history):
+        joined = each.received.joined
+        for sync in _sent(each, "sync"):
+            if sync["version"] < 5 or joined is None:
+                continue
+            for key, wanted in (("protocol_type", CONSUMER), ("protocol", joined.protocol)):
+                if sync.get(key) != wanted:
+                    why = f"SyncGroup has the {key.replace('_', ' ')} {sync.get(key)}"
+                    what = "absent" if sync.get(key) is None else "another"
+                    yield violation(each, why, str(wanted), key.replace("_", " "), what)
+
+
+@invariant("member/offers-in-order", "grp-87", role=Role.MEMBER, applies_to=on("member-poll"))
+def offers_in_order(history: History) -> Iterator[Violation]:
+    """JoinGroup offers the configured assignors, the preferred one first, under the protocol type of consumers."""
+    for each in member_steps(history):
+        opened = each.before.opened
+        for action in each.actions:
+            if not isinstance(action, Join) or opened is None:
+                continue
+            offered, wanted = tuple(name for name, _ in action.protocols), opened.assignors
+            if action.protocol_type != CONSUMER:
+                yield violation(each, f"JoinGroup has the type {action.protocol_type}", CONSUMER, "protocol type")
+            if offered != wanted:
+                what = "order" if sorted(offered) == sorted(wanted) else "others"
+                yield violation(each, f"JoinGroup offers {', '.join(offered)}", ", ".join(wanted), what)
+
+
+@invariant("member/commits-what-it-was-given", "grp-88", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+def commits_what_it_was_given(history: History) -> Iterator[Violation]:
+    """OffsetCommit carries the partitions and offsets that the user commits, and no others."""
+    for each in member_steps(history):
+        if not each.received.commits:
+            continue
+        wanted = {(topic, number): offset for topic, number, offset in each.received.offsets}
+        for action in each.actions:
+            if isinstance(action, Commit):
+                sent = {(topic, number): offset for topic, number, offset in action.offsets}
+                if sent != wanted:
+                    what = "offsets" if sent.keys() == wanted.keys() else "partitions"
+                    why = f"the user commits {_offsets(wanted)}, and OffsetCommit has {_offsets(sent)}"
+                    again = "repeated" if each.before.commits else "first"
+                    yield violation(each, why, _offsets(wanted), what, again)
+
+
+def _offsets(found: Mapping[tuple[str, int], int]) -> str:
+    return ", ".join(f"{topic}-{number} at {offset}" for (topic, number), offset in sorted(found.items())) or "nothing"
+
+
+# Errors
+
+
+@invariant("member/raises-what-is-fatal", "grp-65", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+def raises_what_is_fatal(history: History) -> Iterator[Violation]:
+    """The next poll raises an error that the consumer cannot recover from, once; it raises no other error."""
+    last = "open"
+    for each in member_steps(history):
+        view = each.received
+        if each.polls and view.topics and not view.may_raise and not view.loose:
+            raised = [action for action in each.actions if isinstance(action, Raised)]
+            if not view.raises and raised:
+                why = f"the poll raised {raised[0].error}"
+                shape = ("nothing", raised[0].exception or raised[0].error, f"after {last}", view.round.value)
+                yield violation(each, why, "nothing raised", *shape)
+            elif view.raises and [action.error for action in raised] != [view.raises] and (raised or not view.waits):
+                why = f"the poll raised {' and '.join(action.error for action in raised) or 'nothing'}"
+                wanted = "a fatal error" if view.later else view.raises
+                shape = (wanted, f"since {view.raises_since.split()[0]}", outcome(each), promptly(view))
+                if view.waits is False or raised:
+                    yield violation(each, why, f"raised {view.raises}", *shape)
+        last = each.name
+
+
+# When it joins
+
+
+@invariant("member/joins-when-due", "grp-66", "429-03", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+def joins_when_due(history: History) -> Iterator[Violation]:
+    """A poll joins if a rebalance, an error, a lost answer or a new subscription requires it, and nothing else does."""
+    for each in member_steps(history):
+        view = each.received
+        if not each.polls:
+            if joins(each):
+                yield violation(
+                    each, "it joins while the user does not poll", "no JoinGroup", "outside a poll", each.name
+                )
+            continue
+        # The back-off of the draft's error comes first; what a poll adopts or drops may come first; and a revocation
+        # has a requirement of its own.
+        busy = any(isinstance(action, Metric | Given | Raised) for action in each.actions)
+        if busy or view.revoked or (view.dropped and not each.before.dropped):
+            continue
+        if view.must_join and each.assigned is None and not joins(each):
+            since = view.join_reason
+            yield violation(each, f"a join is due since {since}, and none is sent", "a JoinGroup", "none", since)
+
+
+@invariant("member/joins-only-when-due", "grp-77", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=every,
+           needs=on("member-poll"))  # fmt: skip
+def joins_only_when_due(history: History) -> Iterator[Violation]:
+    """A consumer sends JoinGroup only if one is due, and no SyncGroup for a group that it left."""
+    for each in member_steps(history):
+        view, loose = each.received, each.received.loose or each.before.loose
+        if each.polls and joins(each) and view.must_join is False and not loose and not view.raises:
+            shape = _needless(each)
+            if shape:
+                yield violation(each, "it joins without a reason to", "no JoinGroup", "undue", *shape)
+        answer = each.event.answer if isinstance(each.event, AnswerReceived) else None
+        if isinstance(answer, Joined) and answer.error is Error.NONE and not loose:
+            left = each.before.join is not None and each.before.join.left
+            if left and any(isinstance(action, Sync) for action in each.actions):
+                yield violation(each, "it sends SyncGroup for a group that it left", "no SyncGroup", "left")
+
+
+def _needless(step: MemberStep) -> tuple[str, ...]:
+    """The shape of a needless join; none where a back-off that is not that of a join is going on."""
+    view = step.received
+    if view.waits:
+        return ("searching",) if view.searches else ()
+    if view.join_pending:
+        return ("pending",)
+    if step.before.taking is not None:
+        return "with an assignment", promptly(step.before)
+    role = "leader" if view.joined is not None and view.joined.leader == view.joined.member else "follower"
+    return view.round.value, role
+
+
+@invariant("member/backs-off", "429-03", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+def backs_off(history: History) -> Iterator[Violation]:
+    """After an assignment with the draft's error no JoinGroup is sent before the back-off ends."""
+    for each in member_steps(history):
+        counted = each.before.backs_off is False and each.after.backs_off is True and isinstance(each.event, Poll)
+        if (each.received.backs_off or counted) and joins(each):
+            yield violation(each, "it joins before its back-off ends", "no JoinGroup", "joins", "counted" * counted)

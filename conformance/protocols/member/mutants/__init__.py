@@ -1,0 +1,3 @@
+"""Consumers with one planted defect each, by module, in the order of lists."""
+
+MODULES = ("callbacks", "requests")

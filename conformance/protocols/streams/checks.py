@@ -1,0 +1,320 @@
+"""Checks of Streams groups: upgrades and downgrades of every kind, in every order, with failures."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import permutations
+from typing import Any, Final
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import APACHE, KIP_268, Standing, edition
+from kipcheck.conformance.protocols.assignment.model.assignment import Topic
+from kipcheck.conformance.protocols.declare.check import Check, Operation
+from kipcheck.conformance.protocols.declare.conversations import Subject, Value
+from kipcheck.conformance.protocols.streams.blobs import write_assignment, write_subscription
+from kipcheck.conformance.protocols.streams.members_ops import plain_memory, plain_settings
+from kipcheck.conformance.protocols.streams.model.members import (
+    AssignmentInfo,
+    Memory,
+    Settings,
+    Store,
+    SubscriptionInfo,
+    Subtopology,
+    TaskId,
+    Topology,
+)
+from kipcheck.conformance.protocols.streams.model.operations import STATELESS, Deploy
+from kipcheck.conformance.protocols.streams.model.rules import Rules
+from kipcheck.conformance.protocols.streams.ops import CODEC
+from kipcheck.conformance.protocols.streams.sentences import describe
+from kipcheck.conformance.protocols.streams.strategies.scripts import mixed_streams_scripts, streams_scripts
+from kipcheck.conformance.protocols.upgrade import script_checks as scripts
+from kipcheck.conformance.protocols.upgrade.script_checks import possible_script, script_family, value_of
+from kipcheck.conformance.targets.protocol import STREAM, STREAMS, STREAMS_MIXED, Claims
+from kipcheck.conformance.wire.schema import ZERO_UUID
+
+DEFAULT_LINE: Final = ("0.10.0",)
+"""For releases without ``upgrade.from``, which ignore it."""
+
+# Hand-written scripts
+
+
+def started(kind: str, members: str = "abc") -> str:
+    return "; ".join((*(f"start {each} {kind}" for each in members), "settle"))
+
+
+def restarted(kind: str, members: Iterable[str] = "abc") -> str:
+    return "; ".join(f"start {each} {kind}; settle" for each in members)
+
+
+def then(*texts: str) -> str:
+    return "; ".join(texts)
+
+
+ORDERS: Final = tuple(then(started("own"), restarted("future", each)) for each in permutations("abc"))
+WITHOUT_WAITING: Final = then(
+    started("own"), "start a future; move b 3; start b future; move c 2; start c future; settle", restarted("own")
+)
+"""The next member is restarted before the group is at rest; then all return to the old release."""
+ALONE: Final = "start a future; start b own; settle; stop a; settle; restart a; settle; stop b; settle"
+"""A member whose version fell returns to its latest when the last old member is gone."""
+FOUR: Final = then(started("own", "abcd"), restarted("future", "abcd"))
+AGAIN: Final = then(started("own"), restarted("own"))
+PROBED: Final = (*ORDERS, WITHOUT_WAITING, ALONE, FOUR, AGAIN)
+TWO_BOUNCES: Final = then(started("own<{0}"), restarted("own"))
+OFFLINE: Final = then(started("own"), "stop a; stop b; stop c; settle", started("future"))
+DOWNGRADED: Final = then(started("future"), restarted("own"), restarted("future"))
+REFUSED: Final = then(started("own"), "start a own<9.9; settle; start b own<0.10.0; start c own<2.4; settle")
+HARD_MIX: Final = "start a own<{0}; start b own<{0}; settle; start c future; settle; settle"
+FROM_THE_LINE_BEFORE: Final = "start a own<{1}; settle"
+UPGRADES: Final = (TWO_BOUNCES, OFFLINE, DOWNGRADED, REFUSED, HARD_MIX, FROM_THE_LINE_BEFORE)
+THREADS: Final = then(
+    "start a own; start b own of a; start c own; start d own of c; settle",
+    "start a future; start b future of a; settle; start c future; settle; start d future of c; settle",
+)
+"""Two instances of two threads each; one instance is restarted as a whole, the other thread by thread."""
+HALF: Final = "start a own; start b own of a; settle; start b future of a; settle; start a future; settle"
+EXPIRED: Final = then(started("own"), "expire b; settle; start c future; move a 2; expire a; settle")
+RESTARTED: Final = then(started("own"), "start b future; settle; start a future; settle; start c future; settle")
+SHUT_DOWN: Final = then(started("own"), "shut-down b; settle")
+SHUT_DOWN_MIXED: Final = "start a own; start b future; settle; shut-down a; settle; shut-down b; settle"
+
+
+def with_failures(text: str) -> Iterator[str]:
+    return scripts.with_failures(CODEC, text, "stop {0}; restart {0}")
+
+
+T: Final = (Topic("t", 3),)
+T_U: Final = (Topic("t", 2), Topic("u", 2))
+COUNTS: Final = Topology((Subtopology(0, ("t",), stores=(Store("counts"),)),), standbys=1)
+CHAIN: Final = (
+    Subtopology(0, ("t",), ("r",)),
+    Subtopology(1, ("r",), ("s",)),
+    Subtopology(2, ("s",), stores=(Store("sums"),)),
+)
+JOINED: Final = (Subtopology(0, ("t", "u"), stores=(Store("left"), Store("right")), copartition=(("t", "u"),)),)
+JOINED_LATER: Final = (
+    Subtopology(0, ("t",), ("r",)),
+    Subtopology(1, ("r", "u"), stores=(Store("joined"),), copartition=(("r", "u"),)),
+)
+WITH_STANDBYS: Final = Deploy(COUNTS, T, end_points=True)
+DEPLOYED: Final = (
+    WITH_STANDBYS,
+    Deploy(Topology(CHAIN, 2), T, end_points=True),
+    Deploy(Topology(JOINED, 1), T_U, end_points=True),
+    Deploy(Topology(JOINED_LATER), T_U, tags=(("zone", "z1"), ("zone", "z2"))),
+)
+LACKING: Final = (Deploy(COUNTS, ()), Deploy(Topology(CHAIN), ()), Deploy(Topology(JOINED_LATER), (Topic("u", 2),)))
+"""A source topic is missing; in the second, two repartition topics depend on it."""
+UNEVEN: Final = Deploy(Topology(JOINED), (Topic("t", 2), Topic("u", 3)))
+"""Partition 2 of the second topic has no partner in the first, with which it is joined."""
+
+
+def first_value(text: str, deployed: Deploy | None = None) -> Callable[[Subject], Value]:
+    """A script as a first value of a check.
+
+    ``{0}`` in the text is the release line for ``upgrade.from`` (``line``), ``{1}`` the newest that the release has to
+    accept.
+    """
+
+    def value(subject: Subject) -> Value:
+        steps = CODEC.parse_shorthand(text.format(line(subject.edition), newest_line(subject.edition)))
+        begun = () if deployed is None else (CODEC.step_of(deployed),)
+        return value_of(subject, (*begun, *steps))
+
+    return value
+
+
+def line(edition_name: str) -> str:
+    """The value of ``upgrade.from`` in scripts: 1.1 in a draft or if the release accepts it, else its first value."""
+    here = edition(edition_name)
+    if here.standing is Standing.DRAFT:
+        return "1.1"
+    taken = Rules.of(here.release).accepts
+    return "1.1" if "1.1" in taken else [*taken, "1.1"][0]
+
+
+def newest_line(edition_name: str) -> str:
+    """The newest value of ``upgrade.from`` that the edition's release has to accept."""
+    here = edition(edition_name)
+    return "1.1" if here.standing is Standing.DRAFT else [*DEFAULT_LINE, *Rules.of(here.release).owed().accepts][-1]
+
+
+MIXED: Final = (
+    then(started("2.0.1"), restarted("2.0.1")),
+    then(started("2.2.2"), restarted("2.3.1")),
+    then(started("1.1.1"), restarted("2.3.1<1.1"), restarted("2.3.1")),
+    then(started("0.10.0.1"), restarted("1.1.1<0.10.0"), restarted("1.1.1")),
+    then(started("0.10.2.2"), restarted("3.9.2<0.10.2"), restarted("3.9.2")),
+    then(started("2.3.1"), restarted("2.4.1<2.3"), restarted("2.4.1")),
+    then(started("2.3.1"), restarted("3.9.2<2.3"), restarted("3.9.2"), restarted("4.3.1")),
+    then(started("2.4.1"), restarted("2.6.0"), restarted("2.6.3")),
+    then(started("2.5.1"), restarted("4.3.1", "bca")),
+    then(started("3.1.2"), "start a 3.9.2; move b 3; start b 4.3.1; move c 2; start c 2.8.2; settle"),
+    then(started("4.3.1"), restarted("2.8.2"), restarted("4.3.1")),
+    then(started("3.2.3"), restarted("3.9.2"), restarted("4.3.1")),
+)
+MIXED_DRAFT: Final = (
+    then(started("1.1.1"), restarted("own<1.1"), restarted("own")),
+    then(started("0.10.0.1"), restarted("own<0.10.0", "cab"), restarted("own")),
+    then(started("0.10.2.2"), restarted("own<0.10.2", "bca"), restarted("own"), restarted("future")),
+)
+
+
+def mixed(number: int) -> Callable[[Subject], Value]:
+    """One of the mixed scripts of the edition, by number."""
+
+    def value(subject: Subject) -> Value:
+        texts = MIXED if subject.edition != KIP_268.name else MIXED_DRAFT
+        return first_value(texts[number % len(texts)], WITH_STANDBYS if number % 3 == 0 else None)(subject)
+
+    return value
+
+
+# Families
+
+
+def editions(name: str) -> Iterable[str]:
+    """The edition itself. A run of ``apache`` does not include the draft: jars of releases do not implement it."""
+    here = edition(name)
+    return (name,) if here == KIP_268 or here.standing is Standing.RELEASED else ()
+
+
+def of_any_release(name: str) -> Iterable[str]:
+    """A run of ``apache``, which names no release, includes the draft too; one that names a release has no others."""
+    here = edition(name)
+    return (name, KIP_268.name) if here == APACHE else editions(name) if here == KIP_268 else ()
+
+
+# Operations for a doctor
+
+SAMPLE: Final = Settings("", STATELESS, str(ZERO_UUID))
+
+
+def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
+    """Of a leader and of a member. What they read is of version 1, which every release reads."""
+    if STREAM not in claims.assignors:
+        return
+    match role:
+        case Role.LEADER:
+            said = write_subscription(SubscriptionInfo(1)).hex()
+            joined = {"id": "c1", "subscription": ["t"], "userData": said, "owned": [], "generation": -1}
+            yield _sample("assign", topics=[{"name": "t", "partitions": 2}], members=[joined], offsets={})
+        case Role.MEMBER:
+            assigned = write_assignment(AssignmentInfo(1, active=(TaskId(0, 0),))).hex()
+            yield _sample("configure")
+            yield _sample("subscribe", topics=["t"])
+            yield _sample("assigned", partitions=[["t", 0]], userData=assigned)
+
+
+def _sample(op: str, **more: Any) -> Operation:
+    memory = {} if op == "configure" else {"memory": plain_memory(Memory(1))}
+    return {"op": f"stream-{op}", "settings": plain_settings(SAMPLE), **memory, **more}
+
+
+STREAMS_GROUPS: Final = replace(
+    script_family(CODEC, describe, "fleet", STREAMS, editions, streams_scripts), sample_ops=sample_ops
+)
+MIXED_STREAMS_GROUPS: Final = script_family(
+    CODEC, describe, "fleet", STREAMS_MIXED, of_any_release, mixed_streams_scripts
+)
+conversation: Final = possible_script(CODEC)
+
+VERSIONS: Final = (
+    "streams/restarts-afresh",
+    "streams/used-within-own",
+    "streams/adopts-blindly",
+    "streams/used-within-told",
+    "streams/follows",
+    "streams/old-data-moves-nobody",
+    "streams/refuses-newer",
+    "streams/decodable",
+    "streams/errors-decodable",
+    "streams/lowest-version",
+    "streams/second-int",
+)
+LEADING: Final = (
+    "streams/leads-the-future",
+    "streams/old-leader-fails",
+    "streams/future-gets",
+    "streams/others-get",
+    "streams/hard-mix",
+)
+ENDING: Final = (
+    "streams/probing-ends",
+    "streams/last-rebalance",
+    "streams/rejoins",
+    "streams/successive-differ",
+    "streams/upgraded",
+    "streams/no-probing",
+)
+OWNING: Final = (
+    "streams/one-owner",
+    "streams/shared-while-probing",
+    "streams/handed-over",
+    "streams/all-owned",
+    "streams/tasks-match",
+    "streams/pairs",
+)
+PLACING: Final = ("streams/standbys", "streams/idle-standbys", "streams/hosts", "streams/even-topics")
+CONFIGURED: Final = ("streams/upgrade-from", "streams/refuses-values", "streams/protocols")
+LIVING: Final = ("streams/lives", "streams/assigns")
+EVERYTHING: Final = (*VERSIONS, *LEADING, *ENDING, *OWNING, *PLACING, *CONFIGURED, *LIVING)
+DRAWN: Final = 12
+
+
+def _check(id: str, sentence: str, invariants: tuple[str, ...], *first: Callable[[Subject], Value]) -> Check[Subject]:
+    return Check(
+        f"streams/{id}",
+        sentence,
+        STREAMS_GROUPS,
+        conversation,
+        values=len(first) + DRAWN,
+        invariants=invariants,
+        first=first,
+    )
+
+
+CHECKS: tuple[Check[Subject], ...] = (
+    _check(
+        "probing",
+        "members of two metadata versions find a common one, in any order of restarts, and reach the latest",
+        (*VERSIONS, *LEADING, *ENDING, *LIVING),
+        *map(first_value, PROBED),
+    ),
+    _check(
+        "upgrade",
+        "upgrades with upgrade.from, offline upgrades and downgrades reach their target version",
+        (*CONFIGURED, *VERSIONS, *ENDING, *LIVING, "streams/hard-mix", "streams/all-owned"),
+        *map(first_value, UPGRADES),
+    ),
+    _check(
+        "ownership",
+        "in every mix of releases each task runs in one member, and standbys and end points are right",
+        (*OWNING, *PLACING, *LIVING),
+        *(first_value(text, WITH_STANDBYS) for text in (THREADS, HALF, EXPIRED, *ORDERS[:2])),
+    ),
+    _check(
+        "failures",
+        "after a crash or a lost connection at any step of an upgrade the group comes to rest, upgraded",
+        (*ENDING, *OWNING, *LIVING, "streams/lowest-version", "streams/second-int", "streams/used-within-told"),
+        *map(first_value, with_failures(RESTARTED)),
+    ),
+    _check(
+        "topologies",
+        "with repartition chains, co-partitioned and missing topics all tasks are assigned, or all threads end",
+        (*OWNING, *PLACING, *LIVING, "streams/decodable", "streams/errors-decodable", "streams/probing-ends"),
+        *(first_value(RESTARTED, each) for each in DEPLOYED),
+        *(first_value(started("own"), each) for each in (*LACKING, UNEVEN)),
+        first_value(SHUT_DOWN),
+        first_value(SHUT_DOWN_MIXED),
+    ),
+    Check(
+        "streams/mixed",
+        "members of any compatible releases keep all invariants of Streams groups",
+        MIXED_STREAMS_GROUPS,
+        conversation,
+        values=len(MIXED) + 2 * DRAWN,
+        invariants=EVERYTHING,
+        first=tuple(map(mixed, range(len(MIXED)))),
+    ),
+)

@@ -1,0 +1,3 @@
+"""Invariants of Streams groups, by module, in the order of verdicts."""
+
+MODULES = ("versions", "leaders", "probing", "tasks", "ends")

@@ -1,0 +1,3 @@
+"""Streams groups with one planted defect each, by module, in the order of lists."""
+
+MODULES = ("leaders", "members")

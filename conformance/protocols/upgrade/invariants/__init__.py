@@ -1,0 +1,3 @@
+"""Invariants of rolling upgrades, by module, in the order of verdicts."""
+
+MODULES = ("ownership", "bounces")

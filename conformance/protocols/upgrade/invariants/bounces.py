@@ -1,0 +1,336 @@
+"""Invariants of rolling upgrades of a consumer group: KIP-429's two rolling bounces, as drafted and as released."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import KIP_429
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names
+from kipcheck.conformance.protocols.assignment.model.membership import V0
+from kipcheck.conformance.protocols.cluster.operations import KINDS, Crash, Event, Restart, Roll, Stop
+from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.upgrade.invariants.ownership import Owners, every_step, is_mixed, observed_events
+from kipcheck.conformance.protocols.upgrade.model.observed_events import (
+    Assigned,
+    Counted,
+    Ended,
+    Failed,
+    Formed,
+    Gave,
+    Joining,
+    Restless,
+    Rests,
+    SteppedDown,
+)
+from kipcheck.conformance.protocols.upgrade.ops import CODEC, ObservedAt
+
+GENERATIONS = 3
+"""The generations that a group may need per step until it is at rest: one to notice the change, one to give up
+partitions, one to assign them."""
+
+
+def in_draft(history: History) -> bool:
+    return history.case.edition == KIP_429.name
+
+
+def summary(formed: Formed) -> str:
+    members = ", ".join(f"{each.member} version {each.version}" for each in formed.members)
+    return f"generation {formed.generation} ({members}; {formed.leader} leads)"
+
+
+@dataclass(slots=True)
+class Script:
+    """The state that the operator's steps ask for, updated with each step."""
+
+    kinds: dict[str, str] = field(default_factory=dict)
+    """The kinds of the members that should run."""
+    stopped: dict[str, str] = field(default_factory=dict)
+    leaving: set[str] = field(default_factory=set)
+    """Members that were stopped or restarted, and have not ended yet."""
+    failed: set[str] = field(default_factory=set)
+    lately: set[str] = field(default_factory=set)
+    """The kinds of all members that ran since the group was last at rest, and may still be in it."""
+    steps: int = 0
+    """The number of steps that were processed."""
+
+    def until(self, events: Sequence[Event], index: int) -> None:
+        """Processes the steps up to that one, inclusive."""
+        while self.steps <= index:
+            self._apply(events[self.steps])
+            self.steps += 1
+
+    def _apply(self, event: Event) -> None:
+        match event:
+            case Roll(member, kind):
+                if member in self.kinds:
+                    self.leaving.add(member)
+                self.kinds[member] = kind
+                self.lately.add(kind)
+                self.failed.discard(member)
+            case Stop(member):
+                if member in self.kinds:
+                    self.leaving.add(member)
+                    self.stopped[member] = self.kinds.pop(member)
+            case Crash(member):
+                if member in self.kinds:
+                    self.stopped[member] = self.kinds.pop(member)
+            case Restart(member):
+                if member in self.stopped and member not in self.kinds:
+                    self.kinds[member] = self.stopped.pop(member)
+                    self.lately.add(self.kinds[member])
+                self.failed.discard(member)
+
+    def observe(self, observation: ObservedAt) -> None:
+        if isinstance(observation.seen, Ended):
+            self.leaving.discard(observation.seen.member)
+        if isinstance(observation.seen, Failed):
+            self.failed.add(observation.seen.member)
+        if isinstance(observation.seen, Rests):
+            self.lately = set(self.kinds.values())
+
+
+def scripted(history: History, undefined: bool = False) -> Iterator[tuple[ObservedAt, Owners, Script]]:
+    script, events = Script(), CODEC.trace(history).events
+    for observation, owners in observed_events(history, undefined):
+        script.until(events, observation.step)
+        yield observation, owners, script
+        script.observe(observation)
+
+
+# Eager and incremental
+
+
+@invariant("bounce/eager-gives-up", "429-17", "429-19", role=Role.OPERATOR_TOOL, applies_to=every_step)
+def eager_gives_up(history: History) -> Iterator[Violation]:
+    """An eager member has given up everything before it joins."""
+    for observation, owners in observed_events(history):
+        if isinstance(observation.seen, Formed):
+            for each in observation.seen.members:
+                kept = sorted(owners.of(each.member)) if each.version == V0 else []
+                if kept:
+                    why = (
+                        f"{each.member} is eager, joined {summary(observation.seen)}, and still reads "
+                        f"{partition_names(kept)}"
+                    )
+                    since = owners.owned[each.member][kept[0]].since
+                    yield Violation(
+                        why, (since, observation.step), "no partition", partition_names(kept), shape=("eager", "keeps")
+                    )
+
+
+@invariant("bounce/incremental", "429-04", "429-15", "429-19", role=Role.OPERATOR_TOOL, applies_to=every_step)
+def incremental(history: History) -> Iterator[Violation]:
+    """A cooperative member revokes only partitions that an assignment took from it."""
+    last: dict[str, tuple[int, Assigned]] = {}
+    versions: dict[str, int] = {}
+    for observation, _, script in scripted(history):
+        match observation.seen:
+            case Formed(members=members):
+                versions.update((each.member, each.version) for each in members)
+            case Assigned(member):
+                last[member] = observation.step, observation.seen
+            case Ended(member):
+                last.pop(member, None)
+            case Gave(member, partitions, lost=False) if member not in script.leaving and versions.get(member, V0):
+                at, assigned = last.get(member, (observation.step, None))
+                kept = [each for each in partitions if assigned is not None and each in assigned.partitions]
+                if assigned is not None and kept:
+                    why = (
+                        f"{member} is cooperative, was assigned {partition_names(kept)} in generation "
+                        f"{assigned.generation} "
+                        f"and revokes it in step {observation.step + 1}, although no assignment took it away"
+                    )
+                    yield Violation(
+                        why,
+                        (at, observation.step),
+                        f"{partition_names(kept)} kept",
+                        f"{partition_names(kept)} revoked",
+                        shape=("cooperative", "revokes all"),
+                    )
+
+
+# A group in which both are mixed
+
+
+@invariant("bounce/mixed", "429-02", "429-10", "429-11", "429-13", role=Role.OPERATOR_TOOL, applies_to=every_step)
+def mixed(history: History) -> Iterator[Violation]:
+    """In a mixed group members that have revoked get only an error, and the others keep exactly what they own."""
+    if not in_draft(history):
+        return
+    joined: dict[str, tuple[int, frozenset[Partition]]] = {}
+    for observation, owners in observed_events(history):
+        match observation.seen:
+            case Formed(members=members):
+                joined = {}
+                if is_mixed([each.version for each in members]):
+                    joined = {each.member: (each.version, frozenset(owners.of(each.member))) for each in members}
+            case Assigned(member, _, partitions, error) if member in joined and owners.generation is not None:
+                version, had = joined[member]
+                where = f"{summary(owners.generation)}: {member}"
+                at = (owners.formed_at, observation.step)
+                if version == V0 and (partitions or not error):
+                    what = f"gets {partition_names(partitions)}" + ("" if error else " and no error")
+                    yield Violation(f"{where}, which uses version 0, {what}", at, "no partition, and an error", what,
+                                    shape=("mixed", "partitions" if partitions else "no error"))  # fmt: skip
+                if version > V0 and set(partitions) != had:
+                    more, less = sorted(set(partitions) - had), sorted(had - set(partitions))
+                    what = f"gets {partition_names(more)}" if more else f"loses {partition_names(less)}"
+                    yield Violation(f"{where}, which owned {partition_names(had)}, {what}", at,
+                                    "what it owned", what, shape=("mixed", "given" if more else "taken"))  # fmt: skip
+
+
+@invariant("bounce/metric", "429-03", "429-11", "429-13", role=Role.OPERATOR_TOOL, applies_to=every_step)
+def metric(history: History) -> Iterator[Violation]:
+    """Each assignment with an error raises num.incompatible.rebalance by one, and nothing else raises it.
+
+    Members that do not know the error are exempt: an old binary cannot read it.
+    """
+    due: dict[str, tuple[int, int]] = {}
+    totals: dict[str, int] = {}
+    knows: dict[str, int] = {}
+    for observation, _ in observed_events(history):
+        match observation.seen:
+            case Formed(members=members):
+                knows.update((each.member, each.knows) for each in members)
+            case Assigned(member) if not knows.get(member):
+                continue  # It cannot read the error.
+            case Assigned(member, generation, _, error) if error and member in due:
+                yield _uncounted(member, *due[member], observation.step)
+            case Assigned(member, generation, _, error) if error:
+                due[member] = observation.step, generation
+            case Counted(member, total):
+                before = totals.get(member, 0)
+                if member not in due or total != before + 1:
+                    why = f"the metric of {member} goes from {before} to {total} in step {observation.step + 1}"
+                    why += "" if member in due else ", without an assignment with an error"
+                    shape = ("metric", "miscounted")
+                    yield Violation(why, (observation.step,), "one more for each error", str(total), shape=shape)
+                due.pop(member, None)
+                totals[member] = total
+            case Ended(member):
+                due.pop(member, None)
+                totals.pop(member, None)
+            case Rests() | Restless():
+                for member, (at, generation) in due.items():
+                    yield _uncounted(member, at, generation, observation.step)
+                due.clear()
+
+
+def _uncounted(member: str, at: int, generation: int, now: int) -> Violation:
+    why = f"{member} got an assignment with an error in generation {generation}, and its metric did not rise"
+    return Violation(why, (at, now), "num.incompatible.rebalance + 1", "unchanged", shape=("metric", "not raised"))
+
+
+# Leaders
+
+
+@invariant("bounce/newest-leads", "429-08", "429-09", "429-12", role=Role.OPERATOR_TOOL, applies_to=every_step)
+def newest_leads(history: History) -> Iterator[Violation]:
+    """If brokers choose the leader by version, a member with the highest version leads."""
+    if not in_draft(history) or any(op.step.verb == "old-brokers" for op in history.ops):
+        return
+    for observation, _ in observed_events(history, undefined=True):
+        if isinstance(observation.seen, Formed) and observation.seen.members:
+            newest = max(map(_joined_version, observation.seen.members))
+            leads = [
+                _joined_version(each) for each in observation.seen.members if each.member == observation.seen.leader
+            ]
+            if leads != [newest]:
+                knowing = " or ".join(
+                    each.member for each in observation.seen.members if _joined_version(each) == newest
+                )
+                why = (
+                    f"{observation.seen.leader} leads generation {observation.seen.generation}, and {knowing} is newer"
+                )
+                yield Violation(
+                    why, (observation.step,), knowing, observation.seen.leader, shape=("leader", "not the newest")
+                )
+
+
+def _joined_version(joining: Joining) -> tuple[int, bool]:
+    """The version in JoinGroup, for comparison; a member that knows only version 0 sends none and comes last."""
+    return joining.version, joining.knows > V0
+
+
+@invariant("bounce/no-probing", "429-18", role=Role.OPERATOR_TOOL, grade=Grade.SHOULD,
+           applies_to=lambda case, step: step.verb == "roll-streams")  # fmt: skip
+def no_probing(history: History) -> Iterator[Violation]:
+    """In a Streams group whose newest member leads, no member is asked to use an older version."""
+    if not in_draft(history) or any(op.step.verb == "old-brokers" for op in history.ops):
+        return
+    for observation, _ in observed_events(history, undefined=True):
+        if isinstance(observation.seen, SteppedDown):
+            member, version = observation.seen.member, observation.seen.version
+            why = f"{member} has to use metadata version {version}, and joins once more"
+            yield Violation(why, (observation.step,), "one round", "a probing round", shape=("probing",))
+
+
+# Results
+
+
+@invariant("bounce/rests", "grp-19", "429-04", role=Role.OPERATOR_TOOL,
+           applies_to=lambda case, step: step.verb == "settle")  # fmt: skip
+def rests(history: History) -> Iterator[Violation]:
+    """A group comes to rest after a limited number of generations for each step."""
+    formed: list[int] = []
+    since = 0
+    for observation, _ in observed_events(history, undefined=True):
+        match observation.seen:
+            case Formed(generation):
+                formed.append(generation)
+            case Restless(turns):
+                why = f"after {turns} turns of its members, and generations {_few(formed)}, the group is not at rest"
+                yield Violation(why, (observation.step,), "rest", "no rest", shape=("restless",))
+                return
+            case Rests():
+                steps = observation.step + 1 - since
+                if len(formed) > GENERATIONS * steps:
+                    why = f"{steps} steps cost the group {len(formed)} generations, {_few(formed)}"
+                    most = f"at most {GENERATIONS * steps}"
+                    yield Violation(why, (observation.step,), most, str(len(formed)), shape=("generations",))
+                formed, since = [], observation.step + 1
+
+
+def _few(generations: Collection[int]) -> str:
+    shown = [str(each) for each in generations]
+    return ", ".join(shown if len(shown) < 6 else [*shown[:3], "...", shown[-1]])
+
+
+@invariant("bounce/upgraded", "429-04", "429-14", "429-19", role=Role.OPERATOR_TOOL, applies_to=every_step)
+def upgraded(history: History) -> Iterator[Violation]:
+    """When a group is at rest, all members that run are in it and use their configured version.
+
+    Members that have no assignor in common with the group, and were refused, are exempt.
+    """
+    for observation, _, script in scripted(history, undefined=True):
+        match observation.seen:
+            case Failed(member, error):
+                common = not in_draft(history) and _has_nothing_in_common(script, member)
+                if not common:
+                    why = f"{member}, a {script.kinds.get(member, 'stopped')} member, gives up with {error}"
+                    yield Violation(why, (observation.step,), "in the group", error, shape=("gives up", error))
+            case Rests(generation, members):
+                there = {each.member: each.version for each in members}
+                for member, kind in sorted(script.kinds.items()):
+                    wanted = KINDS[kind].version if in_draft(history) else min(KINDS[kind].version, 1)
+                    if member in script.failed:
+                        continue
+                    if member not in there:
+                        what, shape = "is not in the group", "missing"
+                    elif there[member] != wanted:
+                        what, shape = f"uses version {there[member]}", "other version"
+                    else:
+                        continue
+                    why = f"the group is at rest in generation {generation}, and {member}, a {kind} member, {what}"
+                    yield Violation(why, (observation.step,), f"{member} in the group, with version {wanted}", what,
+                                    shape=("upgrade", shape))  # fmt: skip
+
+
+def _has_nothing_in_common(script: Script, member: str) -> bool:
+    """May the group have had a member without any of this one's assignors?"""
+    if member not in script.kinds:
+        return True  # the member was stopped, so its kind is not known any more
+    mine = set(KINDS[script.kinds[member]].assignors)
+    return any(mine.isdisjoint(KINDS[kind].assignors) for kind in script.lately)

@@ -1,0 +1,136 @@
+"""Upgrade scripts: an operator upgrades three members step by step, by the documented path or not, with faults."""
+
+from collections.abc import Mapping
+from functools import cache
+from random import Random
+from typing import Final
+
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.edition import KIP_429, edition
+from kipcheck.conformance.protocols.cluster.components import Node
+from kipcheck.conformance.protocols.cluster.operations import (
+    COOPERATES,
+    DEFAULT_TOPICS,
+    KINDS,
+    LATER,
+    MEMBERS,
+    METADATA,
+    OLD,
+    READY,
+    TOPICS,
+    Crash,
+    Event,
+    Expire,
+    Lose,
+    OldBrokers,
+    Restart,
+    Roll,
+    Stop,
+)
+from kipcheck.conformance.protocols.upgrade.model.upgrade import State, upgrade_model
+from kipcheck.conformance.protocols.upgrade.ops import CODEC, event_of, step_of
+from kipcheck.conformance.protocols.upgrade.script_strategies import Operator
+from kipcheck.strategies.events import Conversations, Swarm, event
+from kipcheck.strategies.nodes import Integer, Pick, Seq
+
+PATH: Final = (OLD, READY, COOPERATES)
+PLANS: Final = {
+    "path": PATH,
+    "upgraded": (COOPERATES,),
+    "one more": (COOPERATES, LATER),
+    "back": (COOPERATES, READY),
+    "skipped": (OLD, COOPERATES),
+    "any": (),
+}
+"""The kinds that members go through, one after another."""
+OPERATOR: Final = Operator(
+    CODEC, MEMBERS, (Crash, Lose, Expire, Stop), restarts=0.2, moves=0.6, fails=0.7, most_moves=4
+)
+EVERYTHING: Final = tuple(name for name, _ in TOPICS)
+
+
+def traits(random: Random) -> str:
+    return random.choice([*PLANS])
+
+
+def likely(state: State, swarm: Swarm, random: Random) -> Step:
+    """The next event: an operator's or a fault."""
+    group, chance = OPERATOR.group(state), random.random()
+    if not any(node.kind for node in group.nodes.values()) and "old-brokers" in swarm.verbs and state.by_version:
+        return step_of(OldBrokers())
+    return step_of(OPERATOR.usual(group, swarm, chance, random) or rolled(group.nodes, swarm, random))
+
+
+def rolled(nodes: Mapping[str, Node], swarm: Swarm, random: Random) -> Roll:
+    """Upgrades one of the members that are least advanced."""
+    plan = PLANS[swarm.traits]
+    topics = EVERYTHING if random.random() < 0.15 else DEFAULT_TOPICS
+    if not plan:
+        return Roll(random.choice(MEMBERS), random.choice([*KINDS]), topics)
+    far = {name: plan.index(node.kind) if node.kind in plan else -1 for name, node in nodes.items()}
+    least = min(far.values())
+    member = random.choice([name for name in MEMBERS if far[name] == least])
+    return Roll(member, plan[min(least + 1, len(plan) - 1)], topics)
+
+
+MEMBER = Pick(MEMBERS)
+
+
+@cache
+def upgrade_scripts(edition_name: str) -> Conversations[State, Event]:
+    """Errors: ValueError for an edition without an upgrade."""
+    here = edition(edition_name)
+    events = {
+        "settle": event("operator", "settle"),
+        "roll": event(
+            "operator",
+            "roll",
+            member=MEMBER,
+            kind=Pick(tuple(KINDS)),
+            topics=Seq(Pick(EVERYTHING), 1, 2),
+        ),
+        "move": event("operator", "move", member=MEMBER, moves=Integer(1, 6)),
+        **{
+            CODEC.verbs[made]: event("operator", CODEC.verbs[made], member=MEMBER)
+            for made in (*OPERATOR.faults, Restart)
+        },
+    }
+    if here == KIP_429:
+        events["old-brokers"] = event("operator", "old-brokers")
+    return Conversations(
+        upgrade_model(here),
+        step_of,
+        event_of,
+        events=events,
+        progress=frozenset({"settle", "roll"}),
+        likely=likely,
+        traits=traits,
+        possible=OPERATOR.possible,
+        enabled_shares=(1.0, 0.95, 0.8),
+        near_shares=(0.0, 0.1),
+        max_steps=18,
+    )
+
+
+@cache
+def streams(edition_name: str) -> Conversations[State, Event]:
+    """A Streams group whose instances change to newer metadata, and sometimes back.
+
+    Errors: ValueError for an edition without an upgrade.
+    """
+    return Conversations(
+        upgrade_model(edition(edition_name)),
+        step_of,
+        event_of,
+        events={
+            "roll-streams": event(
+                "operator", "roll-streams", member=MEMBER, version=Integer(METADATA.start, METADATA.stop - 1)
+            )
+        },
+        progress=frozenset({"roll-streams"}),
+        enabled_shares=(0.0,),
+        max_steps=8,
+    )
+
+
+CONVERSATIONS = {"bounce": upgrade_scripts}
