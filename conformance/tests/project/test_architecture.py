@@ -89,6 +89,6 @@ def test_a_wrong_drawing_is_found() -> None:
     assert reports in page and cli in page and "    golden --> protocols\n" in page
     assert faults(page.replace(reports, 'render["render: reports"]').replace("reports -->", "render -->"))
     assert faults(page.replace(cli, "cli"))
-    assert "checks --> golden: golden does not import checks" in faults(
-        page.replace("golden --> protocols", "checks --> golden")
+    assert "cli --> golden: golden does not import cli" in faults(
+        page.replace("golden --> protocols", "cli --> golden")
     )
