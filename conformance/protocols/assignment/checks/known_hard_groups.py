@@ -50,4 +50,7 @@ CLAIMS = (
     # that has to move goes back to it (AbstractStickyAssignor, prevAssignment).
     claimed(group("abc", ("ab", "b"), ("abc", "b")), [("c", "t0", 0)], older="c"),
     claimed(group("abc", ("ab", "aa")), [("c", "t0", 0)], older="c"),
+    # The owner of a partition has two more than a member with an older claim, and another one could move to it: the
+    # search of all releases since 2.4.1 prefers the older claim.
+    claimed(group("abc", ("abc", "a"), ("b", "-"), ("abc", "abb")), [("c", "t0", 0)], older="c"),
 )

@@ -44,8 +44,9 @@ KNOWN = {
     "assign/one-round": {*EMPTY, "assign/no-needless-move", "survives"},
     "assign/order": EMPTY,
     "assign/rounds": {*EMPTY, "assign/no-needless-move", "survives"},
-    # What has to move goes back to whom it belonged before, though that one does not subscribe, or not to anything.
-    "assign/claims": {"assign/answers", "assign/nothing-else", "assign/hand-over-older"},
+    # What has to move goes back to whom it belonged before, though that one does not subscribe, or not to anything, and
+    # though another partition could move.
+    "assign/claims": {"assign/answers", "assign/nothing-else", "assign/hand-over-older", "assign/newest-wins"},
     # Of a claim only the topic is looked at, and not the number.
     "assign/ghosts": {"assign/answers", "assign/nothing-else", "assign/one-owner", "assign/hand-over"},
     "assign/other-topics": {*EMPTY, "assign/no-needless-move"},

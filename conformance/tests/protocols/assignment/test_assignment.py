@@ -267,4 +267,5 @@ def test_historic_groups_are_what_they_are_told_to_be() -> None:
         "sticky t0:2; a[t0]=t0-0@9; b[t0]=t0-0,t0-1@10",
         "sticky t0:1 t1:1; a[t0 t1]; b[t0 t1]=t0-0,t1-0@10; c[t1]=t0-0@9",
         "sticky t0:2; a[t0]=t0-0,t0-1@10; b[t0]; c[]=t0-0@9",
+        "sticky t0:1 t1:1 t2:3; a[t0 t2]=t0-0,t2-0@10; b[t0 t1 t2]=t2-1,t2-2@10; c[t0 t2]=t0-0@9",
     ]
