@@ -76,7 +76,11 @@ HALF: Final = "start a own; start b own of a; settle; start b future of a; settl
 EXPIRED: Final = then(started("own"), "expire b; settle; start c future; move a 2; expire a; settle")
 RESTARTED: Final = then(started("own"), "start b future; settle; start a future; settle; start c future; settle")
 SHUT_DOWN: Final = then(started("own"), "shut-down b; settle")
-SHUT_DOWN_MIXED: Final = "start a own; start b future; settle; shut-down a; settle; shut-down b; settle"
+SHUT_DOWN_MIXED: Final = then(
+    "start a own; start b future; settle; shut-down a; settle; shut-down b; settle",
+    "start a future; start b own; settle; shut-down b; settle",
+)
+"""The leader is older than the member that requests the shutdown, and then newer."""
 
 
 def with_failures(text: str) -> Iterator[str]:
