@@ -16,13 +16,13 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.foreign import clean, harmless, harmless_json, is_data, one_line
 from kipcheck.conformance.core.ledger import FiledFailure
 from kipcheck.conformance.engine import failures
-from kipcheck.conformance.engine.export.pcap import Sent, pcap
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import operation
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.framing import encode_request, frame, header_version
+from kipcheck.conformance.wire.pcap import Sent, pcap
 from kipcheck.conformance.wire.schema import spec
 
 

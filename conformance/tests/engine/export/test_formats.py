@@ -15,7 +15,6 @@ from kipcheck.conformance.core.case import Case, Role, Step, step
 from kipcheck.conformance.core.ledger import FiledFailure
 from kipcheck.conformance.engine import failure_records
 from kipcheck.conformance.engine.export.formats import Impossible, Stored, as_hex, as_pcap, as_pytest, as_script, load
-from kipcheck.conformance.engine.export.pcap import CLIENT_PORT, PORT, Sent, checksum, pcap
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.shrink import shrunk
 from kipcheck.conformance.engine.worker import Unit, Worker
@@ -26,6 +25,7 @@ from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.framing import decode_request, decode_response, unframe
+from kipcheck.conformance.wire.pcap import CLIENT_PORT, PORT, Sent, checksum, pcap
 
 PROGRAMS = [
     name for name, vice in MUTANTS.items()
