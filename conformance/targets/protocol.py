@@ -3,9 +3,9 @@
 An adapter answers single operations of the testee protocol; a target runs whole cases with one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
@@ -78,6 +78,12 @@ class Claims:
         if not self.operations:
             return True
         return all(self.performs(step.verb, step.body.get("message")) for step in case.steps)
+
+    def without(self, families: Collection[str]) -> "Claims":
+        """The claims without requests and responses of these families: ``Fetch``, ``Produce``."""
+        omitted = {f"{family}{kind}" for family in families for kind in ("Request", "Response")}
+        kept = {name: versions for name, versions in self.messages.items() if name not in omitted}
+        return replace(self, messages=kept)
 
     @property
     def roles(self) -> frozenset[Role]:

@@ -79,7 +79,7 @@ def _python(name: str, entry: Entry, version: str, limits: Limits | None) -> Tar
             installed(entry.distribution)
         argv = tuple(own_python("kipcheck.conformance.targets.transport.child", base))
         env = {**os.environ, **environments.DETERMINISTIC}
-    return Testee(name, Command(argv, env, memory=entry.memory(limits), renews=True), limits)
+    return Testee(name, Command(argv, env, memory=entry.memory(limits), renews=True), limits, omits=entry.omits)
 
 
 def adapter(name: str) -> Adapter:

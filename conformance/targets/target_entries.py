@@ -26,6 +26,8 @@ class Entry:
     """Major release -> the adapter of the releases before it."""
     roles_before: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Major release -> the roles of the releases before it, where they are others."""
+    omits: tuple[str, ...] = ()
+    """Families of messages that the library has and that the target does not claim."""
     steady: bool = True
     """Whether the target gives the same results each time: not where threads or the order of hash tables matter."""
 

@@ -1,7 +1,8 @@
 """A target that uses the testee protocol, started by a command."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.targets.protocol import Session
@@ -16,18 +17,29 @@ class Testee:
 
     __test__ = False  # pytest would collect the class by its name
 
-    def __init__(self, name: str, command: Command, limits: Limits | None = None, names_itself: bool = False) -> None:
-        """``names_itself``: results have the name in its hello, not ``name``."""
+    def __init__(
+        self,
+        name: str,
+        command: Command,
+        limits: Limits | None = None,
+        names_itself: bool = False,
+        omits: Collection[str] = (),
+    ) -> None:
+        """``names_itself``: results have the name in its hello, not ``name``. ``omits``: families of messages that it
+        may claim and that no check is to use.
+        """
         self.name = name
         self.command = command
         self._limits = limits or Limits()
         self._names_itself = names_itself
+        self._omits = omits
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
         session = TesteeSession(
             self.name, self.begin, self._limits, edition, role, self._names_itself, self.command.renews
         )
+        session.info = replace(session.info, claims=session.info.claims.without(self._omits))
         try:
             yield session
         finally:

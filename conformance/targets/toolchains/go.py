@@ -34,7 +34,7 @@ def target(name: str, entry: Entry, version: str, limits: Limits | None) -> Targ
     soft = {"GOMEMLIMIT": f"{entry.memory_mib // 4}MiB", "GOTRACEBACK": "single"}
     argv = (str(program), toolchains_build.definitions())
     command = Command(argv, env=toolchains_build.environment(soft), memory=entry.memory(limits))
-    return Testee(name, command, limits or Limits(cpu_s=CPU_SECONDS))
+    return Testee(name, command, limits or Limits(cpu_s=CPU_SECONDS), omits=entry.omits)
 
 
 def rows(name: str, entry: Entry) -> Iterator[dict[str, Any]]:

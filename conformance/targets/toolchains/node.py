@@ -29,7 +29,8 @@ def target(name: str, entry: Entry, version: str, limits: Limits | None) -> Targ
     base = name.partition("@")[0]
     folder = build(base, version or default(entry))
     argv = (str(node()), str(folder / "main.mjs"), base, str(folder), toolchains_build.definitions())
-    return Testee(name, Command(argv), limits)  # V8 reserves far more than it uses, and its heap has a limit of its own
+    # Without a limit of memory: V8 reserves far more than it uses, and its heap has a limit of its own.
+    return Testee(name, Command(argv), limits, omits=entry.omits)
 
 
 def rows(name: str, entry: Entry) -> Iterator[dict[str, Any]]:

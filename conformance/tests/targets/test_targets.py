@@ -13,7 +13,7 @@ from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.targets import testee
 from kipcheck.conformance.targets.protocol import Broken, Session, Unavailable, Unstable
-from kipcheck.conformance.targets.registry import target, targets_table
+from kipcheck.conformance.targets.registry import adapter, target, targets_table
 from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.targets.testee import Limits
 from kipcheck.conformance.targets.transport.pipe import Command
@@ -243,6 +243,15 @@ def test_kafka_python_2_is_listed_without_members() -> None:
     entry = target_entries()["kafka-python"]
     assert list(entry.roles_of("2.3.0")) == ["codec", "leader"]
     assert "member" in entry.roles_of("3.0.0")
+
+
+@pytest.mark.parametrize("name", ["kafka-python", "aiokafka", "kio"])
+def test_messages_that_an_entry_omits_are_not_claimed_though_the_library_has_them(name: str) -> None:
+    omitted = {f"{family}{kind}" for family in target_entries()[name].omits for kind in ("Request", "Response")}
+    assert omitted & adapter(name).claims().messages.keys(), "the library has none of them: remove omits"
+    with target(name).open("apache", Role.CODEC) as session:
+        assert not omitted & session.info.claims.messages.keys()
+        assert session.info.claims.has("JoinGroupRequest", 1)
 
 
 @pytest.mark.parametrize("name", sorted(target_entries()))
