@@ -19,7 +19,7 @@ from kipcheck.conformance.wire.schema import Layout, spec, stable_versions
 
 WORDS = {
     "BOOLEAN": "bool", "INT8": "int8", "INT16": "int16", "INT32": "int32", "INT64": "int64", "STRING": "string",
-    "BYTES": "bytes", "NULLABLE_STRING": "string?", "NULLABLE_BYTES": "bytes?",
+    "BYTES": "bytes", "NULLABLE_STRING": "string?", "NULLABLE_BYTES": "bytes?", "RECORDS": "records?",
 }  # fmt: skip
 CONSTANTS = {
     "Protocol.REQUEST_HEADER": ("RequestHeader", 1),
