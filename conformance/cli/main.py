@@ -21,6 +21,7 @@ from kipcheck.conformance.cli import (
     play,
     reports as telling,
     run as running,
+    serve,
     show,
     subscribe,
     testee,
@@ -32,7 +33,7 @@ from kipcheck.conformance.engine.interrupts import handled
 
 GROUPS = (
     running, show, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden,
-    lookup, mutants, doctor, testee, export, corpus,
+    lookup, mutants, doctor, testee, serve, export, corpus,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""
 

@@ -4,7 +4,7 @@ Source: ``GroupMetadataManager``, ``CurrentAssignmentBuilder`` and ``ConsumerGro
 members, whose ids the clients generate. Every heartbeat is answered immediately.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, assert_never
 
 from kipcheck.conformance.core.machine import Transition
@@ -88,6 +88,10 @@ class State(NamedTuple):
 
 
 class ConsumerGroup:
+    def __init__(self, topics: Mapping[str, int] = TOPICS) -> None:
+        """``topics``: the existing topics, with their numbers of partitions."""
+        self.topics = topics
+
     def initial(self) -> State:
         return State()
 
@@ -117,6 +121,11 @@ class ConsumerGroup:
         memory = state.memory(beat.client)
         owned = claimed(memory, beat.owned)
         epoch = {Says.JOIN: 0, Says.LEAVE: LEAVING, Says.STAY: memory.epoch - beat.behind}[beat.says]
+        return self.heartbeat(state, beat, epoch, owned)
+
+    def heartbeat(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> Transition[State, Action]:
+        """A heartbeat with this epoch and these partitions, which may differ from what the client received."""
+        memory = state.memory(beat.client)
         error = self.fault(state, beat, epoch, owned)
         if error is not None:
             return Transition(state, (Rejected(beat.client, error),))
@@ -172,7 +181,7 @@ class ConsumerGroup:
         given: dict[str, list[Partition]] = {each.id: [] for each in state.members}
         owners = {partition: member for member, partitions in state.target for partition in partitions}
         topics = {topic for each in state.members for topic in each.topics}
-        wanted = [(topic, number) for topic, size in TOPICS.items() if topic in topics for number in range(size)]
+        wanted = [(topic, number) for topic, size in self.topics.items() if topic in topics for number in range(size)]
         quota = -(-len(wanted) // max(len(state.members), 1))
         late: list[Partition] = []
         for partition in wanted:

@@ -1,0 +1,72 @@
+"""The command ``serve``: a broker on loopback, for any client."""
+
+import argparse
+from pathlib import Path
+
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_harmless
+
+ABOUT = "play a broker on loopback, whose groups a model runs, for clients that are not changed"
+EPILOG = """\
+kipcheck serve --topic orders:3 --log
+
+The first line of output is the address: listening 127.0.0.1:PORT. Each topic has a few records in each partition.
+Settings are a broker's defaults, except group.initial.rebalance.delay.ms=0. A request that kipcheck's decoder refuses
+is shown with --log, and counted at the end.
+
+exit codes: 0 ended by SIGTERM or Ctrl-C, 1 the address or a file cannot be used, 2 usage"""
+MODELS = ("group",)
+
+
+def add(commands: Commands) -> None:
+    made = commands.add("serve", _serve, ABOUT, EPILOG)
+    made.add_argument("--model", default="group", metavar="M", help="default group")
+    which = made.add_mutually_exclusive_group()
+    which.add_argument("--release", metavar="R", help="an exact release of Apache Kafka (default: the newest)")
+    which.add_argument("--edition", metavar="E", help="apache@R, apache or a draft; --release R is --edition apache@R")
+    made.add_argument("--host", default="127.0.0.1", metavar="H", help="default 127.0.0.1")
+    made.add_argument("--port", type=_port, default=0, metavar="N", help="default 0: a free one")
+    made.add_argument("--topic", action="append", metavar="T:N", help="topic and partitions; repeatable (default t:3)")
+    made.add_argument("--config", action="append", default=[], metavar="KEY=VALUE",
+                      help="a setting of the broker, such as group.max.size=2; repeatable")  # fmt: skip
+    made.add_argument("--log", action="store_true", help="print each request and response on a line")
+    made.add_argument("--pcap", type=Path, metavar="FILE", help="write all traffic for Wireshark")
+    made.add_argument("--allow-remote", action="store_true", help="accept a --host that other machines can reach")
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 0xFFFF:
+        raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, got {text!r}")
+    return int(text)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.core.edition import edition
+    from kipcheck.conformance.core.nearest import hint
+    from kipcheck.conformance.core.release import NEWEST
+    from kipcheck.conformance.live.front import is_loopback
+    from kipcheck.conformance.live.serve import Serving, serve
+    from kipcheck.conformance.live.settings import parse
+    from kipcheck.conformance.live.topics import parse_topic
+
+    if options.model not in MODELS:
+        known = f"; models that can be served: {', '.join(MODELS)}"
+        return complain(f"unknown model {options.model!r}{hint(options.model, MODELS) or known}", USAGE)
+    if not (options.allow_remote or is_loopback(options.host)):
+        return complain(f"other machines can reach {options.host}: add --allow-remote to listen there", USAGE)
+    try:
+        serving = Serving(
+            edition(options.edition or f"apache@{options.release or NEWEST}"),
+            options.host,
+            options.port,
+            tuple(map(parse_topic, options.topic or ["t:3"])),
+            parse(options.config),
+            log=options.log,
+            pcap=options.pcap,
+        )
+        found = serve(serving, print_harmless)
+    except (LookupError, ValueError) as wrong:
+        return complain(wrong.args[0], USAGE)
+    except OSError as unusable:
+        return complain(unusable, FAILED)
+    complain(found, OK)
+    return OK

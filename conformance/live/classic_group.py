@@ -1,0 +1,88 @@
+"""One classic group in real time: the group machine with timers of the event loop, and a log that commits every record
+at once."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
+from kipcheck.conformance.protocols.group.model.messages import Append, Arm, Disarm, Fired, Phase, Reply, Timer, Written
+from kipcheck.conformance.protocols.group.model.state import State
+
+Answered: TypeAlias = Callable[[Reply], None]
+
+
+class ClassicGroup:
+    def __init__(self, machine: Coordinator, changed: Callable[[], None] = lambda: None) -> None:
+        """``changed`` is called after each event."""
+        self.machine = machine
+        self.state: State = machine.initial()
+        self.metadata: dict[tuple[str, int], tuple[int, str | None]] = {}
+        """Leader epoch and metadata of committed offsets, which the machine does not have."""
+        self.clients: dict[str, tuple[str, str]] = {}
+        """Client id and host of each member, for descriptions of the group."""
+        self._changed = changed
+        self._timers: dict[Timer, asyncio.TimerHandle] = {}
+        self._waiting: dict[int, Answered] = {}
+        """What to call with the answer to each request, by its number."""
+        self._last = 0
+
+    def send(self, make: Callable[[int], messages.Request], answered: Answered, nameless: bool = False) -> None:
+        """Applies the request that ``make`` returns for its number. ``answered`` is called with the answer, before this
+        returns or later. ``nameless``: the group id is empty."""
+        self._last += 1
+        request = make(self._last)
+        self._waiting[self._last] = answered
+        self._apply(messages.Nameless(request) if nameless else request)
+
+    def ask(self, make: Callable[[int], messages.Request], nameless: bool = False) -> Reply:
+        """The answer to a request that is answered at once. Errors: LookupError if it is not."""
+        found: list[Reply] = []
+        self.send(make, found.append, nameless)
+        if not found:
+            raise LookupError("the machine has not answered yet")
+        return found[0]
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing of the group is left."""
+        return self.state.phase is Phase.DEAD and not (self._timers or self._waiting or self.state.offsets)
+
+    def close(self) -> None:
+        for each in self._timers.values():
+            each.cancel()
+        self._timers.clear()
+
+    def _apply(self, event: messages.Event) -> None:
+        replies: list[Reply] = []
+        events = deque([event])
+        while events:
+            self.state, actions = self.machine.step(self.state, events.popleft())
+            for action in actions:
+                match action:
+                    case Arm(timer, ms):
+                        self._arm(timer, ms)
+                    case Disarm(timer):
+                        self._disarm(timer)
+                    case Append():
+                        events.append(Written())
+                    case _:
+                        replies.append(action)
+        for each in replies:
+            if (answered := self._waiting.pop(each.to, None)) is not None:
+                answered(each)
+        self._changed()
+
+    def _arm(self, timer: Timer, ms: int) -> None:
+        self._disarm(timer)
+        self._timers[timer] = asyncio.get_running_loop().call_later(ms / 1000, self._fire, timer)
+
+    def _disarm(self, timer: Timer) -> None:
+        if (handle := self._timers.pop(timer, None)) is not None:
+            handle.cancel()
+
+    def _fire(self, timer: Timer) -> None:
+        del self._timers[timer]
+        self._apply(Fired(timer))

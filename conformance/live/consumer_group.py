@@ -1,0 +1,108 @@
+"""One consumer group (KIP-848) in real time: the machine of consumer groups, with time from the event loop."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, Member, State
+from kipcheck.conformance.protocols.consumer_group.ops import (
+    REBALANCE_MS,
+    Answered,
+    Beat,
+    Partitions,
+    Rejected,
+    Says,
+)
+
+UNKNOWN_MEMBER_ID: Final = 25
+STALE_MEMBER_EPOCH: Final = 113
+
+
+class _Machine(ConsumerGroup):
+    """The machine with the settings of a broker, and the rebalance timeout of each member."""
+
+    def __init__(self, topics: Mapping[str, int], session_ms: int) -> None:
+        super().__init__(topics)
+        self.session_ms = session_ms
+        self.rebalance_ms: dict[str, int] = {}
+
+    def is_late(self, member: Member) -> bool:
+        return self.left_ms(member) <= 0
+
+    def left_ms(self, member: Member) -> int:
+        """Time until the member is fenced, if it does nothing."""
+        silent = self.session_ms - member.silent_ms
+        revoking = self.rebalance_ms.get(member.id, REBALANCE_MS) - member.revoking_ms
+        return min(silent, revoking) if member.pending else silent
+
+
+class LiveConsumerGroup:
+    def __init__(self, topics: Mapping[str, int], session_ms: int) -> None:
+        self.machine = _Machine(topics, session_ms)
+        self.state: State = self.machine.initial()
+        self.offsets: dict[tuple[str, int], tuple[int, int, str | None]] = {}
+        """Offset, leader epoch and metadata by topic and partition."""
+        self._loop = asyncio.get_running_loop()
+        self._at_s = self._loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def heartbeat(
+        self,
+        member: str,
+        epoch: int,
+        topics: Iterable[str] | None,
+        owned: Partitions | None,
+        rebalance_ms: int = -1,
+    ) -> Answered | Rejected:
+        """``topics``, ``owned``: None if omitted; ``rebalance_ms``: -1 if omitted."""
+        self._pass()
+        if rebalance_ms > 0:
+            self.machine.rebalance_ms[member] = rebalance_ms
+        says = Says.JOIN if epoch == 0 else Says.LEAVE if epoch == -1 else Says.STAY
+        beat = Beat(member, says, 0, None if topics is None else tuple(sorted(topics)))
+        state, (answer,) = self.machine.heartbeat(self.state, beat, epoch, owned)
+        self.state = state._replace(clients=())  # what clients know does not concern a broker
+        self._watch()
+        return answer
+
+    def commit_error(self, member: str, epoch: int) -> int:
+        """The error of a commit or fetch of offsets by a member, or by a client without a member id and epoch.
+
+        Source: ``ConsumerGroup.validateOffsetCommit``.
+        """
+        self._pass()
+        if epoch < 0 and not self.state.members:
+            return 0
+        found = self.state.member(member)
+        if found is None:
+            return UNKNOWN_MEMBER_ID
+        return 0 if epoch == found.epoch else STALE_MEMBER_EPOCH
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _pass(self) -> None:
+        """Applies the time since the last event."""
+        now = self._loop.time()
+        ms = int((now - self._at_s) * 1000)
+        self._at_s += ms / 1000
+        if ms:
+            self.state = self.machine.passed(self.state, ms)
+
+    def _watch(self) -> None:
+        """Sets the timer to the next moment at which a member may be late."""
+        self.close()
+        left = [self.machine.left_ms(each) for each in self.state.members]
+        self._timer = self._loop.call_later((min(left) + 1) / 1000, self._fire) if left else None
+
+    def _fire(self) -> None:
+        self._pass()
+        self._watch()
+
+
+def error_code(name: str) -> int:
+    """The code of an error of the machine (``org.apache.kafka.common.protocol.Errors``)."""
+    return {
+        "INVALID_REQUEST": 42, "GROUP_ID_NOT_FOUND": 69, "UNKNOWN_MEMBER_ID": 25, "FENCED_MEMBER_EPOCH": 110,
+    }[name]  # fmt: skip

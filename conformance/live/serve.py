@@ -1,0 +1,78 @@
+"""Serves a broker until the process is interrupted."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import final
+
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.live.broker import Broker
+from kipcheck.conformance.live.capture import Capture
+from kipcheck.conformance.live.connection import Limits
+from kipcheck.conformance.live.front import Front
+from kipcheck.conformance.live.log import Log
+from kipcheck.conformance.live.settings import Settings
+from kipcheck.conformance.live.topics import Topics
+from kipcheck.conformance.live.traffic import Observer, Traffic
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What to serve, and where."""
+
+    edition: Edition
+    host: str = "127.0.0.1"
+    port: int = 0
+    topics: tuple[tuple[str, int], ...] = (("t", 3),)
+    settings: Settings = field(default_factory=Settings)
+    limits: Limits = field(default_factory=Limits)
+    log: bool = False
+    pcap: Path | None = None
+
+
+def serve(serving: Serving, print_line: Callable[[str], None]) -> str:
+    """Serves until SIGINT or SIGTERM; returns a summary. ``print_line`` gets the address first, then the log.
+
+    Errors: LookupError for an edition without a group coordinator, OSError for an address or file that cannot be used.
+    """
+    with asyncio.Runner() as runner:
+        return runner.run(_serve(serving, print_line))
+
+
+async def _serve(serving: Serving, print_line: Callable[[str], None]) -> str:
+    topics = Topics.of(serving.topics, serving.settings.records)
+    with ExitStack() as stack:
+        broker = stack.enter_context(closing(Broker(serving.edition, topics, serving.settings)))
+        observers: list[Observer] = [Log(str(serving.edition), print_line)] if serving.log else []
+        if serving.pcap is not None:
+            observers.append(stack.enter_context(closing(Capture(serving.pcap))))
+        traffic = Traffic(tuple(observers))
+        front = Front(broker, serving.edition, serving.limits, traffic)
+        host, port = broker.address = await front.listen(serving.host, serving.port)
+        shown = f"[{host}]" if ":" in host else host
+        print_line(f"listening {shown}:{port}")
+        await _interrupted()
+        await front.close()
+        return summary(traffic)
+
+
+async def _interrupted() -> None:
+    """Waits for SIGINT or SIGTERM."""
+    loop, came = asyncio.get_running_loop(), asyncio.Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(each, came.set)
+    await came.wait()
+
+
+def summary(traffic: Traffic) -> str:
+    """Counts of connections, requests and findings, and the connections that were closed, by reason."""
+    counts = traffic.counts
+    closed = [f"{number} {name}" for name, number in sorted(counts.items()) if name.startswith("closed: ")]
+    found = [f"{counts['connections']} connections, {counts['requests']} requests"]
+    found.append(f"{counts['findings']} requests that strict decoding refuses")
+    return "; ".join([*found, *closed])
