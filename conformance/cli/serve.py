@@ -66,6 +66,8 @@ def _serve(options: argparse.Namespace) -> int:
         found = serve(serving, print_harmless)
     except (LookupError, ValueError) as wrong:
         return complain(wrong.args[0], USAGE)
+    except KeyboardInterrupt:  # before it listens
+        return OK
     except OSError as unusable:
         return complain(unusable, FAILED)
     complain(found, OK)

@@ -63,8 +63,6 @@ class Broker:
     def __init__(self, edition: Edition, topics: Topics, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.topics = topics
-        self.address = ("127.0.0.1", 0)
-        """What Metadata and FindCoordinator name; set when the port is known."""
         self.edition = edition
         machine = coordinator_of(edition, self.settings)
         self.groups = Groups(machine, self.settings, topics.sizes)
@@ -154,7 +152,7 @@ class Broker:
             topics = [_described(each) for each in self.topics.by_name.values()]
         else:
             topics = [self._described(each) for each in asked]
-        host, port = self.address
+        host, port = request.reached
         answer(
             {
                 "brokers": [{"nodeId": NODE, "host": host, "port": port, "rack": None}],
@@ -175,7 +173,7 @@ class Broker:
     def find_coordinator(self, request: Received, answer: Answer) -> None:
         body, version = request.body, request.version
         error = NONE if body.get("keyType", 0) == GROUP_KEY else COORDINATOR_NOT_AVAILABLE
-        host, port = self.address if error == NONE else ("", -1)
+        host, port = request.reached if error == NONE else ("", -1)
         found = {"nodeId": -1 if error else NODE, "host": host, "port": port, "errorCode": error}
         if version < BATCHES_SINCE:
             return answer(found)

@@ -170,20 +170,24 @@ class ClassicApi:
 
 
 def joined(request: Received, reply: Joined) -> dict[str, Any]:
+    """Fields of later versions appear only with a value, so that a draft without them has no objection."""
     named = request.version >= NULL_PROTOCOL_SINCE
+    later = {"protocolType": reply.protocol_type} if reply.protocol_type is not None else {}
     return {
         "errorCode": reply.error,
         "generationId": reply.generation,
-        "protocolType": reply.protocol_type,
         "protocolName": reply.protocol if named else reply.protocol or "",
         "leader": reply.leader,
-        "skipAssignment": reply.skip_assignment,
         "memberId": reply.member,
-        "members": [
-            {"memberId": id, "groupInstanceId": instance, "metadata": data(metadata)}
-            for id, instance, metadata in reply.members
-        ],
+        "members": [joined_member(*each) for each in reply.members],
+        **later,
+        **({"skipAssignment": True} if reply.skip_assignment else {}),
     }
+
+
+def joined_member(id: str, instance: str | None, metadata: Blob) -> dict[str, Any]:
+    static = {} if instance is None else {"groupInstanceId": instance}
+    return {"memberId": id, "metadata": data(metadata), **static}
 
 
 def synced(reply: Synced) -> dict[str, Any]:

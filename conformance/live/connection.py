@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast, final
 
 from kipcheck.conformance.core.edition import Edition
-from kipcheck.conformance.live.received import Content, Received, Unserved, read
+from kipcheck.conformance.live.received import Content, Received, Unserved, form, read
 from kipcheck.conformance.live.traffic import Finding, Traffic
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.framing import encode_response, frame
@@ -88,7 +88,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, front: Server, number: int) -> None:
         self.front = front
         self.number = number
-        self.peer = ("", 0)
+        self.peer = self.reached = ("", 0)
         self.open = False
         self._input = bytearray()
         self._counted = 0
@@ -109,6 +109,8 @@ class Connection(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername") or ("", 0)
         self.peer = (str(peer[0]), int(peer[1]))
+        own = transport.get_extra_info("sockname") or ("", 0)
+        self.reached = (str(own[0]), int(own[1]))
         if not self.front.admit(self):
             self._why = "too many connections"
             return self.transport.abort()
@@ -155,7 +157,8 @@ class Connection(asyncio.Protocol):
         if not self.open:
             return
         version = request.version if version is None else version
-        payload = encode_response(self.front.edition, request.response, version, request.correlation_id, body)
+        edition = form(self.front.edition, request.response)
+        payload = encode_response(edition, request.response, version, request.correlation_id, body)
         self.answer_bytes(request, frame(payload))
         self.front.traffic.answered(self.front.now(), request, body)
 
@@ -239,7 +242,7 @@ class Connection(asyncio.Protocol):
     def _request(self, found: Content, now: float) -> Received:
         return Received(
             found.message, found.version, found.correlation_id, found.client_id, found.body, self.number, self.peer[0],
-            now, found.served,
+            now, self.reached, found.served,
         )  # fmt: skip
 
     def _count_input(self) -> None:

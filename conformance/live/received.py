@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.edition import APACHE, Edition
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.framing import decode_request, header_version, requests
-from kipcheck.conformance.wire.schema import Layout
+from kipcheck.conformance.wire.schema import Layout, is_changed_by, spec
 
 API_VERSIONS: Final = 18
 """The only API that is answered in a version that is not served (KIP-511)."""
@@ -32,6 +33,8 @@ class Received:
     """The address of the client."""
     at_s: float
     """Seconds since the front started."""
+    reached: tuple[str, int] = ("127.0.0.1", 0)
+    """The address and port of this broker that the client connected to."""
     served: bool = True
     """False only for ApiVersions in another version."""
 
@@ -73,13 +76,21 @@ def read(payload: bytes, edition: Edition, versions: Mapping[int, range]) -> Con
         if key != API_VERSIONS or key not in versions:
             raise Unserved(f"key {key} version {version} is not served")
         return Content("ApiVersionsRequest", version, correlation_id, None, {}, served=False)
-    declared = requests(edition)[key]
+    message = requests(edition)[key].name
+    layout = spec(form(edition, message), message).at(version)
     try:
-        client_id, body = _body(payload, declared.at(version))
+        client_id, body = _body(payload, layout)
     except Refused as refused:
-        lenient = decode_request(payload, edition, lenient=True)
+        lenient = decode_request(payload, layout.edition, lenient=True)
         return Content(lenient.message, version, correlation_id, lenient.client_id, lenient.body, refused=refused)
-    return Content(declared.name, version, correlation_id, client_id, body)
+    return Content(message, version, correlation_id, client_id, body)
+
+
+@cache
+def form(edition: Edition, message: str) -> Edition:
+    """The edition whose names of fields a message has here: the newest, as names differ between releases where bytes do
+    not; but that of a draft that changes the message."""
+    return edition if is_changed_by(edition, message) else APACHE
 
 
 def _body(payload: bytes, layout: Layout) -> tuple[str | None, dict[str, Any]]:

@@ -44,6 +44,7 @@ def serve(serving: Serving, print_line: Callable[[str], None]) -> str:
 
 
 async def _serve(serving: Serving, print_line: Callable[[str], None]) -> str:
+    ended = _ended()
     topics = Topics.of(serving.topics, serving.settings.records)
     with ExitStack() as stack:
         broker = stack.enter_context(closing(Broker(serving.edition, topics, serving.settings)))
@@ -52,21 +53,21 @@ async def _serve(serving: Serving, print_line: Callable[[str], None]) -> str:
             observers.append(stack.enter_context(closing(Capture(serving.pcap))))
         traffic = Traffic(tuple(observers))
         front = Front(broker, serving.edition, serving.limits, traffic)
-        host, port = broker.address = await front.listen(serving.host, serving.port)
+        host, port = await front.listen(serving.host, serving.port)
         shown = f"[{host}]" if ":" in host else host
         print_line(f"listening {shown}:{port}")
-        await _interrupted()
+        await ended.wait()
         await front.close()
         return summary(traffic)
 
 
-async def _interrupted() -> None:
-    """Waits for SIGINT or SIGTERM."""
+def _ended() -> asyncio.Event:
+    """Set by SIGINT or SIGTERM, from now on."""
     loop, came = asyncio.get_running_loop(), asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):
             loop.add_signal_handler(each, came.set)
-    await came.wait()
+    return came
 
 
 def summary(traffic: Traffic) -> str:

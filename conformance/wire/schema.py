@@ -451,6 +451,11 @@ def _declared(folder: str) -> tuple[str, ...]:
     return tuple(sorted(each.name.removesuffix(".json") for each in root.iterdir() if each.name.endswith(".json")))
 
 
+def is_changed_by(edition: Edition, message: str) -> bool:
+    """Whether the text of a draft changes this message."""
+    return edition.standing is Standing.DRAFT and message in _declared(edition.name)
+
+
 @cache
 def spec(edition: Edition, message: str) -> MessageSpec:
     """The declaration of ``message`` in ``edition``. Errors: LookupError with the existing messages."""
