@@ -1,0 +1,79 @@
+"""Consumers that come with kipcheck: released clients, each in a short program that does what its documentation shows.
+
+A program reads its settings from the environment, ``KIPCHECK_BOOTSTRAP`` and so on, consumes until SIGTERM, and closes.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Final, final
+
+from kipcheck.conformance.core.nearest import hint
+from kipcheck.conformance.targets.toolchains import environments
+
+PREFIX: Final = "KIPCHECK_"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a consumer may be given; empty or 0: its own default."""
+
+    bootstrap: str
+    group: str
+    topics: tuple[str, ...]
+    client_id: str = ""
+    instance: str = ""
+    assignors: str = ""
+    """Names with commas between them, preferred first."""
+    session_ms: int = 0
+    heartbeat_ms: int = 0
+    rebalance_ms: int = 0
+    protocol: str = ""
+    """``classic`` or ``consumer`` (KIP-848)."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of a program, without those that are not given."""
+        found = {
+            "BOOTSTRAP": self.bootstrap, "GROUP": self.group, "TOPICS": ",".join(self.topics),
+            "CLIENT_ID": self.client_id, "INSTANCE": self.instance, "ASSIGNORS": self.assignors,
+            "SESSION_MS": str(self.session_ms or ""), "HEARTBEAT_MS": str(self.heartbeat_ms or ""),
+            "REBALANCE_MS": str(self.rebalance_ms or ""), "PROTOCOL": self.protocol,
+        }  # fmt: skip
+        return {PREFIX + name: value for name, value in found.items() if value}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    default: str
+    """The release that is used where none is named."""
+    command: Callable[[str], tuple[str, ...]]
+    """The command of a release, which is installed or built if needed. Errors: ``Unavailable``."""
+
+
+def program(name: str) -> str:
+    """The path of a program of kipcheck's."""
+    return str(files("kipcheck.conformance.live") / "programs" / name)
+
+
+def _python(distribution: str) -> Callable[[str], tuple[str, ...]]:
+    file = f"consume_{distribution.replace('-', '_')}.py"
+    return lambda version: (str(environments.interpreter(distribution, version)), "-s", "-P", program(file))
+
+
+BUILT_IN: Final[Mapping[str, BuiltIn]] = {
+    "kafka-python": BuiltIn("3.0.12", _python("kafka-python")),
+    "aiokafka": BuiltIn("0.14.0", _python("aiokafka")),
+    "confluent-kafka": BuiltIn("2.16.1", _python("confluent-kafka")),
+}
+
+
+def command(name: str) -> tuple[str, ...]:
+    """The command of ``NAME`` or ``NAME@VERSION``. Errors: LookupError for an unknown name; ``Unavailable``."""
+    client, _, version = name.partition("@")
+    if client not in BUILT_IN:
+        raise LookupError(f"unknown client {client!r}{hint(client, BUILT_IN) or '; known: ' + ', '.join(BUILT_IN)}")
+    found = BUILT_IN[client]
+    return found.command(version or found.default)

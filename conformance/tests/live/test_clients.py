@@ -1,0 +1,101 @@
+"""Released clients, unmodified, join the broker: they share partitions, die, join, return, and keep their offsets."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kipcheck.conformance.live.settings import parse
+from kipcheck.conformance.live.topics import Topics
+from kipcheck.conformance.tests.support.live import serving
+from kipcheck.conformance.tests.support.live_clients import Consumers, Watch
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+
+TOPICS = {"t": 4, "u": 3}
+SESSION_MS = 2000
+SETTINGS = ("group.min.session.timeout.ms=100", f"group.consumer.session.timeout.ms={SESSION_MS}",
+            "group.consumer.heartbeat.interval.ms=200")  # fmt: skip
+QUICK: dict[str, Any] = {"session_ms": SESSION_MS, "heartbeat_ms": 200, "rebalance_ms": 10_000}
+Story = Callable[[Consumers], Awaitable[None]]
+
+
+def play(client: str, story: Story, place: Path, named: str = "", **settings: Any) -> None:
+    """Plays a story; then the client may have sent nothing that strict decoding refuses."""
+
+    async def main() -> None:
+        watch = Watch(Topics.of(TOPICS.items()))
+        options = {"named": named} if named else {}
+        async with serving(topics=TOPICS, settings=parse(SETTINGS), observers=(watch,), **options) as world:
+            consumers = Consumers(world, watch, client, place, **{**QUICK, **settings})
+            try:
+                await story(consumers)
+            finally:
+                consumers.close()
+            assert world.counts["our bugs"] == 0
+            assert [str(each.refused) for each in watch.findings] == []
+
+    asyncio.run(main())
+
+
+async def one_dies_and_one_joins(consumers: Consumers) -> None:
+    """Three members share all partitions and commit; one is killed; the others take its partitions over, at the
+    committed offsets; another member joins; all leave."""
+    watch = consumers.watch
+    await consumers.start("a", "b", "c")
+    await consumers.until(lambda: watch.shared("a", "b", "c"))
+    await consumers.until(lambda: set(watch.committed.values()) == {10} and len(watch.committed) == 7)
+    await consumers.kill("b")
+    await consumers.until(lambda: watch.shared("a", "c"))
+    await consumers.start("d")
+    await consumers.until(lambda: watch.shared("a", "c", "d"))
+    assert not watch.re_read
+    await consumers.stop("a", "c", "d")
+    assert watch.left >= {"a", "c", "d"}
+
+
+async def a_static_member_returns(consumers: Consumers) -> None:
+    """A member with an instance id ends and starts again within its session: it leaves nothing, and gets the same
+    partitions in the same generation."""
+    watch = consumers.watch
+    await consumers.start("a", instance="one")
+    await consumers.start("b", instance="two")
+    await consumers.until(lambda: watch.shared("a", "b"))
+    await consumers.until(lambda: len(watch.committed) == 7)
+    share, generation = watch.share("a"), max(each for _, each in watch.generations)
+    await consumers.stop("a")
+    await consumers.start("a", instance="one")
+    await consumers.until(lambda: watch.shared("a", "b"))
+    assert watch.share("a") == share
+    assert max(each for _, each in watch.generations) == generation
+    assert not watch.left
+    assert not watch.re_read
+    await consumers.stop("a", "b")
+
+
+EAGER = ("kafka-python", "aiokafka", "confluent-kafka")
+COOPERATIVE = ("kafka-python", "confluent-kafka")
+STATIC = ("kafka-python", "aiokafka", "confluent-kafka")
+CONSUMER = ("confluent-kafka",)
+
+
+@pytest.mark.parametrize("client", EAGER)
+def test_members_die_and_join_with_an_eager_assignor(client: str, tmp_path: Path) -> None:
+    play(client, one_dies_and_one_joins, tmp_path, assignors="range")
+
+
+@pytest.mark.parametrize("client", COOPERATIVE)
+def test_members_die_and_join_with_a_cooperative_assignor(client: str, tmp_path: Path) -> None:
+    play(client, one_dies_and_one_joins, tmp_path, assignors="cooperative-sticky")
+
+
+@pytest.mark.parametrize("client", STATIC)
+def test_static_members_return(client: str, tmp_path: Path) -> None:
+    play(client, a_static_member_returns, tmp_path, assignors="range", session_ms=20_000)
+
+
+@pytest.mark.parametrize("client", CONSUMER)
+def test_members_of_consumer_groups_die_and_join(client: str, tmp_path: Path) -> None:
+    play(client, one_dies_and_one_joins, tmp_path, protocol="consumer")
