@@ -6,9 +6,12 @@ A program reads its settings from the environment, ``KIPCHECK_BOOTSTRAP`` and so
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Final, final
 
 from kipcheck.conformance.core.nearest import hint
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.live import compiled
 from kipcheck.conformance.targets.toolchains import environments
 
 PREFIX: Final = "KIPCHECK_"
@@ -53,20 +56,22 @@ class BuiltIn:
     """The command of a release, which is installed or built if needed. Errors: ``Unavailable``."""
 
 
-def program(name: str) -> str:
+def program(name: str) -> Path:
     """The path of a program of kipcheck's."""
-    return str(files("kipcheck.conformance.live") / "programs" / name)
+    return Path(str(files("kipcheck.conformance.live"))) / "programs" / name
 
 
 def _python(distribution: str) -> Callable[[str], tuple[str, ...]]:
     file = f"consume_{distribution.replace('-', '_')}.py"
-    return lambda version: (str(environments.interpreter(distribution, version)), "-s", "-P", program(file))
+    return lambda version: (str(environments.interpreter(distribution, version)), "-s", "-P", str(program(file)))
 
 
 BUILT_IN: Final[Mapping[str, BuiltIn]] = {
     "kafka-python": BuiltIn("3.0.12", _python("kafka-python")),
     "aiokafka": BuiltIn("0.14.0", _python("aiokafka")),
     "confluent-kafka": BuiltIn("2.16.1", _python("confluent-kafka")),
+    "java": BuiltIn(NEWEST, lambda version: compiled.java(version, program("Consume.java"))),
+    "franz-go": BuiltIn("1.22.2", lambda version: compiled.franz_go(version, program("consume_franz_go.go"))),
 }
 
 

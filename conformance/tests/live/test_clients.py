@@ -22,10 +22,10 @@ QUICK: dict[str, Any] = {"session_ms": SESSION_MS, "heartbeat_ms": 200, "rebalan
 Story = Callable[[Consumers], Awaitable[None]]
 
 
-def play(client: str, story: Story, place: Path, named: str = "", **settings: Any) -> None:
-    """Plays a story; then the client may have sent nothing that strict decoding refuses."""
+def play(client: str, story: Story, place: Path, named: str = "", **settings: Any) -> Watch:
+    """Plays a story; then the client may have sent nothing that strict decoding refuses. Returns what was seen."""
 
-    async def main() -> None:
+    async def main() -> Watch:
         watch = Watch(Topics.of(TOPICS.items()))
         options = {"named": named} if named else {}
         async with serving(topics=TOPICS, settings=parse(SETTINGS), observers=(watch,), **options) as world:
@@ -36,8 +36,9 @@ def play(client: str, story: Story, place: Path, named: str = "", **settings: An
                 consumers.close()
             assert world.counts["our bugs"] == 0
             assert [str(each.refused) for each in watch.findings] == []
+        return watch
 
-    asyncio.run(main())
+    return asyncio.run(main())
 
 
 async def one_dies_and_one_joins(consumers: Consumers) -> None:
@@ -75,10 +76,12 @@ async def a_static_member_returns(consumers: Consumers) -> None:
     await consumers.stop("a", "b")
 
 
-EAGER = ("kafka-python", "aiokafka", "confluent-kafka")
-COOPERATIVE = ("kafka-python", "confluent-kafka")
-STATIC = ("kafka-python", "aiokafka", "confluent-kafka")
-CONSUMER = ("confluent-kafka",)
+JAVA = tuple(pytest.param(f"java@{release}", marks=pytest.mark.jars) for release in ("2.3.1", "3.9.2", "4.4.0"))
+GO = pytest.param("franz-go", marks=pytest.mark.go)
+EAGER = ("kafka-python", "aiokafka", "confluent-kafka", *JAVA, GO)
+COOPERATIVE = ("kafka-python", "confluent-kafka", *JAVA[1:], GO)
+STATIC = ("kafka-python", "aiokafka", "confluent-kafka", *JAVA, GO)
+CONSUMER = ("confluent-kafka", JAVA[2], GO)
 
 
 @pytest.mark.parametrize("client", EAGER)
@@ -98,4 +101,6 @@ def test_static_members_return(client: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("client", CONSUMER)
 def test_members_of_consumer_groups_die_and_join(client: str, tmp_path: Path) -> None:
-    play(client, one_dies_and_one_joins, tmp_path, protocol="consumer")
+    watch = play(client, one_dies_and_one_joins, tmp_path, protocol="consumer")
+    assert all("ConsumerGroupHeartbeat" in watch.apis[name] for name in "abcd")
+    assert not watch.generations

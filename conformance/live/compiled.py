@@ -1,0 +1,65 @@
+"""Builds consumers in Java and Go: once for each release, with the user's JDK, Maven or Go."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.releases_table import jar
+from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets.toolchains import build, go, maven
+
+JAVA_SINCE: Final = "2.0.0"
+"""``KafkaConsumer.poll(Duration)``."""
+LIBRARIES: Final = ("org.slf4j:slf4j-api:1.7.36",)
+JVM: Final = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
+
+def java(version: str, source: Path) -> tuple[str, ...]:
+    """The command of a consumer of kafka-clients. Errors: ``Unavailable``; LookupError for a release without it."""
+    try:
+        if Release.parse(version) < Release.parse(JAVA_SINCE):
+            raise LookupError(f"the consumer of {version} has another interface: use a release from {JAVA_SINCE}")
+    except ValueError as wrong:
+        raise LookupError(str(wrong)) from None
+    try:
+        jars = maven.fetch([f"org.apache.kafka:{jar('clients')}:{version}", *LIBRARIES])
+    except maven.Unavailable as missing:
+        raise Unavailable(str(missing)) from None
+    path = os.pathsep.join(map(str, jars.values()))
+    compiler, text = _jdk("javac"), source.read_text("utf-8")
+
+    def make(folder: Path) -> None:
+        argv = [compiler, "-proc:none", "-encoding", "UTF-8", "-cp", path, "-d", str(folder), str(source)]
+        build.run(f"the consumer of {version}", argv, folder, {}, build.last_line)
+
+    classes = build.built("live-java", version, (build.version_text((compiler, "--version")), text), make)
+    return (_jdk("java"), *JVM, "-cp", os.pathsep.join([path, str(classes)]), source.stem)
+
+
+def franz_go(version: str, source: Path) -> tuple[str, ...]:
+    """The command of a consumer of franz-go. Errors: ``Unavailable``."""
+    compiler, text = str(go.go()), source.read_text("utf-8")
+    wanted = f"the consumer of franz-go {version}"
+
+    def make(folder: Path) -> None:
+        (folder / source.name).write_text(text, "utf-8")
+        (folder / "go.mod").write_text(f"module kipcheck/consumer\n\ngo {go.LANGUAGE}\n", "utf-8")
+        module = f"{go.MODULES['franz-go']}@v{version.removeprefix('v')}"
+        build.run(wanted, [compiler, "get", module], folder, go.ENVIRONMENT, build.last_line)
+        argv = [compiler, "build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", "consume", "."]
+        build.run(wanted, argv, folder, go.ENVIRONMENT, build.last_line)
+
+    parts = (build.version_text((compiler, "version")), text)
+    return (str(build.built("live-franz-go", version, parts, make) / "consume"),)
+
+
+def _jdk(name: str) -> str:
+    """A program of the JDK. Errors: ``Unavailable``."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(name, path=str(Path(home) / "bin")) if home else None
+    found = found or shutil.which(name)
+    if not found:
+        raise Unavailable(f"{name} was not found in JAVA_HOME or on the PATH: install a JDK, 17 or later")
+    return found
