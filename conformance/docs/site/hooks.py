@@ -25,7 +25,7 @@ TARGET: Final = re.compile(r"^\| target \| (\S+)", re.MULTILINE)
 
 ERRANDS: Final = (
     "test-your-client", "gate-your-ci", "plan-an-upgrade-of-streams", "run-a-night", "write-a-testee",
-    "read-a-failure", "report-a-false-alarm", "troubleshooting", "glossary",
+    "serve-a-broker", "read-a-failure", "report-a-false-alarm", "troubleshooting", "glossary",
 )  # fmt: skip
 REFERENCE: Final = {
     "Targets": ("targets", "testee", "coordinators", "streams"),

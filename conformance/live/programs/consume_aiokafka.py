@@ -53,4 +53,5 @@ async def main() -> None:
     await consumer.stop()
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

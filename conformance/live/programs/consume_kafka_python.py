@@ -54,4 +54,5 @@ def main() -> None:
     consumer.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

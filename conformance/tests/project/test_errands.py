@@ -45,9 +45,12 @@ class Trial:
     stdin: str = ""
     out: str = ""
     """A text in its output."""
+    serves: bool = False
+    """It runs until SIGTERM, which it gets after its first line of output."""
 
 
 ENDLESS: Final = Trial(read="it listens until it is stopped")
+SERVES: Final = Trial(serves=True, out="listening 127.0.0.1:")
 TRIALS: Final[dict[str, dict[str, Trial]]] = {
     "test-your-client": {
         "kipcheck run --target aiokafka": Trial(0, SMALL, out="exit 0"),
@@ -99,6 +102,16 @@ TRIALS: Final[dict[str, dict[str, Trial]]] = {
         'kipcheck run --target "cmd:node testee.mjs"': Trial(0, ("--cases", "4")),
         "kipcheck doctor": Trial(more=("--target", "cmd:./my-testee"), out="hello"),
         "kipcheck show HeartbeatResponse --version 0": Trial(out="errorCode"),
+    },
+    "serve-a-broker": {
+        "kipcheck serve --topic orders:3 --log": SERVES,
+        "kipcheck serve --release 2.3.1": SERVES,
+        "kipcheck serve --edition kip-429": SERVES,
+        "kipcheck serve --topic orders:3 --topic users:1": SERVES,
+        "kipcheck serve --config group.min.session.timeout.ms=100": SERVES,
+        "kipcheck serve --port 9092": Trial(serves=True, put={"9092": "0"}, out="listening 127.0.0.1:"),
+        "kipcheck serve --pcap traffic.pcap": SERVES,
+        "kipcheck serve --host 0.0.0.0 --allow-remote": Trial(serves=True, out="listening 0.0.0.0:"),
     },
     "read-a-failure": {
         "kipcheck show ID": Trial(out="expected"),
@@ -207,8 +220,23 @@ def player(place: Path, tools: Path) -> None:
         script.chmod(0o755)
 
 
+def environment_of(tools: Path) -> dict[str, str]:
+    return {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "COLUMNS": "200", "NO_COLOR": "1"}
+
+
+def serve(words: list[str], place: Path, tools: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a command until its first line, and ends it."""
+    with subprocess.Popen(words, cwd=place, env=environment_of(tools), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:  # fmt: skip
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        process.terminate()
+        out, err = process.communicate(timeout=60)
+        return subprocess.CompletedProcess(words, process.returncode, line + out, err)
+
+
 def play(words: list[str], place: Path, tools: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "COLUMNS": "200", "NO_COLOR": "1"}
+    environment = environment_of(tools)
     return subprocess.run(words, cwd=place, env=environment, input=stdin, capture_output=True, text=True,
                           timeout=300, check=False)  # fmt: skip
 
@@ -246,7 +274,7 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, reader: tuple[Path, P
         if trial.read:
             continue
         words = arguments(command, trial, failure(command, place), case(place))
-        done = play(words, place, reader[1], trial.stdin)
+        done = serve(words, place, reader[1]) if trial.serves else play(words, place, reader[1], trial.stdin)
         assert done.returncode == trial.code, f"{command}\n{done.stdout}\n{done.stderr}"
         assert trial.out in done.stdout, f"{command}\n{done.stdout}\n{done.stderr}"
 

@@ -134,7 +134,7 @@ class Consumers:
             self.processes[name].send_signal(signal.SIGTERM)
         for name in names:
             code = await asyncio.wait_for(self.processes[name].wait(), ENDS_WITHIN_S)
-            assert code in (0, 128 + signal.SIGTERM, -signal.SIGTERM), (name, code, self.told())
+            assert code in (0, 128 + signal.SIGTERM, -signal.SIGTERM), (name, code, self.seen())
             del self.processes[name]
             self.watch.fetches.pop(name, None)
 
@@ -143,18 +143,19 @@ class Consumers:
         began = time.monotonic()
         while not what():
             ended = [name for name, each in self.processes.items() if each.returncode is not None]
-            assert not ended, (ended, self.told())
-            assert time.monotonic() - began < seconds, self.told()
+            assert not ended, (ended, self.seen())
+            assert time.monotonic() - began < seconds, self.seen()
             await asyncio.sleep(0.02)
         return time.monotonic() - began
 
-    def told(self) -> str:
+    def seen(self) -> str:
         """The end of what was seen on the wire and of what the consumers printed."""
         texts = [f"== {path.name}\n{path.read_text('utf-8')[-1500:]}" for path in sorted(self.place.glob("*.txt"))]
         fetches = {who: asked for who, (_, asked) in self.watch.fetches.items()}
         return "\n".join([*self.watch.lines[-40:], f"last fetches: {fetches}", f"{self.watch.committed}", *texts])
 
-    def close(self) -> None:
+    async def close(self) -> None:
         for each in self.processes.values():
             if each.returncode is None:
                 each.kill()
+            await each.wait()
