@@ -1,0 +1,94 @@
+"""Measures the broker of ``kipcheck serve``: requests a second, and the time until a member has its assignment.
+
+``python -m kipcheck.conformance.benchmarks.front [HOST:PORT]``; an address measures another broker, with a topic t.
+"""
+
+import asyncio
+import sys
+import time
+from typing import Any
+
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.live.broker import Broker
+from kipcheck.conformance.live.front import Front
+from kipcheck.conformance.live.topics import Topics
+from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
+
+SECONDS = 2.0
+PIPELINED = 64
+"""Requests in one segment."""
+MEMBERS = 100
+BEAT = {"groupId": "g", "generationId": 1, "memberId": "m"}
+JOIN = {"sessionTimeoutMs": 10_000, "rebalanceTimeoutMs": 10_000, "protocolType": "consumer",
+        "protocols": [{"name": "range", "metadata": b"\0\1"}]}  # fmt: skip
+
+
+class Client:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def payload(self) -> bytes:
+        return await self.reader.readexactly(int.from_bytes(await self.reader.readexactly(4), "big"))
+
+    async def ask(self, api: str, version: int, body: dict[str, Any]) -> dict[str, Any]:
+        self.writer.write(frame(encode_request("apache", f"{api}Request", version, 1, "bench", body)))
+        return decode_response(await self.payload(), "apache", f"{api}Response", version).body
+
+
+async def beats_a_second(host: str, port: int, connections: int, pipelined: int) -> float:
+    """Heartbeats answered a second, each connection with so many requests in flight."""
+    data = frame(encode_request("apache", "HeartbeatRequest", 4, 1, "bench", BEAT)) * pipelined
+    until = time.monotonic() + SECONDS
+
+    async def one() -> int:
+        client, count = Client(*await asyncio.open_connection(host, port)), 0
+        while time.monotonic() < until:
+            client.writer.write(data)
+            for _ in range(pipelined):
+                await client.payload()
+            count += pipelined
+        client.writer.close()
+        return count
+
+    began = time.monotonic()
+    return sum(await asyncio.gather(*[one() for _ in range(connections)])) / (time.monotonic() - began)
+
+
+async def first_assignment(host: str, port: int, group: str) -> float:
+    """Seconds from the connection of a single member to its SyncGroup response."""
+    began = time.monotonic()
+    client = Client(*await asyncio.open_connection(host, port))
+    await client.ask("FindCoordinator", 3, {"key": group, "keyType": 0})
+    found = await client.ask("JoinGroup", 7, {**JOIN, "groupId": group, "memberId": ""})
+    found = await client.ask("JoinGroup", 7, {**JOIN, "groupId": group, "memberId": found["memberId"]})
+    me = {"groupId": group, "generationId": found["generationId"], "memberId": found["memberId"]}
+    given = [{"memberId": found["memberId"], "assignment": b"x"}]
+    synced = await client.ask("SyncGroup", 3, {**me, "assignments": given})
+    assert synced["assignment"] == b"x", synced
+    client.writer.close()
+    return time.monotonic() - began
+
+
+async def measured(host: str, port: int) -> None:
+    for connections, pipelined in ((1, 1), (10, 1), (1, PIPELINED), (10, PIPELINED)):
+        rate = await beats_a_second(host, port, connections, pipelined)
+        print(f"{connections:3} connections, {pipelined:3} in flight: {rate:8.0f} heartbeats/s", flush=True)
+    times = sorted([await first_assignment(host, port, f"b{time.time_ns()}") for _ in range(MEMBERS)])
+    print(f"first assignment of a new group: median {times[len(times) // 2] * 1000:.1f} ms")
+
+
+async def main(address: str) -> None:
+    if address:
+        host, _, port = address.rpartition(":")
+        return await measured(host, int(port))
+    found = edition(f"apache@{NEWEST}")
+    broker = Broker(found, Topics.of([("t", 3)]))
+    front = Front(broker, found)
+    await measured(*await front.listen("127.0.0.1", 0))
+    await front.close()
+    broker.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main("".join(sys.argv[1:2])))
