@@ -242,7 +242,7 @@ def _versions(mapped: ByteMap) -> Iterator[Corruption]:
 @_kind("many-tags", Outcome.EITHER, f"There are {MANY_TAGS:,} unknown tagged fields.", heavy=True)
 def _many_tags(mapped: ByteMap) -> Iterator[Corruption]:
     for section in mapped.sections[-1:]:
-        above = max((*section.tags, *(slot.tag or 0 for slot in section.layout.tagged)), default=0) + 1
+        above = max((*section.tags, *section.layout.declared_tags), default=0) + 1
         fields = [(tag, b"") for tag in range(above, above + MANY_TAGS)]
         if fields[-1][0] <= LAST_TAG:
             yield _more_tags("many-tags", mapped, section, fields, section.starts[-1])
@@ -255,7 +255,7 @@ def _many_tags(mapped: ByteMap) -> Iterator[Corruption]:
 def _unknown_tags(mapped: ByteMap) -> Iterator[Corruption]:
     for section in mapped.sections:
         (lowest,) = section.free(1)
-        tags = [lowest, *(tag for tag in (99, LAST_TAG) if tag not in {*section.tags, *_known(section)})]
+        tags = [lowest, *(tag for tag in (99, LAST_TAG) if tag not in {*section.tags, *section.layout.declared_tags})]
         for tag, data in zip(tags, (b"", b"\x00\xff", b"\x2a" * 200), strict=False):
             corruption = _more_tags("unknown-tag", mapped, section, [(tag, data)], _slot_of(section, tag))
             yield corruption._replace(tags=((tag, data),))
@@ -266,10 +266,6 @@ def _path(span: Span) -> Path:
     if span.role is Role.VERSION:
         return span.path or ("version",)
     return span.path[:-2] if UNKNOWN in span.path else span.path
-
-
-def _known(section: Section) -> Iterator[int]:
-    return (slot.tag for slot in section.layout.tagged if slot.tag is not None)
 
 
 def _slot_of(section: Section, tag: int) -> int:

@@ -139,13 +139,12 @@ def unknown_tags(layout: Layout) -> Seq:
 
 
 def free_tags(layout: Layout) -> Iterator[tuple[int, int]]:
-    """The ranges of tags that the layout does not declare."""
+    """The ranges of tags that the layout does not declare, in this version or another."""
     low = 0
-    for slot in layout.tagged:
-        assert slot.tag is not None
-        if low < slot.tag:
-            yield low, slot.tag - 1
-        low = slot.tag + 1
+    for tag in sorted(layout.declared_tags):
+        if low < tag:
+            yield low, tag - 1
+        low = tag + 1
     yield low, LAST_TAG
 
 

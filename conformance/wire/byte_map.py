@@ -69,8 +69,8 @@ class Section(NamedTuple):
     """By known tag: the data of the default value, which no encoder writes."""
 
     def free(self, number: int) -> Iterator[int]:
-        """The lowest tags that neither the layout nor these bytes use."""
-        taken, tag = {*self.tags, *self.defaults}, 0
+        """The lowest tags that neither the layout, in any version, nor these bytes use."""
+        taken, tag = {*self.tags, *self.layout.declared_tags}, 0
         while number:
             if tag not in taken:
                 yield tag

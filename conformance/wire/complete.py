@@ -82,15 +82,15 @@ class _Walk:
             self.refuse("type", f"{_kind(value)} where a list of tagged fields belongs", path)
         if value and not layout.flexible:
             self.refuse("absent-field", f"version {layout.version} has no tagged fields", path)
-        known = {slot.tag for slot in layout.tagged}
         out: list[dict[str, Any]] = []
         for at, each in enumerate(value):
             here = f"{path}[{at}]"
             if not isinstance(each, Mapping) or set(each) != {"tag", "data"}:
                 self.refuse("type", "a tagged field has the keys tag and data, and no others", here)
             tag = self.integer(each["tag"], 0, LARGEST_SIZE, f"{here}.tag")
-            if tag in known:
-                self.refuse("tag", f"tag {tag} is that of a field", f"{here}.tag")
+            if tag in layout.declared_tags:
+                whose = "a field of other versions" if tag in layout.reserved else "a field"
+                self.refuse("tag", f"tag {tag} is that of {whose}", f"{here}.tag")
             if out and tag <= out[-1]["tag"]:
                 self.refuse("tag", f"tag {tag} after {out[-1]['tag']}: tags ascend", f"{here}.tag")
             out.append({"tag": tag, "data": self.bytes(each["data"], f"{here}.data")})

@@ -141,7 +141,7 @@ class _Decoder:
             self.flush()
             names = {slot.name: self.s.local(slot.name) for slot in layout.tagged}
             reader = "unknown_tags"
-            if names:
+            if names or layout.reserved:
                 reader = self.s.local("read_tags")
                 self._tags.append((reader, layout, path))
             with self.s.block(f"if {count}:"):
@@ -176,7 +176,11 @@ class _Decoder:
         with block("for _ in range(n):"):
             line("tag, p = uvarint(d, p)")
             line("size, p = uvarint(d, p)")
-            self.refuse(f"tag <= last or tag > {LARGEST_SIZE}", "tag", path)
+            wrong = f"tag <= last or tag > {LARGEST_SIZE}"
+            if layout.reserved:
+                reserved = layout.reserved
+                wrong += f" or tag in {self.s.constant('reserved', reserved, lambda: reserved)}"
+            self.refuse(wrong, "tag", path)
             line("last = tag")
             self.refuse("size > z - p", "length", path)
             line("end = p + size")
@@ -188,7 +192,7 @@ class _Decoder:
                     line(f"{names[slot.name]} = {value}")
                     self.refuse("p != end", "tag", f"{path}.{slot.name}".strip("."))
                 word = "elif"
-            with block("else:"):
+            with block("else:" if names else "if True:"):
                 line("unknown.append({'tag': tag, 'data': d[p:end]})")
                 line("p = end")
         line(f"return {', '.join(['p', *names.values(), 'unknown'])}")

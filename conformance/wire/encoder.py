@@ -163,7 +163,8 @@ class _Encoder:
     def struct(self, layout: Layout, value: str, path: str) -> None:
         line, block = self.s.line, self.s.block
         unknown, tags = self.s.local("unknown"), self.s.local("tags")
-        self._fill(layout, value, unknown if layout.tagged else tags, path)
+        own = layout.tagged or layout.reserved
+        self._fill(layout, value, unknown if own else tags, path)
         if layout.prefix is not None:
             if layout.prefix.name:
                 version = f"{value}[{layout.prefix.name!r}]"
@@ -171,12 +172,12 @@ class _Encoder:
             self.put(repr(struct.pack(">" + FORMATS[layout.prefix.type], layout.version)))
         for slot in layout.untagged:
             self.slot(slot, self._field(slot, value), f"{path}.{slot.name}".strip("."))
-        if layout.tagged:
+        if own:
             fields = self.s.local("fields")
             line(f"{fields} = []")
             for slot in layout.tagged:
                 self._tagged(slot, self._field(slot, value), fields, f"{path}.{slot.name}".strip("."))
-            known = frozenset(slot.tag for slot in layout.tagged)
+            known = frozenset(slot.tag for slot in layout.tagged) | layout.reserved
             with block(f"if {unknown} is not None:"):
                 line(f"merge({fields}, {unknown}, {self.s.constant('known_tags', known, lambda: known)})")
             line(f"{tags} = tag_section({fields}) if {fields} else b'\\0'")
@@ -186,13 +187,14 @@ class _Encoder:
     def _fill(self, layout: Layout, value: str, tags: str, path: str) -> None:
         """Adds missing names to ``value``; ``tags`` gets the tag section, or the unknown tags."""
         fill = self.s.constant("fill", (id(layout), path), lambda: filler(layout))
+        own = layout.tagged or layout.reserved
         with self.s.block(f"if len({value}) != {len(layout.names)}:"):
             self.s.line(f"{value} = {fill}({value})")
             if layout.flexible:
-                self.s.line(f"{tags} = {value}.get({UNKNOWN!r})" if layout.tagged else f"{tags} = own_tags({value})")
+                self.s.line(f"{tags} = {value}.get({UNKNOWN!r})" if own else f"{tags} = own_tags({value})")
         if layout.flexible:
             with self.s.block("else:"):
-                self.s.line(f"{tags} = {None if layout.tagged else NO_TAGS}")
+                self.s.line(f"{tags} = {None if own else NO_TAGS}")
 
     def _field(self, slot: Slot, value: str) -> str:
         name = self.s.local(slot.name)

@@ -14,6 +14,8 @@ unsigned varint       at most 5 bytes, not always the fewest; bits above 32 are 
 number of tags        as a signed int: a negative one means none                                generated ``read``
 known tag             in any order, the last one counts; its size is read and ignored           generated ``read``
 unknown tag           in any order, kept, twice too; a size below 0 or past the end is refused  Readable
+tag of a field that   refused (``Layout.reserved``)                                             generated ``read``
+other versions have
 nullable struct       a negative byte is null; after any other the struct follows               generated ``read``
 leading int16         of the consumer protocol: any higher version reads as the newest one      ConsumerProtocol
 limits                more than 1,000,000 elements or 10,000 tags, or a negative number of      Readable of 4.2.2
@@ -136,7 +138,7 @@ def _struct(layout: Layout) -> Read:
     if not layout.flexible:
         return lambda buffer: {name: read(buffer) for name, read in plain}
     tagged = {slot.tag: (slot.name, _slot(layout, slot, tagged=True)) for slot in layout.tagged}
-    names = [slot.name for slot in layout.slots]
+    names, reserved = [slot.name for slot in layout.slots], layout.reserved
     limit = layout.limits.tags if layout.limits else None
 
     def read_struct(buffer: Buffer) -> dict[str, Any]:
@@ -150,6 +152,8 @@ def _struct(layout: Layout) -> Read:
             if tag in tagged:
                 name, read = tagged[tag]
                 found[name] = read(buffer)
+            elif tag in reserved:
+                raise Rough("tag")
             else:
                 unknown.append({"tag": tag & 0xFFFF_FFFF, "data": buffer.take(size)})
         for slot in layout.tagged:

@@ -94,6 +94,8 @@ class Absent:
     name: str
     default: Any
     ignorable: bool
+    tag: int | None = None
+    """Its tag in the versions that have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,16 @@ class Layout:
     @cached_property
     def tagged(self) -> tuple[Slot, ...]:
         return tuple(sorted((slot for slot in self.slots if slot.tag is not None), key=lambda slot: slot.tag or 0))
+
+    @cached_property
+    def reserved(self) -> frozenset[int]:
+        """The tags that the declaration has in other versions only: generated readers refuse them in this one."""
+        return frozenset(each.tag for each in self.absent if each.tag is not None) - {slot.tag for slot in self.tagged}
+
+    @cached_property
+    def declared_tags(self) -> frozenset[int]:
+        """The tags of this version, and the reserved ones."""
+        return self.reserved | {slot.tag for slot in self.tagged if slot.tag is not None}
 
     @cached_property
     def codec(self) -> Codec:
@@ -302,7 +314,8 @@ class MessageSpec:
             if version in versions:
                 slots.append(self._slot(raw, version, flexible))
             elif versions.meets(self.versions):
-                absent.append(Absent(lower_first(raw["name"]), _default(raw), _true(raw.get("ignorable"))))
+                tag = int(raw["tag"]) if flexible and "tag" in raw else None
+                absent.append(Absent(lower_first(raw["name"]), _default(raw), _true(raw.get("ignorable")), tag))
         # A name may be declared twice for disjoint versions: it is absent only where neither applies.
         present = {slot.name for slot in slots}
         return Layout(

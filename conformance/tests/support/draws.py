@@ -14,7 +14,7 @@ def value(layout: Layout, luck: random.Random, unknown_tags: bool = True) -> dic
     drawn: dict[str, Any] = {layout.prefix.name: layout.version} if layout.prefix and layout.prefix.name else {}
     drawn |= {slot.name: _field(slot, luck) for slot in layout.slots}
     if layout.flexible and unknown_tags and luck.random() < 0.2:
-        known = {slot.tag for slot in layout.slots}
+        known = layout.declared_tags
         tags = sorted({luck.choice((0, 5, 127, 128, 300, 9999, 2**31 - 1)) for _ in range(3)} - known)
         drawn["_unknownTaggedFields"] = [{"tag": tag, "data": luck.randbytes(luck.randrange(4))} for tag in tags]
         if not tags:

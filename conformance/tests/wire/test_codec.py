@@ -757,3 +757,30 @@ def test_a_refusal_that_the_second_reading_does_not_share_stays_one(monkeypatch:
     refused = refusal(Codec(JOIN_0).decode, b"\0\5a")
     assert refused.message == "JoinGroupRequest"
     assert refusal(Codec(JOIN_9).decode, spaced("0267 00000000 ffffffff 01 00 01 01 00 00 00")).kind == "trailing"
+
+
+@pytest.mark.parametrize(
+    ("message", "version", "tag", "taken"),
+    [
+        ("FetchRequest", 12, 1, False),
+        ("FetchRequest", 12, 2, True),
+        ("FetchResponse", 15, 0, False),
+        ("ProduceResponse", 9, 0, False),
+    ],
+)
+def test_a_tag_of_a_field_of_other_versions_is_refused(message: str, version: int, tag: int, taken: bool) -> None:
+    at = layout("apache", message, version)
+    data = at.encode({})[:-1] + bytes((1, tag, 0))
+    value = {"_unknownTaggedFields": [{"tag": tag, "data": b""}]}
+    for lenient in (False, True):
+        if taken:
+            assert at.decode(data, lenient=lenient) == {**at.defaults(), **value}
+            continue
+        with pytest.raises(Refused, match=f"tag {tag} belongs to a field of other versions") as refused:
+            at.decode(data, lenient=lenient)
+        assert (refused.value.kind, refused.value.offset) == ("tag", len(data) - 2)
+    if taken:
+        assert at.encode(value) == data
+    else:
+        with pytest.raises(Refused, match=f"tag {tag} is that of a field of other versions"):
+            at.encode(value)

@@ -231,6 +231,7 @@ FILLING: dict[str, Any] = {
     "bool": lambda _: True,
     "bytes": lambda number: b"b" * number,
     "float64": float,
+    "records": lambda number: b"c" * number,
     "rest": lambda number: b"r" * number,
     "string": lambda number: "s" * number,
     "utf": lambda number: "u" * number,

@@ -183,6 +183,8 @@ class Tags(Part):
             tag = tape.varint()
             if not tape.lenient and not last < tag <= MOST:
                 raise tape.refused("tag", f"tag {tag} after tag {last}" if last >= 0 else f"tag {tag}", start)
+            if tag in self.layout.reserved:
+                raise tape.refused("tag", f"tag {tag} belongs to a field of other versions", start)
             last = tag
             tags.append(tag)
             starts.append(start)
@@ -255,8 +257,10 @@ class Tags(Part):
         for index, each in enumerate(_unknown_tags(value.get(UNKNOWN, ()), tape)):
             tape.steps += [UNKNOWN, index]
             tag, data = _unknown_tag(each, tape)
-            if tag <= last or tag in self.known:
-                why = "is a field of its own" if tag in self.known else f"after tag {last}"
+            if tag <= last or tag in self.layout.declared_tags:
+                why = f"after tag {last}"
+                if tag in self.layout.declared_tags:
+                    why = "is a field of its own" if tag in self.known else "belongs to a field of other versions"
                 tape.steps.append("tag")
                 raise tape.refused("tag", f"tag {tag} {why}")
             payloads[tag] = data

@@ -53,7 +53,7 @@ def tagged(layout: Layout) -> Value:
     """A value in every field, and an unknown tagged field in every struct that may have one."""
     value = _made(layout, lambda slot: [_tagged(slot)] if slot.array else _tagged(slot))
     if layout.flexible:
-        value[TAGS] = [{"tag": max((slot.tag or 0 for slot in layout.tagged), default=0) + 100, "data": b"ab"}]
+        value[TAGS] = [{"tag": max(layout.declared_tags, default=0) + 100, "data": b"ab"}]
     return value
 
 

@@ -93,8 +93,7 @@ def with_tags(layout: Layout, value: Value, random: Random) -> Iterator[Value]:
     for path, struct in _structs(layout, value):
         if struct.flexible and id(struct) not in done:
             done.add(id(struct))
-            known = [slot.tag for slot in struct.tagged if slot.tag is not None]
-            tag = max(known, default=-1) + random.choice((1, 2, 7, 100, 10_000))
+            tag = max(struct.declared_tags, default=-1) + random.choice((1, 2, 7, 100, 10_000))
             data = random.randbytes(random.choice((0, 1, 2, 16)))
             yield _replaced(value, path, {TAGS: [{"tag": tag, "data": data}]})
 
