@@ -132,7 +132,8 @@ def ordinary(layout: Layout) -> Value:
             return n % 100
         if slot.type == "uuid":
             return UUID(int=(n << 64) + n)
-        by_type = {"bool": True, "bytes": bytes((n % 256, 0)), "rest": bytes((n % 256, 0)), "float64": n + 0.5}
+        some = bytes((n % 256, 0))
+        by_type = {"bool": True, "bytes": some, "records": some, "rest": some, "float64": n + 0.5}
         return by_type.get(slot.type, f"{slot.name}-{n}")
 
     def whole(at: Layout) -> Value:
@@ -157,7 +158,7 @@ def fitting(layout: Layout, value: Mapping[str, Any]) -> Value:
 def tagged(layout: Layout, value: Value, top: bool = False) -> Value:
     """Adds tagged fields of a later version, at the top and in every struct below it."""
     out = {slot.name: _each(slot, value[slot.name], tagged) for slot in layout.slots}
-    known = max((slot.tag for slot in layout.slots if slot.tag is not None), default=-1)
+    known = max(layout.declared_tags, default=-1)
     tags = [{"tag": known + 1, "data": b""}]
     if top:
         tags += [{"tag": 300, "data": b"\x00\xff" * 70}, {"tag": LAST_TAG, "data": b"\x2a"}]
@@ -206,7 +207,8 @@ def _nullable(layout: Layout) -> bool:
 def _lowest(slot: Slot) -> Any:
     if slot.type in INTEGERS:
         return 0 if slot.type.startswith("u") else -(1 << INTEGERS[slot.type] - 1)
-    return {"bool": False, "uuid": UUID(int=0), "bytes": b"", "rest": b"", "float64": -1.5}.get(slot.type, "")
+    least = {"bool": False, "uuid": UUID(int=0), "bytes": b"", "records": b"", "rest": b"", "float64": -1.5}
+    return least.get(slot.type, "")
 
 
 def _highest(slot: Slot) -> Any:
@@ -214,7 +216,10 @@ def _highest(slot: Slot) -> Any:
         return (1 << INTEGERS[slot.type] - (not slot.type.startswith("u"))) - 1
     # NUL and characters above U+FFFF differ between Java's modified UTF-8 and UTF-8.
     text = "a\0b" + LONG if slot.type in ("utf", "utf16") else LONG
-    most: dict[str, Any] = {"bool": True, "uuid": UUID(int=(1 << 128) - 1), "bytes": bytes(range(200)), "rest": b"\xff"}
+    many = bytes(range(200))
+    most: dict[str, Any] = {
+        "bool": True, "uuid": UUID(int=(1 << 128) - 1), "bytes": many, "records": many, "rest": b"\xff"
+    }  # fmt: skip
     return 1e300 if slot.type == "float64" else most.get(slot.type, text)
 
 
@@ -222,7 +227,8 @@ def _small(slot: Slot) -> Any:
     if slot.type in INTEGERS:
         # The only number of an assignment that another part of it refers to.
         return 0 if slot.name in ("index", "topicIndex") else 1
-    by_type = {"bool": True, "uuid": UUID(int=1), "bytes": b"\x01\x02", "rest": b"\x01", "float64": 1.0}
+    two = b"\x01\x02"
+    by_type = {"bool": True, "uuid": UUID(int=1), "bytes": two, "records": two, "rest": b"\x01", "float64": 1.0}
     return by_type.get(slot.type, "abcd")
 
 
@@ -230,4 +236,5 @@ def _null(slot: Slot) -> Any:
     """A short value for a field without null."""
     if slot.type in INTEGERS:
         return 1
-    return {"bool": True, "uuid": UUID(int=1), "bytes": b"\x01", "rest": b"", "float64": 1.0}.get(slot.type, "a")
+    short = {"bool": True, "uuid": UUID(int=1), "bytes": b"\x01", "records": b"\x01", "rest": b"", "float64": 1.0}
+    return short.get(slot.type, "a")

@@ -252,7 +252,9 @@ final class Shape {
                 return Release.create(wanted, uuid.getMostSignificantBits(), uuid.getLeastSignificantBits());
             case "BaseRecords":
             case "MemoryRecords":
-                Class<?> records = wanted.getClassLoader().loadClass("org.apache.kafka.common.record.MemoryRecords");
+                // Newer releases have both classes in a package of internals.
+                String name = wanted.getPackage().getName() + ".MemoryRecords";
+                Class<?> records = wanted.getClassLoader().loadClass(name);
                 return Release.callStatic(records, "readableRecords", ByteBuffer.wrap(Values.bytes(value)));
             default:
                 return of(wanted, known).read(Values.object(value));
