@@ -19,6 +19,7 @@ CLASSES: Final = {
     "range": "a number outside the field's range",
     "unknown-field": "a key that the layout does not know",
     "absent-field": "a value other than the default for a field that this version lacks",
+    "checksum": "a checksum that the bytes do not have: of record batches",
 }
 """Class of refusal -> its meaning."""
 
