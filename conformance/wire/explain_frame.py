@@ -22,6 +22,8 @@ SIZE = 4
 """The bytes of the size in front of a frame."""
 HEADER = 8
 """The fewest bytes of the header of a request."""
+PRODUCE = 0
+"""Its API key is two zero bytes, with which most responses and sizes of frames begin too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ class Sent:
 def find(data: bytes, edition: str, message: str | None, version: int | None) -> Sent:
     """The interpretation in which the body ends with the bytes; without such, the most likely up to its damage.
 
-    A request needs no name: its header has key and version. Versions of anything else are tried, the newest first.
+    A request needs no name: its header has key and version; a damaged Produce request needs one, because a response may
+    begin with its key. Versions of anything else are tried, the newest first.
     Errors: ``Unreadable`` for an unknown name, and for bytes without a name that do not begin as a request.
     """
     if message is not None and version is not None:
@@ -117,6 +120,8 @@ def _no_request(data: bytes, edition: str, message: str | None) -> str:
         why = f"read as a request, the bytes have API key {key}, which kipcheck does not know"
     elif message not in (None, spec.name):
         why = f"read as a request, the bytes are {spec.name}, not {message}"
+    elif version in spec.versions:
+        why = f"read as a request, the bytes are a damaged {spec.name} v{version}"
     else:
         why = f"read as a request, the bytes are {spec.name} v{version}; {edition} has versions {spec.versions}"
     return f"{why}; a response needs --message, a body alone --message and --version"
@@ -163,9 +168,11 @@ def _requests(data: bytes, edition: str, message: str | None, version: int | Non
         if len(data) < start + HEADER or spec is None or message not in (None, spec.name) or version not in (None, at):
             continue
         try:
-            yield _sent(spec.at(at), data, start)
+            sent = _sent(spec.at(at), data, start)
         except LookupError:
             continue
+        if key != PRODUCE or message is not None or sent.whole:
+            yield sent
 
 
 def _framed(layout: Layout, data: bytes) -> Iterator[Sent]:

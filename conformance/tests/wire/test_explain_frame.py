@@ -95,12 +95,25 @@ NEEDS = "; a response needs --message, a body alone --message and --version"
         (b"", "there are no bytes"),
         (b"\x00\x11", f"2 bytes are too few for a request{NEEDS}"),
         (b"\x7f\xff" + bytes(20), f"the bytes have API key 32767, which kipcheck does not know{NEEDS}"),
+        (b"\x00\x00\x00\x07" + bytes(9), f"the bytes are a damaged ProduceRequest v7{NEEDS}"),
         (b"\x00\x0c\x00\x63" + bytes(9), f"the bytes are HeartbeatRequest v99; apache has versions 0-4{NEEDS}"),
     ],
 )
 def test_bytes_without_name_that_begin_no_request_are_unreadable(data: bytes, why: str) -> None:
     with pytest.raises(Unreadable, match=f"{why}$"):
         find(data, "apache", None, None)
+
+
+def test_a_produce_request_needs_a_name_only_if_it_is_damaged() -> None:
+    """Its API key is 0, as are the first bytes of a correlation id."""
+    data = frame(encode_request("apache", "ProduceRequest", 9, 7, "me", {"topicData": [{"name": "t"}]}))
+    sent = find(data, "apache", None, None)
+    assert sent.whole and sent.title() == "ProduceRequest v9, edition apache: size, header v2, body"
+    short = frame(data[4:-1])
+    with pytest.raises(Unreadable, match="a damaged ProduceRequest v9"):
+        find(short, "apache", None, None)
+    damaged = find(short, "apache", "ProduceRequest", None)
+    assert not damaged.whole and damaged.explained.layout.version == 9
 
 
 def test_frames_that_follow_each_other_are_explained_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
