@@ -11,7 +11,7 @@ from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.live.classic_api import ClassicApi
 from kipcheck.conformance.live.connection import Connection
 from kipcheck.conformance.live.consumer_api import ConsumerApi
-from kipcheck.conformance.live.groups import Answer, Groups, Handler, TooManyGroups
+from kipcheck.conformance.live.groups import Answer, Groups, Handler, TooMany
 from kipcheck.conformance.live.log_api import LogApi
 from kipcheck.conformance.live.offsets_api import OffsetsApi
 from kipcheck.conformance.live.received import API_VERSIONS, Received
@@ -112,8 +112,8 @@ class Broker:
             return connection.answer(request, self._api_versions(0, UNSUPPORTED_VERSION), version=0)
         try:
             self.handlers[request.message](request, partial(connection.answer, request))
-        except TooManyGroups:
-            connection.abort("too many groups")
+        except TooMany as limit:
+            connection.abort(str(limit))
 
     def close(self) -> None:
         self.groups.close()

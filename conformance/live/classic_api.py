@@ -56,7 +56,7 @@ class ClassicApi:
         body, id = request.body, request.body["groupId"]
         if self.groups.consumer_with_members(id) is not None:
             return answer(joined(request, Joined(0, Error.INCONSISTENT_GROUP_PROTOCOL, member=body["memberId"])))
-        group = self.groups.classic(id)
+        group = self.groups.with_room(id)
         instance = body.get("groupInstanceId")
         fresh = f"{request.client_id or '' if instance is None else instance}-{self.new_uuid()}"
 
@@ -76,7 +76,8 @@ class ClassicApi:
 
         def done(reply: Any) -> None:
             if reply.error is Error.NONE:
-                group.clients[reply.member] = (request.client_id or "", f"/{request.host}")
+                known = {each.id: group.clients[each.id] for each in group.state.members if each.id in group.clients}
+                group.clients = {**known, reply.member: (request.client_id or "", f"/{request.host}")}
             answer(joined(request, reply))
 
         group.send(made, done, nameless=not id)

@@ -139,7 +139,7 @@ class Connection(asyncio.Protocol):
         self._cancel_stall()
         if self._watch is not None:
             self._watch.cancel()
-        if self._input and not self._why:  # a frame that was never completed
+        if self._input:  # a frame that was never completed, and requests that were never handled
             self.front.pass_frame(self.number, True, bytes(self._input))
         self._input.clear()
         self._count_input()
@@ -153,14 +153,15 @@ class Connection(asyncio.Protocol):
 
     def answer(self, request: Received, body: Mapping[str, Any], version: int | None = None) -> None:
         """Answers a request, after all earlier requests of the connection. ``version``: of the layout; default: the
-        request's. A connection that is closed meanwhile gets nothing. Errors: ``Refused`` for a wrong body."""
-        if not self.open:
-            return
-        version = request.version if version is None else version
+        request's. A connection that is closed meanwhile gets nothing; a wrong body is a defect of ours."""
+        if self.open:
+            self.front.guard(self, lambda: self._answer(request, body, request.version if version is None else version))
+
+    def _answer(self, request: Received, body: Mapping[str, Any], version: int) -> None:
         edition = form(self.front.edition, request.response)
         payload = encode_response(edition, request.response, version, request.correlation_id, body)
-        self.answer_bytes(request, frame(payload))
         self.front.traffic.answered(self.front.now(), request, body)
+        self.answer_bytes(request, frame(payload))
 
     def answer_bytes(self, request: Received, data: bytes) -> None:
         """Answers with these bytes, which may be anything, in place of a frame."""
@@ -218,6 +219,7 @@ class Connection(asyncio.Protocol):
         size = int.from_bytes(self._input[at : at + SIZE], "big", signed=True)
         if not 0 <= size <= self.front.limits.frame_bytes:
             self.front.pass_frame(self.number, True, bytes(self._input[at : at + UNREAD]))
+            self._input.clear()
             self.abort(f"announced size {size}" if size < 0 else "announced size above the limit")
             return None
         return size if len(self._input) - at - SIZE >= size else None

@@ -57,7 +57,9 @@ class LiveConsumerGroup:
         """``topics``, ``owned``: None if omitted; ``rebalance_ms``: -1 if omitted."""
         self._pass()
         if rebalance_ms > 0:
-            self.machine.rebalance_ms[member] = rebalance_ms
+            known = self.machine.rebalance_ms
+            kept = {each.id: known[each.id] for each in self.state.members if each.id in known}
+            self.machine.rebalance_ms = {**kept, member: rebalance_ms}
         says = Says.JOIN if epoch == 0 else Says.LEAVE if epoch == -1 else Says.STAY
         beat = Beat(member, says, 0, None if topics is None else tuple(sorted(topics)))
         state, (answer,) = self.machine.heartbeat(self.state, beat, epoch, owned)

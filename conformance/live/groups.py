@@ -10,14 +10,16 @@ from kipcheck.conformance.live.settings import Settings
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 
 MOST_GROUPS: Final = 10_000
+MOST_MEMBERS: Final = 5_000
+"""Of a classic group, with ids that are not used yet: what a flood of JoinGroup requests may create."""
 
 Answer: TypeAlias = Callable[[Mapping[str, Any]], None]
 """Answers a request with a body."""
 Handler: TypeAlias = Callable[[Received, Answer], None]
 
 
-class TooManyGroups(Exception):
-    """A request would create one group more than the limit; its connection is closed."""
+class TooMany(Exception):
+    """A request would create one group or member more than the limit; its connection is closed."""
 
 
 class Groups:
@@ -29,11 +31,18 @@ class Groups:
         self._consumer: dict[str, LiveConsumerGroup] = {}
 
     def classic(self, id: str) -> ClassicGroup:
-        """The classic group, created if it is missing. Errors: ``TooManyGroups``."""
+        """The classic group, created if it is missing. Errors: ``TooMany``."""
         found = self._classic.get(id)
         if found is None:
             self._bound()
             found = self._classic[id] = ClassicGroup(self.machine, lambda: self._forget(id))
+        return found
+
+    def with_room(self, id: str) -> ClassicGroup:
+        """The classic group, for one more member. Errors: ``TooMany``."""
+        found = self.classic(id)
+        if len(found.state.members) + len(found.state.pending) >= MOST_MEMBERS:
+            raise TooMany("too many members")
         return found
 
     def consumer(self, id: str) -> LiveConsumerGroup | None:
@@ -81,7 +90,7 @@ class Groups:
 
     def _bound(self) -> None:
         if len(self._classic) + len(self._consumer) >= MOST_GROUPS:
-            raise TooManyGroups
+            raise TooMany("too many groups")
 
     def _forget(self, id: str) -> None:
         found = self._classic.get(id)

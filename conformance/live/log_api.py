@@ -6,14 +6,12 @@ from typing import Any, Final
 
 from kipcheck.conformance.live.groups import Answer, Handler
 from kipcheck.conformance.live.received import Received
-from kipcheck.conformance.live.topics import LEADER_EPOCH, Topic, Topics
+from kipcheck.conformance.live.topics import LEADER_EPOCH, RECORD_MS, Topic, Topics
 
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 OFFSET_OUT_OF_RANGE: Final = 1
 UNKNOWN_TOPIC_ID: Final = 100
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
-RECORD_MS: Final = 0
-"""The time of every record."""
 TOPIC_IDS_SINCE: Final = 13
 LEADER_EPOCH_SINCE: Final = 4
 """ListOffsets."""

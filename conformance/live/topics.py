@@ -1,20 +1,20 @@
 """The topics of a broker on loopback: ids, partitions, and a few records in each."""
 
-import struct
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Final, final
+
+from kipcheck.conformance.wire.record_batches import batch, encode
 
 RECORDS: Final = 10
 """Records of a partition, at offsets 0 to 9."""
+RECORD_MS: Final = 0
+"""The time of every record."""
 LEADER_EPOCH: Final = 0
 NAME_LENGTH: Final = 249
 MOST_PARTITIONS: Final = 10_000
 _LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-_CRC32C_POLYNOMIAL: Final = 0x82F63B78
-"""0x1EDC6F41 with its bits reversed."""
 
 
 @final
@@ -44,7 +44,7 @@ class Topics:
         found = cls()
         for name, partitions in wanted:
             id = uuid.uuid5(uuid.NAMESPACE_OID, f"kipcheck/{name}")
-            batches = tuple(batch(offset, [f"{name} {offset}".encode()]) for offset in range(records))
+            batches = tuple(one_record(name, offset) for offset in range(records))
             found.by_name[name] = found.by_id[id] = Topic(name, partitions, id, batches)
         return found
 
@@ -67,45 +67,6 @@ def parse_topic(text: str) -> tuple[str, int]:
     return name, int(number)
 
 
-def batch(base_offset: int, values: Sequence[bytes], timestamp_ms: int = 0) -> bytes:
-    """A record batch with magic 2, uncompressed, with records without keys and headers (KIP-98)."""
-    records = b"".join(_record(delta, value) for delta, value in enumerate(values))
-    no_producer = struct.pack(">qhi", -1, -1, -1)
-    last = len(values) - 1
-    body = struct.pack(">hiqq", 0, last, timestamp_ms, timestamp_ms) + no_producer
-    body += struct.pack(">i", len(values)) + records
-    head = struct.pack(">ib", LEADER_EPOCH, 2) + struct.pack(">I", crc32c(body))
-    return struct.pack(">qi", base_offset, len(head) + len(body)) + head + body
-
-
-def _record(delta: int, value: bytes) -> bytes:
-    body = b"\0" + _varint(0) + _varint(delta) + _varint(-1) + _varint(len(value)) + value + _varint(0)
-    return _varint(len(body)) + body
-
-
-def _varint(number: int) -> bytes:
-    """A zigzag varint."""
-    left, out = (number << 1) ^ (number >> 63), bytearray()
-    while left > 0x7F:
-        out.append(left & 0x7F | 0x80)
-        left >>= 7
-    return bytes([*out, left])
-
-
-@cache
-def _crc32c_table() -> tuple[int, ...]:
-    """The remainder of each byte."""
-    found = []
-    for value in range(256):
-        for _ in range(8):
-            value = (value >> 1) ^ (_CRC32C_POLYNOMIAL if value & 1 else 0)
-        found.append(value)
-    return tuple(found)
-
-
-def crc32c(data: bytes) -> int:
-    """CRC-32C (Castagnoli), as RFC 3720 defines it."""
-    value, table = 0xFFFFFFFF, _crc32c_table()
-    for byte in data:
-        value = table[(value ^ byte) & 0xFF] ^ (value >> 8)
-    return value ^ 0xFFFFFFFF
+def one_record(topic: str, offset: int) -> bytes:
+    """A record batch with one record, whose value names topic and offset."""
+    return encode(batch(offset, [f"{topic} {offset}".encode()], RECORD_MS, leader_epoch=LEADER_EPOCH))

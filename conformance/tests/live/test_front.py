@@ -6,6 +6,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
+
+from kipcheck.conformance.live import groups
 from kipcheck.conformance.live.capture import Capture
 from kipcheck.conformance.live.connection import Connection, Limits
 from kipcheck.conformance.live.log import Log
@@ -362,3 +365,21 @@ def test_a_capture_has_every_connection(tmp_path: Path) -> None:
         at += 16 + size
     assert at == len(data)
     assert len(sizes) == 2 * (3 + 2 + 2 + 3)
+
+
+def test_a_flood_of_joins_costs_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids that are given out, and groups, are limited."""
+    monkeypatch.setattr(groups, "MOST_MEMBERS", 20)
+    monkeypatch.setattr(groups, "MOST_GROUPS", 21)
+
+    async def test(world: World) -> None:
+        for name, why in (("g", "too many members"), ("g{}", "too many groups")):
+            client = await world.connect()
+            for number in range(20):
+                await client.ask("JoinGroup", 9, {**JOIN, "groupId": name.format(number)})
+            client.send("JoinGroup", 9, {**JOIN, "groupId": name.format(20)})
+            assert await client.is_closed()
+            assert world.counts[f"closed: {why}"] == 1
+        assert await others_are_served(world)
+
+    run(test)

@@ -16,7 +16,7 @@ from kipcheck.conformance.live.topics import Topics
 from kipcheck.conformance.live.traffic import Observer, Traffic
 from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
 
-QUICK = ("group.min.session.timeout.ms=50", "group.consumer.session.timeout.ms=300")
+QUICK = ("group.min.session.timeout.ms=50", "group.consumer.session.timeout.ms=700")
 """Settings with which members may be late after a fraction of a second."""
 WAIT_S = 5.0
 """The longest time that a test waits for an answer."""
