@@ -5,6 +5,8 @@ one is sent. Whatever goes wrong on a connection closes that connection only.
 """
 
 import asyncio
+import socket
+import struct
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -190,6 +192,13 @@ class Connection(asyncio.Protocol):
     def abort(self, why: str = "") -> None:
         """Closes the connection without sending what is left."""
         self._end(why, self.transport.abort)
+
+    def reset(self, why: str = "") -> None:
+        """Closes the connection so that the client gets an error (RST) and not an orderly end."""
+        own = self.transport.get_extra_info("socket")
+        if self.open and own is not None:
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.abort(why)
 
     # Input
 

@@ -31,25 +31,29 @@ class Front:
         self._opened = 0
         self._loop = asyncio.get_running_loop()
         self._start_s = self._loop.time()
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
 
     async def listen(self, host: str, port: int) -> tuple[str, int]:
-        """Starts to listen; port 0 takes a free one. Returns host and port. Errors: OSError."""
-        self._server = await self._loop.create_server(self._connection, host, port)
-        address = self._server.sockets[0].getsockname()
+        """Starts to listen, also at several addresses; port 0 takes a free one. Returns host and port. Errors: OSError.
+
+        A script knows from ``Received.reached`` which of them a client connected to.
+        """
+        server = await self._loop.create_server(self._connection, host, port)
+        self._servers.append(server)
+        address = server.sockets[0].getsockname()
         return str(address[0]), int(address[1])
 
     async def close(self) -> None:
         """Stops listening, and closes all connections."""
-        if self._server is not None:
-            self._server.close()
-        for each in list(self.connections):
-            each.abort()
+        for server in self._servers:
+            server.close()
+        for connection in list(self.connections):
+            connection.abort()
         while self.connections:
             await asyncio.sleep(0)
-        if self._server is not None:
+        for server in self._servers:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._server.wait_closed(), 1)
+                await asyncio.wait_for(server.wait_closed(), 1)
 
     def now(self) -> float:
         """Seconds since the front was created."""

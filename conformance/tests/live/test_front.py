@@ -383,3 +383,31 @@ def test_a_flood_of_joins_costs_its_connection(monkeypatch: pytest.MonkeyPatch) 
         assert await others_are_served(world)
 
     run(test)
+
+
+class Nodes(Large):
+    """A script that answers with the port that was reached, and resets connections to ApiVersions requests."""
+
+    versions: ClassVar = {12: range(5), 18: range(1)}
+
+    def received(self, request: Received, connection: Connection) -> None:
+        if request.api == "ApiVersions":
+            return connection.reset()
+        for each in request.reached[1].to_bytes(2, "big"):
+            connection.write(bytes([each]))
+        connection.answer_bytes(request, b"!")
+
+
+def test_a_front_listens_at_several_addresses_writes_in_pieces_and_resets() -> None:
+    async def test(world: World) -> None:
+        _, port = await world.front.listen("127.0.0.1", 0)
+        for each in (world.port, port):
+            world.port = each
+            client = await world.connect()
+            client.send("Heartbeat", 4, BEAT)
+            assert await client.reader.readexactly(3) == each.to_bytes(2, "big") + b"!"
+            client.send("ApiVersions", 0, {})
+            with pytest.raises(ConnectionResetError):
+                await client.payload()
+
+    run(test, script=Nodes())
