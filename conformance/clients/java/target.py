@@ -19,6 +19,9 @@ STREAMS: Final = "kafka-streams"
 COORDINATOR: Final = "kafka-group-coordinator"
 RUN: Final = releases(span("java-coordinator-runs"))
 """The releases whose group coordinator is run; of the others only the records are used: before 3.9 it was a preview."""
+USED: Final = releases(span("generated-records"))
+UNUSED: Final = ("Fetch", "ListOffsets", "OffsetForLeaderEpoch", "Produce")
+"""Messages of which an older release has generated classes that it does not use, or schemas with records in them."""
 FIRST: Final = Release.parse(patches()[0])
 """Clients before it have no Streams, and classes that the program does not know."""
 
@@ -37,7 +40,8 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
         command = programs.command({version: [found[each] for each in needed]}, artifact, names(version))
     except maven.Unavailable as missing:
         raise Unavailable(str(missing)) from None
-    translated = Translated(Testee(name, command, limits), version)
+    omits = () if Release.parse(version) in USED else UNUSED
+    translated = Translated(Testee(name, command, limits, omits=omits), version)
     return StreamsJar(translated, version) if artifact == STREAMS else translated
 
 

@@ -40,6 +40,10 @@ CHANGED = (
     *("3.6.0", "4.0.0", "4.2.1"),
 )
 """Patches that behave unlike the last one of their line."""
+SENDS_RECORDS = ("2.7.0", "2.7.1", "2.7.2")
+"""In these only the writer that sends a response to a socket writes records."""
+SHORT_TAGS = ("2.7.0", "2.8.0")
+"""These compute a size that is too small for a tagged field whose size takes two bytes, and then fail to write it."""
 NEWEST = {text.rpartition(".")[0]: text for text in release_table()["releases"]}
 LINES = sorted({*NEWEST.values(), *CHANGED}, key=Release.parse)
 GENERATED = [each for each in messages(APACHE) if each not in BY_HAND]
@@ -240,7 +244,11 @@ def test_every_line_agrees(release: str) -> None:
                 # The coordinators' records were not yet generated classes, or lie in no jar of this patch.
                 assert each.message.endswith(("Key", "Value")), each
                 continue
-            none(exactly(judge, release, each, drawn(each, 40)))
+            if each.message == "FetchResponse" and release in SENDS_RECORDS:
+                continue
+            short = release in SHORT_TAGS
+            values = [value for value in drawn(each, 40) if not short or len(value.get("clusterId") or "") < 30]
+            none(exactly(judge, release, each, values))
             if each.message not in (*CONSUMER, "OffsetCommitKey") and each.newest:
                 none(of_another_version(judge, release, [*of(release, each.message)], 2))
             compared += 1

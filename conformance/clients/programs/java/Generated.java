@@ -13,6 +13,8 @@ final class Generated implements Codec {
         "org.apache.kafka.common.metadata.%s", "kafka.internals.generated.%s",
     };
 
+    /** The name up to 2.7, and the name since. */
+    private static final String[] RENAMED = {"ListOffsetRe", "ListOffsetsRe"};
     private static final String[] SUFFIXES = {"JsonConverter", "MessageType", "RecordType"};
 
     private final Release release;
@@ -33,6 +35,7 @@ final class Generated implements Codec {
         }
         for (String place : PLACES) {
             if (slash > 0 && place.startsWith(path.substring(0, slash).replace('/', '.') + ".%s")) {
+                name = name.replace(RENAMED[0], RENAMED[1]);
                 return place.endsWith("%sData") && name.endsWith("Data") ? name.substring(0, name.length() - 4) : name;
             }
         }
@@ -93,7 +96,8 @@ final class Generated implements Codec {
                 return found;
             }
         }
-        return null;
+        String before = message.replace(RENAMED[1], RENAMED[0]);
+        return before.equals(message) ? null : find(before);
     }
 
     private Class<?> need(String message) {

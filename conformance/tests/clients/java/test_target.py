@@ -150,6 +150,20 @@ def test_where_there_is_no_jar_the_newest_client_shows_how_they_are_named() -> N
 
 
 @pytest.mark.jars
+@pytest.mark.parametrize(
+    ("release", "span"), [("1.1.1", None), ("2.4.1", None), ("2.8.1", (0, 12)), ("4.4.0", (4, 18))]
+)
+def test_messages_with_records_are_claimed_where_the_release_uses_its_generated_classes(
+    release: str, span: tuple[int, int] | None
+) -> None:
+    with registry.target(f"java:kafka-clients:{release}").open("apache", Role.CODEC) as session:
+        claimed = session.info.claims.messages
+    assert claimed.get("FetchRequest") == claimed.get("FetchResponse") == span
+    assert ("ListOffsetsRequest" in claimed) == (span is not None)
+    assert "JoinGroupRequest" in claimed
+
+
+@pytest.mark.jars
 @pytest.mark.parametrize("release", CLIENTS)
 def test_every_manner_of_release_claims_what_it_has_and_reads_what_it_writes(release: str) -> None:
     with registry.target(f"java:kafka-clients:{release}").open("apache", Role.CODEC) as session:
