@@ -1,13 +1,12 @@
 """Exact releases of Apache Kafka, ordered by their numbers."""
 
 from dataclasses import dataclass
-from functools import cache, total_ordering
+from functools import cache
 
 from kipcheck.conformance.core.releases_table import jars, patches
 
 
-@total_ordering
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Release:
     """``3.9.2``, ``0.10.2.2``: always the exact patch, never a line."""
 
@@ -16,16 +15,18 @@ class Release:
     @classmethod
     def parse(cls, text: str) -> "Release":
         """Errors: ValueError for anything but three or four numbers separated by dots."""
-        parts = text.split(".")
-        if not 3 <= len(parts) <= 4 or not all(part.isascii() and part.isdigit() for part in parts):
-            raise ValueError(f"invalid release {text!r}: use an exact patch, for example 3.9.2 or 0.10.2.2")
-        return cls(tuple(map(int, parts)))
-
-    def __lt__(self, other: "Release") -> bool:
-        return self.numbers < other.numbers
+        return _parsed(text)
 
     def __str__(self) -> str:
         return ".".join(map(str, self.numbers))
+
+
+@cache
+def _parsed(text: str) -> Release:
+    parts = text.split(".")
+    if not 3 <= len(parts) <= 4 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise ValueError(f"invalid release {text!r}: use an exact patch, for example 3.9.2 or 0.10.2.2")
+    return Release(tuple(map(int, parts)))
 
 
 NEWEST = patches()[-1]
@@ -39,7 +40,8 @@ class Releases:
     spans: tuple[tuple[Release, Release | None], ...]
 
     def __contains__(self, release: Release) -> bool:
-        return any(low <= release and (high is None or release <= high) for low, high in self.spans)
+        numbers = release.numbers
+        return any(low.numbers <= numbers and (high is None or numbers <= high.numbers) for low, high in self.spans)
 
 
 @cache
