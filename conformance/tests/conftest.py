@@ -5,6 +5,7 @@ parts of ``nox -s nightly`` run the others. A test that needs a JDK and jars, Go
 reason where these are missing, or fails where they are required.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -29,6 +30,8 @@ TIERS: Final = ("default", "integration", "jars", "mutants", "faults")
 """What ``--tier`` takes. The last three are parts of ``nox -s nightly``; ``jars`` runs all tests that ask jars."""
 LIMIT_S: Final = 120
 """Of a test in the default tier: [tool.pytest.ini_options] sets it. A slower test belongs to a later tier."""
+COLLECTIONS: Final = (20_000, 20, 50)
+"""Thresholds of the garbage collector, in allocations, collections and collections."""
 LATER_LIMIT_S: Final = 900
 """Of a test in a later tier that has no ``timeout`` mark of its own."""
 
@@ -57,6 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Where Python may not keep what it compiles, each of some thousand child processes compiles all it imports again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    # The tests of a worker keep millions of objects alive, which each full collection visits again.
+    gc.set_threshold(*COLLECTIONS)
 
 
 def _one_name() -> None:
