@@ -10,11 +10,14 @@ from kipcheck.conformance.core.foreign import harmless, one_line
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
 from kipcheck.reports.phrases import named, named_once, some
 from kipcheck.reports.summary import KNOWN, RESULTS, WORDS, CauseOf, Summary, held_back, ways_to_differ
+from kipcheck.reports.totals import not_judged
 
 LINES: Final = 40
 """The most lines of the report."""
 CAUSES: Final = 25
 """The most causes in it."""
+UNJUDGED: Final = 4
+"""The most invariants that a line names."""
 TITLE: Final = 40
 """A title is not cut below this many characters; the page is left out instead."""
 DEFAULT_FOLDER: Final = "kipcheck-out"
@@ -129,6 +132,7 @@ def _notes(found: Summary) -> Iterator[tuple[str, list[str]]]:
     yield "campaigns", list(_campaigns(found))
     yield "differences between targets", list(_differences(found))
     yield "skipped checks", list(_skips(found))
+    yield "lists of unjudged invariants", [_unjudged(found, *each) for each in found.totals.unjudged.items()]
     yield "coverage", [found.coverage_line] if found.coverage_line else []
 
 
@@ -170,6 +174,11 @@ def _skips(found: Summary) -> Iterator[str]:
     for line in found.ledger.held_back:
         if line.result == "SKIP":
             yield f"{line.target}: {line.check}: {held_back(line)}, a known deviation"
+
+
+def _unjudged(found: Summary, target: str, ids: Sequence[str]) -> str:
+    rest = f": {_details(found)}" if len(ids) > UNJUDGED else ""
+    return f"{not_judged(target, ids, UNJUDGED)}{rest}"
 
 
 def _fitted(notes: Sequence[tuple[str, list[str]]], room: int, details: str) -> Iterator[str]:

@@ -20,6 +20,33 @@ def is_judged(results: Mapping[str, int]) -> bool:
     return any(number and result not in ("SKIP", "UNKNOWN") for result, number in results.items())
 
 
+def unjudged(ledger: Ledger, editions: "Editions") -> dict[str, tuple[str, ...]]:
+    """Target -> the invariants of its checks that no case judged; targets without such are left out.
+
+    The target refused what they are about, or lacks it, or there were too few cases. A part of a run has only a share
+    of the cases: the merged parts are counted.
+    """
+    if ledger.header.part is not None:
+        return {}
+    judged = {
+        (place.target, invariant)
+        for (place, invariant), counts in ledger.held.items()
+        if is_judged(counts) and editions.of(place, invariant)
+    }
+    checks: dict[str, set[str]] = {}
+    for place in ledger.cases:
+        checks.setdefault(place.target, set()).add(place.check)
+    found = {
+        target: tuple(
+            id
+            for id, about in ledger.header.invariants.items()
+            if not names.isdisjoint(about.checks) and (target, id) not in judged
+        )
+        for target, names in checks.items()
+    }
+    return {target: ids for target, ids in found.items() if ids}
+
+
 def parts_reached(about: AboutRequirement, judged: Mapping[str, set[str]]) -> dict[str, int]:
     """For each side, the number of parts that an invariant judged; a sentence without parts is one."""
     return {

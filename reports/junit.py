@@ -134,12 +134,17 @@ def _failed(broken: Sequence[Failure], text: str) -> Safe:
 
 
 def _counts(found: Summary) -> dict[str, int]:
-    """The counts that all forms have: ``causes.FAIL``, ``cases.PASS``, ``flaky``."""
+    """The counts that all forms have: ``causes.FAIL``, ``cases.PASS``, ``flaky``, ``unjudged_invariants``."""
     counted: dict[str, int] = {}
     for name, value in found.totals.plain.items():
-        counted |= (
-            {f"{name}.{kind}": number for kind, number in value.items()} if isinstance(value, dict) else {name: value}
-        )
+        if name == "unjudged_invariants":
+            counted[name] = sum(map(len, value.values()))
+        else:
+            counted |= (
+                {f"{name}.{kind}": number for kind, number in value.items()}
+                if isinstance(value, dict)
+                else {name: value}
+            )
     return counted
 
 

@@ -45,7 +45,7 @@ def render(found: Summary) -> str:
     if found.coverage_line:
         lines.append(found.coverage_line)
     lines += _campaigns(found)
-    lines += [f"{name:<9} {text}" for name, text in found.totals.lines]
+    lines += _totals(found)
     page = found.ledger.path.with_name("report.html")
     lines.append(f"{found.verdict}; {page if page.is_file() else found.ledger.path}")
     # Line feeds are escaped, so that no text of a target looks like the last line.
@@ -223,6 +223,12 @@ def _table(found: Summary) -> Iterator[str]:
             yield target
             head = (" check", *(f" {each}" for each in RESULTS))
             yield from (f" {line}" for line in _aligned([head, *rows], range(1, len(head))))
+
+
+def _totals(found: Summary) -> Iterator[str]:
+    for name, text in found.totals.lines:
+        lines = textwrap.wrap(text, WIDTH - 10, break_on_hyphens=False, break_long_words=False)
+        yield from (f"{name if not number else '':<9} {line}" for number, line in enumerate(lines))
 
 
 def _campaigns(found: Summary) -> Iterator[str]:

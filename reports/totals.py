@@ -1,7 +1,7 @@
 """What every form of a report counts, computed once: causes, distinct failures, and cases by result."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,8 @@ class Totals:
     stale: int
     skipped: int
     """Checks that were not run with a target."""
+    unjudged: Mapping[str, Sequence[str]]
+    """Target -> invariants that no case judged; targets without such are left out."""
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -38,6 +40,7 @@ class Totals:
             "flaky": self.flaky,
             "stale": self.stale,
             "skipped_checks": self.skipped,
+            "unjudged_invariants": {target: list(ids) for target, ids in self.unjudged.items()},
         }
 
     @property
@@ -49,13 +52,21 @@ class Totals:
         besides = {"flaky failure": self.flaky, "skipped check": self.skipped}
         texts = [some(number, name) for name, number in besides.items() if number]
         texts += [f"{self.stale} stale {'entry' if self.stale == 1 else 'entries'}"] if self.stale else []
-        return [*rows, *([("besides", ", ".join(texts))] if texts else [])]
+        rows += [("besides", ", ".join(texts))] if texts else []
+        return [*rows, *(("unjudged", not_judged(target, ids)) for target, ids in self.unjudged.items())]
 
 
 def counted(numbers: Mapping[str, int]) -> str:
     """``56: 40 FAIL, 10 WARN, 6 NOTE``; ``none``."""
     total = sum(numbers.values())
     return f"{total:,}: {_listed(numbers)}" if total else "none"
+
+
+def not_judged(target: str, ids: Sequence[str], most: int | None = None) -> str:
+    """``kio: 2 invariants were not judged: wire/a, wire/b``. ``most``: the number of ids; None: all of them."""
+    left = "" if most is None or len(ids) <= most else f" and {len(ids) - most} more"
+    were = "was" if len(ids) == 1 else "were"
+    return f"{target}: {some(len(ids), 'invariant')} {were} not judged: {', '.join(ids[:most])}{left}"
 
 
 def _listed(numbers: Mapping[str, int]) -> str:

@@ -323,7 +323,7 @@ class _Run:
             target=info.name, check=check.id, units=len(mine), counts=dict(counts),
             seconds=round(time.monotonic() - begun, 3),
         )  # fmt: skip
-        by_edition = judged.of_several()
+        by_edition = judged.lines()
         self.writer.write(done.update(judged=by_edition) if by_edition else done)
         self.writer.flush()
         self.progress.end(counts.total(), counts["FAIL"])

@@ -76,6 +76,8 @@ class UnitResult:
     """Why it was not run."""
     held_back: Counter[Shape] = field(default_factory=Counter)
     """The shape of deaths -> cases that were not run, because they look like those."""
+    reached: set[str] = field(default_factory=set)
+    """The invariants that a case could violate: it was judged, and the target granted what the invariant is about."""
     gave_up: bool = False
     """Whether the target cannot be used any more."""
 
@@ -226,6 +228,7 @@ def judged(
         verdicts = list(judge(history, invariants_of(check)))
         by = {each.invariant: each.result.name for each in verdicts}
         result.cases.append((sample.case.id, _word(verdicts, check.role), by))
+        result.reached.update(_reached(check, history, verdicts))
         for verdict in verdicts:
             if verdict.result is Result.FAIL:
                 about = result.unit, history, sample.value, sample.number, sample.kind
@@ -236,6 +239,21 @@ def judged(
         if unit.compared:
             result.answers.append(check.family.digest(history))
     return result
+
+
+def _reached(check: Check[Any], history: History, verdicts: Iterable[Verdict]) -> Iterator[str]:
+    after = _after(check)
+    granted = check.family.granted(history) if after else frozenset()
+    for each in verdicts:
+        if each.result is Result.FAIL or (
+            each.result is Result.PASS and not (each.invariant in after and granted.isdisjoint(after[each.invariant]))
+        ):
+            yield each.invariant
+
+
+@cache
+def _after(check: Check[Any]) -> dict[str, frozenset[str]]:
+    return {each.id: each.after for each in invariants_of(check) if each.after}
 
 
 @lru_cache(8)

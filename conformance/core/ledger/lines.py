@@ -328,7 +328,9 @@ class CheckDone(Record):
     units: Number
     counts: Results
     seconds: float
-    judged: Annotated[Nested, About("Subject in several editions -> edition -> invariants judged there.")] | None = None
+    judged: (
+        Annotated[Nested, About("Subject -> edition -> invariants judged there; absent: those with verdicts.")] | None
+    ) = None
 
 
 # ---- causes

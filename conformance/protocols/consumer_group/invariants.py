@@ -39,8 +39,10 @@ from kipcheck.conformance.protocols.declare.invariant import invariant
 
 OWNERSHIP: Final = "consumer-group/ownership"
 EPOCHS: Final = "consumer-group/epochs"
-ownership = partial(invariant, role=Role.COORDINATOR, checks=(OWNERSHIP,))
-epochs = partial(invariant, role=Role.COORDINATOR, checks=(EPOCHS,))
+ACCEPTED: Final = ("consumer-heartbeat",)
+"""Without an accepted heartbeat the group has no member."""
+ownership = partial(invariant, role=Role.COORDINATOR, checks=(OWNERSHIP,), after=ACCEPTED)
+epochs = partial(invariant, role=Role.COORDINATOR, checks=(EPOCHS,), after=ACCEPTED)
 
 SETTLED = 4
 """The rounds of heartbeats after which all partitions are assigned, if every member reports what it owns and nothing
@@ -307,7 +309,7 @@ def repetition_taken(history: History) -> Iterator[Violation]:
             yield breach(each, why, "accepted", "fenced")
 
 
-@epochs("consumer-group/names-the-fault", "grp-74", grade=Grade.SHOULD, applies_to=beats)
+@epochs("consumer-group/names-the-fault", "grp-74", grade=Grade.SHOULD, applies_to=beats, after=())
 def names_the_fault(history: History) -> Iterator[Violation]:
     """An invalid heartbeat is refused with the error that says why."""
     for each in answered_heartbeats(history):

@@ -70,6 +70,10 @@ def nothing_remains(subject: Any, value: Value, shape: tuple[str, ...]) -> tuple
     return ()
 
 
+def nothing_is_granted(history: History) -> frozenset[str]:
+    return frozenset()
+
+
 def no_operations(role: Role, claims: Claims) -> Iterable[Operation]:
     return ()
 
@@ -128,6 +132,8 @@ class Family(Generic[S]):
     """Whether the case goes on as if a step that the target cannot take were not there: true for requests to a server,
     false for scripts whose later steps rely on earlier ones.
     """
+    granted: Callable[[History], frozenset[str]] = nothing_is_granted
+    """The verbs of the steps that the target granted, for the invariants that need one (``Invariant.after``)."""
     sample_ops: Callable[[Role, Claims], Iterable[Operation]] = no_operations
     """Harmless operations within the testee's claims, which the doctor sends. One family provides those of a role."""
 

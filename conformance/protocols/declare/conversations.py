@@ -148,7 +148,12 @@ def operations_family(
 
     wording = Wording(receiver, operations.sender, operations.sentence, listed)
     family = machine_family(operations.role, operations.machine, editions, conversations, wording.sequence)
-    return replace(family, sample_ops=sample_ops)
+    return replace(family, sample_ops=sample_ops, granted=granted)
+
+
+def granted(history: History) -> frozenset[str]:
+    """The verbs of the operations that were accepted."""
+    return frozenset(op.step.verb for op in history.ops if isinstance(op.observation, Replied))
 
 
 def conversation(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:

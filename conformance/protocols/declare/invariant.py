@@ -41,6 +41,10 @@ class Invariant:
     """
     checks: tuple[str, ...] = ()
     """The checks that it names itself; those of protocols without a package name their invariants."""
+    after: frozenset[str] = frozenset()
+    """Verbs: a case can violate it only if the target granted a step with one of them. A case in which the target
+    refused all such steps says nothing of it. Empty: every case that it applies to can.
+    """
 
     def lacks(self, case: Case, step: Step) -> bool:
         """Whether nothing is known of the invariant in this case, if the target cannot take this step."""
@@ -70,12 +74,13 @@ def invariant(
     extra_requirements: ByMessage | None = None,
     needs: AppliesTo | None = None,
     checks: tuple[str, ...] = (),
+    after: tuple[str, ...] = (),
 ) -> Callable[[Search], Search]:
     def declare(search: Search) -> Search:
         if id in INVARIANTS:
             raise ValueError(f"invariant {id!r} is declared twice")
         INVARIANTS[id] = Invariant(
-            id, requirements, role, grade, applies_to, search, extra_requirements or {}, needs, checks
+            id, requirements, role, grade, applies_to, search, extra_requirements or {}, needs, checks, frozenset(after)
         )
         return search
 

@@ -17,6 +17,7 @@ from kipcheck.conformance.protocols.declare.conversations import (
     listed,
     machine_family,
 )
+from kipcheck.conformance.protocols.group.invariants.requests import granted as is_granted
 from kipcheck.conformance.protocols.group.ops import REQUESTS
 from kipcheck.conformance.protocols.group.possible_conversations import conversation, impossible
 from kipcheck.conformance.protocols.group.sentences import describe_answer, describe_step
@@ -61,7 +62,14 @@ def group_sequence(history: History, violation: Violation) -> list[Exhibit]:
 
 
 def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
-    return machine_family(Role.COORDINATOR, GROUP, editions, group_conversations, group_sequence, impossible)
+    family = machine_family(Role.COORDINATOR, GROUP, editions, group_conversations, group_sequence, impossible)
+    return replace(family, granted=granted)
+
+
+def granted(history: History) -> frozenset[str]:
+    """The verbs of the requests that got an answer without an error, at once or later."""
+    verbs = {op.index: op.step.verb for op in history.ops}
+    return frozenset(verbs[each.index] for each in trace(history).asked if is_granted(each))
 
 
 def describe(operation: Operation) -> str | None:

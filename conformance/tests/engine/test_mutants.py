@@ -172,6 +172,8 @@ def test_the_least_case_of_a_mutant_is_least_and_the_reference_passes_it(name: s
     whole, *parts = played(vice.made(), vice, steps, *fewer)
     shapes = [each.shape for each in invariant.search(possible_part(whole))]
     assert shapes and all(shapes), "it shows nothing, or a failure without a shape, which has no id"
+    granted = CHECKS[vice.check].family.granted(possible_part(whole))
+    assert not invariant.after or invariant.after & granted, "it can be violated in a case that is not judged"
     for left_out, each in enumerate(parts):
         found = [violation.shape for violation in invariant.search(possible_part(each))]
         assert shapes[0] not in found if about.another_shape else not found, f"step {left_out} can be left out"

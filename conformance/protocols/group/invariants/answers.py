@@ -109,7 +109,12 @@ def answers_heartbeat(history: History) -> Iterator[Violation]:
 
 
 @invariant(
-    "group/beats-before-assignment", "grp-51", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("heartbeat")
+    "group/beats-before-assignment",
+    "grp-51",
+    role=Role.COORDINATOR,
+    grade=Grade.SHOULD,
+    needs=steps_of("heartbeat"),
+    after=("join",),
 )
 def beats_before_assignment(history: History) -> Iterator[Violation]:
     """A heartbeat while only the assignment is pending gets no error, since the member need not join again."""

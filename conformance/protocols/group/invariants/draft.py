@@ -34,7 +34,13 @@ def _elections(history: History) -> Iterator[tuple[GroupTrace, JoinResult, Mappi
 
 
 @invariant(
-    "group/newest-leads", "429-08", "429-12", role=Role.COORDINATOR, applies_to=in_the_draft, needs=steps_of("join")
+    "group/newest-leads",
+    "429-08",
+    "429-12",
+    role=Role.COORDINATOR,
+    applies_to=in_the_draft,
+    needs=steps_of("join"),
+    after=("join",),
 )
 def newest_leads(history: History) -> Iterator[Violation]:
     """No member has a higher protocol version than its leader, also after the previous leader left."""
@@ -52,7 +58,12 @@ def newest_leads(history: History) -> Iterator[Violation]:
 
 
 @invariant(
-    "group/first-of-newest-leads", "429-24", role=Role.COORDINATOR, applies_to=in_the_draft, needs=steps_of("join")
+    "group/first-of-newest-leads",
+    "429-24",
+    role=Role.COORDINATOR,
+    applies_to=in_the_draft,
+    needs=steps_of("join"),
+    after=("join",),
 )
 def first_of_newest_leads(history: History) -> Iterator[Violation]:
     """Of the members with the highest version the previous leader stays leader, else the first to join leads."""

@@ -23,7 +23,7 @@ from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE
 # Generations
 
 
-@invariant("group/generation-grows", "grp-01", role=Role.COORDINATOR, needs=steps_of("join"))
+@invariant("group/generation-grows", "grp-01", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def generation_grows(history: History) -> Iterator[Violation]:
     """The generation rises by one with each join phase that ends, and never falls."""
     group = group_trace(history)
@@ -109,7 +109,7 @@ def _member_name(result: JoinResult) -> str:
 # Leaders
 
 
-@invariant("group/one-leader", "grp-02", role=Role.COORDINATOR, needs=steps_of("join"))
+@invariant("group/one-leader", "grp-02", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def one_leader(history: History) -> Iterator[Violation]:
     """All members of a generation get the same leader."""
     group = group_trace(history)
@@ -127,7 +127,7 @@ def one_leader(history: History) -> Iterator[Violation]:
                          f"leader {result.answer.leader}", "leader", "changes")  # fmt: skip
 
 
-@invariant("group/list-only-to-leader", "grp-31", role=Role.COORDINATOR, needs=steps_of("join"))
+@invariant("group/list-only-to-leader", "grp-31", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def list_only_to_leader(history: History) -> Iterator[Violation]:
     """The leader gets the list of members, and no other member gets it."""
     for result in group_trace(history).join_results:
@@ -150,7 +150,7 @@ def list_only_to_leader(history: History) -> Iterator[Violation]:
                          f"{len(result.answer.members)} members", "list", "to a follower")  # fmt: skip
 
 
-@invariant("group/leader-hears-all", "grp-02", "grp-31", role=Role.COORDINATOR, needs=steps_of("join"))
+@invariant("group/leader-hears-all", "grp-02", "grp-31", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def leader_lists_all(history: History) -> Iterator[Violation]:
     """The leader's list has every member of the generation once, as it joined, and no other member."""
     group = group_trace(history)
@@ -200,7 +200,7 @@ def _lacks_instances(result: JoinResult) -> bool:
     return isinstance(result.exchange.request, Join) and result.exchange.request.version < INSTANCE_SINCE[Join]
 
 
-@invariant("group/common-protocol", "grp-32", role=Role.COORDINATOR, needs=steps_of("join"))
+@invariant("group/common-protocol", "grp-32", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def common_protocol(history: History) -> Iterator[Violation]:
     """The protocol of a generation is one that all its members listed."""
     for result, lists, _ in _choices(group_trace(history)):
@@ -212,7 +212,9 @@ def common_protocol(history: History) -> Iterator[Violation]:
             yield breach(why, steps, "a protocol that all listed", chosen, "protocol", "not common")
 
 
-@invariant("group/most-votes", "grp-54", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("join"))
+@invariant(
+    "group/most-votes", "grp-54", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("join"), after=("join",)
+)
 def most_votes(history: History) -> Iterator[Violation]:
     """No protocol that all members listed has more votes than the protocol of the generation."""
     for result, lists, complete in _choices(group_trace(history)):
@@ -264,7 +266,7 @@ def _votes(lists: Mapping[str, list[str]]) -> dict[str, int]:
 # Assignments
 
 
-@invariant("group/assignment-from-leader", "grp-02", role=Role.COORDINATOR, needs=steps_of("sync"))
+@invariant("group/assignment-from-leader", "grp-02", role=Role.COORDINATOR, needs=steps_of("sync"), after=("sync",))
 def assignment_from_leader(history: History) -> Iterator[Violation]:
     """Only the leader's SyncGroup sets the assignment of a generation, and each member gets its own part of it."""
     group = group_trace(history)
@@ -341,6 +343,7 @@ def _meant_for(group: GroupTrace, leader_sync: SyncResult, member: str) -> set[B
     "grp-38",
     role=Role.COORDINATOR,
     needs=steps_of("heartbeat", "sync", "commit"),
+    after=("join",),
 )
 def stale_never_wins(history: History) -> Iterator[Violation]:
     """Heartbeat, SyncGroup and OffsetCommit of a member succeed only in the current generation."""

@@ -118,7 +118,7 @@ def _is_refused(group: GroupTrace, step: TracedStep) -> bool:
     return False
 
 
-@invariant("group/refused-disturbs-nobody", "grp-49", role=Role.COORDINATOR, grade=Grade.SHOULD)
+@invariant("group/refused-disturbs-nobody", "grp-49", role=Role.COORDINATOR, grade=Grade.SHOULD, after=("join",))
 def refused_disturbs_no_member(history: History) -> Iterator[Violation]:
     """Refused requests of others do not disturb a member of a stable group."""
     group = group_trace(history)
@@ -150,6 +150,7 @@ def refused_disturbs_no_member(history: History) -> Iterator[Violation]:
     role=Role.COORDINATOR,
     grade=Grade.SHOULD,
     needs=steps_of("join", "sync", "heartbeat"),
+    after=("join",),
 )
 def outlives_moves(history: History) -> Iterator[Violation]:
     """A stable or empty group is unchanged after a move."""
@@ -234,7 +235,15 @@ def _only_moved(group: GroupTrace, last: TracedRequest, now: TracedRequest) -> b
 # Offsets
 
 
-@invariant("group/commits-kept", "grp-38", "grp-45", "grp-49", role=Role.COORDINATOR, needs=steps_of("commit", "fetch"))
+@invariant(
+    "group/commits-kept",
+    "grp-38",
+    "grp-45",
+    "grp-49",
+    role=Role.COORDINATOR,
+    needs=steps_of("commit", "fetch"),
+    after=("commit",),
+)
 def commits_kept(history: History) -> Iterator[Violation]:
     """OffsetFetch returns the last accepted offset of each partition, and no other."""
     group = group_trace(history)

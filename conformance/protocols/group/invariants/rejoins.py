@@ -38,7 +38,9 @@ def _in_generation(each: TracedRequest, known: Known) -> bool:
     return each.by == each.index and isinstance(each.answer, Joined) and each.answer.generation == known.generation
 
 
-@invariant("group/rejoins", "grp-52", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("join"))
+@invariant(
+    "group/rejoins", "grp-52", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("join"), after=("join",)
+)
 def rejoins(history: History) -> Iterator[Violation]:
     """A member that joins again with other protocols starts a join phase; a follower that changes nothing does not."""
     for each, join, known, _ in _faultless(history):
@@ -65,7 +67,7 @@ def _starts_join_phase(known: Known, join: Join) -> bool | None:
     return None if known.leader is None or known.leader == join.member else False
 
 
-@invariant("group/replaced-at-once", "grp-48", role=Role.COORDINATOR, needs=steps_of("join"))
+@invariant("group/replaced-at-once", "grp-48", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def replaced_at_once(history: History) -> Iterator[Violation]:
     """In a stable group the new process of an instance gets the current generation, and is not made to assign."""
     for each, join, known, _ in _faultless(history):
@@ -87,7 +89,7 @@ def _assigns(answer: Joined) -> bool:
     return answer.leader == answer.member and not answer.skip_assignment
 
 
-@invariant("group/static-stay", "grp-41", role=Role.COORDINATOR, needs=steps_of("join"))
+@invariant("group/static-stay", "grp-41", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def static_stay(history: History) -> Iterator[Violation]:
     """A join phase removes no static member whose session has not ended."""
     group = group_trace(history)
@@ -123,7 +125,14 @@ def _leaves(group: GroupTrace, index: int, id: str, instance: str) -> bool:
     )
 
 
-@invariant("group/ends-when-all-joined", "grp-55", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("join"))
+@invariant(
+    "group/ends-when-all-joined",
+    "grp-55",
+    role=Role.COORDINATOR,
+    grade=Grade.SHOULD,
+    needs=steps_of("join"),
+    after=("join",),
+)
 def ends_when_all_joined(history: History) -> Iterator[Violation]:
     """Once all members have joined again and no id is reserved, the join phase ends at once."""
     group = group_trace(history)

@@ -61,7 +61,7 @@ def ids_before_members(history: History) -> Iterator[Violation]:
             yield breach(why, (each.index,), "MEMBER_ID_REQUIRED", observed, "id", "not asked for")
 
 
-@invariant("group/size-limit", "grp-43", role=Role.COORDINATOR, needs=steps_of("join"))
+@invariant("group/size-limit", "grp-43", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def size_limit(history: History) -> Iterator[Violation]:
     """The group never has more members than group.max.size."""
     group = group_trace(history)
@@ -75,7 +75,7 @@ def size_limit(history: History) -> Iterator[Violation]:
             yield breach(why, steps, f"at most {MAX_SIZE} members", f"{len(ids)} members", "members", "too many")
 
 
-@invariant("group/one-id-per-instance", "grp-08", role=Role.COORDINATOR, needs=steps_of("join"))
+@invariant("group/one-id-per-instance", "grp-08", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def one_id_per_instance(history: History) -> Iterator[Violation]:
     """No two members of a group have the same instance id."""
     for each in group_trace(history).trace.asked:
@@ -88,7 +88,7 @@ def one_id_per_instance(history: History) -> Iterator[Violation]:
                 yield breach(why, (each.index, each.by), "one member", "two", "instance", "two ids")
 
 
-@invariant("group/fenced-never-wins", "grp-08", "grp-48", role=Role.COORDINATOR)
+@invariant("group/fenced-never-wins", "grp-08", "grp-48", role=Role.COORDINATOR, after=("join",))
 def fenced_never_wins(history: History) -> Iterator[Violation]:
     """Once another member has the instance id, no request with the old member id succeeds."""
     group = group_trace(history)

@@ -87,7 +87,14 @@ def parked_answered(history: History) -> Iterator[Violation]:
             yield from _waits_for_leader(group, each)
 
 
-@invariant("group/assignments-in-time", "grp-44", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("sync"))
+@invariant(
+    "group/assignments-in-time",
+    "grp-44",
+    role=Role.COORDINATOR,
+    grade=Grade.SHOULD,
+    needs=steps_of("sync"),
+    after=("join",),
+)
 def assignments_in_time(history: History) -> Iterator[Violation]:
     """A parked SyncGroup is answered within the largest rebalance timeout, also if the leader only sends heartbeats."""
     group = group_trace(history)
@@ -145,7 +152,7 @@ def _too_late(history: History, parked: TracedRequest, since: int, what: str) ->
             return
 
 
-@invariant("group/removed-let-go", "grp-07", role=Role.COORDINATOR, needs=steps_of("sync"))
+@invariant("group/removed-let-go", "grp-07", role=Role.COORDINATOR, needs=steps_of("sync"), after=("join",))
 def removed_let_go(history: History) -> Iterator[Violation]:
     """A parked SyncGroup of a member that leaves is answered: the phase in which it waits ends when a member leaves."""
     group = group_trace(history)
@@ -289,7 +296,7 @@ def _absent(group: GroupTrace) -> Iterator[Violation]:
                 yield breach(why, steps, "members that joined again", id, "join phase", "absent")
 
 
-@invariant("group/initial-delay", "grp-42", role=Role.COORDINATOR, needs=steps_of("join"))
+@invariant("group/initial-delay", "grp-42", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def initial_delay(history: History) -> Iterator[Violation]:
     """The first join phase of a group waits for more members."""
     group = group_trace(history)
@@ -311,7 +318,14 @@ def initial_delay(history: History) -> Iterator[Violation]:
         yield breach(why, steps, f"{INITIAL_DELAY_MS} ms for others to join", f"{waited} ms", "initial delay", "short")
 
 
-@invariant("group/sessions-end", "grp-40", "grp-49", role=Role.COORDINATOR, needs=steps_of("join", "heartbeat"))
+@invariant(
+    "group/sessions-end",
+    "grp-40",
+    "grp-49",
+    role=Role.COORDINATOR,
+    needs=steps_of("join", "heartbeat"),
+    after=("join",),
+)
 def sessions_end(history: History) -> Iterator[Violation]:
     """A member without an accepted request for its session timeout is removed."""
     group = group_trace(history)
@@ -334,7 +348,9 @@ def sessions_end(history: History) -> Iterator[Violation]:
             yield breach(why, (each.index, each.by), "UNKNOWN_MEMBER_ID", error_name(each), "session", "too long")
 
 
-@invariant("group/sessions-kept", "grp-40", "grp-41", role=Role.COORDINATOR, needs=steps_of("heartbeat"))
+@invariant(
+    "group/sessions-kept", "grp-40", "grp-41", role=Role.COORDINATOR, needs=steps_of("heartbeat"), after=("join",)
+)
 def sessions_kept(history: History) -> Iterator[Violation]:
     """A member of a stable group that heartbeats within its session timeout stays a member."""
     group = group_trace(history)
