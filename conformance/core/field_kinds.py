@@ -1,15 +1,16 @@
 """The types of the fields of operations: how each is read, written, described in JSON Schema, and put in shorthand.
 
 A kind is derived from the annotation of a field: ``int``, ``bool``, ``str``, an enum, a literal, a tuple of one kind or
-of a fixed number of kinds, and each of them or None.
+of a fixed number of kinds, a dataclass or named tuple, and each of them or None. A kind in an annotation, such as
+``Annotated[str, one_of("a", "b")]``, is taken as it is.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 Read: TypeAlias = Callable[[Any], Any]
 """A value of JSON -> the value of the field. Errors: TypeError with a path, a colon and the reason."""
@@ -27,7 +28,7 @@ class TextForm:
     """The form, for people; empty: the name of the field, in capitals."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     words: str
     """For people: ``integer``."""
@@ -51,6 +52,20 @@ class Kind:
     def plain(self, value: Any) -> Any:
         return value if self.write is None else self.write(value)
 
+    def printed_by(self, text: Callable[[Any], str]) -> "Kind":
+        """The same kind with this form in templates, which cannot be parsed."""
+        form = TextForm(NOTHING, str, text)
+        return replace(self, text=lambda note: form)
+
+
+NOTHING = "(?!)"
+"""A pattern that matches no text."""
+
+
+def one_of(*names: str) -> Kind:
+    """The kind of these texts."""
+    return _choice({each: each for each in names})
+
 
 def kind_of(annotation: Any) -> Kind:
     """Errors: TypeError for an annotation that has no kind."""
@@ -63,6 +78,9 @@ def kind_of(annotation: Any) -> Kind:
 
 
 def _present(annotation: Any) -> Kind:
+    if get_origin(annotation) is Annotated:
+        given = [each for each in annotation.__metadata__ if isinstance(each, Kind)]
+        return given[0] if given else kind_of(get_args(annotation)[0])
     if annotation in _SIMPLE:
         return _SIMPLE[annotation]
     if get_origin(annotation) is Literal:
@@ -72,6 +90,8 @@ def _present(annotation: Any) -> Kind:
     if get_origin(annotation) is tuple:
         items = get_args(annotation)
         return _listing(kind_of(items[0])) if items[1:] == (...,) else _row(tuple(map(kind_of, items)))
+    if is_dataclass(annotation) or hasattr(annotation, "_field_defaults"):
+        return record(annotation)
     raise TypeError(f"{annotation} is no kind of field")
 
 
@@ -93,12 +113,16 @@ def _integer_text(note: str) -> TextForm:
 
 
 def _flag_text(note: str) -> TextForm:
-    """The note if the flag is set, else nothing."""
+    """The note if the flag is set, else nothing. Note ``loses|revokes``: one of the two texts."""
+    if "|" in note:
+        yes, no = note.split("|")
+        return TextForm(f"{re.escape(yes)}|{re.escape(no)}", yes.__eq__, lambda value: yes if value else no, note)
     return TextForm(f"(?:{re.escape(note)})?", bool, lambda value: note if value else "", f"[{note}]")
 
 
 def _plain_text(note: str) -> TextForm:
-    return TextForm(r"[A-Za-z]\w*", str, str)
+    """The note is the pattern; default: a word that begins with a letter."""
+    return TextForm(note or r"[A-Za-z]\w*", str, str)
 
 
 _SIMPLE: Mapping[Any, Kind] = {
@@ -132,10 +156,15 @@ def _choice(values: Mapping[Any, Any]) -> Kind:
 
 
 def _listing(item: Kind) -> Kind:
+    exact, read_item, write_item = item.exact, item.read, item.write
+
     def read(found: Any) -> tuple[Any, ...]:
         if not isinstance(found, list | tuple):
             raise TypeError(f": must be a list, got {found!r}")
-        return tuple(_at(index, item, each) for index, each in enumerate(found))
+        try:
+            return tuple([each if type(each) in exact else read_item(each) for each in found])
+        except TypeError:
+            return tuple(_at(index, item, each) for index, each in enumerate(found))
 
     def text(note: str) -> TextForm:
         """The note separates the items."""
@@ -148,16 +177,26 @@ def _listing(item: Kind) -> Kind:
         )
 
     schema = {"type": "array", "items": item.schema}
-    return Kind(f"list of {item.words}", schema, read, lambda value: [*map(item.plain, value)], text)
+    written = list if write_item is None else lambda value: [write_item(each) for each in value]
+    return Kind(f"list of {item.words}", schema, read, written, text)
 
 
 def _row(items: tuple[Kind, ...]) -> Kind:
     words = f"[{', '.join(each.words for each in items)}]"
+    size, readers = len(items), tuple((each.exact, each.read) for each in items)
 
     def read(found: Any) -> tuple[Any, ...]:
-        if not isinstance(found, list | tuple) or len(found) != len(items):
+        if not isinstance(found, list | tuple) or len(found) != size:
             raise TypeError(f": must be {words}, got {found!r}")
-        return tuple(_at(index, kind, each) for index, (kind, each) in enumerate(zip(items, found, strict=True)))
+        try:
+            return tuple(
+                [
+                    each if type(each) in exact else read(each)
+                    for each, (exact, read) in zip(found, readers, strict=True)
+                ]
+            )
+        except TypeError:
+            return tuple(_at(index, kind, each) for index, (kind, each) in enumerate(zip(items, found, strict=True)))
 
     def text(note: str) -> TextForm:
         raise ValueError(f"{words} has no form in templates")
@@ -165,6 +204,8 @@ def _row(items: tuple[Kind, ...]) -> Kind:
     schema = {
         "type": "array", "prefixItems": [each.schema for each in items], "items": False, "minItems": len(items),
     }  # fmt: skip
+    if all(each.write is None for each in items):
+        return Kind(words, schema, read, list, text)
     written = lambda value: [kind.plain(each) for kind, each in zip(items, value, strict=True)]
     return Kind(words, schema, read, written, text)
 
@@ -174,6 +215,59 @@ def _at(index: int, kind: Kind, found: Any) -> Any:
         return kind.read(found)
     except TypeError as wrong:
         raise TypeError(f"[{index}]{wrong}") from None
+
+
+def record(made: Any) -> Kind:
+    """The kind of a dataclass or named tuple: an object with its fields, which may omit those that have a default."""
+    hints = get_type_hints(made, include_extras=True)
+    if is_dataclass(made):
+        defaults = {each.name: each.default for each in fields(made)}
+    else:
+        defaults = {name: made._field_defaults.get(name, MISSING) for name in made._fields}
+    kinds = {name: kind_of(hints[name]) for name in defaults}
+    needed = [name for name, default in defaults.items() if default is MISSING]
+    readers = tuple((name, kind.exact, kind.read) for name, kind in kinds.items())
+    writers = tuple((name, kind.write) for name, kind in kinds.items())
+
+    def read(found: Any) -> Any:
+        try:
+            if len(found) == len(readers):
+                return made(
+                    *[value if type(value := found[name]) in exact else read(value) for name, exact, read in readers]
+                )
+        except (KeyError, TypeError):
+            pass  # which field it is, is found below
+        return made(**_fields(found))
+
+    def _fields(found: Any) -> dict[str, Any]:
+        if not isinstance(found, Mapping):
+            raise TypeError(f": must be an object, got {found!r}")
+        for name in found.keys() - kinds.keys():
+            raise TypeError(f": unknown field {name}: the fields are {', '.join(kinds)}")
+        for name in needed:
+            if name not in found:
+                raise TypeError(f": the field {name} is missing")
+        return {name: _under(name, kinds[name], value) for name, value in found.items()}
+
+    def write(value: Any) -> dict[str, Any]:
+        plain = {}
+        for name, write in writers:
+            part = getattr(value, name)
+            plain[name] = part if write is None else write(part)
+        return plain
+
+    def text(note: str) -> TextForm:
+        raise ValueError(f"{made.__name__} has no form in templates")
+
+    schema = {"type": "object", "properties": {name: each.schema for name, each in kinds.items()}, "required": needed}
+    return Kind("object", schema, read, write, text)
+
+
+def _under(name: str, kind: Kind, found: Any) -> Any:
+    try:
+        return kind.read(found)
+    except TypeError as wrong:
+        raise TypeError(f".{name}{wrong}") from None
 
 
 def _nullable(kind: Kind) -> Kind:

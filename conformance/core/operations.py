@@ -5,15 +5,16 @@ JSON schemas, tables and samples. ``strategies/operations.py`` derives what is d
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
+from typing import Any, Final, Generic, TypeVar, get_type_hints
 
 from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.field_kinds import Kind, kind_of
+from kipcheck.conformance.core.observed_events import ObservedEvents
 from kipcheck.conformance.core.templates import Template, first_suiting
 
 # What may stand in the annotation of a field
@@ -55,11 +56,28 @@ def named(key: str) -> Named:
 hidden: Final = Named("")
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """``size(1, 2)``: how many items are drawn of a list whose items have a few values."""
+
+    least: int
+    most: int
+
+
+def size(least: int, most: int) -> Size:
+    return Size(least, most)
+
+
 class Optional:
     """The type of ``optional``: a step omits the field where it has its default."""
 
 
+class Omissible:
+    """The type of ``omissible``: an event that a person writes may omit the field; a step always has it."""
+
+
 optional: Final = Optional()
+omissible: Final = Omissible()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +92,8 @@ class Field:
     typical: tuple[Any, ...]
     optional: bool
     """A step omits it where it has its default: a new field changes no case that lacks it."""
+    omissible: bool
+    size: Size | None
 
     @property
     def may_be_absent(self) -> bool:
@@ -93,12 +113,14 @@ def _fields_of(made: type) -> Iterator[Field]:
         found = {type(extra): extra for extra in extras}
         yield Field(
             each.name,
-            kind_of(get_args(annotation)[0] if extras else annotation),
+            kind_of(annotation),
             found[About].text if About in found else "",
             found[Named].key if Named in found else each.name,
             each.default,
             found[Typical].values if Typical in found else (),
             Optional in found,
+            Omissible in found,
+            found.get(Size),
         )
 
 
@@ -126,6 +148,14 @@ class Operation:
     details: str
     """Further sentences; may be empty."""
     fields: tuple[Field, ...]
+    required: tuple[str, ...]
+    """The fields that the schemas require."""
+    abbreviations: tuple[Template, ...]
+    """Shorthand that is parsed, and never printed."""
+    text: Callable[[Any], str] | None
+    """Prints an event for which there is no template."""
+    given: Mapping[str, Any]
+    """The parameters of the declaration."""
 
     @cached_property
     def by_name(self) -> Mapping[str, Field]:
@@ -135,7 +165,7 @@ class Operation:
     def schema(self) -> dict[str, Any]:
         """The JSON schema of its body."""
         properties = {each.name: {**each.kind.schema, "description": each.meaning} for each in self.fields}
-        return {"properties": properties, "required": [each.name for each in self.fields if not each.optional]}
+        return {"properties": properties, "required": [*self.required]}
 
     @cached_property
     def read(self) -> Callable[[Mapping[str, Any]], Any]:
@@ -245,40 +275,70 @@ def operation(
     sender: str = "",
     sentence: str | tuple[str, ...] = "",
     accepted: type | None = None,
+    required: tuple[str, ...] | None = None,
+    abbreviations: str | tuple[str, ...] = (),
+    text: Callable[[Any], str] | None = None,
 ) -> Callable[[T], T]:
     """Declares a frozen dataclass as an operation. Its docstring is its meaning: a sentence in one line, and details.
 
     ``shorthand``: templates, one for each form that the operation has: a field that a form does not name is null, or
     has its default. ``sentence``: templates for people; none: the shorthand. ``sender``: none: the actor.
-    ``examples``: in shorthand; an operation without fields is its own.
+    ``examples``: in shorthand; an operation without fields is its own. ``abbreviations``: only parsed.
+    ``required``: the fields that the schemas require; none: all that are not optional. ``text``: prints an event for
+    which there is no template, and which is not parsed.
     """
 
+    given = {
+        "verb": verb, "actor": actor, "shorthand": shorthand, "examples": examples, "sender": sender,
+        "sentence": sentence, "accepted": accepted, "required": required, "abbreviations": abbreviations, "text": text,
+    }  # fmt: skip
+
     def declare(made: T) -> T:
-        found = tuple(_fields_of(made))
-        for each, following in pairwise((*found, None)):
-            if each is not None and each.optional and each.default is MISSING:
-                raise TypeError(f"{made.__name__}.{each.name} is optional and has no default")
-            if each is not None and each.optional and following is not None and not following.optional:
-                raise TypeError(f"{made.__name__}.{each.name} is optional and not among the last fields")
-        kinds = {each.name: each.kind for each in found}
-        absent = {each.name: each.absent for each in found if each.may_be_absent}
-        short = tuple(Template(each, kinds, absent) for each in _texts(shorthand))
-        declared = Operation(
-            verb,
-            made,
-            actor,
-            Template(sender or actor, kinds, absent),
-            tuple(Template(each, kinds, absent) for each in _texts(sentence)) if sentence else short,
-            short,
-            examples or ("" if found else "; ".join(_texts(shorthand))),
-            accepted,
-            *_meaning(made),
-            found,
-        )
-        setattr(made, DECLARED, declared)
+        setattr(made, DECLARED, _operation(made, given, {}))
         return made
 
     return declare
+
+
+def variant(made: type, verb: str, *, kinds: Mapping[str, Kind], **changed: Any) -> Operation:
+    """The operation of another machine with the same class. ``kinds``: those of some of its fields there.
+
+    ``changed``: other parameters of ``operation``, and ``meaning``.
+    """
+    return _operation(made, {**declared(made).given, "verb": verb, **changed}, kinds)
+
+
+def _operation(made: type, given: Mapping[str, Any], other: Mapping[str, Kind]) -> Operation:
+    found = tuple(replace(each, kind=other.get(each.name, each.kind)) for each in _fields_of(made))
+    for each, following in pairwise((*found, None)):
+        if each is not None and each.optional and each.default is MISSING:
+            raise TypeError(f"{made.__name__}.{each.name} is optional and has no default")
+        if each is not None and each.optional and following is not None and not following.optional:
+            raise TypeError(f"{made.__name__}.{each.name} is optional and not among the last fields")
+    kinds = {each.name: each.kind for each in found}
+    absent = {each.name: each.absent for each in found if each.may_be_absent}
+
+    def templates(texts: str | tuple[str, ...]) -> tuple[Template, ...]:
+        return tuple(Template(each, kinds, absent) for each in _texts(texts))
+
+    meaning, details = _meaning(made)
+    return Operation(
+        given["verb"],
+        made,
+        given["actor"],
+        Template(given["sender"] or given["actor"], kinds, absent),
+        templates(given["sentence"] or given["shorthand"]),
+        templates(given["shorthand"]),
+        given["examples"] or ("" if found else "; ".join(_texts(given["shorthand"]))),
+        given["accepted"],
+        given.get("meaning", meaning),
+        given.get("details", details),
+        found,
+        tuple(each.name for each in found if not each.optional) if given["required"] is None else given["required"],
+        templates(given["abbreviations"]),
+        given["text"],
+        given,
+    )
 
 
 def _meaning(made: type) -> tuple[str, str]:
@@ -319,11 +379,27 @@ A = TypeVar("A")
 class Operations(Generic[E, A]):
     """All operations of one machine, and the conversions of their events and answers."""
 
-    def __init__(self, machine: str, role: Role, operations: tuple[type, ...], sample: str = "") -> None:
-        """``sample``: a harmless conversation, in shorthand, for the doctor."""
+    def __init__(
+        self,
+        machine: str,
+        role: Role,
+        operations: tuple[type | Operation, ...],
+        sample: str = "",
+        observed: ObservedEvents[A] | None = None,
+        alike: tuple[str, ...] = (),
+    ) -> None:
+        """``sample``: a harmless conversation, in shorthand, for the doctor.
+
+        ``observed``: the actions, if an answer is the list of them. ``alike``: other machines with these operations.
+        """
         self.machine = machine
+        self.machines = (machine, *alike)
         self.role = role
-        self.declared: tuple[Operation, ...] = tuple(map(declared, operations))
+        self.declared: tuple[Operation, ...] = tuple(
+            each if isinstance(each, Operation) else declared(each) for each in operations
+        )
+        self.observed = observed
+        self.verb_of: Mapping[type, str] = {each.made: each.verb for each in self.declared}
         self.by_verb: Mapping[str, Operation] = {each.verb: each for each in self.declared}
         self._readers = {each.verb: each.read for each in self.declared}
         self._writers = {each.made: each.write for each in self.declared}
@@ -338,6 +414,10 @@ class Operations(Generic[E, A]):
     def verbs(self) -> tuple[str, ...]:
         return tuple(self.by_verb)
 
+    def of(self, *made: type) -> tuple[Operation, ...]:
+        """The operations with these classes."""
+        return tuple(self.by_verb[self.verb_of[each]] for each in made)
+
     def step_of(self, event: E) -> Step:
         return self._writers[type(event)](event)
 
@@ -350,7 +430,12 @@ class Operations(Generic[E, A]):
         return event
 
     def answer_of(self, actions: Iterable[A]) -> dict[str, Any]:
-        """The answer of the testee protocol: that of the first action; without fields if there is none."""
+        """The answer of the testee protocol: that of the first action; without fields if there is none.
+
+        Of a machine with observed events: all of them, in order.
+        """
+        if self.observed is not None:
+            return self.observed.answer_of(actions)
         for each in actions:
             found: Answer = declared(type(each))
             return found.written(each)
@@ -363,26 +448,31 @@ class Operations(Generic[E, A]):
         return "; ".join(map(self._step_text, steps))
 
     def _step_text(self, step: Step) -> str:
-        event = self.event_of(step)
-        return first_suiting(self.by_verb[step.verb].shorthand, event).printed(event)
+        event, found = self.event_of(step), self.by_verb[step.verb]
+        if found.text is not None:
+            return found.text(event)
+        return first_suiting(found.shorthand, event).printed(event)
 
     def parse_shorthand(self, text: str) -> tuple[Step, ...]:
-        """Errors: ValueError, naming the forms."""
-        return tuple(self._parsed(" ".join(each.split())) for each in text.split(";") if each.strip())
+        """Errors: ValueError, naming the forms, and the step if there are several."""
+        texts = [" ".join(each.split()) for each in text.split(";") if each.strip()]
+        return tuple(self._parsed(each, f"invalid step {each!r}: " if len(texts) > 1 else "") for each in texts)
 
-    def _parsed(self, text: str) -> Step:
+    def _parsed(self, text: str, where: str) -> Step:
         for each in self.declared:
-            for template in each.shorthand:
+            for template in (*each.shorthand, *each.abbreviations):
                 found = template.parsed(text)
                 if found is not None:
                     return each.write(each.made(**found))
-        usages = [template.usage for each in self.declared for template in each.shorthand]
-        raise ValueError(f"use {', '.join(usages[:-1])} or {usages[-1]}")
+        usages = [one.usage for each in self.declared for one in (*each.shorthand, *each.abbreviations)]
+        raise ValueError(f"{where}use {', '.join(usages[:-1])} or {usages[-1]}")
 
     def sentence(self, step: Step) -> str:
         """The step as text for people, without its sender."""
-        event = self.event_of(step)
-        return first_suiting(self.by_verb[step.verb].sentence, event).printed(event)
+        event, found = self.event_of(step), self.by_verb[step.verb]
+        if found.text is not None and not found.sentence:
+            return found.text(event)
+        return first_suiting(found.sentence, event).printed(event)
 
     def sender(self, step: Step) -> str:
         """The participant that takes the step."""

@@ -45,7 +45,8 @@ def definition(operations: Operations[Any, Any], operation: Operation) -> dict[s
     """The definition of an operation in the schema of the testee protocol."""
     answer = declared(operation.accepted).schema if operation.accepted else {}
     accepted = f" Accepted with {' and '.join(answer)}." if answer else ""
-    about = f"Role {operations.role.value}, machine {operations.machine}: {operation.meaning}.{accepted}"
+    machines = f"machine{'s' if len(operations.machines) > 1 else ''} {' and '.join(operations.machines)}"
+    about = f"Role {operations.role.value}, {machines}: {operation.meaning}.{accepted}"
     return {"description": f"{about} {operation.details}".strip(), **operation.schema}
 
 
@@ -104,7 +105,7 @@ def _compact(value: Any) -> str:
 
 def _table(operations: Operations[Any, Any], lines: Lines) -> Lines:
     """Replaces the rows of the machine: the one that names it, and those after it whose first cell is empty."""
-    first = f"| {operations.role.value}, `{operations.machine}` |"
+    first = f"| {operations.role.value}, {', '.join(f'`{each}`' for each in operations.machines)} |"
     starts = [number for number, line in enumerate(lines) if line.startswith(first)]
     if not starts:
         raise ValueError(f"no line begins with {first!r}: put one where the rows have to stand")
@@ -116,7 +117,7 @@ def _rows(operations: Operations[Any, Any], first: str) -> Iterator[str]:
     for each in operations.declared:
         names = ", ".join(f"[{field.name}]" if field.optional else field.name for field in each.fields)
         answer = declared(each.accepted).schema if each.accepted else {}
-        keys = ", ".join(f"`{key}`" for key in answer) or "no fields"
+        keys = ", ".join(f"`{key}`" for key in answer) or ("no fields" if operations.observed is None else "`actions`")
         meaning = f"{each.meaning}. {each.details}".strip().removesuffix(".").replace("|", "/")
         yield f"{first} `{each.verb}{f' {{{names}}}' if names else ''}`: {meaning} | {keys} |"
         first = "| |"

@@ -36,8 +36,8 @@ class ProtocolPackage:
 
     @classmethod
     def of(cls, order: int, operations: Operations[Any, Any], adapter: AdapterOf) -> "ProtocolPackage":
-        """A protocol with one machine, which its operations name."""
-        return cls(order, operations.role, {operations.machine: adapter}, operations)
+        """A protocol with the machines that its operations name."""
+        return cls(order, operations.role, dict.fromkeys(operations.machines, adapter), operations)
 
 
 def adapter_of(operations: Operations[Any, Any], machine: Driven[Any, Any, Any]) -> MachineAdapter[Any, Any, Any]:

@@ -74,7 +74,7 @@ def verbs(operations: Operations[Any, Any]) -> tuple[Verb, ...]:
             (each.actor,),
             each.meaning,
             tuple(
-                Field(one.name, Kind(one.kind.words, one.kind.fits), one.meaning, not one.optional)
+                Field(one.name, Kind(one.kind.words, one.kind.fits), one.meaning, not (one.optional or one.omissible))
                 for one in each.fields
             ),
             each.examples,

@@ -7,13 +7,14 @@ import sys
 from dataclasses import dataclass
 from enum import Enum
 from importlib.resources import files
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from kipcheck.conformance.core.case import Role, Step, step
-from kipcheck.conformance.core.field_kinds import kind_of
+from kipcheck.conformance.core.field_kinds import kind_of, one_of
+from kipcheck.conformance.core.observed_events import ObservedEvents, observed
 from kipcheck.conformance.core.operations import (
     Operations,
     about,
@@ -21,12 +22,16 @@ from kipcheck.conformance.core.operations import (
     declared,
     hidden,
     named,
+    omissible,
     operation,
     optional,
+    size,
     typical,
+    variant,
 )
 from kipcheck.conformance.core.templates import Template
 from kipcheck.conformance.protocols import registry
+from kipcheck.conformance.protocols.declare.play import verbs
 
 
 class Colour(Enum):
@@ -178,9 +183,9 @@ def test_an_unknown_verb_is_refused_with_the_known_ones() -> None:
 @pytest.mark.parametrize("text", ["jump", "paint", "paint blue", "paint red", "move 1", "move 1-x", "paint crimson on"])
 def test_what_is_no_shorthand_is_refused_with_the_forms(text: str) -> None:
     forms = "paint crimson|green[!][ on WALLS][ happy|sad], move LOW-HIGH[+N|-N], move - or call NAME[ [loudly]]"
-    usage = f"^{re.escape(f'use {forms}')}$"
-    with pytest.raises(ValueError, match=usage):
-        OURS.parse_shorthand(f"move -; {text}")
+    for before, where in (("", ""), ("move -; ", f"invalid step {text!r}: ")):
+        with pytest.raises(ValueError, match=f"^{re.escape(f'{where}use {forms}')}$"):
+            OURS.parse_shorthand(f"{before}{text}")
 
 
 def test_answers_are_results_of_the_testee_protocol() -> None:
@@ -250,3 +255,138 @@ def test_an_optional_field_is_not_required() -> None:
 
             x: Annotated[int, optional] = 1
             y: int = 2
+
+
+# Kinds in annotations, records, observed events
+
+
+class Point(NamedTuple):
+    x: int
+    y: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    name: Annotated[str, one_of("hall", "attic")]
+    corners: tuple[Point, ...] = ()
+    owner: str | None = None
+
+
+def test_a_dataclass_or_named_tuple_is_an_object_with_its_fields() -> None:
+    kind = kind_of(Room)
+    value = Room("hall", (Point(1, 2), Point(3)), "o")
+    body = {"name": "hall", "corners": [{"x": 1, "y": 2}, {"x": 3, "y": 0}], "owner": "o"}
+    assert kind.plain(value) == body and kind.read(body) == value
+    assert kind.read({"name": "attic"}) == Room("attic") and kind.read({"name": "attic", "owner": None}) == Room(
+        "attic"
+    )
+    assert kind.read({"name": "hall", "corners": [{"x": 3}]}) == Room("hall", (Point(3),))
+    validator = jsonschema.Draft202012Validator(kind.schema)
+    assert validator.is_valid(body) and not validator.is_valid({"corners": []})
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ([], ": must be an object, got []"),
+        ({}, ": the field name is missing"),
+        ({"name": "cellar"}, ".name: must be one of hall, attic, got 'cellar'"),
+        ({"name": "hall", "doors": 1}, ": unknown field doors: the fields are name, corners, owner"),
+        ({"name": "hall", "corners": [{"x": 1}, {"x": "1", "y": 0}]}, ".corners[1].x: must be an integer, got '1'"),
+        ({"name": "hall", "corners": [{"y": 0}], "owner": "o"}, ".corners[0]: the field x is missing"),
+    ],
+)
+def test_an_invalid_object_is_refused_with_its_path(body: Any, why: str) -> None:
+    with pytest.raises(TypeError, match=f"^{re.escape(why)}$"):
+        kind_of(Room).read(body)
+
+
+@operation("furnish", "owner", "furnish {room} {chairs}[ {colours:+}]", abbreviations="furnish {room}", examples="f")
+@dataclass(frozen=True, slots=True)
+class Furnish:
+    """The owner furnishes a room."""
+
+    room: Annotated[str, about("the room"), one_of("hall", "attic")]
+    chairs: Annotated[int, about("how many"), omissible] = 4
+    colours: Annotated[tuple[Annotated[str, one_of("red", "green")], ...], omissible, size(1, 2)] = ("red",)
+
+
+@operation("plan", "owner", (), text=lambda event: f"plan {event.room.name}", required=())
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The owner plans a room."""
+
+    room: Room = Room("hall")
+
+
+@observed("seen", "{name} is {lit:lit|dark}[ for {hours} h]; {walls}")
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A room was seen."""
+
+    name: str
+    lit: bool
+    walls: Annotated[tuple[str, ...], kind_of(tuple[str, ...]).printed_by(lambda walls: f"{len(walls)} walls")]
+    hours: int = 0
+
+
+@observed("gone", lambda event: f"{event.name} goes")
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A person left."""
+
+    name: str
+
+
+ROOMS: Operations[Furnish | Plan, Seen | Gone] = Operations(
+    "rooms", Role.STORE, (Furnish, Plan), observed=ObservedEvents(Seen, Gone), alike=("huts",)
+)
+OTHERS: Operations[Furnish, Seen] = Operations(
+    "cabins", Role.STORE,
+    (variant(Furnish, "cabin-furnish", kinds={"room": one_of("deck")}, meaning="a sailor furnishes a cabin"),),
+)  # fmt: skip
+
+
+def test_shorthand_may_have_an_abbreviation_that_is_only_parsed() -> None:
+    parsed = ROOMS.parse_shorthand("furnish hall; furnish hall 2 red+green")
+    assert [*map(ROOMS.event_of, parsed)] == [Furnish("hall"), Furnish("hall", 2, ("red", "green"))]
+    assert ROOMS.shorthand(ROOMS.parse_shorthand("furnish attic")) == "furnish attic 4"
+
+
+def test_an_operation_without_a_template_is_printed_and_not_parsed() -> None:
+    planned = ROOMS.step_of(Plan(Room("attic")))
+    assert ROOMS.event_of(planned) == Plan(Room("attic"))
+    assert ROOMS.shorthand([planned]) == ROOMS.sentence(planned) == "plan attic"
+    with pytest.raises(ValueError, match=r"^use furnish hall\|attic CHAIRS"):
+        ROOMS.parse_shorthand("plan attic")
+
+
+def test_an_omissible_field_is_written_always_and_required_by_schemas() -> None:
+    assert ROOMS.step_of(Furnish("hall")).body == {"room": "hall", "chairs": 4, "colours": ["red"]}
+    assert ROOMS.event_of(step("owner", "furnish", room="hall")) == Furnish("hall")
+    assert [each.needed for each in verbs(ROOMS)[0].fields] == [True, False, False]
+    assert declared(Furnish).schema["required"] == ["room", "chairs", "colours"]
+    assert declared(Plan).schema["required"] == []
+
+
+def test_a_variant_is_the_operation_of_another_machine_with_the_same_class() -> None:
+    (one,) = OTHERS.declared
+    assert (one.verb, one.made, one.meaning) == ("cabin-furnish", Furnish, "a sailor furnishes a cabin")
+    assert OTHERS.parse_shorthand("furnish deck 1") == (OTHERS.step_of(Furnish("deck", 1)),)
+    assert OTHERS.of(Furnish) == (one,) and OTHERS.verb_of == {Furnish: "cabin-furnish"}
+    with pytest.raises(TypeError, match=r"^room: must be one of deck, got 'hall'$"):
+        OTHERS.event_of(step("owner", "cabin-furnish", room="hall"))
+
+
+def test_an_answer_is_the_list_of_observed_events() -> None:
+    seen: list[Seen | Gone] = [Seen("hall", True, ("n", "s"), 2), Seen("hall", False, ()), Gone("a")]
+    answer = ROOMS.answer_of(seen)
+    assert answer["status"] == "accepted" and ROOMS.machines == ("rooms", "huts")
+    assert answer["actions"][0] == {"what": "seen", "name": "hall", "lit": True, "walls": ["n", "s"], "hours": 2}
+    assert ROOMS.observed is not None
+    assert [*map(ROOMS.observed.from_json, answer["actions"])] == seen
+    assert ROOMS.observed.from_json({"what": "seen", "name": "hall", "lit": False, "walls": []}) == seen[1]
+    assert [*map(ROOMS.observed.describe, seen)] == ["hall is lit for 2 h; 2 walls", "hall is dark; 0 walls", "a goes"]
+    for wrong in ({"what": "heard"}, {"name": "a"}, {"what": "gone"}, {"what": "gone", "name": 1}):
+        with pytest.raises((LookupError, TypeError)):
+            ROOMS.observed.from_json(wrong)

@@ -5,9 +5,11 @@ from typing import Annotated
 
 import pytest
 
-from kipcheck.conformance.core.operations import operation, optional, typical
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.field_kinds import one_of
+from kipcheck.conformance.core.operations import Operations, operation, optional, size, typical
 from kipcheck.strategies.events import event
-from kipcheck.strategies.nodes import Flag, Integer, OneOf, Pick, Record, Row, Text, record
+from kipcheck.strategies.nodes import Flag, Integer, OneOf, Pick, Record, Row, Seq, Text, record
 from kipcheck.strategies.operations import nodes
 
 
@@ -64,3 +66,22 @@ def test_optional_fields_may_be_left_out() -> None:
 def test_an_integer_without_typical_values_is_an_error() -> None:
     with pytest.raises(TypeError, match="the field ms has no typical values"):
         nodes(Wait)
+
+
+@operation("sing", "client", "sing {song} {parts}")
+@dataclass(frozen=True, slots=True)
+class Sing:
+    """A client sings."""
+
+    song: Annotated[str, one_of("lied", "aria")]
+    parts: Annotated[tuple[Annotated[str, one_of("alto", "bass")], ...], size(1, 2)]
+    times: Annotated[int, typical(1, 2)] = 1
+
+
+def test_choices_lists_of_choices_and_fields_that_are_drawn_otherwise() -> None:
+    parts = Seq(Pick(("alto", "bass")), 1, 2)
+    assert nodes(Sing)["sing"] == event("client", "sing", song=Pick(("lied", "aria")), parts=parts, times=Pick((1,)))
+    (other,) = Operations("choir", Role.STORE, (Sing,)).of(Sing)
+    assert nodes(other, drawn={"song": Text()})["sing"] == event(
+        "client", "sing", song=Text(), parts=parts, times=Pick((1,))
+    )
