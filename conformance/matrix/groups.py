@@ -14,8 +14,7 @@ from kipcheck.conformance.protocols.streams.blobs import EncodedBinary
 from kipcheck.conformance.protocols.streams.model.binaries import binary
 from kipcheck.conformance.protocols.streams.model.group_model import State, StreamsMembers, streams_group_model
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, Binary, Settings
-from kipcheck.conformance.protocols.streams.model.observed_events import ObservedEvent
-from kipcheck.conformance.protocols.streams.model.operations import Deploy, OwnEvent
+from kipcheck.conformance.protocols.streams.ops import Deploy, ObservedEvent, OwnEvent
 from kipcheck.conformance.protocols.upgrade.model.script_runner import ScriptModel
 
 BinaryFactory: TypeAlias = Callable[[Settings], Binary]

@@ -16,7 +16,9 @@ from kipcheck.conformance.protocols.streams.blobs import (
     read_subscription,
 )
 from kipcheck.conformance.protocols.streams.model.members import Blob, Fatal
-from kipcheck.conformance.protocols.streams.model.observed_events import (
+from kipcheck.conformance.protocols.streams.ops import (
+    OBSERVED,
+    OPERATIONS,
     Applied,
     Began,
     Died,
@@ -25,10 +27,8 @@ from kipcheck.conformance.protocols.streams.model.observed_events import (
     Refused,
     Rests,
     Sent,
+    Start,
 )
-from kipcheck.conformance.protocols.streams.model.operations import Start
-from kipcheck.conformance.protocols.streams.ops import event_of, shorthand
-from kipcheck.conformance.protocols.streams.sentences import describe
 from kipcheck.conformance.wire.explain import Row, explain
 from kipcheck.conformance.wire.schema import spec
 
@@ -44,7 +44,7 @@ def history_json(judged: JudgedScript) -> Plain:
         "edition": case.edition,
         "target": judged.history.target,
         "rounds": judged.rounds,
-        "script": shorthand(case.steps),
+        "script": OPERATIONS.shorthand(case.steps),
         "plain": case.plain,
         "members": members(judged),
         "broken": [
@@ -59,7 +59,7 @@ def history_json(judged: JudgedScript) -> Plain:
         ],
         "steps": [
             {
-                "step": shorthand([step]),
+                "step": OPERATIONS.shorthand([step]),
                 "rounds": sum(isinstance(each, Formed) for each in happenings),
                 "seen": [observed_json(each) for each in happenings],
             }
@@ -71,7 +71,7 @@ def history_json(judged: JudgedScript) -> Plain:
 def members(judged: JudgedScript) -> list[Plain]:
     """The started members, with their instances and their releases in order."""
     found: dict[str, Plain] = {}
-    for each in map(event_of, judged.history.case.steps):
+    for each in map(OPERATIONS.event_of, judged.history.case.steps):
         if isinstance(each, Start):
             member = found.setdefault(each.member, {"name": each.member, "instance": each.instance, "releases": []})
             setting = "" if each.upgrade_from is None else f" (upgrade.from={each.upgrade_from})"
@@ -83,7 +83,7 @@ def members(judged: JudgedScript) -> list[Plain]:
 def observed_json(event: ObservedEvent) -> Plain:
     found = {
         "what": kind_of(event),
-        "text": describe(event),
+        "text": OBSERVED.describe(event),
         "member": getattr(event, "member", None),
         "used": dict(used_versions(event)),
         "blobs": [*blobs(event)],

@@ -6,21 +6,27 @@ Common prefixes of scripts run once, since the model is a pure machine.
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, final
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, final
 
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.machine import Driven, Transition
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.matrix.scenarios import Script
-from kipcheck.conformance.protocols.cluster.operations import Move, Settle
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.invariants import all_invariants
-from kipcheck.conformance.protocols.streams.model.observed_events import Died, Formed, ObservedEvent, Refused, Rests
-from kipcheck.conformance.protocols.streams.model.operations import Deploy, Event
-from kipcheck.conformance.protocols.streams.ops import step_of, to_json
-from kipcheck.conformance.protocols.upgrade.model.observed_events import Restless
-from kipcheck.conformance.protocols.upgrade.script_codec import EventJson
+from kipcheck.conformance.protocols.streams.ops import (
+    OBSERVED,
+    OPERATIONS,
+    Deploy,
+    Died,
+    Event,
+    Formed,
+    ObservedEvent,
+    Refused,
+    Rests,
+)
+from kipcheck.conformance.protocols.upgrade.ops import Move, Restless, Settle
 
 EDITION: Final = "apache"
 """Scripts name exact releases, so the edition matters to members of the future only."""
@@ -136,12 +142,12 @@ def invariants() -> tuple[Invariant, ...]:
 
 @lru_cache(maxsize=4096)
 def _step(event: Event) -> Step:
-    return step_of(event)
+    return OPERATIONS.step_of(event)
 
 
 @lru_cache(maxsize=4096)
-def _plain_events(happenings: tuple[ObservedEvent, ...]) -> list[EventJson]:
-    return [to_json(each) for each in happenings]
+def _plain_events(happenings: tuple[ObservedEvent, ...]) -> list[dict[str, Any]]:
+    return [OBSERVED.to_json(each) for each in happenings]
 
 
 VERBS_THAT_WAIT: Final = frozenset(_step(each).verb for each in (Deploy(), Move("a"), Settle()))

@@ -11,9 +11,7 @@ from kipcheck.conformance.matrix.cells import BREAKS, ScriptResult, verdict_of
 from kipcheck.conformance.matrix.groups import BinaryFactory, mixed_group, reference_binaries, released_binaries
 from kipcheck.conformance.matrix.play import judged, played
 from kipcheck.conformance.protocols.streams.model.members import FUTURE
-from kipcheck.conformance.protocols.streams.model.operations import Start
-from kipcheck.conformance.protocols.streams.ops import event_of, shorthand
-from kipcheck.conformance.protocols.streams.sentences import describe
+from kipcheck.conformance.protocols.streams.ops import OBSERVED, OPERATIONS, Start
 
 
 def replay(path: Path) -> tuple[str, bool]:
@@ -23,7 +21,7 @@ def replay(path: Path) -> tuple[str, bool]:
     """
     filed = json.loads(path.read_text("utf-8"))
     case = Case.of(filed["plain"])
-    script = tuple(map(event_of, case.steps))
+    script = tuple(map(OPERATIONS.event_of, case.steps))
     releases = sorted({each.release for each in script if isinstance(each, Start)} - {FUTURE})
     with open_jars(releases) if releases else nullcontext() as jars:
         made: BinaryFactory = (
@@ -36,8 +34,8 @@ def replay(path: Path) -> tuple[str, bool]:
 
 def _lines(result: ScriptResult) -> Iterator[str]:
     for number, (step, events) in enumerate(zip(result.judged.history.case.steps, result.judged.seen, strict=True)):
-        yield f"{number:>3}  {shorthand([step])}"
-        yield from (f"       {describe(each)}" for each in events)
+        yield f"{number:>3}  {OPERATIONS.shorthand([step])}"
+        yield from (f"       {OBSERVED.describe(each)}" for each in events)
     for each in result.judged.broken:
         yield f"broken: {each.invariant.id} ({', '.join(each.invariant.requirements)}): {each.violation.why}"
     if result.cause is not None:

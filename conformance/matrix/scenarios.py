@@ -10,9 +10,9 @@ from itertools import permutations, product
 from typing import Final, NamedTuple, TypeAlias, final
 
 from kipcheck.conformance.matrix.release_lines import Version
-from kipcheck.conformance.protocols.cluster.operations import Crash, Move, Settle
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, Store, Subtopology, Topology
-from kipcheck.conformance.protocols.streams.model.operations import Deploy, Event, Start
+from kipcheck.conformance.protocols.streams.ops import Deploy, Event, Start
+from kipcheck.conformance.protocols.upgrade.ops import Crash, Move, Settle
 
 JOIN, BOUNCE, TWO_BOUNCE, OFFLINE, DOWNGRADE, FAILURE = SCENARIOS = (
     "join", "bounce", "two-bounce", "offline", "downgrade", "failure"

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.protocols.assignment.model.membership import Subscription
-from kipcheck.conformance.protocols.cluster.operations import DEFAULT_TOPICS
+from kipcheck.conformance.protocols.cluster.kinds import DEFAULT_TOPICS
 from kipcheck.conformance.protocols.group.model.aging import older
 from kipcheck.conformance.protocols.group.model.coordinator_node import Aged, Answer, Ask, CoordinatorNode, Fire, Store
 from kipcheck.conformance.protocols.group.model.messages import Blob, Heartbeat, Join, Joined, Reply, Request, Sync

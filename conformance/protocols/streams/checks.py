@@ -22,10 +22,8 @@ from kipcheck.conformance.protocols.streams.model.members import (
     TaskId,
     Topology,
 )
-from kipcheck.conformance.protocols.streams.model.operations import STATELESS, Deploy
 from kipcheck.conformance.protocols.streams.model.rules import Rules
-from kipcheck.conformance.protocols.streams.ops import CODEC
-from kipcheck.conformance.protocols.streams.sentences import describe
+from kipcheck.conformance.protocols.streams.ops import OPERATIONS, STATELESS, Deploy
 from kipcheck.conformance.protocols.streams.strategies.scripts import mixed_streams_scripts, streams_scripts
 from kipcheck.conformance.protocols.upgrade import script_checks as scripts
 from kipcheck.conformance.protocols.upgrade.script_checks import possible_script, script_family, value_of
@@ -84,7 +82,7 @@ SHUT_DOWN_MIXED: Final = then(
 
 
 def with_failures(text: str) -> Iterator[str]:
-    return scripts.with_failures(CODEC, text, "stop {0}; restart {0}")
+    return scripts.with_failures(OPERATIONS, text, "stop {0}; restart {0}")
 
 
 T: Final = (Topic("t", 3),)
@@ -121,8 +119,8 @@ def first_value(text: str, deployed: Deploy | None = None) -> Callable[[Subject]
     """
 
     def value(subject: Subject) -> Value:
-        steps = CODEC.parse_shorthand(text.format(line(subject.edition), newest_line(subject.edition)))
-        begun = () if deployed is None else (CODEC.step_of(deployed),)
+        steps = OPERATIONS.parse_shorthand(text.format(line(subject.edition), newest_line(subject.edition)))
+        begun = () if deployed is None else (OPERATIONS.step_of(deployed),)
         return value_of(subject, (*begun, *steps))
 
     return value
@@ -216,12 +214,10 @@ def _sample(op: str, **more: Any) -> Operation:
 
 
 STREAMS_GROUPS: Final = replace(
-    script_family(CODEC, describe, "fleet", STREAMS, editions, streams_scripts), sample_ops=sample_ops
+    script_family(OPERATIONS, "fleet", STREAMS, editions, streams_scripts), sample_ops=sample_ops
 )
-MIXED_STREAMS_GROUPS: Final = script_family(
-    CODEC, describe, "fleet", STREAMS_MIXED, of_any_release, mixed_streams_scripts
-)
-conversation: Final = possible_script(CODEC)
+MIXED_STREAMS_GROUPS: Final = script_family(OPERATIONS, "fleet", STREAMS_MIXED, of_any_release, mixed_streams_scripts)
+conversation: Final = possible_script(OPERATIONS)
 
 VERSIONS: Final = (
     "streams/restarts-afresh",

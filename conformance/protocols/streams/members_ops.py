@@ -7,12 +7,12 @@ from typing import Any
 from kipcheck.conformance.protocols.assignment.model.membership import Partitions
 from kipcheck.conformance.protocols.streams.model.members import Blob, Joining, Memory, Settings, TaskId, Tasks
 from kipcheck.conformance.protocols.streams.model.tasks import order
-from kipcheck.conformance.protocols.streams.topologies import plain_topology
+from kipcheck.conformance.protocols.streams.ops import TOPOLOGY
 
 
 def plain_settings(settings: Settings) -> dict[str, Any]:
     return {
-        "topology": plain_topology(settings.topology),
+        "topology": TOPOLOGY.plain(settings.topology),
         "process": settings.process,
         "upgradeFrom": settings.upgrade_from,
         "userEndPoint": settings.end_point,

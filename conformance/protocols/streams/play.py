@@ -1,6 +1,7 @@
 """Declares the model ``streams``: a Kafka Streams group that is upgraded or downgraded member by member."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from kipcheck.conformance.core.edition import KIP_268, Edition, Standing
@@ -8,9 +9,6 @@ from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import listed, patches
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.declare.play import (
-    FLAG,
-    INTEGER,
-    TEXT,
     Bound,
     Conversation,
     Field,
@@ -19,17 +17,17 @@ from kipcheck.conformance.protocols.declare.play import (
     Product,
     Scope,
     Verb,
+    verbs,
 )
 from kipcheck.conformance.protocols.group.play import FIRE
 from kipcheck.conformance.protocols.streams.blobs import future_of
 from kipcheck.conformance.protocols.streams.model.binaries import binary
 from kipcheck.conformance.protocols.streams.model.group_model import StreamsMembers, streams_group_model
 from kipcheck.conformance.protocols.streams.model.laws import laws
-from kipcheck.conformance.protocols.streams.model.members import FUTURE, Store, Subtopology, Topology
-from kipcheck.conformance.protocols.streams.model.operations import MEMBERS, OWN, STATELESS, TOPICS, Deploy
+from kipcheck.conformance.protocols.streams.model.members import FUTURE, OWN, Store, Subtopology, Topology
 from kipcheck.conformance.protocols.streams.model.product import Stage, UpgradeProduct as Upgrading
 from kipcheck.conformance.protocols.streams.model.tasks import work
-from kipcheck.conformance.protocols.streams.ops import event_of, parse_shorthand
+from kipcheck.conformance.protocols.streams.ops import MEMBERS, OPERATIONS, STATELESS, TOPICS, Deploy
 
 SUPPORTED_EDITIONS: Final = "apache, apache@RELEASE from 0.10.0.0 on, and kip-268"
 CLASSES: Final = listed("streams-behaviours")
@@ -89,46 +87,20 @@ def upgrade_product(made: StreamsMembers, scope: Scope) -> Product:
     return world
 
 
-MEMBER: Final = BOUNCES.fields[0]
-OPERATOR: Final = ("operator",)
-LIST: Final = Kind("list", lambda value: isinstance(value, list))
-OBJECT: Final = Kind("object", lambda value: isinstance(value, dict))
-
-
-def _about(verb: str, meaning: str, shorthand: str, *fields: Field) -> Verb:
-    return Verb(f"stream-{verb}", OPERATOR, meaning, fields, shorthand)
-
-
-OPERATIONS: Final = (
-    _about("deploy", "deploys the application that all members run; must be the first event", "",
-           Field("topology", OBJECT, "subtopologies, and the number of standbys"),
-           Field("topics", OBJECT, "existing topics, with their numbers of partitions"),
-           Field("end_points", FLAG, "true: each member has an application.server", needed=False),
-           Field("tags", LIST, "client tags as [key, value], given to the members in turn", needed=False)),
-    _about("start", "a member starts; if it runs, it first ends without a LeaveGroup", "start a 2.4.1<2.3", MEMBER,
-           Field("release", TEXT, "own, future, or an exact patch release; default own", needed=False),
-           Field("upgrade_from", TEXT.or_null(), "upgrade.from", needed=False),
-           Field("instance", TEXT.or_null(), "instance that the thread belongs to; default its own", needed=False)),
-    _about("stop", "a member ends without a LeaveGroup, and does not restart", "stop a", MEMBER),
-    _about("restart", "a member that ended starts with the same binary", "restart a", MEMBER),
-    _about("lose", "a member's connection breaks: requests and responses in flight are lost", "lose a", MEMBER),
-    _about("expire", "the session of a live member expires", "expire a", MEMBER),
-    _about("shut-down", "a member requests the shutdown of the whole application (since 2.8)", "shut-down a", MEMBER),
-    _about("move", "a member makes moves while all others wait", "move a 3", MEMBER,
-           Field("moves", INTEGER, "number of moves; default 1", needed=False)),
-    _about("settle", "time passes until no member and no timer changes the group any more", "settle"),
-)  # fmt: skip
-"""Events of the conversation: steps of the operator, and faults."""
+VERBS: Final = tuple(
+    replace(each, fields=tuple(one for one in each.fields if one.name != "newest_leads")) for each in verbs(OPERATIONS)
+)
+"""Without the field that says who leads next: a person has no need of it."""
 
 STREAMS: Final = Playable(
     name="streams",
     about="a Kafka Streams group that an operator upgrades or downgrades, with its members in any order",
     editions=_editions,
     world=lambda edition, scope: upgrade_product(streams_members(edition), scope),
-    verbs=OPERATIONS,
+    verbs=VERBS,
     moves=(DOES, BOUNCES, FIRE),
     conversation=lambda edition: Conversation(
-        "group", streams_group_model(streams_members(edition)), event_of, parse_shorthand
+        "group", streams_group_model(streams_members(edition)), OPERATIONS.event_of, OPERATIONS.parse_shorthand
     ),
     dials={
         "members": Bound(3, "number of instances, each with one thread", (1, 2, 3)),

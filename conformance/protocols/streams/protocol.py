@@ -2,11 +2,8 @@
 
 from typing import Final
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
 from kipcheck.conformance.protocols.streams import target
-from kipcheck.conformance.targets.protocol import STREAMS, STREAMS_MIXED
+from kipcheck.conformance.protocols.streams.ops import OPERATIONS
 
-PROTOCOL: Final = ProtocolPackage(
-    100, Role.OPERATOR_TOOL, dict.fromkeys((STREAMS, STREAMS_MIXED), target.streams_group)
-)
+PROTOCOL: Final = ProtocolPackage.of(100, OPERATIONS, target.streams_group)

@@ -8,12 +8,12 @@ from kipcheck.conformance.protocols.streams.blobs import EncodedBinary, future_o
 from kipcheck.conformance.protocols.streams.model.binaries import owed_binary
 from kipcheck.conformance.protocols.streams.model.group_model import StreamsMembers, streams_group_model
 from kipcheck.conformance.protocols.streams.model.members import Binary, Settings
-from kipcheck.conformance.protocols.streams.ops import CODEC
+from kipcheck.conformance.protocols.streams.ops import OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 
 def machine_adapter(members: StreamsMembers) -> MachineAdapter[Any, Any, Any]:
-    return MachineAdapter(streams_group_model(members), CODEC.events, CODEC.event_of, CODEC.answer_of)
+    return MachineAdapter(streams_group_model(members), OPERATIONS.verbs, OPERATIONS.event_of, OPERATIONS.answer_of)
 
 
 def streams_group(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:

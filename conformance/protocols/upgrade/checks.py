@@ -9,7 +9,7 @@ from kipcheck.conformance.protocols.declare.check import Check
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
 from kipcheck.conformance.protocols.upgrade import script_checks as scripts
 from kipcheck.conformance.protocols.upgrade.model.upgrade import has_upgrade
-from kipcheck.conformance.protocols.upgrade.ops import CODEC, describe
+from kipcheck.conformance.protocols.upgrade.ops import OPERATIONS
 from kipcheck.conformance.protocols.upgrade.script_checks import possible_script, script_family, value_of
 from kipcheck.conformance.protocols.upgrade.strategies import streams, upgrade_scripts
 from kipcheck.conformance.targets.protocol import BOUNCE
@@ -39,14 +39,14 @@ NEWER_STREAMS: Final = "streams a 6; streams b 6; streams c 6; streams a 11; str
 
 
 def with_failures(text: str) -> Iterator[str]:
-    return scripts.with_failures(CODEC, text, "crash {0}; revive {0}")
+    return scripts.with_failures(OPERATIONS, text, "crash {0}; revive {0}")
 
 
 def first_values(*scripts: str) -> tuple[Callable[[Subject], Value], ...]:
     """The scripts as first values of a check."""
 
     def value(text: str) -> Callable[[Subject], Value]:
-        return lambda subject: value_of(subject, CODEC.parse_shorthand(text))
+        return lambda subject: value_of(subject, OPERATIONS.parse_shorthand(text))
 
     return tuple(map(value, scripts))
 
@@ -69,8 +69,8 @@ def is_drafted(subject: Subject) -> bool:
     return subject.edition == KIP_429.name
 
 
-UPGRADES: Final = script_family(CODEC, describe, "group", BOUNCE, editions, upgrade_scripts)
-conversation: Final = possible_script(CODEC)
+UPGRADES: Final = script_family(OPERATIONS, "group", BOUNCE, editions, upgrade_scripts)
+conversation: Final = possible_script(OPERATIONS)
 
 
 def _streams_node(subject: Subject) -> Node:

@@ -10,7 +10,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import Assignmen
 from kipcheck.conformance.protocols.assignment.model.membership import V0, Assigned, Subscription
 from kipcheck.conformance.protocols.assignment.model.mixed_group import draft_leader
 from kipcheck.conformance.protocols.assignment.model.sticky import sticky
-from kipcheck.conformance.protocols.cluster.operations import COOPERATES, KINDS, READY, Kind
+from kipcheck.conformance.protocols.cluster.kinds import COOPERATES, KINDS, READY, Kind
 from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
@@ -23,7 +23,7 @@ from kipcheck.conformance.protocols.member.model.rules import Assignor, Config
 from kipcheck.conformance.protocols.member.model.state import State, Step
 from kipcheck.conformance.protocols.upgrade.model.probing import Instance, Probing, Streams
 from kipcheck.conformance.protocols.upgrade.model.upgrade import LARGE_GROUP, binary, config, coordinator, upgrade_model
-from kipcheck.conformance.protocols.upgrade.ops import CODEC
+from kipcheck.conformance.protocols.upgrade.ops import OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import BOUNCE, Claims
 
@@ -51,7 +51,7 @@ class Upgrading:
         }
         bounce = upgrade_model(here, members, self.brokers(here), self.probing())
         self._player: MachineAdapter[Any, Any, Any]
-        self._player = MachineAdapter(bounce, CODEC.events, CODEC.event_of, CODEC.answer_of)
+        self._player = MachineAdapter(bounce, OPERATIONS.verbs, OPERATIONS.event_of, OPERATIONS.answer_of)
         return None
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:

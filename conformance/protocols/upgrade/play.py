@@ -1,23 +1,15 @@
 """Declares the models ``cluster`` (consumers, their coordinator and a network) and ``bounce`` (a rolling upgrade)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from kipcheck.conformance.core.edition import KIP_429, Edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.cluster.components import Scope as ClusterScope
+from kipcheck.conformance.protocols.cluster.kinds import COOPERATES, DEFAULT_TOPICS, OLD, READY
 from kipcheck.conformance.protocols.cluster.laws import laws
 from kipcheck.conformance.protocols.cluster.model import Cluster
-from kipcheck.conformance.protocols.cluster.operations import (
-    COOPERATES,
-    DEFAULT_TOPICS,
-    KINDS as MEMBER_KINDS,
-    OLD,
-    READY,
-    TOPICS,
-)
 from kipcheck.conformance.protocols.declare.play import (
-    INTEGER,
     Bound,
     Conversation,
     Field,
@@ -26,6 +18,7 @@ from kipcheck.conformance.protocols.declare.play import (
     Product,
     Scope,
     Verb,
+    verbs,
 )
 from kipcheck.conformance.protocols.group.play import FIRE, STORE
 from kipcheck.conformance.protocols.upgrade.model.upgrade import (
@@ -35,7 +28,7 @@ from kipcheck.conformance.protocols.upgrade.model.upgrade import (
     has_upgrade,
     upgrade_model,
 )
-from kipcheck.conformance.protocols.upgrade.ops import event_of, parse_shorthand
+from kipcheck.conformance.protocols.upgrade.ops import OPERATIONS
 
 MEMBERS: Final = ("a", "b", "c")
 SUPPORTED_EDITIONS: Final = "apache, apache@RELEASE from 2.4.0 on, and kip-429"
@@ -108,38 +101,6 @@ def _editions(edition: Edition) -> str | None:
     return None if has_upgrade(edition) else SUPPORTED_EDITIONS
 
 
-def _one_of(names: Iterable[str]) -> Kind:
-    known = (*names,)
-    return Kind(f"one of {', '.join(known)}", known.__contains__)
-
-
-MEMBER: Final = Field("member", _one_of(MEMBERS), "name of the member")
-OPERATOR: Final = ("operator",)
-OPERATIONS: Final = (
-    Verb("old-brokers", OPERATOR, "the coordinator behaves as before the draft; must be the first event", (),
-         "old-brokers"),
-    Verb("roll", OPERATOR, "a member shuts down cleanly, if it runs, and starts as another kind", (
-        MEMBER,
-        Field("kind", _one_of(MEMBER_KINDS), "kind of its binary and configuration"),
-        Field("topics", _one_of(name for name, _ in TOPICS).listed(), "topics it subscribes to", needed=False),
-    ), "roll a old"),
-    Verb("stop", OPERATOR, "a member shuts down cleanly and leaves the group", (MEMBER,), "stop a"),
-    Verb("crash", OPERATOR, "a member's process ends", (MEMBER,), "crash a"),
-    Verb("revive", OPERATOR, "a member that stopped or crashed starts as the same kind", (MEMBER,), "revive a"),
-    Verb("lose", OPERATOR, "a member's connection breaks: requests and responses in flight are lost", (MEMBER,),
-         "lose a"),
-    Verb("expire", OPERATOR, "the session of a live member expires", (MEMBER,), "expire a"),
-    Verb("move", OPERATOR, "a member makes moves while all others wait", (
-        MEMBER, Field("moves", INTEGER, "number of moves; default 1", needed=False),
-    ), "move a 3"),
-    Verb("settle", OPERATOR, "time passes until no member and no timer changes the group any more", (), "settle"),
-    Verb("roll-streams", OPERATOR, "an instance of a Streams group starts with this metadata version", (
-        MEMBER, Field("version", INTEGER, "version of the metadata"),
-    ), "streams a 6"),
-)  # fmt: skip
-"""Events of the conversation: steps of the operator, and faults."""
-
-
 CLUSTER = Playable(
     name="cluster",
     about="consumers, their coordinator, and the network between them",
@@ -154,9 +115,11 @@ BOUNCE = Playable(
     about="a group that an operator upgrades or downgrades member by member, whenever the group is stable",
     editions=_editions,
     world=_upgrade_product,
-    verbs=OPERATIONS,
+    verbs=verbs(OPERATIONS),
     moves=(DOES, ROLLS, FIRE, STORE),
-    conversation=lambda edition: Conversation("group", upgrade_model(edition), event_of, parse_shorthand),
+    conversation=lambda edition: Conversation(
+        "group", upgrade_model(edition), OPERATIONS.event_of, OPERATIONS.parse_shorthand
+    ),
     dials={
         **SIZES,
         **MISHAPS,

@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
 from kipcheck.conformance.protocols.upgrade import target
-from kipcheck.conformance.targets.protocol import BOUNCE
+from kipcheck.conformance.protocols.upgrade.ops import OPERATIONS
 
-PROTOCOL: Final = ProtocolPackage(90, Role.OPERATOR_TOOL, {BOUNCE: target.bounce})
+PROTOCOL: Final = ProtocolPackage.of(90, OPERATIONS, target.bounce)

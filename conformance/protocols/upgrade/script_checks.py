@@ -7,53 +7,54 @@ from typing import Any
 
 from kipcheck.conformance.core.case import Case, Role, Step, steps_from
 from kipcheck.conformance.core.history import Op, Replied
+from kipcheck.conformance.core.operations import Operations
 from kipcheck.conformance.protocols.declare.check import Conversation, Family, Impossible
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, Wording, listed, machine_family
 from kipcheck.conformance.protocols.upgrade.model.possible_scripts import impossible_events, possible_events
-from kipcheck.conformance.protocols.upgrade.script_codec import ScriptCodec
 from kipcheck.strategies.events import Conversations
 
 
 def script_family(
-    codec: ScriptCodec[Any, Any],
-    sentence: Callable[[Any], str],
+    operations: Operations[Any, Any],
     group: str,
     name: str,
     editions: Callable[[str], Iterable[str]],
     conversations: Callable[[str], Conversations[Any, Any]],
 ) -> Family[Subject]:
-    """The family of the machine ``name``; ``sentence`` describes an observed event, ``group`` names it in diagrams."""
+    """The family of the machine ``name``; ``group`` names it in diagrams."""
+    seen = operations.observed
+    assert seen is not None
 
     def events(reply: Replied) -> list[str]:
-        return [sentence(codec.from_json(each)) for each in _actions(reply)]
+        return [seen.describe(seen.from_json(each)) for each in _actions(reply)]
 
-    wording = Wording(group, lambda step: step.actor, lambda step: codec.shorthand([step]), listed, events)
+    wording = Wording(group, lambda step: step.actor, lambda step: operations.shorthand([step]), listed, events)
     return machine_family(
-        Role.OPERATOR_TOOL, name, editions, conversations, wording.sequence, partial(impossible_steps, codec)
+        Role.OPERATOR_TOOL, name, editions, conversations, wording.sequence, partial(impossible_steps, operations)
     )
 
 
 def possible_script(
-    codec: ScriptCodec[Any, Any],
+    operations: Operations[Any, Any],
 ) -> Callable[[Subject, Value, Random], Iterable[Conversation]]:
     """The script of a value, drawn, mutated or reduced: where a step cannot happen, the group comes to rest."""
 
     def about(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
         steps = steps_from(value)
-        events = [codec.event_of(each) for each in steps]
+        events = [operations.event_of(each) for each in steps]
         possible = zip(steps, events, possible_events(events), strict=True)
-        yield Conversation(tuple(step if new is event else codec.step_of(new) for step, event, new in possible))
+        yield Conversation(tuple(step if new is event else operations.step_of(new) for step, event, new in possible))
 
     return about
 
 
-def can_happen(codec: ScriptCodec[Any, Any], steps: Sequence[Step]) -> bool:
-    return not any(impossible_events(map(codec.event_of, steps)))
+def can_happen(operations: Operations[Any, Any], steps: Sequence[Step]) -> bool:
+    return not any(impossible_events(map(operations.event_of, steps)))
 
 
-def impossible_steps(codec: ScriptCodec[Any, Any], case: Case, answers: Sequence[Op]) -> Iterator[Impossible]:
+def impossible_steps(operations: Operations[Any, Any], case: Case, answers: Sequence[Op]) -> Iterator[Impossible]:
     """The steps that no operator can take. Without observed events such a step is idle."""
-    for at, rule, why in impossible_events(map(codec.event_of, case.steps)):
+    for at, rule, why in impossible_events(map(operations.event_of, case.steps)):
         idle = at < len(answers) and _is_idle(answers[at])
         yield Impossible(at, rule.id, f"{rule.sentence} {why}", idle)
 
@@ -73,7 +74,7 @@ def value_of(subject: Subject, steps: Iterable[Step]) -> Value:
     return Case("", subject.edition, Role.OPERATOR_TOOL, tuple(steps)).data
 
 
-def with_failures(codec: ScriptCodec[Any, Any], text: str, crash: str) -> Iterator[str]:
+def with_failures(operations: Operations[Any, Any], text: str, crash: str) -> Iterator[str]:
     """The script as written, and with a failure after each step.
 
     The member of the step (if it has none, the first, which leads) crashes and restarts, as ``crash`` says with ``{0}``
@@ -86,5 +87,5 @@ def with_failures(codec: ScriptCodec[Any, Any], text: str, crash: str) -> Iterat
         member = words[at - 1].split()[1] if " " in words[at - 1] else "a"
         for fault in (crash.format(member), "move a; lose a", "move b; lose b"):
             found = "; ".join((*words[:at], fault, *words[at:]))
-            if can_happen(codec, codec.parse_shorthand(found)):
+            if can_happen(operations, operations.parse_shorthand(found)):
                 yield found

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
+from kipcheck.conformance.core.operations import Operations
 from kipcheck.conformance.protocols.cluster.components import Node
-from kipcheck.conformance.protocols.cluster.operations import Lose, Move, Restart, Settle
 from kipcheck.conformance.protocols.upgrade.model.possible_scripts import Processes, ScriptEvent
 from kipcheck.conformance.protocols.upgrade.model.script_runner import ScriptState
-from kipcheck.conformance.protocols.upgrade.script_codec import ScriptCodec
+from kipcheck.conformance.protocols.upgrade.ops import Lose, Move, Restart, Settle
 from kipcheck.strategies.events import Swarm
 
 WAITS = 0.5
@@ -28,7 +28,7 @@ class Group(NamedTuple):
 class Operator:
     """``restarts``, ``moves``, ``fails``: the step is of that kind below this random number, if of no earlier kind."""
 
-    codec: ScriptCodec[Any, Any]
+    operations: Operations[Any, Any]
     members: tuple[str, ...]
     faults: tuple[type[Any], ...]
     restarts: float
@@ -43,7 +43,7 @@ class Operator:
 
     def usual(self, group: Group, swarm: Swarm, chance: float, random: Random) -> Any:
         """A restart, a wait, moves of one member, or a fault; None: another step."""
-        verbs = self.codec.verbs
+        verbs = self.operations.verb_of
         faults = [made for made in self.faults if verbs[made] in swarm.verbs]
         if group.down and chance < self.restarts and verbs[Restart] in swarm.verbs:
             return Restart(random.choice(group.down))

@@ -8,30 +8,26 @@ from typing import Final
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.edition import KIP_429, edition
 from kipcheck.conformance.protocols.cluster.components import Node
-from kipcheck.conformance.protocols.cluster.operations import (
-    COOPERATES,
-    DEFAULT_TOPICS,
-    KINDS,
-    LATER,
+from kipcheck.conformance.protocols.cluster.kinds import COOPERATES, DEFAULT_TOPICS, KINDS, LATER, OLD, READY, TOPICS
+from kipcheck.conformance.protocols.upgrade.model.upgrade import State, upgrade_model
+from kipcheck.conformance.protocols.upgrade.ops import (
     MEMBERS,
-    METADATA,
-    OLD,
-    READY,
-    TOPICS,
+    OPERATIONS,
     Crash,
     Event,
     Expire,
     Lose,
+    Move,
     OldBrokers,
     Restart,
     Roll,
+    RollStreams,
+    Settle,
     Stop,
 )
-from kipcheck.conformance.protocols.upgrade.model.upgrade import State, upgrade_model
-from kipcheck.conformance.protocols.upgrade.ops import CODEC, event_of, step_of
 from kipcheck.conformance.protocols.upgrade.script_strategies import Operator
-from kipcheck.strategies.events import Conversations, Swarm, event
-from kipcheck.strategies.nodes import Integer, Pick, Seq
+from kipcheck.strategies.events import Conversations, Swarm
+from kipcheck.strategies.operations import nodes
 
 PATH: Final = (OLD, READY, COOPERATES)
 PLANS: Final = {
@@ -44,7 +40,7 @@ PLANS: Final = {
 }
 """The kinds that members go through, one after another."""
 OPERATOR: Final = Operator(
-    CODEC, MEMBERS, (Crash, Lose, Expire, Stop), restarts=0.2, moves=0.6, fails=0.7, most_moves=4
+    OPERATIONS, MEMBERS, (Crash, Lose, Expire, Stop), restarts=0.2, moves=0.6, fails=0.7, most_moves=4
 )
 EVERYTHING: Final = tuple(name for name, _ in TOPICS)
 
@@ -57,8 +53,8 @@ def likely(state: State, swarm: Swarm, random: Random) -> Step:
     """The next event: an operator's or a fault."""
     group, chance = OPERATOR.group(state), random.random()
     if not any(node.kind for node in group.nodes.values()) and "old-brokers" in swarm.verbs and state.by_version:
-        return step_of(OldBrokers())
-    return step_of(OPERATOR.usual(group, swarm, chance, random) or rolled(group.nodes, swarm, random))
+        return OPERATIONS.step_of(OldBrokers())
+    return OPERATIONS.step_of(OPERATOR.usual(group, swarm, chance, random) or rolled(group.nodes, swarm, random))
 
 
 def rolled(nodes: Mapping[str, Node], swarm: Swarm, random: Random) -> Roll:
@@ -73,35 +69,16 @@ def rolled(nodes: Mapping[str, Node], swarm: Swarm, random: Random) -> Roll:
     return Roll(member, plan[min(least + 1, len(plan) - 1)], topics)
 
 
-MEMBER = Pick(MEMBERS)
-
-
 @cache
 def upgrade_scripts(edition_name: str) -> Conversations[State, Event]:
     """Errors: ValueError for an edition without an upgrade."""
     here = edition(edition_name)
-    events = {
-        "settle": event("operator", "settle"),
-        "roll": event(
-            "operator",
-            "roll",
-            member=MEMBER,
-            kind=Pick(tuple(KINDS)),
-            topics=Seq(Pick(EVERYTHING), 1, 2),
-        ),
-        "move": event("operator", "move", member=MEMBER, moves=Integer(1, 6)),
-        **{
-            CODEC.verbs[made]: event("operator", CODEC.verbs[made], member=MEMBER)
-            for made in (*OPERATOR.faults, Restart)
-        },
-    }
-    if here == KIP_429:
-        events["old-brokers"] = event("operator", "old-brokers")
+    own = (OldBrokers,) if here == KIP_429 else ()
     return Conversations(
         upgrade_model(here),
-        step_of,
-        event_of,
-        events=events,
+        OPERATIONS.step_of,
+        OPERATIONS.event_of,
+        events=nodes(Settle, Roll, Move, *OPERATOR.faults, Restart, *own),
         progress=frozenset({"settle", "roll"}),
         likely=likely,
         traits=traits,
@@ -120,13 +97,9 @@ def streams(edition_name: str) -> Conversations[State, Event]:
     """
     return Conversations(
         upgrade_model(edition(edition_name)),
-        step_of,
-        event_of,
-        events={
-            "roll-streams": event(
-                "operator", "roll-streams", member=MEMBER, version=Integer(METADATA.start, METADATA.stop - 1)
-            )
-        },
+        OPERATIONS.step_of,
+        OPERATIONS.event_of,
+        events=nodes(RollStreams),
         progress=frozenset({"roll-streams"}),
         enabled_shares=(0.0,),
         max_steps=8,

@@ -29,7 +29,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     TaskId,
     Topology,
 )
-from kipcheck.conformance.protocols.streams.topologies import plain_topology, topology_of
+from kipcheck.conformance.protocols.streams.ops import TOPOLOGY
 from kipcheck.conformance.targets.toolchains.maven import Unavailable
 from kipcheck.conformance.wire.workbench import Unreadable
 
@@ -149,7 +149,7 @@ def test_a_topology_as_a_whole() -> None:
     )
     assert found.settings(found.members[0], "3.9.2").tag_keys == ("rack", "zone")
     assert found.members[1].owned == (("t", 1),) and found.members[0].topics == ("r", "t", "u")
-    assert topology_of(plain_topology(found.topology)) == found.topology
+    assert TOPOLOGY.read(TOPOLOGY.plain(found.topology)) == found.topology
 
 
 def member(**keys: object) -> dict[str, Any]:

@@ -68,14 +68,16 @@ class Conversations:
 
 
 CONVERSATIONS: Final[Mapping[str, Conversations]] = {
-    "bounce": Conversations(upgrade_script.parse_shorthand, upgrade_script.shorthand, another_shape=True),
+    "bounce": Conversations(
+        upgrade_script.OPERATIONS.parse_shorthand, upgrade_script.OPERATIONS.shorthand, another_shape=True
+    ),
     "consumer-group": Conversations(CONSUMER_GROUP.parse_shorthand, CONSUMER_GROUP.shorthand),
     "features": Conversations(FEATURES.parse_shorthand, FEATURES.shorthand),
     "group": Conversations(group_shorthand.parse_shorthand, group_shorthand.shorthand, reference_coordinator),
     "member": Conversations(
         member_shorthand.parse_shorthand, member_shorthand.shorthand, lambda edition: ConsumerAdapter()
     ),
-    "streams": Conversations(streams.parse_shorthand, streams.shorthand, another_shape=True),
+    "streams": Conversations(streams.OPERATIONS.parse_shorthand, streams.OPERATIONS.shorthand, another_shape=True),
 }
 """By the first part of the ids of checks."""
 

@@ -43,11 +43,9 @@ from kipcheck.conformance.matrix.scenarios import (
     possible,
     scripts,
 )
-from kipcheck.conformance.protocols.cluster.operations import Crash, Move, Settle
-from kipcheck.conformance.protocols.streams.model.observed_events import Formed, ObservedEvent, Rests
-from kipcheck.conformance.protocols.streams.model.operations import Deploy, Event, Start
 from kipcheck.conformance.protocols.streams.model.rules import LINES
-from kipcheck.conformance.protocols.streams.ops import step_of
+from kipcheck.conformance.protocols.streams.ops import OPERATIONS, Deploy, Event, Formed, ObservedEvent, Rests, Start
+from kipcheck.conformance.protocols.upgrade.ops import Crash, Move, Settle
 
 
 def pair(old: str, new: str) -> Pair:
@@ -227,7 +225,7 @@ def formed(count: int) -> tuple[ObservedEvent, ...]:
 def test_rounds_are_counted_from_what_befell_a_group_until_it_rests(
     script: Script, counts: Sequence[int], expected: int
 ) -> None:
-    assert rounds([step_of(each).verb for each in script], tuple(map(formed, counts))) == expected
+    assert rounds([OPERATIONS.step_of(each).verb for each in script], tuple(map(formed, counts))) == expected
 
 
 def test_all_invariants_of_outcomes_are_there() -> None:

@@ -8,7 +8,7 @@ from kipcheck.conformance.matrix.highlights import EventPosition, guilty_event, 
 from kipcheck.conformance.matrix.history_text import history_json
 from kipcheck.conformance.matrix.play import JudgedScript, judged, played
 from kipcheck.conformance.matrix.scenarios import SETTLE
-from kipcheck.conformance.protocols.streams.model.operations import Event, ShutDown, Start
+from kipcheck.conformance.protocols.streams.ops import Event, ShutDown, Start
 
 
 @cache

@@ -21,9 +21,8 @@ from kipcheck.conformance.protocols.streams.blobs import (
     write_assignment,
     write_subscription,
 )
-from kipcheck.conformance.protocols.streams.model.observed_events import Formed, ObservedEvent, Rests, Sent
-from kipcheck.conformance.protocols.streams.model.operations import Deploy
-from kipcheck.conformance.protocols.streams.ops import ObservedAt, observations, parse_shorthand, step_of, to_json
+from kipcheck.conformance.protocols.streams.invariants.trace import ObservedAt, observations
+from kipcheck.conformance.protocols.streams.ops import OBSERVED, OPERATIONS, Deploy, Formed, ObservedEvent, Rests, Sent
 from kipcheck.conformance.protocols.streams.target import streams_group
 from kipcheck.conformance.targets.in_process import InProcess
 
@@ -40,8 +39,8 @@ def case_of(where: str, steps: tuple[Step, ...]) -> Case:
 
 @cache
 def played(where: str, text: str, deployed: Deploy | None = None) -> History:
-    begun = () if deployed is None else (step_of(deployed),)
-    return played_steps(where, (*begun, *parse_shorthand(text)))
+    begun = () if deployed is None else (OPERATIONS.step_of(deployed),)
+    return played_steps(where, (*begun, *OPERATIONS.parse_shorthand(text)))
 
 
 def played_steps(where: str, steps: tuple[Step, ...]) -> History:
@@ -65,7 +64,7 @@ def changed(history: History, change: Change) -> History:
 
 
 def _op(op: Op, seen: list[ObservedEvent]) -> Op:
-    payload: dict[str, Any] = {"actions": [to_json(each) for each in seen]}
+    payload: dict[str, Any] = {"actions": [OBSERVED.to_json(each) for each in seen]}
     return replace(op, observation=Replied(tuple(payload.items())))
 
 

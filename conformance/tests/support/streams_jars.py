@@ -21,7 +21,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     TaskId,
     Topology,
 )
-from kipcheck.conformance.protocols.streams.model.operations import STATELESS
+from kipcheck.conformance.protocols.streams.ops import STATELESS
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.targets.transport.pipe import Pipe
 

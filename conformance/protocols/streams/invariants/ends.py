@@ -19,7 +19,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     INCOMPLETE_SOURCE_TOPICS,
     SHUTDOWN_REQUESTED,
 )
-from kipcheck.conformance.protocols.streams.model.operations import ShutDown
+from kipcheck.conformance.protocols.streams.ops import ShutDown
 
 FIRST_NAMED = 10
 """The first metadata version in which a task id can name a topology."""

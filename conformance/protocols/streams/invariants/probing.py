@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.cluster.operations import Settle
 from kipcheck.conformance.protocols.streams.invariants.trace import (
     FIRST_PROBED,
     NO_REJOIN,
@@ -22,8 +21,8 @@ from kipcheck.conformance.protocols.streams.invariants.trace import (
 )
 from kipcheck.conformance.protocols.streams.invariants.versions import begins_in, has_cause, has_fixed_version
 from kipcheck.conformance.protocols.streams.model.members import AssignmentInfo
-from kipcheck.conformance.protocols.streams.model.observed_events import Present
-from kipcheck.conformance.protocols.streams.model.operations import Start
+from kipcheck.conformance.protocols.streams.ops import Present, Start
+from kipcheck.conformance.protocols.upgrade.ops import Settle
 
 GENERATIONS = 3
 """The generations that a group may need per step until it is at rest: one to meet, one to change the version or to give

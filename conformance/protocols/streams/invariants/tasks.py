@@ -24,9 +24,9 @@ from kipcheck.conformance.protocols.streams.invariants.trace import (
     stretches,
 )
 from kipcheck.conformance.protocols.streams.model.members import AssignmentInfo, TaskId, by_topic
-from kipcheck.conformance.protocols.streams.model.observed_events import Died
 from kipcheck.conformance.protocols.streams.model.tasks import Work
-from kipcheck.conformance.protocols.upgrade.model.observed_events import Ended, Gave, PutOut, Took
+from kipcheck.conformance.protocols.streams.ops import Died
+from kipcheck.conformance.protocols.upgrade.ops import Ended, Gave, PutOut, Took
 
 WARMS_UP = span("warm-ups")
 """Releases that have ``max.warmup.replicas`` (KIP-441); the others may assign no additional standbys (268-58)."""

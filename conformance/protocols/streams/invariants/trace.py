@@ -7,7 +7,7 @@ only for its own state, never for the contents of a message.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import EDITIONS
@@ -26,19 +26,26 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Fatal,
     SubscriptionInfo,
 )
-from kipcheck.conformance.protocols.streams.model.observed_events import (
+from kipcheck.conformance.protocols.streams.ops import (
+    OPERATIONS,
     Applied,
     Began,
+    Deploy,
     Died,
+    Event,
     Formed,
     JoinMetadata,
+    ObservedEvent,
     Refused,
     Rests,
     Sent,
+    Start,
 )
-from kipcheck.conformance.protocols.streams.model.operations import Deploy, Event, Start
-from kipcheck.conformance.protocols.streams.ops import CODEC, ObservedAt
-from kipcheck.conformance.protocols.upgrade.model.observed_events import Ended, Restless
+from kipcheck.conformance.protocols.upgrade import script_trace
+from kipcheck.conformance.protocols.upgrade.ops import Ended, Restless
+
+ObservedAt: TypeAlias = script_trace.ObservedAt[ObservedEvent]
+script: Final = script_trace.script_trace(OPERATIONS)
 
 FIRST_PROBED: Final = 3
 """The first metadata version with version probing: from it on a member can be asked for another version (268-48)."""
@@ -278,10 +285,14 @@ def _given(sent: Sent, at: int, life: Life | None, leader: Life | None) -> Given
         return Given(sent, at, life, None, fatal.why)
 
 
+def observations(history: History) -> tuple[ObservedAt, ...]:
+    return script(history).observed
+
+
 @cached_on_history
 def streams_trace(history: History) -> StreamsTrace:
     """The group as observed in all answered steps."""
-    events, observed = CODEC.trace(history)
+    events, observed = script(history)
     found = StreamsTrace(events=events)
     refused = {each.step for each in observed if isinstance(each.seen, Refused)}
     for index, event in enumerate(events):

@@ -14,8 +14,8 @@ from kipcheck.conformance.protocols.streams.invariants.trace import (
     streams_trace,
 )
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, AssignmentInfo, Misconfigured
-from kipcheck.conformance.protocols.streams.model.observed_events import Began, Refused
 from kipcheck.conformance.protocols.streams.model.rules import LINES, Rules
+from kipcheck.conformance.protocols.streams.ops import Began, Refused
 
 BEFORE_PROBING = LINES[: LINES.index("2.0")]
 """Values of ``upgrade.from`` that lower the used version."""

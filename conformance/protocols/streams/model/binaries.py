@@ -9,8 +9,7 @@ from kipcheck.conformance.core.release import Release, lines, releases
 from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.protocols.streams.model.deviations import ALWAYS_TWO, UNOWED
 from kipcheck.conformance.protocols.streams.model.draft import VERSIONS, Draft
-from kipcheck.conformance.protocols.streams.model.members import FUTURE, Binary, Settings
-from kipcheck.conformance.protocols.streams.model.operations import OWN
+from kipcheck.conformance.protocols.streams.model.members import FUTURE, OWN, Binary, Settings
 from kipcheck.conformance.protocols.streams.model.released import Released
 from kipcheck.conformance.protocols.streams.model.rules import LINES, NEWEST_VERSION, Rules
 

@@ -21,24 +21,29 @@ from kipcheck.conformance.protocols.member.model.messages import Noted, Poll, Us
 from kipcheck.conformance.protocols.streams.model.consumer import Adopted, StreamsConsumer, Threw, memory_of
 from kipcheck.conformance.protocols.streams.model.members import (
     FUTURE,
+    OWN,
     SHUTDOWN_REQUESTED,
     Binary,
     Misconfigured,
     Settings,
 )
-from kipcheck.conformance.protocols.streams.model.observed_events import (
+from kipcheck.conformance.protocols.streams.ops import (
+    MEMBERS,
     Applied,
     Began,
+    Deploy,
     Died,
     Formed,
     JoinMetadata,
     ObservedEvent,
+    OwnEvent,
     Present,
     Refused,
     Rests,
     Sent,
+    ShutDown,
+    Start,
 )
-from kipcheck.conformance.protocols.streams.model.operations import MEMBERS, OWN, Deploy, OwnEvent, ShutDown, Start
 from kipcheck.conformance.protocols.upgrade.model.script_runner import (
     Run,
     ScriptModel,

@@ -14,6 +14,8 @@ from kipcheck.conformance.protocols.assignment.model.membership import Partition
 
 STREAM: Final = "stream"
 """The name of the assignor in every release, which old and new members have in common."""
+OWN: Final = "own"
+"""Placeholder for the release of the script's edition."""
 FUTURE: Final = "future"
 """A simulated release with a version above the newest metadata version, and fields that no release knows (268-27)."""
 NO_VERSION: Final = -1

@@ -21,8 +21,8 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Share,
     SubscriptionInfo,
 )
-from kipcheck.conformance.protocols.streams.model.operations import Deploy
 from kipcheck.conformance.protocols.streams.mutants.bases import AlteredMember, Streaming, streams_mutant
+from kipcheck.conformance.protocols.streams.ops import Deploy
 
 PROBED = "start a own; start b future; settle"
 ALONE = "start a future; start b own; settle; stop b; settle"

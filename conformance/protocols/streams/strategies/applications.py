@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.protocols.streams.model.members import TaskId
 from kipcheck.conformance.protocols.streams.model.tasks import Work, work
+from kipcheck.conformance.protocols.streams.ops import SIZES, TOPOLOGY
 from kipcheck.conformance.protocols.streams.strategies.scripts import deployments
-from kipcheck.conformance.protocols.streams.topologies import topics_of, topology_of
 from kipcheck.strategies.nodes import Integer, Node, Pick, Record, Row, Seq, nullable, record
 
 Value: TypeAlias = Mapping[str, Any]
@@ -47,7 +47,7 @@ def groups(named: bool = False) -> Record:
 def application_of(value: Value, cooperative: bool = False) -> dict[str, Any]:
     """``cooperative``: members also list the partitions that they own as consumers."""
     deployed = value["deployed"]
-    todo = work(topology_of(deployed["topology"]), topics_of(deployed["topics"]))
+    todo = work(TOPOLOGY.read(deployed["topology"]), SIZES.read(deployed["topics"]))
     present = {name: each for name, each in zip(MEMBERS, value["members"], strict=True) if each is not None}
     ran, keeps = _tasks_by_member(todo, value["ran"], present), _tasks_by_member(todo, value["keeps"], present)
     behind = dict(zip(todo.tasks, value["behind"], strict=False))

@@ -15,18 +15,18 @@ from kipcheck.conformance.core.edition import Edition, Standing, edition
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import listed, named, since
 from kipcheck.conformance.protocols.cluster.components import Node as Place
-from kipcheck.conformance.protocols.cluster.operations import Crash, Expire, Lose, Move, Restart
 from kipcheck.conformance.protocols.streams.blobs import future_of
 from kipcheck.conformance.protocols.streams.model.binaries import binary
 from kipcheck.conformance.protocols.streams.model.group_model import State, StreamsMembers, streams_group_model
-from kipcheck.conformance.protocols.streams.model.members import FUTURE
-from kipcheck.conformance.protocols.streams.model.operations import MEMBERS, OWN, Deploy, Event, ShutDown, Start
+from kipcheck.conformance.protocols.streams.model.members import FUTURE, OWN
 from kipcheck.conformance.protocols.streams.model.rules import LINES
-from kipcheck.conformance.protocols.streams.ops import CODEC, event_of, step_of
+from kipcheck.conformance.protocols.streams.ops import MEMBERS, OPERATIONS, Deploy, Event, ShutDown, Start
+from kipcheck.conformance.protocols.upgrade.ops import Crash, Expire, Lose, Move, Restart, Settle
 from kipcheck.conformance.protocols.upgrade.script_strategies import Operator
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.events import Conversations, Swarm, event
 from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Scalar, record
+from kipcheck.strategies.operations import nodes
 
 # Deployments
 
@@ -138,7 +138,9 @@ ANCIENT: Final = listed("streams-old")
 OLDEST: Final = ANCIENT[0]
 """Searches for ever for the size of the second of two chained repartition topics."""
 STOPS: Final = tuple(each for each in (*PROBING, *MODERN) if Release.parse(each) <= Release.parse(LAST_STOP))
-OPERATOR: Final = Operator(CODEC, MEMBERS, (Lose, Expire, Crash), restarts=0.25, moves=0.62, fails=0.74, most_moves=5)
+OPERATOR: Final = Operator(
+    OPERATIONS, MEMBERS, (Lose, Expire, Crash), restarts=0.25, moves=0.62, fails=0.74, most_moves=5
+)
 
 
 def line(release: str) -> str:
@@ -198,12 +200,12 @@ def likely(state: State, swarm: Swarm, random: Random) -> Step | None:
         return Step("operator", "stream-deploy", plan.deployed)
     if len(known) < len(plan.members):
         if known and chance < 0.15:
-            return step_of(Move(random.choice(known), 2))
+            return OPERATIONS.step_of(Move(random.choice(known), 2))
     elif (found := OPERATOR.usual(group, swarm, chance, random)) is not None:
-        return step_of(found)
+        return OPERATIONS.step_of(found)
     elif group.running and chance < 0.76 and "stream-shut-down" in swarm.verbs:
-        return step_of(ShutDown(random.choice(group.running)))
-    return step_of(_started(group.nodes, plan, random))
+        return OPERATIONS.step_of(ShutDown(random.choice(group.running)))
+    return OPERATIONS.step_of(_started(group.nodes, plan, random))
 
 
 def _started(nodes: Mapping[str, Place], plan: Plan, random: Random) -> Start:
@@ -228,10 +230,6 @@ def _stage(node: Place, path: Path) -> int:
 # Conversations
 
 
-MEMBER: Final = Pick(MEMBERS)
-INSTANCES: Final = Pick((None, *MEMBERS))
-
-
 def _conversations(name: str, mixed: bool) -> Conversations[State, Event]:
     here = edition(name)
     draft = here.standing is Standing.DRAFT
@@ -242,27 +240,18 @@ def _conversations(name: str, mixed: bool) -> Conversations[State, Event]:
     releases: tuple[Scalar, ...] = (OWN, FUTURE)
     if mixed:
         releases = (OWN, *ANCIENT) if draft else (*MODERN, *PROBING, *ANCIENT)
-    events: dict[str, Node] = {
-        "stream-settle": event("operator", "stream-settle"),
-        "stream-start": event(
-            "operator",
-            "stream-start",
-            member=MEMBER,
-            release=Pick(releases),
-            upgrade_from=Pick((None, *LINES)),
-            instance=INSTANCES,
-        ),
-        "stream-move": event("operator", "stream-move", member=MEMBER, moves=Integer(1, 6)),
+    binaries = {"release": Pick(releases), "upgrade_from": Pick((None, *LINES))}
+    events = {
+        **nodes(*OPERATIONS.of(Settle)),
+        **nodes(Start, drawn=binaries),
+        **nodes(*OPERATIONS.of(Move)),
         "stream-deploy": event("operator", "stream-deploy", OneOf((*deployments(named).options, *LACKING.options))),
-        **{
-            CODEC.verbs[made]: event("operator", CODEC.verbs[made], member=MEMBER)
-            for made in (*OPERATOR.faults, Restart, ShutDown)
-        },
+        **nodes(*OPERATIONS.of(*OPERATOR.faults, Restart, ShutDown)),
     }
     return Conversations(
         streams_group_model(StreamsMembers(lambda settings: binary(settings, here), own, future_of(here.name))),
-        step_of,
-        event_of,
+        OPERATIONS.step_of,
+        OPERATIONS.event_of,
         events=events,
         progress=frozenset({"stream-settle", "stream-start", "stream-deploy"}),
         likely=likely,

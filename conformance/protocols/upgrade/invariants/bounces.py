@@ -9,22 +9,33 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names
 from kipcheck.conformance.protocols.assignment.model.membership import V0
-from kipcheck.conformance.protocols.cluster.operations import KINDS, Crash, Event, Restart, Roll, Stop
+from kipcheck.conformance.protocols.cluster.kinds import KINDS
 from kipcheck.conformance.protocols.declare.invariant import invariant
-from kipcheck.conformance.protocols.upgrade.invariants.ownership import Owners, every_step, is_mixed, observed_events
-from kipcheck.conformance.protocols.upgrade.model.observed_events import (
+from kipcheck.conformance.protocols.upgrade.invariants.ownership import (
+    ObservedAt,
+    Owners,
+    every_step,
+    is_mixed,
+    observed_events,
+    trace,
+)
+from kipcheck.conformance.protocols.upgrade.ops import (
     Assigned,
     Counted,
+    Crash,
     Ended,
+    Event,
     Failed,
     Formed,
     Gave,
     Joining,
+    Restart,
     Restless,
     Rests,
+    Roll,
     SteppedDown,
+    Stop,
 )
-from kipcheck.conformance.protocols.upgrade.ops import CODEC, ObservedAt
 
 GENERATIONS = 3
 """The generations that a group may need per step until it is at rest: one to notice the change, one to give up
@@ -92,7 +103,7 @@ class Script:
 
 
 def scripted(history: History, undefined: bool = False) -> Iterator[tuple[ObservedAt, Owners, Script]]:
-    script, events = Script(), CODEC.trace(history).events
+    script, events = Script(), trace(history).events
     for observation, owners in observed_events(history, undefined):
         script.until(events, observation.step)
         yield observation, owners, script

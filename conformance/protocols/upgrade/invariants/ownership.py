@@ -2,24 +2,30 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names
 from kipcheck.conformance.protocols.assignment.model.membership import V0
-from kipcheck.conformance.protocols.cluster.operations import TOPICS
+from kipcheck.conformance.protocols.cluster.kinds import TOPICS
 from kipcheck.conformance.protocols.declare.invariant import invariant
-from kipcheck.conformance.protocols.upgrade.model.observed_events import (
+from kipcheck.conformance.protocols.upgrade import script_trace
+from kipcheck.conformance.protocols.upgrade.ops import (
+    OPERATIONS,
     Assigned,
     Ended,
     Formed,
     Gave,
+    ObservedEvent,
     PutOut,
     Rests,
     Took,
 )
-from kipcheck.conformance.protocols.upgrade.ops import ObservedAt, observations
+
+ObservedAt: TypeAlias = script_trace.ObservedAt[ObservedEvent]
+trace: Final = script_trace.script_trace(OPERATIONS)
 
 # Shared computations
 
@@ -110,6 +116,10 @@ def is_unaware(formed: Formed) -> bool:
     """Does some member use a version that the leader does not know? KIP-429 leaves the result undefined (429-06)."""
     leads = next((each for each in formed.members if each.member == formed.leader), None)
     return leads is not None and any(each.version > leads.knows for each in formed.members)
+
+
+def observations(history: History) -> tuple[ObservedAt, ...]:
+    return trace(history).observed
 
 
 def observed_events(history: History, undefined: bool = False) -> Iterator[tuple[ObservedAt, Owners]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from kipcheck.conformance.protocols.cluster.components import Node, Part
-from kipcheck.conformance.protocols.cluster.operations import (
+from kipcheck.conformance.protocols.upgrade.ops import (
     Crash,
     NeedsProcess,
     OldBrokers,

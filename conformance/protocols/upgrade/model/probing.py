@@ -6,7 +6,7 @@ members join again. In KIP-429's draft the member with the newest version leads,
 
 from typing import Final, NamedTuple
 
-from kipcheck.conformance.protocols.upgrade.model.observed_events import SteppedDown, StreamsLed
+from kipcheck.conformance.protocols.upgrade.ops import SteppedDown, StreamsLed
 
 ROUNDS: Final = 5
 

@@ -21,18 +21,24 @@ from kipcheck.conformance.protocols.cluster.components import (
     Told,
 )
 from kipcheck.conformance.protocols.cluster.model import Cluster
-from kipcheck.conformance.protocols.cluster.operations import Crash, Expire, Fault, Lose, Move, Restart, Settle
 from kipcheck.conformance.protocols.group.model.coordinator_node import Fire
 from kipcheck.conformance.protocols.group.model.messages import Leave, Phase as GroupPhase
 from kipcheck.conformance.protocols.group.model.state import session
 from kipcheck.conformance.protocols.member.model.messages import Given, Lost, Revoked, UserEvent
 from kipcheck.conformance.protocols.member.model.state import Pause, Phase
-from kipcheck.conformance.protocols.upgrade.model.observed_events import (
+from kipcheck.conformance.protocols.upgrade.ops import (
+    Crash,
     Ended,
     EventOfAnyGroup,
+    Expire,
+    Fault,
     Gave,
+    Lose,
+    Move,
     PutOut,
+    Restart,
     Restless,
+    Settle,
     Took,
 )
 

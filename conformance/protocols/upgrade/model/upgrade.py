@@ -11,19 +11,8 @@ from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER, V0, Assigned, Subscription
 from kipcheck.conformance.protocols.cluster.components import Centre, Does, Node, Part, Told
+from kipcheck.conformance.protocols.cluster.kinds import KINDS, TOPICS, V2, Kind
 from kipcheck.conformance.protocols.cluster.model import Cluster
-from kipcheck.conformance.protocols.cluster.operations import (
-    KINDS,
-    MEMBERS,
-    TOPICS,
-    V2,
-    Kind,
-    OldBrokers,
-    OwnEvent,
-    Roll,
-    RollStreams,
-    Stop,
-)
 from kipcheck.conformance.protocols.group.model.answers import Config as BrokerConfig
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.draft import OVER, DraftCoordinator
@@ -34,15 +23,6 @@ from kipcheck.conformance.protocols.member.model.consumer import Consumer
 from kipcheck.conformance.protocols.member.model.messages import Metric, Raised, UserEvent
 from kipcheck.conformance.protocols.member.model.rules import ASSIGNORS, Config, Rules
 from kipcheck.conformance.protocols.member.model.state import Phase
-from kipcheck.conformance.protocols.upgrade.model.observed_events import (
-    Assigned as WasAssigned,
-    Counted,
-    Failed,
-    Formed,
-    Joining,
-    ObservedEvent,
-    Rests,
-)
 from kipcheck.conformance.protocols.upgrade.model.probing import Probing, Streams
 from kipcheck.conformance.protocols.upgrade.model.script_runner import (
     Run,
@@ -50,6 +30,21 @@ from kipcheck.conformance.protocols.upgrade.model.script_runner import (
     callback_event,
     callbacks,
     member_name,
+)
+from kipcheck.conformance.protocols.upgrade.ops import (
+    MEMBERS,
+    Assigned as WasAssigned,
+    Counted,
+    Failed,
+    Formed,
+    Joining,
+    ObservedEvent,
+    OldBrokers,
+    OwnEvent,
+    Rests,
+    Roll,
+    RollStreams,
+    Stop,
 )
 
 KNOWN: Final = tuple(Topic(name, size) for name, size in TOPICS)

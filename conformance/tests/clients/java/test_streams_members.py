@@ -36,7 +36,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     TaskId,
     by_topic,
 )
-from kipcheck.conformance.protocols.streams.model.operations import STATELESS
+from kipcheck.conformance.protocols.streams.ops import STATELESS
 from kipcheck.conformance.targets.transport.pipe import Ended, Pipe
 from kipcheck.conformance.tests.wire.test_jars import LINES
 

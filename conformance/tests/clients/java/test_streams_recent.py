@@ -38,7 +38,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     TaskId,
     Topology,
 )
-from kipcheck.conformance.protocols.streams.model.operations import STATELESS
+from kipcheck.conformance.protocols.streams.ops import STATELESS
 from kipcheck.conformance.tests.support.streams_jars import (
     THREE,
     Members,

@@ -12,9 +12,9 @@ from kipcheck.conformance.machines.search import Search
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic, frozen
 from kipcheck.conformance.protocols.assignment.model.sticky import sticky
 from kipcheck.conformance.protocols.cluster.components import Does, Node, Scope, Told
+from kipcheck.conformance.protocols.cluster.kinds import COOPERATES, KINDS, OLD, READY
 from kipcheck.conformance.protocols.cluster.laws import laws
 from kipcheck.conformance.protocols.cluster.model import Cluster
-from kipcheck.conformance.protocols.cluster.operations import COOPERATES, KINDS, OLD, READY
 from kipcheck.conformance.protocols.group.model.messages import Blob
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
 from kipcheck.conformance.protocols.member.model.rules import Assignor

@@ -8,9 +8,9 @@ from kipcheck.conformance.core.edition import APACHE, KIP_429, edition
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, Assignment, Group, Topic, range_
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE as INCREMENTAL, EAGER
 from kipcheck.conformance.protocols.cluster.components import Scope
+from kipcheck.conformance.protocols.cluster.kinds import COOPERATES, OLD
 from kipcheck.conformance.protocols.cluster.laws import laws
 from kipcheck.conformance.protocols.cluster.model import Cluster
-from kipcheck.conformance.protocols.cluster.operations import COOPERATES, OLD
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.member.model.consumer import Consumer

@@ -11,7 +11,6 @@ from kipcheck.conformance.explore.games import open_session
 from kipcheck.conformance.machines.product import Event
 from kipcheck.conformance.machines.search import Breach
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
-from kipcheck.conformance.protocols.cluster.operations import Crash, Move, Restart, Settle
 from kipcheck.conformance.protocols.playables import playable
 from kipcheck.conformance.protocols.streams.model.binaries import binary
 from kipcheck.conformance.protocols.streams.model.group_model import StreamsMembers, streams_group_model
@@ -28,11 +27,17 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Settings,
     Share,
 )
-from kipcheck.conformance.protocols.streams.model.observed_events import Applied, Died, ObservedEvent
-from kipcheck.conformance.protocols.streams.model.operations import Event as Operation, Start
 from kipcheck.conformance.protocols.streams.model.product import Bounces, UpgradeProduct
-from kipcheck.conformance.protocols.streams.ops import shorthand, step_of
+from kipcheck.conformance.protocols.streams.ops import (
+    OPERATIONS,
+    Applied,
+    Died,
+    Event as Operation,
+    ObservedEvent,
+    Start,
+)
 from kipcheck.conformance.protocols.streams.play import streams_members, upgrade_product
+from kipcheck.conformance.protocols.upgrade.ops import Crash, Move, Restart, Settle
 from kipcheck.conformance.tests.machines.test_search import counted, searched
 
 ALL = 9
@@ -114,7 +119,7 @@ def test_a_fleet_shows_what_was_found_of_members_that_follow_their_leader_blindl
     breach = broken("apache@2.1.1", "members=2,partitions=2,from=2.0.1,to=own,restarts=same")
     assert breach.law == "streams/used-within-own"
     operations = [*operated(breach.path, "ab", "2.0.1", "2.1.1")]
-    told = shorthand(map(step_of, operations))
+    told = OPERATIONS.shorthand(map(OPERATIONS.step_of, operations))
     assert told.startswith("start a 2.0.1; start b 2.0.1; settle; start a 2.1.1; move a 9; stop b; restart b; move b 9")
     seen = played(operations)
     assert any(isinstance(each, Applied) and each.used == 4 and each.before == 3 for each in seen)

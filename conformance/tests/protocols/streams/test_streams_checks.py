@@ -22,9 +22,8 @@ from kipcheck.conformance.protocols.streams.checks import (
     with_failures,
 )
 from kipcheck.conformance.protocols.streams.group_files import application
-from kipcheck.conformance.protocols.streams.model.operations import Deploy, Start
 from kipcheck.conformance.protocols.streams.model.rules import Rules
-from kipcheck.conformance.protocols.streams.ops import event_of, shorthand
+from kipcheck.conformance.protocols.streams.ops import OPERATIONS, Deploy, Start
 from kipcheck.conformance.protocols.streams.strategies.applications import application_of, groups
 from kipcheck.conformance.protocols.streams.strategies.scripts import (
     ANCIENT,
@@ -53,7 +52,7 @@ def test_our_machines_keep_to_what_is_drawn(check: object, where: str) -> None:
     with InProcess(Reference()).open(where, check.role) as session:
         for history in converse(cases, session):
             found = {id: each for id, each in broken(history).items() if OURS[id].grade.value == "MUST"}
-            assert not found, shorthand(history.case.steps)
+            assert not found, OPERATIONS.shorthand(history.case.steps)
 
 
 @pytest.mark.parametrize("where", [NEWEST, DRAFT])
@@ -66,7 +65,7 @@ def test_what_is_drawn_is_declared_and_differs(where: str) -> None:
         value = [{"actor": each.actor, "verb": each.verb, "body": dict(each.body)} for each in steps]
         assert belongs(found.declaration, value)
         verbs.update(each.verb for each in steps)
-        releases.update(event.release for each in steps if isinstance(event := event_of(each), Start))
+        releases.update(event.release for each in steps if isinstance(event := OPERATIONS.event_of(each), Start))
     assert verbs.keys() >= {"stream-deploy", "stream-start", "stream-settle", "stream-move"}
     assert releases.keys() == {"own", "future"}
 
@@ -96,7 +95,7 @@ def test_a_deployment_is_one_that_can_be_read() -> None:
     shapes = set()
     for seed in range(16):
         drawn = compiled(found)(Random(seed))
-        event = event_of(steps_from([drawn])[0])
+        event = OPERATIONS.event_of(steps_from([drawn])[0])
         assert isinstance(event, Deploy)
         shapes.add((len(event.topology.subtopologies), bool(event.topics), event.end_points))
     assert len(shapes) > 5

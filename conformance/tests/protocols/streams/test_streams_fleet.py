@@ -8,25 +8,19 @@ import pytest
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.streams.model.members import Store, Subtopology, Topology
-from kipcheck.conformance.protocols.streams.model.observed_events import (
+from kipcheck.conformance.protocols.streams.ops import (
+    OBSERVED,
+    OPERATIONS,
     Applied,
     Began,
+    Deploy,
     Died,
     Formed,
     ObservedEvent,
     Refused,
     Rests,
+    Start,
 )
-from kipcheck.conformance.protocols.streams.model.operations import Deploy, Start
-from kipcheck.conformance.protocols.streams.ops import (
-    answer_of,
-    event_of,
-    from_json,
-    parse_shorthand,
-    shorthand,
-    step_of,
-)
-from kipcheck.conformance.protocols.streams.sentences import describe
 from kipcheck.conformance.protocols.streams.target import streams_group
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
@@ -40,12 +34,15 @@ def player(name: str) -> MachineAdapter[Any, Any, Any]:
 def played(name: str, *texts: str, deploy: Deploy | None = None) -> list[ObservedEvent]:
     """Through JSON, as a target answers."""
     with_it = player(name)
-    steps = [*([step_of(deploy)] if deploy else ()), *(step for text in texts for step in parse_shorthand(text))]
+    steps = [
+        *([OPERATIONS.step_of(deploy)] if deploy else ()),
+        *(step for text in texts for step in OPERATIONS.parse_shorthand(text)),
+    ]
     happened = []
     for each in steps:
         answer = json.loads(json.dumps(with_it.answer({"op": each.verb, "case": 0, **each.body})))
         assert answer["status"] == "accepted", answer
-        happened += [from_json(told) for told in answer["actions"]]
+        happened += [OBSERVED.from_json(told) for told in answer["actions"]]
     return happened
 
 
@@ -96,14 +93,14 @@ def test_what_an_application_is_reaches_its_members() -> None:
     *_, rests = played("apache@3.9.2", "start a; start b; settle", deploy=stateful)
     assert isinstance(rests, Rests)
     a, b = "a uses version 11 and runs 0_0 (standby 0_1)", "b uses version 11 and runs 0_1 (standby 0_0)"
-    assert describe(rests) == f"the group is at rest in generation 1: {a}; {b}"
+    assert OBSERVED.describe(rests) == f"the group is at rest in generation 1: {a}; {b}"
 
 
 def test_threads_of_an_instance_are_one_process() -> None:
     with_it = player("apache@3.9.2")
-    for each in parse_shorthand("start a; start b own of a; settle"):
+    for each in OPERATIONS.parse_shorthand("start a; start b own of a; settle"):
         answer = with_it.answer({"op": each.verb, "case": 0, **each.body})
-    (formed, *_) = [each for each in map(from_json, answer["actions"]) if isinstance(each, Formed)]
+    (formed, *_) = [each for each in map(OBSERVED.from_json, answer["actions"]) if isinstance(each, Formed)]
     one, other = (told.data for told in formed.members)
     assert isinstance(one, bytes) and isinstance(other, bytes)
     assert one[8:24] == other[8:24]
@@ -112,9 +109,15 @@ def test_threads_of_an_instance_are_one_process() -> None:
 def test_a_fleet_is_deployed_before_anybody_starts() -> None:
     late = Deploy(topics=(Topic("t", 1),))
     with_it = player("apache@3.9.2")
-    for each in (*parse_shorthand("start a"), step_of(late), *parse_shorthand("settle")):
+    for each in (
+        *OPERATIONS.parse_shorthand("start a"),
+        OPERATIONS.step_of(late),
+        *OPERATIONS.parse_shorthand("settle"),
+    ):
         answer = with_it.answer({"op": each.verb, "case": 0, **each.body})
-    assert "t-2" in describe(from_json(answer["actions"][-2])) + describe(from_json(answer["actions"][2]))
+    assert "t-2" in OBSERVED.describe(OBSERVED.from_json(answer["actions"][-2])) + OBSERVED.describe(
+        OBSERVED.from_json(answer["actions"][2])
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,13 +128,13 @@ def test_a_fleet_is_deployed_before_anybody_starts() -> None:
     ],
 )
 def test_the_shorthand_says_what_is_done(text: str) -> None:
-    assert shorthand(parse_shorthand(text)) == text
+    assert OPERATIONS.shorthand(OPERATIONS.parse_shorthand(text)) == text
 
 
 @pytest.mark.parametrize("text", ["start", "start e", "move a far", "begin a", "start a own from b", "settle a"])
 def test_what_is_no_step_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"invalid step|unknown member"):
-        parse_shorthand(text)
+        OPERATIONS.parse_shorthand(text)
 
 
 def test_a_step_that_no_fleet_has_is_told_as_such() -> None:
@@ -142,6 +145,6 @@ def test_a_step_that_no_fleet_has_is_told_as_such() -> None:
 
 def test_steps_and_answers_come_back_as_they_were() -> None:
     for event in (Deploy(end_points=True, tags=(("zone", "x"),)), Start("d", "2.0.1", "1.1", "a")):
-        assert event_of(step_of(event)) == event
+        assert OPERATIONS.event_of(OPERATIONS.step_of(event)) == event
     happened = played("apache@3.9.2", START.format("3.9.2"), "expire b; settle; shut-down a; settle")
-    assert [*map(from_json, answer_of(happened)["actions"])] == happened
+    assert [*map(OBSERVED.from_json, OPERATIONS.answer_of(happened)["actions"])] == happened

@@ -21,7 +21,13 @@ from kipcheck.conformance.protocols.streams.checks import (
     started,
     then,
 )
-from kipcheck.conformance.protocols.streams.invariants.trace import binds, is_draft, streams_trace
+from kipcheck.conformance.protocols.streams.invariants.trace import (
+    ObservedAt,
+    binds,
+    is_draft,
+    observations,
+    streams_trace,
+)
 from kipcheck.conformance.protocols.streams.invariants.versions import values
 from kipcheck.conformance.protocols.streams.model.members import (
     ENDLESS,
@@ -32,9 +38,10 @@ from kipcheck.conformance.protocols.streams.model.members import (
     TaskId,
     Topology,
 )
-from kipcheck.conformance.protocols.streams.model.observed_events import (
+from kipcheck.conformance.protocols.streams.ops import (
     Applied,
     Began,
+    Deploy,
     Died,
     Formed,
     ObservedEvent,
@@ -42,9 +49,7 @@ from kipcheck.conformance.protocols.streams.model.observed_events import (
     Rests,
     Sent,
 )
-from kipcheck.conformance.protocols.streams.model.operations import Deploy
-from kipcheck.conformance.protocols.streams.ops import ObservedAt, observations
-from kipcheck.conformance.protocols.upgrade.model.observed_events import Gave, Restless
+from kipcheck.conformance.protocols.upgrade.ops import Gave, Restless
 from kipcheck.conformance.tests.support.streams_groups import (
     OURS,
     Change,

@@ -41,9 +41,9 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Topology,
     by_topic,
 )
-from kipcheck.conformance.protocols.streams.model.operations import STATELESS, TOPICS
 from kipcheck.conformance.protocols.streams.model.rules import LATEST, LINES, NEWEST_VERSION, Rules
 from kipcheck.conformance.protocols.streams.model.tasks import Client, Consumer, Placement, order, place, spread, work
+from kipcheck.conformance.protocols.streams.ops import STATELESS, TOPICS
 
 NEWEST = edition("apache@4.3.1")
 STATEFUL = Topology((Subtopology(0, ("t",), stores=(Store("s"),)),))

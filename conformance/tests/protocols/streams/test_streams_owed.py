@@ -23,10 +23,9 @@ from kipcheck.conformance.protocols.streams.invariants.versions import values
 from kipcheck.conformance.protocols.streams.model.binaries import binary, owed_binary
 from kipcheck.conformance.protocols.streams.model.deviations import DEVIATIONS, UNOWED
 from kipcheck.conformance.protocols.streams.model.members import Settings, Subtopology, Topology
-from kipcheck.conformance.protocols.streams.model.operations import STATELESS, Deploy
 from kipcheck.conformance.protocols.streams.model.released import Released
 from kipcheck.conformance.protocols.streams.model.rules import Rules
-from kipcheck.conformance.protocols.streams.ops import shorthand
+from kipcheck.conformance.protocols.streams.ops import OPERATIONS, STATELESS, Deploy
 from kipcheck.conformance.protocols.streams.strategies.scripts import mixed_streams_scripts
 from kipcheck.conformance.tests.support.streams_groups import OURS, broken, played, played_steps
 
@@ -65,7 +64,7 @@ def test_members_that_are_better_than_kafkas_break_nothing() -> None:
     for _ in range(12):
         steps = generated.draw(random, generated.swarm(random))
         found = {id for id in broken(played_steps("apache", steps)) if OURS[id].grade is not Grade.INFO}
-        assert not found, shorthand(steps)
+        assert not found, OPERATIONS.shorthand(steps)
 
 
 def test_in_a_group_of_too_old_a_version_an_error_may_be_in_the_leaders() -> None:

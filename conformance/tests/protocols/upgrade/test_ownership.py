@@ -11,7 +11,9 @@ from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.upgrade.invariants.ownership import contested, unread, unsubscribed
-from kipcheck.conformance.protocols.upgrade.model.observed_events import (
+from kipcheck.conformance.protocols.upgrade.ops import (
+    OBSERVED,
+    OPERATIONS,
     Assigned,
     Counted,
     Ended,
@@ -26,15 +28,6 @@ from kipcheck.conformance.protocols.upgrade.model.observed_events import (
     SteppedDown,
     Took,
 )
-from kipcheck.conformance.protocols.upgrade.ops import (
-    answer_of,
-    event_of,
-    from_json,
-    parse_shorthand,
-    shorthand,
-    step_of,
-    to_json,
-)
 from kipcheck.conformance.targets.protocol import observed
 
 OURS = [each for each in all_invariants(Role.OPERATOR_TOOL) if each.role is Role.OPERATOR_TOOL]
@@ -45,9 +38,9 @@ def history(
     text: str, *happenings: Sequence[ObservedEvent], edition: str = "kip-429", lost: int | None = None
 ) -> History:
     """What was seen in each step."""
-    steps = parse_shorthand(text)
+    steps = OPERATIONS.parse_shorthand(text)
     case = Case("bounce/ownership", edition, Role.OPERATOR_TOOL, steps)
-    answers = [observed(answer_of(each)) for each in (*happenings, *[()] * (len(steps) - len(happenings)))]
+    answers = [observed(OPERATIONS.answer_of(each)) for each in (*happenings, *[()] * (len(steps) - len(happenings)))]
     if lost is not None:
         answers[lost] = Lost("gone")
     return History(case, "somebody", tuple(map(Op, range(len(steps)), steps, answers)))
@@ -233,15 +226,17 @@ SCRIPT = (
 
 
 def test_what_is_said_in_shorthand_is_said_back() -> None:
-    assert shorthand(parse_shorthand(SCRIPT)) == SCRIPT
-    assert [step_of(event_of(each)) for each in parse_shorthand(SCRIPT)] == [*parse_shorthand(SCRIPT)]
+    assert OPERATIONS.shorthand(OPERATIONS.parse_shorthand(SCRIPT)) == SCRIPT
+    assert [OPERATIONS.step_of(OPERATIONS.event_of(each)) for each in OPERATIONS.parse_shorthand(SCRIPT)] == [
+        *OPERATIONS.parse_shorthand(SCRIPT)
+    ]
     for wrong in ("roll a newest", "jump", "crash"):
-        with pytest.raises(ValueError, match="invalid step"):
-            parse_shorthand(wrong)
-    with pytest.raises(ValueError, match="unknown kind of member 'newest': use one of old, "):
-        event_of(step("operator", "roll", member="a", kind="newest"))
+        with pytest.raises(ValueError, match=f"invalid step '{wrong}': use old-brokers, roll "):
+            OPERATIONS.parse_shorthand(f"settle; {wrong}")
+    with pytest.raises(TypeError, match=r"^kind: must be one of old, ready, cooperative, later, got 'newest'$"):
+        OPERATIONS.event_of(step("operator", "roll", member="a", kind="newest"))
     with pytest.raises(LookupError, match="unknown event 'join': use one of old-brokers, "):
-        event_of(step("member", "join"))
+        OPERATIONS.event_of(step("member", "join"))
 
 
 @pytest.mark.parametrize(
@@ -253,4 +248,4 @@ def test_what_is_said_in_shorthand_is_said_back() -> None:
     ids=str,
 )  # fmt: skip
 def test_what_is_seen_is_told_and_read_back(happening: ObservedEvent) -> None:
-    assert from_json(to_json(happening)) == happening
+    assert OBSERVED.from_json(OBSERVED.to_json(happening)) == happening

@@ -7,6 +7,7 @@ import pytest
 
 from kipcheck.conformance.core.case import Case, Role, steps_from
 from kipcheck.conformance.core.history import History, Op, Replied
+from kipcheck.conformance.core.operations import Operations
 from kipcheck.conformance.engine.judge import possible_part
 from kipcheck.conformance.protocols.declare.check import Check
 from kipcheck.conformance.protocols.declare.conversations import Subject
@@ -15,7 +16,6 @@ from kipcheck.conformance.protocols.streams.checks import CHECKS as STREAMS_CHEC
 from kipcheck.conformance.protocols.upgrade import ops as upgrade_script
 from kipcheck.conformance.protocols.upgrade.checks import CHECKS as UPGRADE_CHECKS, UPGRADES
 from kipcheck.conformance.protocols.upgrade.script_checks import can_happen, impossible_steps
-from kipcheck.conformance.protocols.upgrade.script_codec import ScriptCodec
 from kipcheck.strategies.compiled import compiled
 
 SCRIPTS = [
@@ -31,23 +31,23 @@ SCRIPTS = [
     ("streams", "stop a; restart a; start a own; stop a; move a; stop a; restart a; lose a", [0, 1, 4, 5]),
     ("streams", "start a own; settle; shut-down b; expire b", [2, 3]),
 ]
-CODECS: dict[str, ScriptCodec[Any, Any]] = {"upgrade": upgrade_script.CODEC, "streams": streams.CODEC}
+BY_KIND: dict[str, Operations[Any, Any]] = {"upgrade": upgrade_script.OPERATIONS, "streams": streams.OPERATIONS}
 
 
 def case_of(kind: str, text: str) -> Case:
     check, edition = ("bounce/upgrade", "kip-429") if kind == "upgrade" else ("streams/probing", "apache")
-    return Case(check, edition, Role.OPERATOR_TOOL, CODECS[kind].parse_shorthand(text))
+    return Case(check, edition, Role.OPERATOR_TOOL, BY_KIND[kind].parse_shorthand(text))
 
 
 @pytest.mark.parametrize(("kind", "text", "steps"), SCRIPTS)
 def test_only_a_process_that_runs_can_do_something(kind: str, text: str, steps: list[int]) -> None:
-    case, codec = case_of(kind, text), CODECS[kind]
-    assert [each.step for each in impossible_steps(codec, case, ())] == steps
-    assert can_happen(codec, case.steps) == (not steps)
+    case, operations = case_of(kind, text), BY_KIND[kind]
+    assert [each.step for each in impossible_steps(operations, case, ())] == steps
+    assert can_happen(operations, case.steps) == (not steps)
 
 
 def test_an_explanation_names_the_rule_and_the_member() -> None:
-    (found,) = impossible_steps(streams.CODEC, case_of("streams", "start a own; move b"), ())
+    (found,) = impossible_steps(streams.OPERATIONS, case_of("streams", "start a own; move b"), ())
     assert (found.step, found.rule, found.idle) == (1, "needs-a-process", False)
     assert found.why.endswith("while its process runs. That of b does not.")
 

@@ -23,7 +23,11 @@ from kipcheck.conformance.protocols.upgrade.checks import (
     editions,
     with_failures,
 )
-from kipcheck.conformance.protocols.upgrade.model.observed_events import (
+from kipcheck.conformance.protocols.upgrade.invariants.ownership import observations
+from kipcheck.conformance.protocols.upgrade.model.upgrade import has_upgrade, upgrade_model
+from kipcheck.conformance.protocols.upgrade.ops import (
+    OBSERVED,
+    OPERATIONS,
     Counted,
     Failed,
     Formed,
@@ -32,8 +36,6 @@ from kipcheck.conformance.protocols.upgrade.model.observed_events import (
     SteppedDown,
     StreamsLed,
 )
-from kipcheck.conformance.protocols.upgrade.model.upgrade import has_upgrade, upgrade_model
-from kipcheck.conformance.protocols.upgrade.ops import describe, observations, parse_shorthand, shorthand
 from kipcheck.conformance.protocols.upgrade.strategies import PLANS, streams, upgrade_scripts
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import BOUNCE, Adapter
@@ -48,7 +50,8 @@ def held(adapter: Adapter, where: str, *texts: str) -> list[History]:
     with InProcess(adapter).open(where, Role.OPERATOR_TOOL) as session:
         return [
             *converse(
-                [Case("bounce/upgrade", where, Role.OPERATOR_TOOL, parse_shorthand(each)) for each in texts], session
+                [Case("bounce/upgrade", where, Role.OPERATOR_TOOL, OPERATIONS.parse_shorthand(each)) for each in texts],
+                session,
             )
         ]
 
@@ -149,7 +152,7 @@ def test_what_cannot_be_done_does_nothing(text: str, why: str) -> None:
 def test_who_was_taken_for_dead_comes_back() -> None:
     history = played(NEWEST, "roll a cooperative; roll b cooperative; settle; expire b; settle")
     assert not broken(history)
-    told = [describe(each.seen) for each in observations(history) if each.step == 3]
+    told = [OBSERVED.describe(each.seen) for each in observations(history) if each.step == 3]
     assert told == ["the coordinator removes b from the group"]
     assert len(generations(history)[-1].members) == 2
 
@@ -173,8 +176,8 @@ def test_what_is_drawn_says_everything_and_the_reference_keeps_every_invariant(w
             verbs[step.verb] = verbs.get(step.verb, 0) + 1
         if number > 8:
             continue
-        (history,) = held(Reference(), where, shorthand(case.steps))
-        assert set(broken(history)) <= {"bounce/skipped-path"}, shorthand(case.steps)
+        (history,) = held(Reference(), where, OPERATIONS.shorthand(case.steps))
+        assert set(broken(history)) <= {"bounce/skipped-path"}, OPERATIONS.shorthand(case.steps)
     assert set(verbs) | {"old-brokers"} == {*upgrade_scripts(where).events, "old-brokers"}
 
 

@@ -3,7 +3,7 @@
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_names
 from kipcheck.conformance.protocols.streams.blobs import read_assignment, read_subscription
 from kipcheck.conformance.protocols.streams.model.members import NO_REBALANCE, NO_VERSION, Blob, Fatal, Rejoin, Tasks
-from kipcheck.conformance.protocols.streams.model.observed_events import (
+from kipcheck.conformance.protocols.streams.ops import (
     Applied,
     Began,
     Died,
@@ -14,8 +14,14 @@ from kipcheck.conformance.protocols.streams.model.observed_events import (
     Rests,
     Sent,
 )
-from kipcheck.conformance.protocols.upgrade.model.observed_events import Ended, Gave, PutOut, Restless, Took
-from kipcheck.conformance.protocols.upgrade.ops import describe as of_any_group
+from kipcheck.conformance.protocols.upgrade.ops import (
+    Ended,
+    Gave,
+    PutOut,
+    Restless,
+    Took,
+)
+from kipcheck.conformance.tests.protocols.upgrade.old_ops import describe as of_any_group
 
 
 def describe(event: ObservedEvent) -> str:

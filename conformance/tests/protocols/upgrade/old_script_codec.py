@@ -11,7 +11,9 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 from kipcheck.conformance.core.case import Step, step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.once import cached_on_history
-from kipcheck.conformance.protocols.cluster.operations import Move
+from kipcheck.conformance.protocols.upgrade.ops import (
+    Move,
+)
 
 ACTOR: Final = "operator"
 EventJson: TypeAlias = dict[str, Any]
