@@ -8,6 +8,7 @@ words for the values of an enum, a separator.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.field_kinds import Kind, TextForm
@@ -26,19 +27,14 @@ class Place:
 Part: TypeAlias = "str | Place"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Section:
     parts: tuple[Part, ...]
     optional: bool
 
-    @property
-    def places(self) -> Iterator[Place]:
-        return (each for each in self.parts if isinstance(each, Place))
-
-    def printed(self, value: Any) -> str:
-        return "".join(
-            each if isinstance(each, str) else each.form.print(getattr(value, each.name)) for each in self.parts
-        )
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        return tuple(each for each in self.parts if isinstance(each, Place))
 
     @property
     def usage(self) -> str:
@@ -68,14 +64,20 @@ class Template:
 
     def suits(self, value: Any) -> bool:
         """Whether all fields are there that the text cannot leave out."""
-        return all(getattr(value, name) is not None for name in self._needed)
+        return not self._needed or all(getattr(value, name) is not None for name in self._needed)
 
     def printed(self, value: Any) -> str:
-        return "".join(
-            each.printed(value)
-            for each in self.sections
-            if not each.optional or any(getattr(value, place.name) != self._absent[place.name] for place in each.places)
-        )
+        text = ""
+        for section in self.sections:
+            if section.optional:
+                for place in section.places:
+                    if getattr(value, place.name) != self._absent[place.name]:
+                        break
+                else:
+                    continue
+            for each in section.parts:
+                text += each if type(each) is str else each.form.print(getattr(value, each.name))  # type: ignore[union-attr]
+        return text
 
     def parsed(self, text: str) -> dict[str, Any] | None:
         """The fields of a text; None for another text."""
@@ -94,7 +96,10 @@ class Template:
 
 
 def first_suiting(templates: Sequence[Template], value: Any) -> Template:
-    return next((each for each in templates if each.suits(value)), templates[-1])
+    for each in templates:
+        if each.suits(value):
+            return each
+    return templates[-1]
 
 
 def _sections(text: str, kinds: Mapping[str, Kind]) -> Iterator[Section]:
@@ -104,10 +109,12 @@ def _sections(text: str, kinds: Mapping[str, Kind]) -> Iterator[Section]:
     optional = False
     for each in PART.finditer(text):
         if each["open"] or each["close"]:
-            yield Section(tuple(parts), optional)
+            if parts:
+                yield Section(tuple(parts), optional)
             parts, optional = [], bool(each["open"])
         elif each["name"]:
             parts.append(Place(each["name"], kinds[each["name"]].text(each["note"] or "")))
         else:
             parts.append(each["literal"])
-    yield Section(tuple(parts), False)
+    if parts:
+        yield Section(tuple(parts), False)
