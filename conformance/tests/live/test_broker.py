@@ -4,7 +4,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from kipcheck.conformance.models.group.draft import DraftCoordinator
 
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import NEWEST
@@ -12,6 +11,7 @@ from kipcheck.conformance.live.broker import Broker, coordinator_of
 from kipcheck.conformance.live.received import Received
 from kipcheck.conformance.live.settings import Settings, parse
 from kipcheck.conformance.live.topics import Topics, parse_topic
+from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
 from kipcheck.conformance.tests.support.live import JOIN, QUICK, Client, World, joined, run
 from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.conformance.wire.framing import requests
