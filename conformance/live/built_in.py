@@ -66,12 +66,23 @@ def _python(distribution: str) -> Callable[[str], tuple[str, ...]]:
     return lambda version: (str(environments.interpreter(distribution, version)), "-s", "-P", str(program(file)))
 
 
+def _go(module: str, file: str) -> Callable[[str], tuple[str, ...]]:
+    return lambda version: compiled.in_go(module, version, program(file))
+
+
+def _node(package: str, file: str) -> Callable[[str], tuple[str, ...]]:
+    return lambda version: compiled.in_node(package, version, program(file))
+
+
 BUILT_IN: Final[Mapping[str, BuiltIn]] = {
     "kafka-python": BuiltIn("3.0.12", _python("kafka-python")),
     "aiokafka": BuiltIn("0.14.0", _python("aiokafka")),
     "confluent-kafka": BuiltIn("2.16.1", _python("confluent-kafka")),
     "java": BuiltIn(NEWEST, lambda version: compiled.java(version, program("Consume.java"))),
-    "franz-go": BuiltIn("1.22.2", lambda version: compiled.franz_go(version, program("consume_franz_go.go"))),
+    "franz-go": BuiltIn("1.22.2", _go("github.com/twmb/franz-go", "consume_franz_go.go")),
+    "sarama": BuiltIn("1.61.1", _go("github.com/IBM/sarama", "consume_sarama.go")),
+    "kafkajs": BuiltIn("2.2.4", _node("kafkajs", "consume_kafkajs.mjs")),
+    "platformatic-kafka": BuiltIn("1.35.0", _node("@platformatic/kafka", "consume_platformatic_kafka.mjs")),
 }
 
 

@@ -1,5 +1,6 @@
-"""Builds consumers in Java and Go: once for each release, with the user's JDK, Maven or Go."""
+"""Builds consumers in Java, Go and JavaScript: once for each release, with the user's JDK, Maven, Go or npm."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Final
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import jar
 from kipcheck.conformance.targets.protocol import Unavailable
-from kipcheck.conformance.targets.toolchains import build, go, maven
+from kipcheck.conformance.targets.toolchains import build, go, maven, node
 
 JAVA_SINCE: Final = "2.0.0"
 """``KafkaConsumer.poll(Duration)``."""
@@ -38,21 +39,35 @@ def java(version: str, source: Path) -> tuple[str, ...]:
     return (_jdk("java"), *JVM, "-cp", os.pathsep.join([path, str(classes)]), source.stem)
 
 
-def franz_go(version: str, source: Path) -> tuple[str, ...]:
-    """The command of a consumer of franz-go. Errors: ``Unavailable``."""
-    compiler, text = str(go.go()), source.read_text("utf-8")
-    wanted = f"the consumer of franz-go {version}"
+def in_go(module: str, version: str, source: Path) -> tuple[str, ...]:
+    """The command of a consumer of a Go module. Errors: ``Unavailable``."""
+    compiler, text, name = str(go.go()), source.read_text("utf-8"), module.rpartition("/")[2]
+    wanted = f"the consumer of {name} {version}"
 
     def make(folder: Path) -> None:
         (folder / source.name).write_text(text, "utf-8")
         (folder / "go.mod").write_text(f"module kipcheck/consumer\n\ngo {go.LANGUAGE}\n", "utf-8")
-        module = f"{go.MODULES['franz-go']}@v{version.removeprefix('v')}"
-        build.run(wanted, [compiler, "get", module], folder, go.ENVIRONMENT, build.last_line)
+        build.run(wanted, [compiler, "get", f"{module}@v{version.removeprefix('v')}"], folder, go.ENVIRONMENT,
+                  build.last_line)  # fmt: skip
         argv = [compiler, "build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", "consume", "."]
         build.run(wanted, argv, folder, go.ENVIRONMENT, build.last_line)
 
     parts = (build.version_text((compiler, "version")), text)
-    return (str(build.built("live-franz-go", version, parts, make) / "consume"),)
+    return (str(build.built(f"live-{name}", version, parts, make) / "consume"),)
+
+
+def in_node(package: str, version: str, source: Path) -> tuple[str, ...]:
+    """The command of a consumer of an npm package. Errors: ``Unavailable``."""
+    runs, name = node.node(), package.strip("@").replace("/", "-")
+    wanted = f"the consumer of {package} {version}"
+
+    def make(folder: Path) -> None:
+        about = {"private": True, "type": "module", "dependencies": {package: version}}
+        (folder / "package.json").write_text(json.dumps(about), "utf-8")
+        build.run(wanted, [*node.npm(runs), *node.NPM], folder, {}, build.last_line)
+
+    folder = build.built(f"live-{name}", version, (build.version_text((str(runs), "--version")),), make)
+    return (str(runs), str(source), str(folder))
 
 
 def _jdk(name: str) -> str:

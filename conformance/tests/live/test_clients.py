@@ -87,10 +87,12 @@ async def a_static_member_returns(consumers: Consumers) -> None:
 
 JAVA = tuple(pytest.param(f"java@{release}", marks=pytest.mark.jars) for release in ("2.3.1", "3.9.2", "4.4.0"))
 GO = pytest.param("franz-go", marks=pytest.mark.go)
-EAGER = ("kafka-python", "aiokafka", "confluent-kafka", *JAVA, GO)
+SARAMA = pytest.param("sarama", marks=pytest.mark.go)
+NODE = tuple(pytest.param(name, marks=pytest.mark.node) for name in ("kafkajs", "platformatic-kafka"))
+EAGER = ("kafka-python", "aiokafka", "confluent-kafka", *JAVA, GO, SARAMA, *NODE)
 COOPERATIVE = ("kafka-python", "confluent-kafka", *JAVA[1:], GO)
-STATIC = ("kafka-python", "aiokafka", "confluent-kafka", *JAVA, GO)
-CONSUMER = ("confluent-kafka", JAVA[2], GO)
+STATIC = ("kafka-python", "aiokafka", "confluent-kafka", *JAVA, GO, SARAMA)
+CONSUMER = ("confluent-kafka", JAVA[2], GO, NODE[1])
 
 
 @pytest.mark.parametrize("client", EAGER)
