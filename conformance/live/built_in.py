@@ -12,7 +12,8 @@ from typing import Final, final
 from kipcheck.conformance.core.nearest import hint
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.live import compiled
-from kipcheck.conformance.targets.toolchains import environments
+from kipcheck.conformance.targets.target_entries import Entry, target_entries
+from kipcheck.conformance.targets.toolchains import environments, node
 
 PREFIX: Final = "KIPCHECK_"
 
@@ -50,8 +51,8 @@ class Settings:
 @final
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    default: str
-    """The release that is used where none is named."""
+    default: Callable[[], str]
+    """The release that is used where none is named. Errors: ``Unavailable``."""
     command: Callable[[str], tuple[str, ...]]
     """The command of a release, which is installed or built if needed. Errors: ``Unavailable``."""
 
@@ -66,6 +67,11 @@ def _python(distribution: str) -> Callable[[str], tuple[str, ...]]:
     return lambda version: (str(environments.interpreter(distribution, version)), "-s", "-P", str(program(file)))
 
 
+def _listed(name: str) -> Entry:
+    """The target of this name, whose release is tested through an adapter too."""
+    return target_entries()[name]
+
+
 def _go(module: str, file: str) -> Callable[[str], tuple[str, ...]]:
     return lambda version: compiled.in_go(module, version, program(file))
 
@@ -75,14 +81,17 @@ def _node(package: str, file: str) -> Callable[[str], tuple[str, ...]]:
 
 
 BUILT_IN: Final[Mapping[str, BuiltIn]] = {
-    "kafka-python": BuiltIn("3.0.12", _python("kafka-python")),
-    "aiokafka": BuiltIn("0.14.0", _python("aiokafka")),
-    "confluent-kafka": BuiltIn("2.16.1", _python("confluent-kafka")),
-    "java": BuiltIn(NEWEST, lambda version: compiled.java(version, program("Consume.java"))),
-    "franz-go": BuiltIn("1.22.2", _go("github.com/twmb/franz-go", "consume_franz_go.go")),
-    "sarama": BuiltIn("1.61.1", _go("github.com/IBM/sarama", "consume_sarama.go")),
-    "kafkajs": BuiltIn("2.2.4", _node("kafkajs", "consume_kafkajs.mjs")),
-    "platformatic-kafka": BuiltIn("1.35.0", _node("@platformatic/kafka", "consume_platformatic_kafka.mjs")),
+    "kafka-python": BuiltIn(lambda: "3.0.12", _python("kafka-python")),
+    "aiokafka": BuiltIn(lambda: "0.14.0", _python("aiokafka")),
+    "confluent-kafka": BuiltIn(lambda: "2.16.1", _python("confluent-kafka")),
+    "java": BuiltIn(lambda: NEWEST, lambda version: compiled.java(version, program("Consume.java"))),
+    "franz-go": BuiltIn(lambda: _listed("franz-go").default, _go("github.com/twmb/franz-go", "consume_franz_go.go")),
+    "sarama": BuiltIn(lambda: "1.61.1", _go("github.com/IBM/sarama", "consume_sarama.go")),
+    "kafkajs": BuiltIn(lambda: "2.2.4", _node("kafkajs", "consume_kafkajs.mjs")),
+    "platformatic-kafka": BuiltIn(
+        lambda: node.default(_listed("platformatic-kafka")),
+        _node("@platformatic/kafka", "consume_platformatic_kafka.mjs"),
+    ),
 }
 
 
@@ -92,4 +101,4 @@ def command(name: str) -> tuple[str, ...]:
     if client not in BUILT_IN:
         raise LookupError(f"unknown client {client!r}{hint(client, BUILT_IN) or '; known: ' + ', '.join(BUILT_IN)}")
     found = BUILT_IN[client]
-    return found.command(version or found.default)
+    return found.command(version or found.default())
