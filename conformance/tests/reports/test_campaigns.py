@@ -117,6 +117,7 @@ def test_the_page_draws_how_coverage_grew(made: Path) -> None:
     assert "0123456789abcdef, without another" in page
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(installed() is None, reason=f"no browser on the path: {', '.join(NAMES)}")
 def test_the_page_can_be_read_on_a_phone_light_and_dark(made: Path) -> None:
     page = made / "report.html"

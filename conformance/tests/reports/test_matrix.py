@@ -299,6 +299,7 @@ def shown() -> Iterator[Browser]:
         yield found
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(installed() is None, reason=f"no browser on the path: {', '.join(NAMES)}")
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("name", ["matrix.html", "histories/bounce-2x0-2x1.html", "histories/bounce-2x0-future.html"])

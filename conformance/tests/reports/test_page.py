@@ -10,7 +10,10 @@ from kipcheck import reports
 from kipcheck.conformance.tests.support.browser import NAMES, Browser, browser, installed
 from kipcheck.conformance.tests.support.ledgers import FAILURE, SEQUENCE, everything, write
 
-pytestmark = pytest.mark.skipif(installed() is None, reason=f"no browser on the path: {', '.join(NAMES)}")
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(installed() is None, reason=f"no browser on the path: {', '.join(NAMES)}"),
+]
 IDS = ("0123456789ab", "ba9876543210", "111111111111", "222222222222", "333333333333", "444444444444")
 WIDE = {"kind": "bytes", "rows": [{"offset": 0, "bytes": "ab" * 3000, "path": "a" * 90, "type": "t" * 40,
                                    "value": "v" * 5000, "guilty": True}]}  # fmt: skip
