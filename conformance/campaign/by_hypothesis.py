@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
 
+from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.checks import Check
 from kipcheck.conformance.protocols.declare.check import Value
-from kipcheck.conformance.targets.protocol import MACHINES
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.public import conversations
 
@@ -25,7 +25,7 @@ DEEP_SHARE: Final = 0.5
 def values(check: Check[Any], subject: Any, number: int, random: Random) -> list[Value]:
     """``number`` values, or fewer if there are no more: the same in every process."""
     found: list[Value] = []
-    deep = check.node is None and subject.name in MACHINES and random.random() < DEEP_SHARE
+    deep = check.node is None and subject.name in registry.machines() and random.random() < DEEP_SHARE
     drawn = (
         conversations(subject.name, edition=subject.edition, deep=True)
         if deep

@@ -13,8 +13,9 @@ from typing import Any
 
 from kipcheck.conformance.clients.assignor_adapter import LEADING, answer
 from kipcheck.conformance.clients.kafka_python_assignors import KafkaPythonAssignors
+from kipcheck.conformance.protocols.member.ops import MEMBER
 from kipcheck.conformance.targets.error_mapping import rejected
-from kipcheck.conformance.targets.protocol import MEMBER, Claims
+from kipcheck.conformance.targets.protocol import Claims
 
 MODULES = (
     "kafka.protocol.admin", "kafka.protocol.consumer.fetch", "kafka.protocol.consumer.group",

@@ -395,6 +395,8 @@ class Operations(Generic[E, A]):
         self.machine = machine
         self.machines = (machine, *alike)
         self.role = role
+        for name in self.machines:
+            verbs.register_machine(name, role)
         self.declared: tuple[Operation, ...] = tuple(
             each if isinstance(each, Operation) else declared(each) for each in operations
         )

@@ -1,12 +1,14 @@
-"""The verbs that protocols register: whether an operation names its sender, and how its answer is checked.
+"""The verbs and machines that protocols register: senders and answers of operations, and the roles of machines.
 
-The generic side of the testee protocol looks verbs up here. A protocol registers its verbs in the module that declares
+The generic side of the testee protocol looks them up here. A protocol registers them in the module that declares
 them, which every process imports that makes steps of them.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from kipcheck.conformance.core.case import Role
 
 CheckAnswer: TypeAlias = Callable[[Any], str]
 """An entry of an answer's list -> empty if it is well formed; else its path, a colon and the reason."""
@@ -31,6 +33,7 @@ class AnswerFields:
 _answers: dict[str, Answers] = {}
 _fields: dict[str, AnswerFields] = {}
 _sent_by_clients: set[str] = set()
+_roles: dict[str, Role] = {}
 
 
 def register(verbs: Iterable[str], key: str, check: CheckAnswer, sent_by_clients: Iterable[str] = ()) -> None:
@@ -42,6 +45,21 @@ def register(verbs: Iterable[str], key: str, check: CheckAnswer, sent_by_clients
 def register_fields(verb: str, checks: Mapping[str, Callable[[Any], Any]], needed: tuple[str, ...]) -> None:
     """Registers a verb whose accepted result has these fields. ``needed``: those that it cannot omit."""
     _fields[verb] = AnswerFields(checks, needed)
+
+
+def register_machine(machine: str, role: Role) -> None:
+    """Registers a machine, which may be repeated. Errors: ValueError if it has another role."""
+    if _roles.setdefault(machine, role) is not role:
+        raise ValueError(f"machine {machine!r} has the roles {_roles[machine].value} and {role.value}")
+
+
+def role_of(machine: str) -> Role | None:
+    """None for a machine that no protocol has registered."""
+    return _roles.get(machine)
+
+
+def roles_with_machines() -> frozenset[Role]:
+    return frozenset(_roles.values())
 
 
 def answers_to(verb: str) -> Answers | None:

@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import Any, Final, TypeVar
 
 from kipcheck.conformance import protocols
+from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
-from kipcheck.conformance.targets.protocol import MACHINES
 
 T = TypeVar("T")
 ITSELF: Final = frozenset({"declare"})
@@ -64,6 +64,18 @@ def all_of(part: str, name: str) -> tuple[Any, ...]:
     return tuple(chain.from_iterable(getattr(each, name) for each in parts(part).values()))
 
 
+def roles() -> tuple[Role, ...]:
+    """The roles of all protocols, in the order of their first packages."""
+    return (*dict.fromkeys(each.role for each in packages().values()),)
+
+
+def machines() -> tuple[str, ...]:
+    """All machines: those of a role stand together, and otherwise as their packages do."""
+    return tuple(
+        name for role in roles() for each in packages().values() if each.role is role for name in each.machines
+    )
+
+
 def by_machine(found: Mapping[str, T]) -> dict[str, T]:
     """The values by machine, in the order of all machines."""
-    return {name: found[name] for name in (*MACHINES, *found) if name in found}
+    return {name: found[name] for name in machines() if name in found}

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, final
 from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.foreign import one_line
-from kipcheck.conformance.targets.protocol import OPERATIONS, PLAYED, VERSION, Claims
+from kipcheck.conformance.targets.protocol import OPERATIONS, VERSION, Claims
 from kipcheck.conformance.targets.transport.framing import Framing
 from kipcheck.conformance.targets.transport.pipe import DUMPS
 
@@ -60,8 +60,8 @@ def hello(found: Found) -> Hello:
     name, version, language = (one_line(_text(found, key, "hello")) for key in ("name", "version", "language"))
     issues = one_line(_text(found, "issues", "hello")) if "issues" in found else ""
     claims, roles = _claims(found), _roles(found)
-    for role, needed in NEEDS.items():
-        if role in roles and role not in claims.roles:
+    for role in Role:
+        if role in roles and role not in claims.roles and (needed := needed_key(role)) is not None:
             raise ProtocolViolation(f"hello.{needed}: is empty, but the role {role.value} needs it")
     dump = found.get("dump_signal")
     if dump is not None and dump not in DUMPS:
@@ -69,8 +69,14 @@ def hello(found: Found) -> Hello:
     return Hello(name, version, language, issues, roles, claims, _framing(found), dump)
 
 
-NEEDS: Final = {Role.CODEC: "capabilities", Role.LEADER: "assignors", **dict.fromkeys(PLAYED, "machines")}
-"""Role -> the key of ``hello`` that must not be empty for it."""
+def needed_key(role: Role) -> str | None:
+    """The key of ``hello`` that must not be empty for the role; None for a role without operations."""
+    keys = {
+        **dict.fromkeys(verbs.roles_with_machines(), "machines"),
+        Role.CODEC: "capabilities",
+        Role.LEADER: "assignors",
+    }
+    return keys.get(role)
 
 
 def _roles(found: Found) -> frozenset[Role]:

@@ -25,28 +25,6 @@ OPERATIONS: tuple[str, ...] = ("encode", "decode", "recode")
 """What a codec does with a message."""
 STREAM = "stream"
 """Among assignors: a target that claims it performs the operations of Streams groups, as leader and as member."""
-FEATURES = "features"
-"""The machine of a controller that keeps feature versions."""
-GROUP = "group"
-"""The machine of a coordinator of one classic group."""
-CONSUMER_GROUP = "consumer-group"
-"""The machine of a coordinator of one group of KIP-848."""
-MEMBER = "member"
-"""The machine of a consumer that is a member of a classic group."""
-BOUNCE = "bounce"
-"""The machine of an operator who upgrades the members of a group one after another."""
-STREAMS = "streams"
-"""The machine of an operator of a Kafka Streams group: members of one release and of its future."""
-STREAMS_MIXED = "streams-mixed"
-"""The same with members of any release."""
-PLAYED: Mapping[Role, tuple[str, ...]] = {
-    Role.CONTROLLER: (FEATURES,),
-    Role.COORDINATOR: (GROUP, CONSUMER_GROUP),
-    Role.MEMBER: (MEMBER,),
-    Role.OPERATOR_TOOL: (BOUNCE, STREAMS, STREAMS_MIXED),
-}
-"""Role -> its machines."""
-MACHINES: tuple[str, ...] = tuple(name for names in PLAYED.values() for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +66,13 @@ class Claims:
     @property
     def roles(self) -> frozenset[Role]:
         """The roles that these claims suffice for."""
-        played = {
+        sufficient = {
             Role.CODEC: bool(self.messages),
             Role.LEADER: bool(self.assignors),
-            **{role: any(name in self.machines for name in names) for role, names in PLAYED.items()},
+            Role.MEMBER: STREAM in self.assignors,
         }
-        played[Role.MEMBER] |= STREAM in self.assignors
-        return frozenset(role for role, claimed in played.items() if claimed)
+        played = {role for role, claimed in sufficient.items() if claimed}
+        return frozenset(played | {role for each in self.machines if (role := verbs.role_of(each)) is not None})
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.protocols.streams.model.group_model import StreamsMembers
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, Binary, Settings
+from kipcheck.conformance.protocols.streams.ops import STREAMS
 from kipcheck.conformance.protocols.streams.target import in_bytes, machine_adapter
 from kipcheck.conformance.targets.in_process import InProcess
-from kipcheck.conformance.targets.protocol import STREAMS, Claims, Session, Target, TargetInfo
+from kipcheck.conformance.targets.protocol import Claims, Session, Target, TargetInfo
 from kipcheck.conformance.targets.session_wrapper import SessionWrapper, TargetWrapper
 
 TOPOLOGIES: Final = "topologies"

@@ -23,11 +23,13 @@ from kipcheck.conformance.engine.doctor.report import (
     offered,
 )
 from kipcheck.conformance.engine.doctor.samples import EDITION, asked_of, assignors, named, plain
+from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.assignment.checks.assignors import two_members
 from kipcheck.conformance.protocols.codec.checks.family import layouts
 from kipcheck.conformance.protocols.declare.check import Operation
+from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.targets import answers
-from kipcheck.conformance.targets.protocol import BATCH, GROUP, MACHINES, OPERATIONS, Claims
+from kipcheck.conformance.targets.protocol import BATCH, OPERATIONS, Claims
 from kipcheck.conformance.targets.transport.framing import Framing
 from kipcheck.conformance.targets.transport.pipe import Pipe
 from kipcheck.conformance.wire.schema import Layout, messages, spec
@@ -114,12 +116,14 @@ def identity(testee: TesteeUnderTest) -> str:
 
 
 @probe(
-    "it supports a role with checks", f"support one of {', '.join(each.value for each in answers.NEEDS)}", decisive=True
+    "it supports a role with checks",
+    f"support one of {', '.join(each.value for each in registry.roles())}",
+    decisive=True,
 )
 def roles(testee: TesteeUnderTest) -> str:
     assert testee.hello is not None
-    played = [each.value for each in Role if each in testee.hello.roles and each in answers.NEEDS]
-    others = [each.value for each in Role if each in testee.hello.roles and each not in answers.NEEDS]
+    played = [each.value for each in Role if each in testee.hello.roles and each in registry.roles()]
+    others = [each.value for each in Role if each in testee.hello.roles and each not in registry.roles()]
     if not played:
         raise ProbeFailed(f"no operation exists for {', '.join(others)}")
     return ", ".join(played) + (f"; no operation exists for {', '.join(others)}" if others else "")
@@ -133,8 +137,8 @@ def capabilities(testee: TesteeUnderTest) -> str:
     for stranger in sorted({*claims.messages} - known):
         if similar := nearest(stranger, sorted(known - {*claims.messages}), SIMILARITY):
             raise ProbeFailed(f"unknown message {stranger}: did you mean {similar[0]}?")
-    if strangers := [*({*claims.assignors} - {*assignors()}), *({*claims.machines} - {*MACHINES})]:
-        there = f"{', '.join(assignors())}; {', '.join(MACHINES)}"
+    if strangers := [*({*claims.assignors} - {*assignors()}), *({*claims.machines} - {*registry.machines()})]:
+        there = f"{', '.join(assignors())}; {', '.join(registry.machines())}"
         raise ProbeFailed(f"unknown: {', '.join(strangers)}; known are {there}")
     if claims.messages and not known & {*claims.messages}:
         raise ProbeFailed("kipcheck knows none of the claimed messages")
@@ -169,7 +173,7 @@ def unknown_role(testee: TesteeUnderTest) -> str:
 @probe("an unknown edition is unsupported", 'answer {"type": "configure", "unsupported": "why"} for unknown editions')
 def unknown_edition(testee: TesteeUnderTest) -> str:
     assert testee.hello is not None
-    role = next(each for each in answers.NEEDS if each in testee.hello.roles)
+    role = next(each for each in registry.roles() if each in testee.hello.roles)
     return _rejected(testee, role.value, "no-such-edition")
 
 
@@ -202,7 +206,7 @@ def _claims(testee: TesteeUnderTest) -> Claims:
 
 def _roles(testee: TesteeUnderTest) -> list[Role]:
     assert testee.hello is not None
-    return [each for each in answers.NEEDS if each in testee.hello.roles]
+    return [each for each in registry.roles() if each in testee.hello.roles]
 
 
 # ---- batches

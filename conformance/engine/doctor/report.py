@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.engine.doctor.samples import EDITION
+from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.targets import answers
 from kipcheck.conformance.targets.answers import Hello, ProtocolViolation
 from kipcheck.conformance.targets.protocol import VERSION, Target
@@ -111,7 +112,7 @@ class TesteeUnderTest:
     def ready(self, role: Role | None = None, framing: Framing | None = None) -> None:
         """Starts it if necessary, and configures it for a role that it supports."""
         assert self.hello is not None
-        role = role or next(each for each in answers.NEEDS if each in self.hello.roles)
+        role = role or next(each for each in registry.roles() if each in self.hello.roles)
         if self.link is None or self.link.over:
             self.start()
             self.send_hello()

@@ -14,7 +14,6 @@ from kipcheck.conformance.protocols.consumer_group.model import (
 )
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Action, Answered, Beat, Partitions, Says
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
-from kipcheck.conformance.targets.protocol import CONSUMER_GROUP
 
 
 class Playing(MachineMutant, ConsumerGroup):
@@ -27,11 +26,11 @@ Made = TypeVar("Made", bound=type[Playing])
 
 
 def ownership(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant("consumer-group/ownership", f"consumer-group/{invariant}", CONSUMER_GROUP, None, least)
+    return mutant("consumer-group/ownership", f"consumer-group/{invariant}", OPERATIONS.machine, None, least)
 
 
 def epochs(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant("consumer-group/epochs", f"consumer-group/{invariant}", CONSUMER_GROUP, None, least)
+    return mutant("consumer-group/epochs", f"consumer-group/{invariant}", OPERATIONS.machine, None, least)
 
 
 AFTER_ROUNDS = f"join a on t none; join b on t none; {4 * 'beat a told; beat b told; '}beat a told"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.core.machine import Driven
@@ -33,6 +34,10 @@ class ProtocolPackage:
     """Its machines by name: ``consumer-group``."""
     operations: Operations[Any, Any] | None = None
     """The declarations of its operations, from which ``publish`` derives; None if they are written by hand."""
+
+    def __post_init__(self) -> None:
+        for machine in self.machines:
+            verbs.register_machine(machine, self.role)
 
     @classmethod
     def of(cls, order: int, operations: Operations[Any, Any], adapter: AdapterOf) -> "ProtocolPackage":

@@ -14,7 +14,6 @@ from kipcheck.conformance.protocols.features.model import (
     State,
 )
 from kipcheck.conformance.protocols.features.ops import OPERATIONS, Action, BrokerUp, Event, Rejected, Told, Update
-from kipcheck.conformance.targets.protocol import FEATURES
 
 
 class Playing(MachineMutant, FeatureController):
@@ -27,15 +26,15 @@ Made = TypeVar("Made", bound=type[Playing])
 
 
 def epochs(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant("features/epochs", f"features/{invariant}", FEATURES, None, least)
+    return mutant("features/epochs", f"features/{invariant}", OPERATIONS.machine, None, least)
 
 
 def gating(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant("features/gating", f"features/{invariant}", FEATURES, None, least)
+    return mutant("features/gating", f"features/{invariant}", OPERATIONS.machine, None, least)
 
 
 def brokers(invariant: str, least: str) -> Callable[[Made], Made]:
-    return mutant("features/brokers", f"features/{invariant}", FEATURES, None, least)
+    return mutant("features/brokers", f"features/{invariant}", OPERATIONS.machine, None, least)
 
 
 # The epoch

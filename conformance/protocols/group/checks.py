@@ -18,13 +18,13 @@ from kipcheck.conformance.protocols.declare.conversations import (
     machine_family,
 )
 from kipcheck.conformance.protocols.group.invariants.requests import granted as is_granted
-from kipcheck.conformance.protocols.group.ops import REQUESTS
+from kipcheck.conformance.protocols.group.ops import GROUP, REQUESTS
 from kipcheck.conformance.protocols.group.possible_conversations import conversation, impossible
 from kipcheck.conformance.protocols.group.sentences import describe_answer, describe_step
 from kipcheck.conformance.protocols.group.shorthand import shorthand
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 from kipcheck.conformance.protocols.group.trace import trace
-from kipcheck.conformance.targets.protocol import GROUP, Claims
+from kipcheck.conformance.targets.protocol import Claims
 
 COORDINATOR_NAME: Final = "coordinator"
 

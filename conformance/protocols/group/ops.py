@@ -48,6 +48,8 @@ from kipcheck.conformance.protocols.group.plain_data import (
     text,
 )
 
+GROUP: Final = "group"
+"""The machine of a coordinator of one classic group."""
 TIME: Final = "time"
 """Actor of ``elapse``."""
 BROKER: Final = "broker"

@@ -10,9 +10,9 @@ from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.rules import owed_rules
 from kipcheck.conformance.protocols.group.model.service import Service
 from kipcheck.conformance.protocols.group.model.state import State
-from kipcheck.conformance.protocols.group.ops import EVENTS, answer_of, lenient_event_of
+from kipcheck.conformance.protocols.group.ops import EVENTS, GROUP, answer_of, lenient_event_of
 from kipcheck.conformance.targets.machine_target import MachineAdapter
-from kipcheck.conformance.targets.protocol import GROUP, Claims
+from kipcheck.conformance.targets.protocol import Claims
 
 
 def machine_adapter(machine: Coordinator) -> MachineAdapter[Any, Any, Any]:

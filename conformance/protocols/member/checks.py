@@ -20,12 +20,11 @@ from kipcheck.conformance.protocols.declare.conversations import (
 from kipcheck.conformance.protocols.member.invariants.callbacks import describe
 from kipcheck.conformance.protocols.member.model.client import HEARTBEAT_MS
 from kipcheck.conformance.protocols.member.model.messages import Request
-from kipcheck.conformance.protocols.member.ops import COORDINATOR, USER, action_of, rules_of
+from kipcheck.conformance.protocols.member.ops import COORDINATOR, MEMBER as MACHINE, USER, action_of, rules_of
 from kipcheck.conformance.protocols.member.possible_conversations import conversation, impossible
 from kipcheck.conformance.protocols.member.sentences import describe_event, describe_request
 from kipcheck.conformance.protocols.member.shorthand import CONSUMER, parse_shorthand
 from kipcheck.conformance.protocols.member.strategies.conversations import conversations
-from kipcheck.conformance.targets.protocol import MEMBER as MACHINE
 
 BEATS: Final = 20
 """Answered heartbeats in max.poll.interval.ms."""

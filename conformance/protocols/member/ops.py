@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kipcheck.conformance.core import verbs
-from kipcheck.conformance.core.case import Step, step
+from kipcheck.conformance.core.case import Role, Step, step
 from kipcheck.conformance.core.edition import KIP_429, Edition, Standing
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER, Assigned, Subscription
@@ -65,6 +65,8 @@ from kipcheck.conformance.protocols.member.model.messages import (
 )
 from kipcheck.conformance.protocols.member.model.rules import Rules
 
+MEMBER: Final = "member"
+"""The machine of a consumer that is a member of a classic group."""
 USER: Final = "user"
 COORDINATOR: Final = "coordinator"
 TIME: Final = "time"
@@ -301,3 +303,4 @@ def check_answer(found: Any) -> str:
 
 
 verbs.register(EVENTS, "actions", check_answer)
+verbs.register_machine(MEMBER, Role.MEMBER)

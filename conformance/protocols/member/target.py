@@ -7,9 +7,9 @@ from kipcheck.conformance.core.edition import APACHE, Edition, edition
 from kipcheck.conformance.protocols.member.model.client import Client
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
 from kipcheck.conformance.protocols.member.model.rules import Config
-from kipcheck.conformance.protocols.member.ops import EVENTS, answer_of, event_of, rules_of
+from kipcheck.conformance.protocols.member.ops import EVENTS, MEMBER, answer_of, event_of, rules_of
 from kipcheck.conformance.targets.machine_target import MachineAdapter
-from kipcheck.conformance.targets.protocol import MEMBER, Claims
+from kipcheck.conformance.targets.protocol import Claims
 
 
 def member(edition: Edition, make: Callable[[Config], Consumer] = Consumer) -> MachineAdapter[Any, Any, Any] | None:

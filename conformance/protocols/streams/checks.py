@@ -23,11 +23,11 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Topology,
 )
 from kipcheck.conformance.protocols.streams.model.rules import Rules
-from kipcheck.conformance.protocols.streams.ops import OPERATIONS, STATELESS, Deploy
+from kipcheck.conformance.protocols.streams.ops import OPERATIONS, STATELESS, STREAMS, STREAMS_MIXED, Deploy
 from kipcheck.conformance.protocols.streams.strategies.scripts import mixed_streams_scripts, streams_scripts
 from kipcheck.conformance.protocols.upgrade import script_checks as scripts
 from kipcheck.conformance.protocols.upgrade.script_checks import possible_script, script_family, value_of
-from kipcheck.conformance.targets.protocol import STREAM, STREAMS, STREAMS_MIXED, Claims
+from kipcheck.conformance.targets.protocol import STREAM, Claims
 from kipcheck.conformance.wire.schema import ZERO_UUID
 
 DEFAULT_LINE: Final = ("0.10.0",)

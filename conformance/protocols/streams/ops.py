@@ -35,6 +35,10 @@ from kipcheck.conformance.protocols.upgrade.ops import (
     Took,
 )
 
+STREAMS: Final = "streams"
+"""The machine of an operator of a Kafka Streams group: members of one release and of its future."""
+STREAMS_MIXED: Final = "streams-mixed"
+"""The same with members of any release."""
 MEMBERS: Final = ("a", "b", "c", "d")
 MEMBER: Final = one_of(*MEMBERS)
 TOPICS: Final = (Topic("t", 3),)
@@ -328,7 +332,7 @@ ENDS: Final = "a member ends without a LeaveGroup, and does not restart"
 STARTS_AGAIN: Final = "a member that ended starts with the same binary"
 OF_A_MEMBER: Final = {"member": MEMBER}
 OPERATIONS: Final[Operations[Event, ObservedEvent]] = Operations(
-    "streams",
+    STREAMS,
     Role.OPERATOR_TOOL,
     (
         Deploy,
@@ -345,5 +349,5 @@ OPERATIONS: Final[Operations[Event, ObservedEvent]] = Operations(
         variant(Settle, "stream-settle", kinds={}),
     ),
     observed=OBSERVED,
-    alike=("streams-mixed",),
+    alike=(STREAMS_MIXED,),
 )  # fmt: skip

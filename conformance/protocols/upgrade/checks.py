@@ -9,10 +9,9 @@ from kipcheck.conformance.protocols.declare.check import Check
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
 from kipcheck.conformance.protocols.upgrade import script_checks as scripts
 from kipcheck.conformance.protocols.upgrade.model.upgrade import has_upgrade
-from kipcheck.conformance.protocols.upgrade.ops import OPERATIONS
+from kipcheck.conformance.protocols.upgrade.ops import BOUNCE, OPERATIONS
 from kipcheck.conformance.protocols.upgrade.script_checks import possible_script, script_family, value_of
 from kipcheck.conformance.protocols.upgrade.strategies import streams, upgrade_scripts
-from kipcheck.conformance.targets.protocol import BOUNCE
 from kipcheck.strategies.nodes import Node
 
 START: Final = "roll a {0}; roll b {0}; roll c {0}; settle"

@@ -23,9 +23,9 @@ from kipcheck.conformance.protocols.member.model.rules import Assignor, Config
 from kipcheck.conformance.protocols.member.model.state import State, Step
 from kipcheck.conformance.protocols.upgrade.model.probing import Instance, Probing, Streams
 from kipcheck.conformance.protocols.upgrade.model.upgrade import LARGE_GROUP, binary, config, coordinator, upgrade_model
-from kipcheck.conformance.protocols.upgrade.ops import OPERATIONS
+from kipcheck.conformance.protocols.upgrade.ops import BOUNCE, OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
-from kipcheck.conformance.targets.protocol import BOUNCE, Claims
+from kipcheck.conformance.targets.protocol import Claims
 
 
 class Upgrading:

@@ -300,8 +300,10 @@ ObservedEvent: TypeAlias = (
 OBSERVED: Final = ObservedEvents[ObservedEvent](
     Took, Gave, Ended, PutOut, Formed, Assigned, Counted, StreamsLed, SteppedDown, Failed, Rests, Restless
 )
+BOUNCE: Final = "bounce"
+"""The machine of an operator who upgrades the members of a group one after another."""
 OPERATIONS: Final[Operations[Event, ObservedEvent]] = Operations(
-    "bounce",
+    BOUNCE,
     Role.OPERATOR_TOOL,
     (OldBrokers, Roll, Stop, Crash, Restart, Lose, Expire, Move, Settle, RollStreams),
     observed=OBSERVED,

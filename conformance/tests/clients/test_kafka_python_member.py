@@ -11,8 +11,7 @@ import pytest
 from kipcheck.conformance.clients.kafka_python import LIMITS, KafkaPython
 from kipcheck.conformance.clients.kafka_python_loop import BEGINNING, Clock, Loop
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.protocols.member.ops import action_of
-from kipcheck.conformance.targets.protocol import MEMBER
+from kipcheck.conformance.protocols.member.ops import MEMBER, action_of
 from kipcheck.conformance.targets.registry import installed
 
 pytestmark = pytest.mark.skipif(installed("kafka-python") is None, reason="kafka-python is not installed")

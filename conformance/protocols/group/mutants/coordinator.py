@@ -21,8 +21,8 @@ from kipcheck.conformance.protocols.group.model.messages import (
 )
 from kipcheck.conformance.protocols.group.model.rounds import Out
 from kipcheck.conformance.protocols.group.model.state import Log, Member, Parked, State
+from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter, DraftCoordinatorAdapter
-from kipcheck.conformance.targets.protocol import GROUP
 
 Made = TypeVar("Made", bound=type[CoordinatorAdapter] | type[DraftCoordinatorAdapter])
 

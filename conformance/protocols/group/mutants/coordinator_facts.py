@@ -22,8 +22,8 @@ from kipcheck.conformance.protocols.group.model.messages import (
 )
 from kipcheck.conformance.protocols.group.model.rounds import Out
 from kipcheck.conformance.protocols.group.model.state import Log, Member, Offsets, State
+from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter
-from kipcheck.conformance.targets.protocol import GROUP
 
 Made = TypeVar("Made", bound=type[CoordinatorAdapter])
 

@@ -11,8 +11,8 @@ from kipcheck.conformance.protocols.group.model.messages import Timer
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
 from kipcheck.conformance.protocols.member.model.messages import POLLED, Lost, Revoked
 from kipcheck.conformance.protocols.member.model.state import Phase, State, Step
+from kipcheck.conformance.protocols.member.ops import MEMBER
 from kipcheck.conformance.protocols.member.target import ConsumerAdapter
-from kipcheck.conformance.targets.protocol import MEMBER
 
 Made = TypeVar("Made", bound=type[Consumer])
 

@@ -24,9 +24,10 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Share,
     SubscriptionInfo,
 )
+from kipcheck.conformance.protocols.streams.ops import STREAMS, STREAMS_MIXED
 from kipcheck.conformance.protocols.streams.target import machine_adapter
 from kipcheck.conformance.targets.machine_target import MachineAdapter
-from kipcheck.conformance.targets.protocol import STREAMS, STREAMS_MIXED, Claims
+from kipcheck.conformance.targets.protocol import Claims
 
 
 class AlteredMember:

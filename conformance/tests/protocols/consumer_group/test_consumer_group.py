@@ -18,7 +18,7 @@ from kipcheck.conformance.protocols.machine_targets import machine_adapters
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
-from kipcheck.conformance.targets.protocol import CONSUMER_GROUP, Adapter, operation
+from kipcheck.conformance.targets.protocol import Adapter, operation
 from kipcheck.strategies.parse import belongs
 
 PLANTED = {name: vice for name, vice in MUTANTS.items() if vice.check.startswith("consumer-group/")}
@@ -33,7 +33,7 @@ def held(adapter: Adapter, text: str) -> History:
 
 
 def answers(text: str) -> list[str]:
-    player = machine_adapters(APACHE)[CONSUMER_GROUP]
+    player = machine_adapters(APACHE)[OPERATIONS.machine]
     told = []
     for each in OPERATIONS.parse_shorthand(text):
         found = player.answer({"case": 0, **operation(each)})
@@ -98,7 +98,7 @@ def test_an_event_is_its_step() -> None:
 
 
 def test_whatever_is_drawn_is_declared_and_enabled_events_are_accepted() -> None:
-    machine, subject = ConsumerGroup(), GROUPS.subject("apache", CONSUMER_GROUP, None)
+    machine, subject = ConsumerGroup(), GROUPS.subject("apache", OPERATIONS.machine, None)
     refused = total = 0
     for number, sample in enumerate(CHECKS["consumer-group/epochs"].samples(subject, 0, 40)):
         assert belongs(CONSUMER_GROUPS.declaration, sample.value), number

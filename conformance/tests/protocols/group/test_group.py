@@ -34,7 +34,7 @@ from kipcheck.conformance.protocols.group.model.messages import (
 from kipcheck.conformance.protocols.group.model.names import Names
 from kipcheck.conformance.protocols.group.model.service import By, Elapse, Served, Service
 from kipcheck.conformance.protocols.group.model.state import Standing, State
-from kipcheck.conformance.protocols.group.ops import EVENTS, answer_of, event_of, reply_of, step_of
+from kipcheck.conformance.protocols.group.ops import EVENTS, GROUP, answer_of, event_of, reply_of, step_of
 from kipcheck.conformance.protocols.group.sentences import describe_answer
 from kipcheck.conformance.protocols.group.shorthand import parse_shorthand, shorthand
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
@@ -43,7 +43,7 @@ from kipcheck.conformance.protocols.group.trace import trace
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
-from kipcheck.conformance.targets.protocol import GROUP, Adapter
+from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.strategies import conversations, steps as any_steps
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.compiled import compiled

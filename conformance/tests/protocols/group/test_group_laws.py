@@ -18,13 +18,14 @@ from kipcheck.conformance.protocols.declare.check import Check
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.declare.mutant import Mutant
 from kipcheck.conformance.protocols.group.invariants.view import group_trace
+from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.protocols.group.shorthand import parse_shorthand, shorthand
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter, DraftCoordinatorAdapter
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.in_process import InProcess
-from kipcheck.conformance.targets.protocol import GROUP, Adapter
+from kipcheck.conformance.targets.protocol import Adapter
 
 PLANTED = {name: vice for name, vice in MUTANTS.items() if vice.subject == GROUP}
 OURS: list[Invariant] = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("group/")]

@@ -27,7 +27,16 @@ from kipcheck.conformance.protocols.member.model.messages import Given, Poll, Re
 from kipcheck.conformance.protocols.member.model.rules import ASSIGNORS, Config, Rules
 from kipcheck.conformance.protocols.member.model.state import Phase, State
 from kipcheck.conformance.protocols.member.mutants.callbacks import JoinsWithAll
-from kipcheck.conformance.protocols.member.ops import ANSWERS, EVENTS, action_of, answer_of, event_of, rules_of, step_of
+from kipcheck.conformance.protocols.member.ops import (
+    ANSWERS,
+    EVENTS,
+    MEMBER as MACHINE,
+    action_of,
+    answer_of,
+    event_of,
+    rules_of,
+    step_of,
+)
 from kipcheck.conformance.protocols.member.play import single_consumer
 from kipcheck.conformance.protocols.member.sentences import describe_event
 from kipcheck.conformance.protocols.member.shorthand import parse_shorthand, shorthand
@@ -36,7 +45,7 @@ from kipcheck.conformance.protocols.member.target import ConsumerAdapter
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
-from kipcheck.conformance.targets.protocol import MEMBER as MACHINE, Adapter, observed, operation
+from kipcheck.conformance.targets.protocol import Adapter, observed, operation
 from kipcheck.strategies.parse import belongs
 
 OURS = [each for each in all_invariants(Role.MEMBER) if each.id.startswith("member/")]

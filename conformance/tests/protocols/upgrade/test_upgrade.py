@@ -25,7 +25,7 @@ from kipcheck.conformance.protocols.upgrade.checks import (
 )
 from kipcheck.conformance.protocols.upgrade.invariants.ownership import observations
 from kipcheck.conformance.protocols.upgrade.model.upgrade import has_upgrade, upgrade_model
-from kipcheck.conformance.protocols.upgrade.ops import (
+from kipcheck.conformance.protocols.upgrade.ops import BOUNCE, (
     OBSERVED,
     OPERATIONS,
     Counted,
@@ -38,7 +38,7 @@ from kipcheck.conformance.protocols.upgrade.ops import (
 )
 from kipcheck.conformance.protocols.upgrade.strategies import PLANS, streams, upgrade_scripts
 from kipcheck.conformance.targets.in_process import InProcess
-from kipcheck.conformance.targets.protocol import BOUNCE, Adapter
+from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.strategies.parse import belongs
 
 UPGRADERS = {name: vice for name, vice in MUTANTS.items() if vice.check.startswith("bounce/")}
