@@ -5,6 +5,7 @@ The files are the two JSON schemas, in which each derived part is one line, and 
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources import files
@@ -15,6 +16,12 @@ from kipcheck.conformance.core.operations import Operation, Operations, declared
 from kipcheck.conformance.protocols import registry
 
 ROOT: Final = Path(str(files("kipcheck.conformance")))
+DEFINITION: Final = r'"\w+": {.*},$'
+"""A definition in one line of a schema, which is not the last one."""
+MACHINES: Final = '"description": "features, '
+"""The line of the schema that lists all machines, of which this one is the first."""
+OF_MACHINES: Final = r"\| [a-z-]+, `"
+"""The first row of a machine in the table."""
 Lines = list[str]
 
 
@@ -57,7 +64,8 @@ def _testee_schema(operations: Operations[Any, Any], lines: Lines) -> Lines:
         (f'"{name}": ', f"{_compact(definition(operations, operations.by_verb[verb]))},")
         for verb, name in names.items()
     ]
-    return _put(_put(lines, 8, conditions), 4, definitions)
+    conditioned = _put(lines, 8, conditions, r'{ "if": { "properties": { "op": { "const": .*,$')
+    return _put(_put(conditioned, 4, definitions, DEFINITION), 12, [(MACHINES, _machines())], MACHINES)
 
 
 def _case_schema(operations: Operations[Any, Any], lines: Lines) -> Lines:
@@ -68,28 +76,42 @@ def _case_schema(operations: Operations[Any, Any], lines: Lines) -> Lines:
             body = {"properties": {"body": {"$ref": f"urn:kipcheck:testee:1#/$defs/{name}"}}}
             bodies.append((_condition("verb", each.verb), f"{_compact(body)} }},"))
     verbs = _compact({"enum": [*operations.verbs]})
-    return _put(_put(lines, 8, bodies), 4, [(f'"{definition_name(operations.machine)}Verbs": ', f"{verbs},")])
+    bodied = _put(lines, 8, bodies, r'{ "if": { "properties": { "verb": { "const": .*,$')
+    return _put(bodied, 4, [(f'"{definition_name(operations.machine)}Verbs": ', f"{verbs},")], DEFINITION)
 
 
 def _condition(key: str, verb: str) -> str:
     return f'{{ "if": {{ "properties": {{ "{key}": {{ "const": "{verb}" }} }} }}, "then": '
 
 
-def _put(lines: Lines, indent: int, derived: Iterable[tuple[str, str]]) -> Lines:
-    """Replaces the lines with these beginnings, and adds those that are not there behind the one before them."""
+def _put(lines: Lines, indent: int, derived: Iterable[tuple[str, str]], alike: str) -> Lines:
+    """Replaces the lines with these beginnings, and adds those that are not there behind the one before them.
+
+    ``alike``: the first one is added behind the last line that begins so, a regular expression.
+    """
     lines, at = [*lines], None
     for beginning, end in derived:
         start = " " * indent + beginning
         place = next((number for number, line in enumerate(lines) if line.startswith(start)), None)
-        if place is None and at is None:
-            raise ValueError(f"no line begins with {start!r}: put one where the derived line has to stand")
         if place is None:
-            assert at is not None
-            place = at + 1
+            place = (_last(lines, " " * indent + alike) if at is None else at) + 1
             lines.insert(place, "")
         lines[place] = start + end
         at = place
     return lines
+
+
+def _last(lines: Lines, beginning: str) -> int:
+    """Errors: ValueError if no line begins so."""
+    found = [number for number, line in enumerate(lines) if re.match(beginning, line)]
+    if not found:
+        raise ValueError(f"no line begins with {beginning!r}: put one where the derived lines have to stand")
+    return found[-1]
+
+
+def _machines() -> str:
+    """The rest of the line that begins with ``MACHINES``."""
+    return f'{", ".join(registry.machines()[1:])}.", "type": "array", "items": {{ "type": "string" }}'
 
 
 def _compact(value: Any) -> str:
@@ -104,13 +126,15 @@ def _compact(value: Any) -> str:
 
 
 def _table(operations: Operations[Any, Any], lines: Lines) -> Lines:
-    """Replaces the rows of the machine: the one that names it, and those after it whose first cell is empty."""
+    """Replaces the rows of the machine: the one that names it, and those after it whose first cell is empty.
+
+    Those of a new machine follow the last ones.
+    """
     first = f"| {operations.role.value}, {', '.join(f'`{each}`' for each in operations.machines)} |"
     starts = [number for number, line in enumerate(lines) if line.startswith(first)]
-    if not starts:
-        raise ValueError(f"no line begins with {first!r}: put one where the rows have to stand")
-    end = next(number for number, line in enumerate(lines) if number > starts[0] and not line.startswith("| |"))
-    return [*lines[: starts[0]], *_rows(operations, first), *lines[end:]]
+    start = starts[0] if starts else _last(lines, OF_MACHINES)
+    end = next(number for number, line in enumerate(lines) if number > start and not line.startswith("| |"))
+    return [*lines[: start if starts else end], *_rows(operations, first), *lines[end:]]
 
 
 def _rows(operations: Operations[Any, Any], first: str) -> Iterator[str]:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance import protocols
-from kipcheck.conformance.core.case import Role, step
+from kipcheck.conformance.core import verbs
+from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.checks import LISTED
 from kipcheck.conformance.protocols.conversations import CONVERSATIONS
@@ -15,7 +16,6 @@ from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.machine_targets import MACHINE_ADAPTERS
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.playables import PLAYABLES
-from kipcheck.conformance.targets.protocol import MACHINES, PLAYED
 
 
 def test_packages_have_the_places_that_they_always_had() -> None:
@@ -35,10 +35,19 @@ def test_the_kinds_of_checks_are_in_the_order_that_campaigns_draw_from() -> None
 def test_every_machine_of_a_package_has_its_parts() -> None:
     for package in registry.packages().values():
         for machine in package.machines:
-            assert machine in PLAYED[package.role]
+            assert verbs.role_of(machine) is package.role
             assert machine in CONVERSATIONS
             assert any(each.family.role is package.role for each in LISTED)
-    assert [*MACHINE_ADAPTERS] == [*CONVERSATIONS] == [*MACHINES]
+    assert [*MACHINE_ADAPTERS] == [*CONVERSATIONS] == [*registry.machines()]
+
+
+def test_the_order_of_machines_stays() -> None:
+    assert registry.machines() == (
+        "features", "group", "consumer-group", "member", "bounce", "streams", "streams-mixed",
+    )  # fmt: skip
+    assert registry.roles() == (
+        Role.CODEC, Role.LEADER, Role.CONTROLLER, Role.COORDINATOR, Role.MEMBER, Role.OPERATOR_TOOL,
+    )  # fmt: skip
 
 
 def test_every_package_with_checks_has_invariants_and_mutants() -> None:
@@ -54,42 +63,22 @@ def test_every_model_is_found() -> None:
     assert {*PLAYABLES} == {"features", "group", "member", "cluster", "bounce", "streams"}
 
 
-MADE_UP = {
-    "__init__.py": "",
-    "ops.py": '''
-from dataclasses import dataclass
-from typing import Annotated
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.operations import Operations, about, operation, typical
-
-@operation("lease", "client", "lease {ms}")
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """A client leases a partition."""
-    ms: Annotated[int, about("milliseconds"), typical(1, 5)]
-
-OPERATIONS = Operations("leases", Role.STORE, (Lease,))
-''',
-    "checks.py": 'CHECKS = ("leases/renewal",)\n',
-    "protocol.py": """
-from kipcheck.conformance.protocols.declare.package import ProtocolPackage
-from .ops import OPERATIONS
-
-PROTOCOL = ProtocolPackage.of(65, OPERATIONS, lambda edition: None)
-""",
-}
-
-
 @pytest.fixture
-def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A protocol that is one more folder, and nothing else."""
-    (tmp_path / "leases").mkdir()
-    for name, text in MADE_UP.items():
-        (tmp_path / "leases" / name).write_text(text)
+def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The module that declares one more protocol; ``test_one_more_protocol`` has a whole one."""
+    place = tmp_path / "leases" / "protocol.py"
+    place.parent.mkdir()
+    (tmp_path / "leases" / "__init__.py").touch()
+    place.write_text("""
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.protocols.declare.package import ProtocolPackage
+
+PROTOCOL = ProtocolPackage(65, Role.BROKER)
+""")
     monkeypatch.setattr(protocols, "__path__", [*protocols.__path__, str(tmp_path)])
     registry.packages.cache_clear()
     registry.parts.cache_clear()
-    yield
+    yield place
     monkeypatch.undo()
     registry.packages.cache_clear()
     registry.parts.cache_clear()
@@ -97,22 +86,12 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         del sys.modules[name]
 
 
-@pytest.mark.usefixtures("made_up")
-def test_a_new_protocol_is_one_folder() -> None:
+def test_a_new_protocol_is_found_in_its_place(made_up: Path) -> None:
     assert [*registry.packages()][2:6] == ["features", "group", "leases", "member"]
-    found = registry.packages()["leases"]
-    assert ([*found.machines], found.role) == (["leases"], Role.STORE)
-    checks = registry.all_of("checks", "CHECKS")
-    (at,) = (at for at, each in enumerate(checks) if each == "leases/renewal")
-    assert [checks[at - 1].id.partition("/")[0], checks[at + 1].id.partition("/")[0]] == ["group", "member"]
-    assert found.operations is not None
-    assert found.operations.parse_shorthand("lease 5") == (step("client", "lease", ms=5),)
     assert not {*registry.parts("play")} & {"leases"}
 
 
-@pytest.mark.usefixtures("made_up")
-def test_two_protocols_with_one_place_are_refused(tmp_path: Path) -> None:
-    place = tmp_path / "leases" / "protocol.py"
-    place.write_text(place.read_text().replace("65", "50"))
+def test_two_protocols_with_one_place_are_refused(made_up: Path) -> None:
+    made_up.write_text(made_up.read_text().replace("65", "50"))
     with pytest.raises(ValueError, match="two protocols have the same place"):
         registry.packages()

@@ -25,7 +25,8 @@ from kipcheck.conformance.protocols.upgrade.checks import (
 )
 from kipcheck.conformance.protocols.upgrade.invariants.ownership import observations
 from kipcheck.conformance.protocols.upgrade.model.upgrade import has_upgrade, upgrade_model
-from kipcheck.conformance.protocols.upgrade.ops import BOUNCE, (
+from kipcheck.conformance.protocols.upgrade.ops import (
+    BOUNCE,
     OBSERVED,
     OPERATIONS,
     Counted,

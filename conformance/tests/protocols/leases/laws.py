@@ -1,0 +1,18 @@
+"""What the exploration of leases keeps to."""
+
+from kipcheck.conformance.machines.product import Did, StepLaw
+
+from .model import State
+from .ops import Event, Lease
+
+
+def _one_holder(index: int, before: State, event: Event, did: Did[State, Event]) -> str | None:
+    granted = isinstance(event, Lease) and did.part.epoch != before.epoch
+    if granted and before.left and before.holder != did.part.holder:
+        return f"client {did.part.holder} is granted the lease that client {before.holder} has"
+    return None
+
+
+ONE_HOLDER: StepLaw[State, Event, Event] = StepLaw(
+    "leases/one-holder", ("999-01",), "While a client has the lease, no other client is granted it.", _one_holder
+)

@@ -1,0 +1,15 @@
+"""The reference machine of leases as an adapter."""
+
+from typing import Any
+
+from kipcheck.conformance.core.edition import Edition, Standing
+from kipcheck.conformance.protocols.declare.package import adapter_of
+from kipcheck.conformance.targets.machine_target import MachineAdapter
+
+from .model import LeaseBroker
+from .ops import OPERATIONS
+
+
+def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
+    """None in drafts of other KIPs."""
+    return None if edition.standing is Standing.DRAFT else adapter_of(OPERATIONS, LeaseBroker())
