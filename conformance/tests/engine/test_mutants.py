@@ -23,7 +23,6 @@ from kipcheck.conformance.protocols.assignment.ops import shorthand as assignmen
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONSUMER_GROUP
 from kipcheck.conformance.protocols.declare.invariant import Invariant
-from kipcheck.conformance.protocols.features.ops import OPERATIONS as FEATURES
 from kipcheck.conformance.protocols.group import shorthand as group_shorthand
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter, DraftCoordinatorAdapter
 from kipcheck.conformance.protocols.invariants import all_invariants
@@ -31,8 +30,7 @@ from kipcheck.conformance.protocols.member import shorthand as member_shorthand
 from kipcheck.conformance.protocols.member.target import ConsumerAdapter
 from kipcheck.conformance.protocols.mutants import MUTANTS, Mutant
 from kipcheck.conformance.protocols.reference import Reference
-from kipcheck.conformance.protocols.streams import ops as streams
-from kipcheck.conformance.protocols.upgrade import ops as upgrade_script
+from kipcheck.conformance.protocols.registry import packages
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.conformance.targets.registry import target
@@ -68,16 +66,17 @@ class Conversations:
 
 
 CONVERSATIONS: Final[Mapping[str, Conversations]] = {
-    "bounce": Conversations(
-        upgrade_script.OPERATIONS.parse_shorthand, upgrade_script.OPERATIONS.shorthand, another_shape=True
-    ),
-    "consumer-group": Conversations(CONSUMER_GROUP.parse_shorthand, CONSUMER_GROUP.shorthand),
-    "features": Conversations(FEATURES.parse_shorthand, FEATURES.shorthand),
+    **{
+        each.operations.machine: Conversations(
+            each.operations.parse_shorthand, each.operations.shorthand, another_shape=each.role is Role.OPERATOR_TOOL
+        )
+        for each in packages().values()
+        if each.operations is not None
+    },
     "group": Conversations(group_shorthand.parse_shorthand, group_shorthand.shorthand, reference_coordinator),
     "member": Conversations(
         member_shorthand.parse_shorthand, member_shorthand.shorthand, lambda edition: ConsumerAdapter()
     ),
-    "streams": Conversations(streams.OPERATIONS.parse_shorthand, streams.OPERATIONS.shorthand, another_shape=True),
 }
 """By the first part of the ids of checks."""
 
