@@ -1,4 +1,7 @@
-"""The effect of failures for the users of a target, from ``effects.toml``: a title and a severity."""
+"""The effect of failures for the users of a target: a title and a severity.
+
+They stand in ``effects.toml``, or where the invariant is declared.
+"""
 
 import tomllib
 from collections.abc import Sequence
@@ -44,13 +47,23 @@ class Effect:
     severity: Severity
 
 
+_declared: dict[str, Effect] = {}
+
+
+def register(invariant: str, title: str, severity: Severity) -> None:
+    """The effect of the failures of an invariant that no entry of the file fits."""
+    _declared[invariant] = Effect(FailurePattern(invariant), title, severity)
+    effects.cache_clear()
+
+
 @cache
 def effects() -> tuple[Effect, ...]:
-    """In the order of the file."""
+    """In the order of the file; then those that are declared with their invariants."""
     listed = tomllib.loads((files("kipcheck.conformance") / "effects.toml").read_text("utf-8"))
-    return tuple(
+    found = (
         Effect(FailurePattern.of(table), table["title"], Severity(table["severity"])) for table in listed["effect"]
     )
+    return (*found, *_declared.values())
 
 
 def effect_of(invariant: str, shape: Sequence[str], subject: str) -> Effect | None:

@@ -1,4 +1,7 @@
-"""The tags of invariants and failures in ``tags.toml``: which kind of mistake breaks an invariant, and its effects."""
+"""The tags of invariants and failures: which kind of mistake breaks an invariant, and its effects.
+
+They stand in ``tags.toml``, or where the invariant is declared.
+"""
 
 import re
 import tomllib
@@ -47,14 +50,27 @@ class Vocabulary:
     failures: tuple[FailureTags, ...] = ()
 
 
+_declared: dict[str, Tags] = {}
+
+
+def register(invariant: str, tags: Tags) -> None:
+    """The tags of an invariant, and of each of its failures, where they are declared."""
+    _declared[invariant] = tags
+    vocabulary.cache_clear()
+
+
 @cache
 def vocabulary() -> Vocabulary:
     listed: dict[str, Any] = tomllib.loads((files("kipcheck.conformance") / "tags.toml").read_text("utf-8"))
     tags: dict[str, Tags] = {}
     failures: list[FailureTags] = []
-    for id, table in listed["invariants"].items():
+    own_tags = {
+        id: Tags(table["class"], tuple(table["effects"]), tuple(table["links"]))
+        for id, table in listed["invariants"].items()
+    }
+    for id, own in (*own_tags.items(), *_declared.items()):
+        table = listed["invariants"].get(id, {})
         parts = [{"invariant": id, "effects": [], "links": [], **each} for each in table.get("failures", ())]
-        own = Tags(table["class"], tuple(table["effects"]), tuple(table["links"]))
         tags[id] = Tags(own.bug, *(_every(getattr(own, key), parts, key) for key in ("effects", "links")))
         kind = tuple(each for each in own.links if not DEFECT.fullmatch(each))
         for each in parts:

@@ -8,10 +8,10 @@ from kipcheck.conformance.core.edition import EDITIONS
 from kipcheck.conformance.core.nearest import nearest
 from kipcheck.conformance.core.remedy import remedies
 from kipcheck.conformance.core.requirement import DRAFT, RELEASED, SIDES, Requirement, requirements, side
-from kipcheck.conformance.core.tags import Tags, vocabulary
+from kipcheck.conformance.core.tags import Tags
 from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.protocols.declare.invariant import Invariant
-from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.invariants import all_invariants, tags_vocabulary
 
 
 def checks_table() -> list[dict[str, Any]]:
@@ -27,7 +27,7 @@ def checks_table() -> list[dict[str, Any]]:
                     "statement": each.statement,
                     "grade": each.grade.value,
                     "requirements": sorted(_covered(each)),
-                    "tags": _tags(vocabulary().invariants.get(each.id)),
+                    "tags": _tags(tags_vocabulary().invariants.get(each.id)),
                 }
                 for each in _shown(check)
             ],

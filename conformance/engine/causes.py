@@ -14,7 +14,7 @@ A cause decides no id, no entry of a known list and no exit code.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kipcheck.conformance.core.effects import Effect, Severity, effect_of
+from kipcheck.conformance.core.effects import Effect, Severity
 from kipcheck.conformance.core.failure_group import FailureGroup, severity as grade_rank
 from kipcheck.conformance.core.ledger import Cause, Failure, KnownEntry
 from kipcheck.conformance.core.plain import short_digest
@@ -24,7 +24,7 @@ from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.known.shipped import kafka_clients_like, shipped_entry
 from kipcheck.conformance.engine.unshrunk_groups import NOWHERE, Place
 from kipcheck.conformance.engine.worker import Finding, Shape
-from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.invariants import all_invariants, effect_of
 
 
 @dataclass(frozen=True, slots=True)

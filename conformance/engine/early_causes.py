@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kipcheck.conformance.core.effects import Severity, effect_of
+from kipcheck.conformance.core.effects import Severity
 from kipcheck.conformance.engine.finding_pages import cause_page, shown_effect
 from kipcheck.conformance.engine.known.match import KnownDeviations
 from kipcheck.conformance.engine.known.rules import ObservedFailure
 from kipcheck.conformance.engine.known.shipped import entry_like
 from kipcheck.conformance.engine.unshrunk_groups import Place, Sort
 from kipcheck.conformance.engine.worker import Finding
-from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.invariants import all_invariants, effect_of
 from kipcheck.conformance.targets.protocol import TargetInfo
 
 

@@ -10,10 +10,9 @@ from kipcheck.conformance.core.ledger import BrokenRequirement, Failure, FiledFa
 from kipcheck.conformance.core.plain import short_digest
 from kipcheck.conformance.core.remedy import fix_of
 from kipcheck.conformance.core.requirement import requirements
-from kipcheck.conformance.core.tags import tags_of
 from kipcheck.conformance.engine.failures import DistinctFailure, file
 from kipcheck.conformance.protocols.checks import CHECKS
-from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.invariants import all_invariants, tags_of
 from kipcheck.conformance.targets.protocol import TargetInfo
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from typing import Any
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.effects import Effect, effects
+from kipcheck.conformance.core.effects import Effect
 from kipcheck.conformance.core.failure_pattern import FailurePattern
 from kipcheck.conformance.core.remedy import FailureFix, Remedy, failure_fixes, remedies
 from kipcheck.conformance.core.requirement import Requirement, requirements
-from kipcheck.conformance.core.tags import Vocabulary, vocabulary
+from kipcheck.conformance.core.tags import Vocabulary
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.engine import lint_words
 from kipcheck.conformance.protocols.checks import CHECKS, LISTED, Check
 from kipcheck.conformance.protocols.declare.invariant import Invariant
-from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.invariants import all_effects, all_invariants, tags_vocabulary
 
 CHECK = re.compile(r"[a-z]+(-[a-z]+)*/[a-z0-9]+(-[a-z0-9]+)*")
 INVARIANT = re.compile(r"([a-z]+(-[a-z]+)*/)?[a-z0-9]+(-[a-z0-9]+)*")
@@ -44,8 +44,8 @@ class LintInput:
 
 def lint_input() -> LintInput:
     invariants = {each.id: each for role in Role for each in all_invariants(role)}
-    about_failures = effects(), failure_fixes()
-    return LintInput(LISTED, tuple(invariants.values()), requirements(), remedies(), vocabulary(), *about_failures)
+    about_failures = all_effects(), failure_fixes()
+    return LintInput(LISTED, tuple(invariants.values()), requirements(), remedies(), tags_vocabulary(), *about_failures)
 
 
 def troubles(of: LintInput) -> Iterator[str]:

@@ -1,7 +1,9 @@
-"""All invariants, by role."""
+"""All invariants, by role, and the tags and effects of their failures."""
 
+from collections.abc import Sequence
 from functools import cache
 
+from kipcheck.conformance.core import effects, tags
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.declare import claims, survival
@@ -19,3 +21,27 @@ def all_invariants(role: Role) -> tuple[Invariant, ...]:
     modules = {name: at for at, name in enumerate((*OF_EVERY_TARGET, *registry.modules("invariants")))}
     found = sorted(INVARIANTS.values(), key=lambda each: modules.get(each.search.__module__, len(modules)))
     return tuple(each for each in found if each.role in (role, None))
+
+
+def tags_vocabulary() -> tags.Vocabulary:
+    """With the tags that invariants declare."""
+    registry.parts("invariants")
+    return tags.vocabulary()
+
+
+def tags_of(invariant: str, shape: Sequence[str], subject: str) -> list[str]:
+    """The tags of a failure; empty if nothing fits."""
+    registry.parts("invariants")
+    return tags.tags_of(invariant, shape, subject)
+
+
+def all_effects() -> tuple[effects.Effect, ...]:
+    """With those that invariants declare."""
+    registry.parts("invariants")
+    return effects.effects()
+
+
+def effect_of(invariant: str, shape: Sequence[str], subject: str) -> effects.Effect | None:
+    """The effect of a failure; None if nothing fits."""
+    registry.parts("invariants")
+    return effects.effect_of(invariant, shape, subject)

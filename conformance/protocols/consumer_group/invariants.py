@@ -35,7 +35,7 @@ from kipcheck.conformance.protocols.consumer_group.ops import (
     Partitions,
     Says,
 )
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 
 OWNERSHIP: Final = "consumer-group/ownership"
 EPOCHS: Final = "consumer-group/epochs"
@@ -211,6 +211,7 @@ def breach(heartbeat: AnsweredHeartbeat, why: str, expected: str, *shape: str, a
     return Violation(why, (*at, heartbeat.op.index), expected, observed, shape=shape)
 
 
+@impact("A partition has two owners", "double processing", "ownership", "double-processing", links=("KIP-848",))
 @ownership("consumer-group/one-owner", "grp-04", applies_to=beats)
 def one_owner(history: History) -> Iterator[Violation]:
     """A partition goes to a new owner only after the old one acknowledged its revocation, left or was fenced."""
@@ -228,6 +229,7 @@ def one_owner(history: History) -> Iterator[Violation]:
                     yield breach(each, why, f"{partition_name(partition)} to no other member yet", kind, at=[was])
 
 
+@impact("The epoch of a member falls", "double processing", "epochs", "stale-view", links=("KIP-848",))
 @epochs("consumer-group/epochs-rise", "grp-04", applies_to=beats)
 def epochs_rise(history: History) -> Iterator[Violation]:
     """The epoch of a member is above 0, and never falls while it is in the group."""
@@ -241,6 +243,7 @@ def epochs_rise(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"epoch {each.client.memory.epoch} or above", "falls")
 
 
+@impact("A new member gets an outdated epoch", "double processing", "epochs", "stale-view", links=("KIP-848",))
 @epochs("consumer-group/group-epoch-rises", "grp-70", applies_to=beats)
 def group_epoch_rises(history: History) -> Iterator[Violation]:
     """A member that joins gets no older epoch than any member of the group has."""
@@ -254,6 +257,7 @@ def group_epoch_rises(history: History) -> Iterator[Violation]:
                 yield breach(each, why, f"epoch {newest} or above", "older than others")
 
 
+@impact("A member that leaves gets an unexpected epoch", "trivia", "epochs", "stale-view", links=("KIP-848",))
 @epochs("consumer-group/answers-leaving", "grp-57", grade=Grade.SHOULD, applies_to=beats)
 def answers_leaving(history: History) -> Iterator[Violation]:
     """A heartbeat that leaves is answered with its own epoch."""
@@ -264,6 +268,14 @@ def answers_leaving(history: History) -> Iterator[Violation]:
             )
 
 
+@impact(
+    "A member gets partitions that it does not subscribe to, or that do not exist",
+    "wrong data",
+    "ownership",
+    "wrong-data",
+    "double-processing",
+    links=("KIP-848",),
+)
 @ownership("consumer-group/co-subscription", "grp-71", applies_to=beats)
 def co_subscription(history: History) -> Iterator[Violation]:
     """Partitions that are newly assigned to a member exist, and belong to topics that it subscribes to."""
@@ -278,6 +290,14 @@ def co_subscription(history: History) -> Iterator[Violation]:
                 yield breach(each, f"{topic}-{number} does not exist", "existing partitions", "not there")
 
 
+@impact(
+    "A member with an outdated epoch is not fenced",
+    "double processing",
+    "epochs",
+    "double-processing",
+    "stale-view",
+    links=("KIP-848",),
+)
 @epochs("consumer-group/stale-epoch-fenced", "grp-72", applies_to=beats)
 def stale_epoch_fenced(history: History) -> Iterator[Violation]:
     """An epoch is refused if it is a stranger's, too new, too old, or the previous one with too many partitions."""
@@ -298,6 +318,7 @@ def _may_be_a_repetition(heartbeat: AnsweredHeartbeat) -> bool:
     return heartbeat.epoch == client.previous and owned is not None and {*owned} <= {*client.memory.given}
 
 
+@impact("A member is fenced because a response was lost", "trivia", "guards", "needless-move", links=("KIP-848",))
 @epochs("consumer-group/repetition-taken", "grp-73", grade=Grade.SHOULD, applies_to=beats)
 def repetition_taken(history: History) -> Iterator[Violation]:
     """After a lost response a member may repeat its previous epoch, if it owns no more than it was assigned."""
@@ -309,6 +330,9 @@ def repetition_taken(history: History) -> Iterator[Violation]:
             yield breach(each, why, "accepted", "fenced")
 
 
+@impact(
+    "An invalid heartbeat is refused with another error", "trivia", "error-codes", "misled-operator", links=("KIP-848",)
+)
 @epochs("consumer-group/names-the-fault", "grp-74", grade=Grade.SHOULD, applies_to=beats, after=())
 def names_the_fault(history: History) -> Iterator[Violation]:
     """An invalid heartbeat is refused with the error that says why."""
@@ -336,6 +360,14 @@ def _fault(heartbeat: AnsweredHeartbeat) -> tuple[str, ...]:
     return ()
 
 
+@impact(
+    "A silent member keeps its partitions, or a live one loses them",
+    "stuck group",
+    "guards",
+    "unread-partition",
+    "needless-move",
+    links=("KIP-848",),
+)
 @epochs("consumer-group/silent-are-fenced", "grp-75", applies_to=lambda case, step: True)
 def silent_are_fenced(history: History) -> Iterator[Violation]:
     """A member that was silent for its session timeout is unknown; one that was not, and need not revoke, is known."""
@@ -351,6 +383,9 @@ def silent_are_fenced(history: History) -> Iterator[Violation]:
             yield breach(each, why, "accepted", "fenced too early")
 
 
+@impact(
+    "A member that does not revoke blocks the group", "stuck group", "guards", "unread-partition", links=("KIP-848",)
+)
 @epochs("consumer-group/late-revokers-are-fenced", "grp-75", applies_to=lambda case, step: True)
 def late_revokers_are_fenced(history: History) -> Iterator[Violation]:
     """A member that does not revoke partitions within its rebalance timeout is fenced."""
@@ -360,6 +395,7 @@ def late_revokers_are_fenced(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "never fenced")
 
 
+@impact("A partition stays without an owner", "stuck group", "balance", "unread-partition", links=("KIP-848",))
 @ownership("consumer-group/settles", "grp-76", grade=Grade.SHOULD, applies_to=beats)
 def settles(history: History) -> Iterator[Violation]:
     """If nothing else happens, every subscribed partition has an owner within a few rounds."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from kipcheck.conformance.core import effects, tags
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
@@ -82,6 +83,29 @@ def invariant(
         INVARIANTS[id] = Invariant(
             id, requirements, role, grade, applies_to, search, extra_requirements or {}, needs, checks, frozenset(after)
         )
+        return search
+
+    return declare
+
+
+def impact(
+    title: str, severity: str, mistake: str, *tagged: str, links: tuple[str, ...] = ()
+) -> Callable[[Search], Search]:
+    """Stands above ``invariant``: what its violation means for users, and its tags.
+
+    ``title``: what a user observes; ``severity``: the value of a ``Severity``; ``mistake`` and ``tagged``: a class and
+    effects of ``tags.toml``; ``links``: ``KAFKA-n``, ``KIP-n``, ``CVE-n``, ``CWE-n``. The files ``tags.toml`` and
+    ``effects.toml`` have what depends on the shape of a failure.
+    Errors: LookupError for a function that is no invariant.
+    """
+
+    def declare(search: Search) -> Search:
+        found = [each.id for each in INVARIANTS.values() if each.search is search]
+        if not found:
+            raise LookupError(f"{search.__qualname__} is not declared as an invariant yet")
+        for id in found:
+            tags.register(id, tags.Tags(mistake, tagged, links))
+            effects.register(id, title, effects.Severity(severity))
         return search
 
     return declare

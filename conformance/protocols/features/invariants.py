@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 
 EPOCHS: Final = "features/epochs"
 GATING: Final = "features/gating"
@@ -131,6 +131,7 @@ def _flag(answered: AnsweredStep) -> str:
 # The epoch
 
 
+@impact("Two states of the features have the same epoch", "wrong data", "epochs", "stale-view", links=("KIP-584",))
 @epochs("features/epoch-grows", "584-16", "584-67", applies_to=on("update"))
 def epoch_grows(history: History) -> Iterator[Violation]:
     """Every accepted update raises the epoch by exactly one."""
@@ -144,6 +145,14 @@ def epoch_grows(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"epoch {each.epoch + 1}", "epoch", way)
 
 
+@impact(
+    "A refused update changes the features",
+    "wrong data",
+    "atomicity",
+    "stale-view",
+    "unsafe-downgrade",
+    links=("KIP-584",),
+)
 @epochs("features/only-updates-change", "584-12", "584-16", "584-67", applies_to=on("update", "describe"))
 def only_updates_change(history: History) -> Iterator[Violation]:
     """Refused updates, and brokers that register, fail to register or go down, change neither level nor epoch."""
@@ -152,6 +161,14 @@ def only_updates_change(history: History) -> Iterator[Violation]:
             yield from _changed(history, each)
 
 
+@impact(
+    "A finalized feature level is lost at a restart",
+    "wrong data",
+    "durability",
+    "unsafe-downgrade",
+    "stale-view",
+    links=("KIP-584",),
+)
 @epochs("features/outlives-restarts", "584-57", "584-16", applies_to=on("restart", "describe"))
 def outlives_restarts(history: History) -> Iterator[Violation]:
     """Level and epoch survive a restart of all controllers."""
@@ -186,6 +203,7 @@ def _between(history: History, answered: AnsweredStep) -> str:
     return " and ".join(dict.fromkeys(observed)) or "nothing else"
 
 
+@impact("An epoch stands for two feature levels", "wrong data", "epochs", "stale-view", links=("KIP-584",))
 @epochs("features/epoch-names-contents", "584-16", applies_to=on("update", "describe"))
 def epoch_names_contents(history: History) -> Iterator[Violation]:
     """An epoch never stands for two levels."""
@@ -206,6 +224,7 @@ def epoch_names_contents(history: History) -> Iterator[Violation]:
 # Updates to refuse
 
 
+@impact("A feature level falls without permission", "wrong data", "gating", "unsafe-downgrade", links=("KIP-584",))
 @gating("features/downgrade-gated", "584-07", applies_to=on("update"))
 def downgrade_gated(history: History) -> Iterator[Violation]:
     """No finalized level falls unless the operator allowed it."""
@@ -215,6 +234,7 @@ def downgrade_gated(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {INVALID}", "applied", "downgrade without the flag")
 
 
+@impact("A feature is deleted without permission", "wrong data", "gating", "unsafe-downgrade", links=("KIP-584",))
 @gating("features/deletion-gated", "584-08", applies_to=on("update"))
 def deletion_gated(history: History) -> Iterator[Violation]:
     """No finalized feature is deleted unless the operator allowed it."""
@@ -224,6 +244,7 @@ def deletion_gated(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {INVALID}", "applied", "deletion without the flag")
 
 
+@impact("The deletion of an unknown feature succeeds", "trivia", "gating", "misled-operator", links=("KIP-584",))
 @gating("features/deletes-what-is-there", "584-69", applies_to=on("update"))
 def deletes_what_is_there(history: History) -> Iterator[Violation]:
     """An update that deletes a feature that is not finalized is refused."""
@@ -233,6 +254,7 @@ def deletes_what_is_there(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {INVALID}", "applied", "deletion of nothing")
 
 
+@impact("A downgrade raises the level of a feature", "wrong data", "gating", "misled-operator", links=("KIP-584",))
 @gating("features/flag-only-down", "584-09", applies_to=on("update"))
 def flag_only_down(history: History) -> Iterator[Violation]:
     """An update with the downgrade flag never raises a finalized level."""
@@ -242,6 +264,7 @@ def flag_only_down(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {INVALID}", "applied", "upgrade with the flag")
 
 
+@impact("A repeated update counts twice", "trivia", "gating", "stale-view", links=("KIP-584",))
 @gating("features/same-level-refused", "584-75", "584-33", applies_to=on("update"))
 def same_level_refused(history: History) -> Iterator[Violation]:
     """An update to the level that is finalized already is refused, so that a repeated update never counts twice."""
@@ -251,6 +274,13 @@ def same_level_refused(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {INVALID}", "applied", "same level")
 
 
+@impact(
+    "A feature level is finalized that a live broker does not support",
+    "refused peer",
+    "guards",
+    "incompatible-broker",
+    links=("KIP-584",),
+)
 @gating("features/level-suits-brokers", "584-06", "584-07", "584-10", "584-31", applies_to=on("update"))
 def level_suits_brokers(history: History) -> Iterator[Violation]:
     """A level is finalized only if every live broker supports it, and at least one broker is live."""
@@ -282,6 +312,7 @@ def _kept_back(history: History) -> Iterator[AnsweredStep]:
     return (each for each in updates(history, applied=False) if each.brokers and not each.outside(each.requested))
 
 
+@impact("An allowed upgrade of a feature is refused", "refused peer", "guards", "stuck-upgrade", links=("KIP-584",))
 @gating("features/upgrades", "584-06", applies_to=on("update"))
 def upgrades(history: History) -> Iterator[Violation]:
     """An upgrade without the downgrade flag, to a level that every live broker supports, is applied."""
@@ -293,6 +324,7 @@ def upgrades(history: History) -> Iterator[Violation]:
             yield breach(each, why, "accepted", "refused", "upgrade")
 
 
+@impact("An allowed downgrade of a feature is refused", "refused peer", "guards", "stuck-upgrade", links=("KIP-584",))
 @gating("features/downgrades", "584-11", grade=Grade.INFO, applies_to=on("update"))
 def downgrades(history: History) -> Iterator[Violation]:
     """A downgrade with the flag, within the range of every live broker, is applied unless the feature forbids it."""
@@ -306,6 +338,7 @@ def downgrades(history: History) -> Iterator[Violation]:
             yield breach(each, why, "accepted", "refused", "downgrade")
 
 
+@impact("An allowed deletion of a feature is refused", "refused peer", "guards", "stuck-upgrade", links=("KIP-584",))
 @gating("features/deletion-is-free", "584-08", "584-68", applies_to=on("update"))
 def deletion_is_free(history: History) -> Iterator[Violation]:
     """A deletion of a finalized feature, with the downgrade flag, is applied whatever levels brokers support."""
@@ -318,6 +351,9 @@ def deletion_is_free(history: History) -> Iterator[Violation]:
 # How it is refused
 
 
+@impact(
+    "An invalid update is refused with another error", "trivia", "error-codes", "misled-operator", links=("KIP-584",)
+)
 @gating("features/names-the-fault", "584-14", "584-66", applies_to=on("update"))
 def names_the_fault(history: History) -> Iterator[Violation]:
     """The error is INVALID_REQUEST if the update itself is wrong, FEATURE_UPDATE_FAILED if a broker forbids it."""
@@ -348,6 +384,13 @@ def faults(answered: AnsweredStep) -> set[str]:
 # Brokers
 
 
+@impact(
+    "A broker joins that does not support a finalized level",
+    "wrong data",
+    "guards",
+    "incompatible-broker",
+    links=("KIP-584",),
+)
 @brokers("features/incompatible-broker-stops", "584-23", "584-25", "584-31", applies_to=on("broker-up"))
 def incompatible_broker_stops(history: History) -> Iterator[Violation]:
     """A broker that does not support the finalized level, or does not know the feature, cannot register."""
@@ -359,6 +402,7 @@ def incompatible_broker_stops(history: History) -> Iterator[Violation]:
             yield breach(each, why, "shut down", "registered", "unknowing" if span is None else "out of range")
 
 
+@impact("A compatible broker is refused", "refused peer", "guards", "stuck-upgrade", links=("KIP-584",))
 @brokers("features/compatible-broker-stays", "584-23", applies_to=on("broker-up"))
 def compatible_broker_stays(history: History) -> Iterator[Violation]:
     """A broker that supports the finalized level can register; if no level is finalized, every broker can."""

@@ -2,10 +2,12 @@
 
 import pytest
 
-from kipcheck.conformance.core.effects import Severity, effect_of, severity_rank
+from kipcheck.conformance.core.effects import Severity, severity_rank
 from kipcheck.conformance.core.failure_pattern import FailurePattern
 from kipcheck.conformance.core.remedy import fix_of, remedies
-from kipcheck.conformance.core.tags import DEFECT, tags_of, vocabulary
+from kipcheck.conformance.core.tags import DEFECT
+from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.invariants import effect_of, tags_of, tags_vocabulary
 
 HANG = ("died", "decode", "timeout", "")
 
@@ -29,7 +31,7 @@ def test_a_hang_is_neither_a_crash_nor_a_lack_of_memory() -> None:
 def test_a_failure_has_no_defect_of_another_one() -> None:
     assert "KAFKA-7962" not in tags_of("assign/answers", ("refused", "assign", "KeyError", "roundrobin"), "roundrobin")
     assert "KAFKA-7962" in tags_of("assign/answers", ("refused", "assign", "KeyError", "sticky"), "sticky")
-    for id, tags in vocabulary().invariants.items():
+    for id, tags in tags_vocabulary().invariants.items():
         if id.startswith("member/") and any(map(DEFECT.fullmatch, tags.links)):
             assert not any(map(DEFECT.fullmatch, tags_of(id, ("some", "shape"), "member"))), id
 
@@ -61,3 +63,14 @@ def test_severities_are_ordered() -> None:
     words = ["double processing", "stuck group", "crash or hang", "wrong data", "refused peer", "trivia"]
     assert sorted([words[3], *words[4:], *words[:3]], key=severity_rank) == words
     assert severity_rank("of a later release") == len(words)
+
+
+def test_what_invariants_declare_is_found_without_an_entry_of_a_file() -> None:
+    assert tags_of("features/epoch-grows", ("epoch", "stays"), "features") == ["epochs", "stale-view", "KIP-584"]
+    effect = effect_of("features/epoch-grows", ("epoch", "stays"), "features")
+    assert effect is not None and effect.severity is Severity.WRONG_DATA
+
+
+def test_an_impact_below_its_invariant_is_an_error() -> None:
+    with pytest.raises(LookupError, match="is not declared as an invariant yet"):
+        impact("A title", "trivia", "epochs", "stale-view")(lambda history: iter(()))

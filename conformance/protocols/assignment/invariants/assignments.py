@@ -26,7 +26,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
     range_,
     roundrobin,
 )
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.declare.survival import LOOKS
 
 MAX_TEXT = 160
@@ -65,6 +65,7 @@ def _kind(step: Step) -> str:
     return STICKY if step["assignor"] in STICKIES else str(step["assignor"])
 
 
+@impact("An assignor omits a member of the group, or names a stranger", "stuck group", "answers", "stuck-group")
 @invariant("assign/everybody", "grp-12", role=Role.LEADER, applies_to=is_assign)
 def every_member(history: History) -> Iterator[Violation]:
     """The answer names every member of the group once, and no other member."""
@@ -85,6 +86,13 @@ def every_member(history: History) -> Iterator[Violation]:
             yield _violation(each, f"{member} is in the group and not in the answer", ("member missing",), member, "")
 
 
+@impact(
+    "A member gets partitions that it does not subscribe to, or that do not exist",
+    "stuck group",
+    "ownership",
+    "double-processing",
+    "unread-partition",
+)
 @invariant("assign/nothing-else", "grp-03", role=Role.LEADER, applies_to=is_assign)
 def nothing_else(history: History) -> Iterator[Violation]:
     """Only existing partitions are assigned, and only to members that subscribe to their topic."""
@@ -109,6 +117,7 @@ def nothing_else(history: History) -> Iterator[Violation]:
                 )
 
 
+@impact("A partition is assigned to two members", "double processing", "ownership", "double-processing")
 @invariant("assign/one-owner", "grp-03", "429-16", role=Role.LEADER, applies_to=is_assign)
 def one_owner(history: History) -> Iterator[Violation]:
     """No partition is assigned twice."""
@@ -125,6 +134,7 @@ def one_owner(history: History) -> Iterator[Violation]:
             yield _violation(each, why, shape, "one owner", ", ".join(members), *owners)
 
 
+@impact("A partition of a subscribed topic is assigned to no member", "stuck group", "ownership", "unread-partition")
 @invariant("assign/none-idle", "grp-03", role=Role.LEADER, applies_to=is_assign)
 def none_idle(history: History) -> Iterator[Violation]:
     """Every partition of a subscribed topic is assigned, except those that cooperative members still own."""
@@ -141,6 +151,7 @@ def none_idle(history: History) -> Iterator[Violation]:
             yield _violation(each, why + also, ("idle",), f"one of {readers}", "no member")
 
 
+@impact("Members get more partitions than others without need", "trivia", "balance", "unfair-load")
 @invariant("assign/balance", "grp-13", role=Role.LEADER, applies_to=is_assign)
 def balance(history: History) -> Iterator[Violation]:
     """Shares differ by no more than the assignor allows, once all partitions are assigned."""
@@ -207,6 +218,9 @@ def _is_static(step: Step) -> bool:
     return any(each["instance"] is not None for each in step["members"])
 
 
+@impact(
+    "An assignment differs from the rule that its name promises", "trivia", "order", "needless-move", "broken-joins"
+)
 @invariant("assign/by-rule", "grp-16", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_by_rule)
 def by_rule(history: History) -> Iterator[Violation]:
     """Range gives consecutive partitions of each topic in member id order; round robin deals all out in that order."""
@@ -215,6 +229,7 @@ def by_rule(history: History) -> Iterator[Violation]:
             yield from _unlike(each, _ruled(each), "another outcome")
 
 
+@impact("Partitions move when static members restart", "trivia", "order", "needless-move", links=("KIP-345",))
 @invariant("assign/static-order", "grp-17", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_static_by_rule)
 def static_order(history: History) -> Iterator[Violation]:
     """Static members are ordered first, by instance id, so that one that rejoins gets the same partitions."""
@@ -247,6 +262,7 @@ def _with_instance(each: Round, member: str) -> str:
     return member if instance is None else f"{member} (instance {instance})"
 
 
+@impact("Partitions that are to be joined go to different members", "wrong data", "order", "broken-joins")
 @invariant("assign/range-alike", "grp-18", role=Role.LEADER, applies_to=of_assignors(RANGE))
 def range_assigns_equally(history: History) -> Iterator[Violation]:
     """Range assigns topics with equal partition counts and subscribers in the same way, so that they can be joined."""
@@ -269,6 +285,7 @@ def range_assigns_equally(history: History) -> Iterator[Violation]:
                     return
 
 
+@impact("The assignment depends on the order in which members are listed", "trivia", "order", "needless-move")
 @invariant(
     "assign/any-order", "grp-15", role=Role.LEADER, grade=Grade.SHOULD, applies_to=of_assignors(RANGE, ROUNDROBIN)
 )  # fmt: skip
@@ -277,6 +294,7 @@ def any_order(history: History) -> Iterator[Violation]:
     yield from _changed_by_order(history, RANGE, ROUNDROBIN)
 
 
+@impact("A sticky assignment depends on the order in which members are listed", "trivia", "order", "needless-move")
 @invariant(
     "assign/any-order-sticky", "grp-22", role=Role.LEADER, grade=Grade.INFO, applies_to=of_assignors(*STICKIES)
 )  # fmt: skip

@@ -13,13 +13,20 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
     partition_name,
     partition_names,
 )
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 
 ROUNDS = 3
 """The number of further rounds in which an unchanged group has to converge (Kafka's assignor takes two)."""
 is_cooperative = of_assignors(COOPERATIVE)
 
 
+@impact(
+    "A partition is assigned while another member still reads it",
+    "double processing",
+    "claims",
+    "double-processing",
+    links=("KIP-429", "KAFKA-12984", "KAFKA-14639"),
+)
 @invariant("assign/hand-over", "429-05", "429-16", role=Role.LEADER, applies_to=is_cooperative)
 def hand_over(history: History) -> Iterator[Violation]:
     """A claimed partition is not assigned to a member that does not claim it."""
@@ -28,6 +35,13 @@ def hand_over(history: History) -> Iterator[Violation]:
             yield _handed_over_early(each, partition, owner, claiming, "does not claim it", "no claim")
 
 
+@impact(
+    "A partition is assigned to a member with an outdated claim while another one still reads it",
+    "double processing",
+    "claims",
+    "double-processing",
+    links=("KIP-429", "KAFKA-14639"),
+)
 @invariant("assign/hand-over-older", "429-16", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_cooperative)
 def hand_over_older(history: History) -> Iterator[Violation]:
     """A partition is not assigned to a member whose claim is of an older generation than another one's."""
@@ -61,6 +75,14 @@ def _handed_over_early(
     )  # fmt: skip
 
 
+@impact(
+    "An unchanged group never comes to rest",
+    "stuck group",
+    "stickiness",
+    "stuck-group",
+    "needless-move",
+    links=("KIP-429",),
+)
 @invariant("assign/converges", "grp-19", role=Role.LEADER, applies_to=is_cooperative)
 def converges(history: History) -> Iterator[Violation]:
     """An unchanged group converges: all partitions are assigned, in balance, and no more partition moves."""

@@ -20,7 +20,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
 from kipcheck.conformance.protocols.assignment.model.membership import V0
 from kipcheck.conformance.protocols.assignment.model.mixed_group import DRAFT
 from kipcheck.conformance.protocols.assignment.ops import errors
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 
 is_drafted = of_assignors(DRAFT)
 
@@ -68,6 +68,13 @@ def _owned(draft: DraftRound) -> Iterator[tuple[Partition, Member]]:
             yield partition, new[0]
 
 
+@impact(
+    "In a mixed group partitions are read by two members",
+    "double processing",
+    "ownership",
+    "double-processing",
+    links=("KIP-429",),
+)
 @invariant("mixed/old-get-nothing", "429-02", "429-10", "429-25", role=Role.LEADER, applies_to=is_drafted)
 def old_get_nothing(history: History) -> Iterator[Violation]:
     """While versions are mixed, members of version 0 get no partition."""
@@ -79,6 +86,9 @@ def old_get_nothing(history: History) -> Iterator[Violation]:
                 yield draft.violation(member.id, why, "nothing", partition_names(got), "old member served")
 
 
+@impact(
+    "Members of a mixed group are not informed of the error", "trivia", "answers", "misled-operator", links=("KIP-429",)
+)
 @invariant("mixed/error", "429-02", "429-22", "429-25", role=Role.LEADER, applies_to=is_drafted)
 def error(history: History) -> Iterator[Violation]:
     """While versions are mixed, members of version 0 get an error; no other member gets one, at any time."""
@@ -96,6 +106,14 @@ def error(history: History) -> Iterator[Violation]:
                 )
 
 
+@impact(
+    "In a mixed group partitions are taken from members that read them",
+    "double processing",
+    "ownership",
+    "double-processing",
+    "unread-partition",
+    links=("KIP-429",),
+)
 @invariant("mixed/new-keep", "429-02", "429-10", "429-23", role=Role.LEADER, applies_to=is_drafted)
 def new_keep(history: History) -> Iterator[Violation]:
     """While versions are mixed, members of version 1 keep what they own."""
@@ -108,6 +126,13 @@ def new_keep(history: History) -> Iterator[Violation]:
                 break
 
 
+@impact(
+    "In a mixed group partitions are assigned that an old member may still read",
+    "double processing",
+    "ownership",
+    "double-processing",
+    links=("KIP-429",),
+)
 @invariant("mixed/rest-idle", "429-02", "429-11", role=Role.LEADER, applies_to=is_drafted)
 def rest_idle(history: History) -> Iterator[Violation]:
     """While versions are mixed, partitions that no member of version 1 owns stay unassigned, also if an owner left."""
@@ -121,6 +146,13 @@ def rest_idle(history: History) -> Iterator[Violation]:
                 )
 
 
+@impact(
+    "A group of old members leaves partitions unassigned",
+    "stuck group",
+    "ownership",
+    "unread-partition",
+    links=("KIP-429",),
+)
 @invariant("mixed/all-old", "429-25", role=Role.LEADER, applies_to=is_drafted)
 def all_old(history: History) -> Iterator[Violation]:
     """If all members have revoked, every subscribed partition is assigned at once."""
@@ -131,6 +163,14 @@ def all_old(history: History) -> Iterator[Violation]:
             yield draft.violation("", why, "every partition", f"{partition_names(idle)} idle", "idle", "all old")
 
 
+@impact(
+    "A group of new members hands over partitions that are read, or leaves some unassigned",
+    "double processing",
+    "ownership",
+    "double-processing",
+    "unread-partition",
+    links=("KIP-429",),
+)
 @invariant("mixed/all-new", "429-25", role=Role.LEADER, applies_to=is_drafted)
 def all_new(history: History) -> Iterator[Violation]:
     """If no member revokes first, no owned partition goes to another member, and free partitions are assigned."""

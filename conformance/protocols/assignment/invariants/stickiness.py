@@ -26,7 +26,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
 )
 from kipcheck.conformance.protocols.assignment.model.sticky import agreed
 from kipcheck.conformance.protocols.assignment.ops import read_user_data, user_data_version
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 
 
 def is_sticky(case: Case, step: Step) -> bool:
@@ -67,6 +67,7 @@ def moved(each: Round, owners: Mapping[Partition, str]) -> list[tuple[Partition,
     ]
 
 
+@impact("Partitions of a balanced group move", "trivia", "stickiness", "needless-move", links=("KIP-54",))
 @invariant("assign/stays", "grp-14", role=Role.LEADER, applies_to=is_sticky)
 def stays(history: History) -> Iterator[Violation]:
     """If all partitions are owned, in balance, every member keeps its partitions."""
@@ -76,6 +77,13 @@ def stays(history: History) -> Iterator[Violation]:
             yield from _moved_owned(each, why, ("moved", "settled"))
 
 
+@impact(
+    "A leader ignores which partitions sticky members of other clients own",
+    "trivia",
+    "claims",
+    "needless-move",
+    links=("KIP-54", "KIP-341"),
+)
 @invariant("assign/reads-user-data", "grp-20", role=Role.LEADER, applies_to=is_given_user_data)
 def reads_user_data(history: History) -> Iterator[Violation]:
     """The user data in which Kafka's StickyAssignor writes owned partitions is read."""
@@ -85,6 +93,13 @@ def reads_user_data(history: History) -> Iterator[Violation]:
             yield from _moved_owned(each, why, ("moved", "user data"))
 
 
+@impact(
+    "A leader ignores which partitions sticky members of old releases own",
+    "trivia",
+    "claims",
+    "needless-move",
+    links=("KIP-54", "KIP-341"),
+)
 @invariant(
     "assign/reads-old-user-data", "grp-23", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_given_old_user_data
 )  # fmt: skip
@@ -122,6 +137,7 @@ def _to(each: Round, moved_away: frozenset[Partition]) -> str:
     return f" to {' and '.join(to)}" if to else ""
 
 
+@impact("More partitions move than balance requires", "trivia", "stickiness", "needless-move", links=("KIP-54",))
 @invariant("assign/keeps-most", "grp-14", role=Role.LEADER, applies_to=is_sticky)
 def keeps_most(history: History) -> Iterator[Violation]:
     """Members with equal subscriptions keep as many partitions as equal shares allow."""
@@ -146,6 +162,7 @@ def keeps_most(history: History) -> Iterator[Violation]:
             )  # fmt: skip
 
 
+@impact("Two members exchange partitions for no benefit", "trivia", "stickiness", "needless-move", links=("KIP-54",))
 @invariant("assign/no-exchange", "grp-14", role=Role.LEADER, applies_to=is_sticky)
 def no_exchange(history: History) -> Iterator[Violation]:
     """No two members that owned partitions before exchange partitions of one topic."""
@@ -165,6 +182,7 @@ def no_exchange(history: History) -> Iterator[Violation]:
                 break
 
 
+@impact("A partition moves without need", "trivia", "stickiness", "needless-move", links=("KIP-54",))
 @invariant("assign/no-needless-move", "grp-21", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_sticky)
 def no_needless_move(history: History) -> Iterator[Violation]:
     """No partition moves that could stay with its owner without loss of balance."""
@@ -225,6 +243,13 @@ def is_user_data_request(case: Case, step: Step) -> bool:
     return step.verb == "user-data" and step["assignor"] == STICKY
 
 
+@impact(
+    "Sticky user data cannot be read by leaders of other clients",
+    "refused peer",
+    "layout",
+    "needless-move",
+    links=("KIP-54", "KIP-341"),
+)
 @invariant("assign/writes-user-data", "grp-20", role=Role.LEADER, applies_to=is_user_data_request)
 def writes_user_data(history: History) -> Iterator[Violation]:
     """A member of sticky writes its partitions and their generation in the format that Kafka reads."""
@@ -259,6 +284,14 @@ def is_generation_request(case: Case, step: Step) -> bool:
     return step.verb == "user-data" and step["assignor"] == COOPERATIVE
 
 
+@impact(
+    "Older leaders reassign partitions that a cooperative member still owns",
+    "double processing",
+    "layout",
+    "double-processing",
+    "needless-move",
+    links=("KAFKA-14639",),
+)
 @invariant(
     "assign/writes-generation", "grp-25", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_generation_request
 )  # fmt: skip

@@ -9,7 +9,7 @@ from kipcheck.conformance.core.history import History, Replied
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.codec.invariants.wire import answered, canonical, encodable, rewritten, well_written
 from kipcheck.conformance.protocols.codec.two_decoders import layout_of, where
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.schema import INTEGERS, Slot
 
@@ -28,6 +28,13 @@ def omits_a_field(case: Case, step: Step) -> bool:
     return found is not None and not found.complete
 
 
+@impact(
+    "A field that the application omits is written with another value than its default",
+    "wrong data",
+    "layout",
+    "wrong-data",
+    links=("CWE-665",),
+)
 @invariant("wire/fills-in-defaults", "grp-91", role=Role.CODEC, applies_to=omits_a_field)
 def fills_in(history: History) -> Iterator[Violation]:
     """An untagged field that is omitted, at any depth, is written with its declared default.

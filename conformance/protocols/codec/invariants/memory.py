@@ -7,9 +7,10 @@ from kipcheck.conformance.core.history import History, Observation, Refused, Rep
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.codec.invariants.wire import answered, canonical, is_encode, rewritten, well_written
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference, layout_of
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 
 
+@impact("The result of a request depends on earlier requests", "wrong data", "shared-state", "wrong-data")
 @invariant("wire/same-answer", "grp-05", role=Role.CODEC)
 def same_answer(history: History) -> Iterator[Violation]:
     """The same request gets the same answer, whatever was requested in between."""
@@ -37,6 +38,13 @@ def is_brief(case: Case, step: Step) -> bool:
     return any(slot.name not in step["value"] for slot in layout.tagged)
 
 
+@impact(
+    "An omitted field has the value of an earlier message",
+    "wrong data",
+    "shared-state",
+    "wrong-data",
+    links=("CWE-665",),
+)
 @invariant("wire/own-defaults", "grp-05", role=Role.CODEC, applies_to=is_brief)
 def own_defaults(history: History) -> Iterator[Violation]:
     """An omitted field has its default, whatever value it had in earlier messages."""

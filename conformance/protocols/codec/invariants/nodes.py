@@ -8,7 +8,7 @@ from kipcheck.conformance.core.history import History, Refused as Refusal, Repli
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.codec.invariants.wire import answered
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference
-from kipcheck.conformance.protocols.declare.invariant import ByMessage, invariant
+from kipcheck.conformance.protocols.declare.invariant import ByMessage, impact, invariant
 from kipcheck.conformance.wire import Layout, layout
 from kipcheck.conformance.wire.errors import Refused
 
@@ -51,6 +51,14 @@ def is_written(case: Case, step: Step) -> bool:
     return is_node(step) and step.verb == "encode"
 
 
+@impact(
+    "A legal node is refused or misread",
+    "wrong data",
+    "unknown-fields",
+    "refused-peer",
+    "wrong-data",
+    links=("KIP-584",),
+)
 @invariant("nodes/reads", role=Role.CODEC, applies_to=is_legal, extra_requirements=NODES)
 def reads(history: History) -> Iterator[Violation]:
     """A legal node is read correctly, whatever the order of its keys, its whitespace and its unknown keys."""
@@ -70,6 +78,14 @@ def reads(history: History) -> Iterator[Violation]:
             yield Violation(why, (op.index,), brief(found.wanted), brief(found.got), found.path, shape=shape)
 
 
+@impact(
+    "A node is written in a form that other implementations misread",
+    "wrong data",
+    "layout",
+    "wrong-data",
+    "unreadable",
+    links=("KIP-584",),
+)
 @invariant("nodes/writes", role=Role.CODEC, applies_to=is_written, extra_requirements=NODES)
 def writes(history: History) -> Iterator[Violation]:
     """An encoded node is legal and has the value that was given."""
@@ -98,6 +114,7 @@ def writes(history: History) -> Iterator[Violation]:
             )  # fmt: skip
 
 
+@impact("An illegal node is accepted", "wrong data", "leniency", "wrong-data", links=("KIP-584",))
 @invariant("nodes/refuses", role=Role.CODEC, applies_to=is_illegal, extra_requirements=NODES)
 def refuses(history: History) -> Iterator[Violation]:
     """A node that breaks a rule of its edition, and that no released reader accepts, is refused."""

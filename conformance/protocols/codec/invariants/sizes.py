@@ -8,7 +8,7 @@ from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.codec.invariants.wire import answered, canonical, encodable
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference, layout_of, read, where
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 
 STRADDLED: Final = (1 << 12, 1 << 16, 1 << 20)
 """Bytes: usual sizes of buffers, and sizes at which they grow."""
@@ -35,6 +35,14 @@ def is_large(case: Case, step: Step) -> bool:
     return step.verb in ("encode", "decode") and straddled(size_of(case, step)) is not None
 
 
+@impact(
+    "A message of a certain size is written or read wrongly",
+    "wrong data",
+    "bounds",
+    "wrong-data",
+    "unreadable",
+    links=("CWE-131",),
+)
 @invariant("wire/any-size", "grp-92", role=Role.CODEC, applies_to=is_large)
 def any_size(history: History) -> Iterator[Violation]:
     """A message is written and read whatever its size, also where a field straddles byte 4096, 65536 or 1048576."""

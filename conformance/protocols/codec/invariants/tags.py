@@ -24,7 +24,7 @@ from kipcheck.conformance.protocols.codec.two_decoders import (
     where,
     without_tags,
 )
-from kipcheck.conformance.protocols.declare.invariant import AppliesTo, invariant
+from kipcheck.conformance.protocols.declare.invariant import AppliesTo, impact, invariant
 from kipcheck.conformance.wire import Layout
 
 MOST_TAGS: Final = 10_000
@@ -43,6 +43,14 @@ def is_tagged(verb: str) -> AppliesTo:
 decode_tagged, recode_tagged = is_tagged("decode"), is_tagged("recode")
 
 
+@impact(
+    "A message with fields of a newer peer is refused",
+    "refused peer",
+    "unknown-fields",
+    "refused-peer",
+    "wrong-data",
+    links=("KIP-482",),
+)
 @invariant(
     "wire/skips-unknown-tags",
     "grp-05",
@@ -99,6 +107,13 @@ def well_skipped(history: History) -> bool:
     return not any(True for _ in skips(history))
 
 
+@impact(
+    "Fields of a newer peer are lost when a message is passed on",
+    "trivia",
+    "unknown-fields",
+    "lost-fields",
+    links=("KIP-482",),
+)
 @invariant("wire/keeps-unknown-tags", "grp-06", role=Role.CODEC, grade=Grade.SHOULD, applies_to=recode_tagged)
 def keeps(history: History) -> Iterator[Violation]:
     """Unknown tagged fields are kept: what is decoded with them is encoded with them, in ascending order."""
@@ -108,6 +123,13 @@ def keeps(history: History) -> Iterator[Violation]:
             yield spoilt(op, found, written, what, "lost")
 
 
+@impact(
+    "A message with fields of a newer peer is passed on in unreadable bytes",
+    "wrong data",
+    "layout",
+    "unreadable",
+    links=("KIP-482",),
+)
 @invariant("wire/writes-readable-tags", "grp-05", role=Role.CODEC, applies_to=recode_tagged)
 def writes_readably(history: History) -> Iterator[Violation]:
     """A message that was read with unknown tagged fields is encoded as readable bytes."""
@@ -158,6 +180,13 @@ def from_a_later_version(case: Case, step: Step) -> bool:
     return newer and found.refused is not None and found.lenient_refused is None
 
 
+@impact(
+    "Consumer protocol data of a newer member is refused or misread",
+    "refused peer",
+    "versions",
+    "refused-peer",
+    links=("KIP-429",),
+)
 @invariant("wire/reads-later-versions", "429-01", role=Role.CODEC, applies_to=from_a_later_version)
 def reads_later(history: History) -> Iterator[Violation]:
     """Of consumer protocol data of a later version, which only adds fields at the end, the known fields are read."""

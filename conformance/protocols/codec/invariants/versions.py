@@ -23,7 +23,7 @@ from kipcheck.conformance.protocols.codec.invariants.wire import (
     well_written,
 )
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference, layout_of, tags_in
-from kipcheck.conformance.protocols.declare.invariant import AppliesTo, invariant
+from kipcheck.conformance.protocols.declare.invariant import AppliesTo, impact, invariant
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import spec
@@ -112,6 +112,13 @@ has_other_form = _absent(is_other_form)
 has_absent_field = _absent(lambda layout, path: not is_essential(layout, path) and not is_other_form(layout, path))
 
 
+@impact(
+    "A request silently asks an older broker for something else",
+    "wrong data",
+    "versions",
+    "lost-setting",
+    links=("KIP-345",),
+)
 @invariant("wire/refuses-absent-essentials", "grp-90", role=Role.CODEC, applies_to=has_essential_field)
 def refuses_essentials(history: History) -> Iterator[Violation]:
     """A field that the version lacks is refused, not silently omitted, if without it the request does another thing.
@@ -123,6 +130,7 @@ def refuses_essentials(history: History) -> Iterator[Violation]:
         yield replace(each, shape=("accepted", "absent-field", ESSENTIAL[each.path.rpartition(".")[2]]))
 
 
+@impact("A setting that the version lacks is dropped without an error", "wrong data", "versions", "lost-setting")
 @invariant(
     "wire/refuses-absent-fields", "grp-10", role=Role.CODEC, grade=Grade.SHOULD, applies_to=has_absent_field
 )  # fmt: skip
@@ -131,6 +139,7 @@ def refuses_absent(history: History) -> Iterator[Violation]:
     yield from _omitted(history, has_absent_field)
 
 
+@impact("Data in a form that the version lacks is silently omitted", "trivia", "versions", "lost-setting")
 @invariant(
     "wire/refuses-other-forms", "grp-93", role=Role.CODEC, grade=Grade.INFO, applies_to=has_other_form
 )  # fmt: skip
@@ -170,6 +179,7 @@ def _foreign(layout: Layout, value: object) -> bool:
     )
 
 
+@impact("A message is refused because of a field that its version may omit", "trivia", "versions", "refused-peer")
 @invariant(
     "wire/leaves-out-ignorable-fields", "grp-10", role=Role.CODEC, grade=Grade.INFO,
     applies_to=has_ignorable_field,
@@ -207,6 +217,9 @@ def is_of_later_version(case: Case, step: Step) -> bool:
     return any(slot.name == "_rest" for slot in layout.slots)
 
 
+@impact(
+    "Streams metadata of a newer release is refused", "refused peer", "versions", "refused-peer", links=("KIP-268",)
+)
 @invariant("wire/reads-future-versions", "268-06", role=Role.CODEC, applies_to=is_of_later_version)
 def reads_future(history: History) -> Iterator[Violation]:
     """The used and the supported version of Streams metadata of a later version are read, whatever follows."""
@@ -230,6 +243,13 @@ def is_of_no_known_version(case: Case, step: Step) -> bool:
     return found.refused is not None and found.refused.kind == "version" and found.lenient_refused is not None
 
 
+@impact(
+    "Streams metadata of an unknown version is read in another layout",
+    "wrong data",
+    "versions",
+    "wrong-data",
+    links=("KIP-268",),
+)
 @invariant("wire/refuses-unknown-versions", "268-07", role=Role.CODEC, applies_to=is_of_no_known_version)
 def refuses_unknown(history: History) -> Iterator[Violation]:
     """Streams metadata is read only in the layout of the version that it starts with."""
@@ -258,6 +278,14 @@ def _in_v0(case: Case, step: Step) -> dict[str, object] | None:
     return found.value if found.legal else None
 
 
+@impact(
+    "The versions of a broker are not read from its answer to an unsupported version",
+    "refused peer",
+    "negotiation",
+    "wrong-data",
+    "refused-peer",
+    links=("KIP-511",),
+)
 @invariant("wire/reads-answer-in-v0", "584-35", role=Role.CODEC, applies_to=is_given_in_v0)
 def reads_answer(history: History) -> Iterator[Violation]:
     """If the v0 answer to an unsupported version is accepted, error 35 and the range of versions are read from it.
@@ -290,6 +318,13 @@ def _as_far_as(layout: Layout, value: Any) -> dict[str, Any]:
     return known
 
 
+@impact(
+    "The answer of an old broker to an unsupported version is refused",
+    "refused peer",
+    "negotiation",
+    "refused-peer",
+    links=("KIP-511",),
+)
 @invariant("wire/falls-back-to-v0", "584-35", role=Role.CODEC, grade=Grade.INFO, applies_to=is_given_in_v0)
 def falls_back(history: History) -> Iterator[Violation]:
     """The v0 answer to an unsupported version is read although a later version was requested."""

@@ -23,7 +23,7 @@ from kipcheck.conformance.protocols.codec.two_decoders import (
     without_known_tags,
     without_tags,
 )
-from kipcheck.conformance.protocols.declare.invariant import ByMessage, invariant
+from kipcheck.conformance.protocols.declare.invariant import ByMessage, impact, invariant
 from kipcheck.conformance.protocols.declare.survival import INPUTS
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
@@ -275,6 +275,13 @@ def encodable(case: Case, step: Step) -> ValueToWrite | None:
     return found if found.plain and found.data is not None else None
 
 
+@impact(
+    "A message is written in bytes that other implementations read differently",
+    "wrong data",
+    "layout",
+    "wrong-data",
+    "unreadable",
+)
 @invariant("wire/encodes", "grp-05", role=Role.CODEC, applies_to=is_encode, extra_requirements=LAYOUTS)
 def encodes(history: History) -> Iterator[Violation]:
     """A legal value is written as bytes that are read as the same value."""
@@ -305,6 +312,7 @@ def is_plain(verb: str) -> Callable[[Case, Step], bool]:
 decode_plain, recode_plain = is_plain("decode"), is_plain("recode")
 
 
+@impact("Fields of a legal message get other values", "wrong data", "layout", "wrong-data", "refused-peer")
 @invariant("wire/decodes", "grp-05", role=Role.CODEC, applies_to=decode_plain, extra_requirements=LAYOUTS)
 def decodes(history: History) -> Iterator[Violation]:
     """Legal bytes are read as the value that both reference readers find in them."""
@@ -336,6 +344,7 @@ def well_written(history: History, data: bytes) -> bool:
     )
 
 
+@impact("A message changes when it is read and written again", "wrong data", "layout", "wrong-data", "unreadable")
 @invariant("wire/recodes", "grp-05", role=Role.CODEC, applies_to=recode_plain)
 def recodes(history: History) -> Iterator[Violation]:
     """A value that is decoded from canonical bytes is encoded as the same bytes."""
@@ -386,6 +395,13 @@ def is_negative_varint(found: DecodedBytes) -> bool:
     return len(varint) == 5 and all(byte >= 0x80 for byte in varint[:4]) and 0x08 <= varint[4] < 0x80
 
 
+@impact(
+    "A truncated message is accepted, with values that were never sent",
+    "wrong data",
+    "bounds",
+    "wrong-data",
+    links=("CWE-130",),
+)
 @invariant(
     "wire/refuses", "grp-05", role=Role.CODEC, applies_to=is_beyond_bounds,
     extra_requirements={("apache", "ValueAndTimestamp"): ("258-31",)},
@@ -412,6 +428,7 @@ def is_leniently_readable(case: Case, step: Step) -> bool:
     return found.refused is not None and found.lenient_refused is None
 
 
+@impact("A malformed message is read as another value than Kafka reads", "trivia", "leniency", "wrong-data")
 @invariant("wire/reads-alike", "grp-05", role=Role.CODEC, grade=Grade.INFO, applies_to=is_leniently_readable)
 def reads_like_kafka(history: History) -> Iterator[Violation]:
     """Bytes that a strict reader refuses are, if accepted, read as Kafka's own readers read them."""

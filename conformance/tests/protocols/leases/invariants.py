@@ -7,12 +7,13 @@ from typing import Final
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History, Refused, Replied
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.declare.invariant import invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
 
 HOLDERS: Final = "leases/holders"
 holders = partial(invariant, role=Role.BROKER, checks=(HOLDERS,))
 
 
+@impact("Two clients have the lease of a partition", "double processing", "ownership", "double-processing")
 @holders("leases/one-holder", "999-01", applies_to=steps_of("lease"))
 def one_holder(history: History) -> Iterator[Violation]:
     """While a client has the lease, no other client is granted it."""
