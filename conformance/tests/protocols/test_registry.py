@@ -1,7 +1,7 @@
 """Packages of protocols are found by themselves, in an order that stays."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,19 +17,29 @@ from kipcheck.conformance.protocols.machine_targets import MACHINE_ADAPTERS
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.playables import PLAYABLES
 
+PLACES = {
+    "codec": 10, "assignment": 30, "features": 50, "group": 60, "member": 70, "consumer_group": 80, "cluster": 85,
+    "upgrade": 90, "streams": 100,
+}  # fmt: skip
+"""A new protocol needs no entry here."""
+
+
+def in_order(known: Iterable[object], found: Iterable[object]) -> bool:
+    """Whether all that is known is found in this order, whatever is between."""
+    rest = iter(found)
+    return all(each in rest for each in known)
+
 
 def test_packages_have_the_places_that_they_always_had() -> None:
-    assert {name: each.order for name, each in registry.packages().items()} == {
-        "codec": 10, "assignment": 30, "features": 50, "group": 60, "member": 70, "consumer_group": 80, "cluster": 85,
-        "upgrade": 90, "streams": 100,
-    }  # fmt: skip
+    orders = {name: each.order for name, each in registry.packages().items()}
+    assert {name: orders[name] for name in PLACES} == PLACES
+    assert in_order(PLACES, orders)
 
 
 def test_the_kinds_of_checks_are_in_the_order_that_campaigns_draw_from() -> None:
     kinds = [*dict.fromkeys(each.id.partition("/")[0] for each in LISTED)]
-    assert kinds == [
-        "wire", "nodes", "assign", "features", "group", "member", "consumer-group", "bounce", "streams",
-    ]  # fmt: skip
+    known = ("wire", "nodes", "assign", "features", "group", "member", "consumer-group", "bounce", "streams")
+    assert in_order(known, kinds)
 
 
 def test_every_machine_of_a_package_has_its_parts() -> None:
@@ -42,12 +52,10 @@ def test_every_machine_of_a_package_has_its_parts() -> None:
 
 
 def test_the_order_of_machines_stays() -> None:
-    assert registry.machines() == (
-        "features", "group", "consumer-group", "member", "bounce", "streams", "streams-mixed",
-    )  # fmt: skip
-    assert registry.roles() == (
-        Role.CODEC, Role.LEADER, Role.CONTROLLER, Role.COORDINATOR, Role.MEMBER, Role.OPERATOR_TOOL,
-    )  # fmt: skip
+    known = ("features", "group", "consumer-group", "member", "bounce", "streams", "streams-mixed")
+    assert in_order(known, registry.machines())
+    roles = (Role.CODEC, Role.LEADER, Role.CONTROLLER, Role.COORDINATOR, Role.MEMBER, Role.OPERATOR_TOOL)
+    assert in_order(roles, registry.roles())
 
 
 def test_every_package_with_checks_has_invariants_and_mutants() -> None:
@@ -60,20 +68,20 @@ def test_every_package_with_checks_has_invariants_and_mutants() -> None:
 
 
 def test_every_model_is_found() -> None:
-    assert {*PLAYABLES} == {"features", "group", "member", "cluster", "bounce", "streams"}
+    assert {*PLAYABLES} >= {"features", "group", "member", "cluster", "bounce", "streams"}
 
 
 @pytest.fixture
 def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The module that declares one more protocol; ``test_one_more_protocol`` has a whole one."""
-    place = tmp_path / "leases" / "protocol.py"
+    place = tmp_path / "made_up" / "protocol.py"
     place.parent.mkdir()
-    (tmp_path / "leases" / "__init__.py").touch()
+    (tmp_path / "made_up" / "__init__.py").touch()
     place.write_text("""
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
 
-PROTOCOL = ProtocolPackage(65, Role.BROKER)
+PROTOCOL = ProtocolPackage(67, Role.BROKER)
 """)
     monkeypatch.setattr(protocols, "__path__", [*protocols.__path__, str(tmp_path)])
     registry.packages.cache_clear()
@@ -82,16 +90,16 @@ PROTOCOL = ProtocolPackage(65, Role.BROKER)
     monkeypatch.undo()
     registry.packages.cache_clear()
     registry.parts.cache_clear()
-    for name in [each for each in sys.modules if each.startswith(f"{protocols.__name__}.leases")]:
+    for name in [each for each in sys.modules if each.startswith(f"{protocols.__name__}.made_up")]:
         del sys.modules[name]
 
 
 def test_a_new_protocol_is_found_in_its_place(made_up: Path) -> None:
-    assert [*registry.packages()][2:6] == ["features", "group", "leases", "member"]
-    assert not {*registry.parts("play")} & {"leases"}
+    assert in_order(["features", "group", "made_up", "member"], registry.packages())
+    assert not {*registry.parts("play")} & {"made_up"}
 
 
 def test_two_protocols_with_one_place_are_refused(made_up: Path) -> None:
-    made_up.write_text(made_up.read_text().replace("65", "50"))
+    made_up.write_text(made_up.read_text().replace("67", "50"))
     with pytest.raises(ValueError, match="two protocols have the same place"):
         registry.packages()
