@@ -23,15 +23,13 @@ def test_its_machine_stands_after_those_of_other_roles(copy: Copy) -> None:
     script = "import kipcheck.conformance.protocols.registry as found; print(*found.machines())"
     (copy.root / "machines.py").write_text(script)
     machines = copy.run(module="machines").split()
-    assert machines == [
-        "features", "group", "consumer-group", "leases", "member", "bounce", "streams", "streams-mixed",
-    ]  # fmt: skip
+    assert machines.index("consumer-group") < machines.index("leases") < machines.index("member")
 
 
 def test_its_invariant_and_its_requirement_are_listed_and_linted(copy: Copy) -> None:
     listed = json.loads(copy.run("checks", "--json"))
     kinds = [*dict.fromkeys(each["id"].partition("/")[0] for each in listed["checks"])]
-    assert kinds[kinds.index("leases") - 1 :][:3] == ["group", "leases", "member"]
+    assert kinds.index("group") < kinds.index("leases") < kinds.index("member")
     (check,) = (each for each in listed["checks"] if each["id"] == "leases/holders")
     assert [each["id"] for each in check["invariants"]] == ["leases/one-holder"]
     assert check["invariants"][0]["tags"]["effects"] == ["double-processing"]
