@@ -88,6 +88,8 @@ class State(NamedTuple):
 
 
 class ConsumerGroup:
+    topics: Mapping[str, int] = TOPICS
+
     def __init__(self, topics: Mapping[str, int] = TOPICS) -> None:
         """``topics``: the existing topics, with their numbers of partitions."""
         self.topics = topics
