@@ -9,7 +9,9 @@ from kipcheck.conformance.protocols.declare.package import AdapterOf
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 MACHINE_ADAPTERS: Mapping[str, AdapterOf] = registry.by_machine({
-    name: adapter for each in registry.packages().values() for name, adapter in each.machines.items()
+    name: adapter
+    for part in registry.parts("target").values()
+    for name, adapter in getattr(part, "ADAPTERS", {}).items()
 })  # fmt: skip
 """Each returns None where an edition has no such machine."""
 

@@ -27,7 +27,7 @@ Lines = list[str]
 
 def published() -> Mapping[Path, str]:
     """Each file with its text as it has to be. Errors: ValueError for a file without a place for a derived line."""
-    every = [each.operations for each in registry.packages().values() if each.operations is not None]
+    every = [*registry.operations().values()]
     found: Mapping[Path, Callable[[Operations[Any, Any], Lines], Lines]] = {
         ROOT / "targets" / "testee.schema.json": _testee_schema,
         ROOT / "core" / "case.schema.json": _case_schema,

@@ -11,11 +11,15 @@ from functools import cache
 from importlib import import_module
 from itertools import chain
 from types import ModuleType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kipcheck.conformance import protocols
 from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.core.operations import Operations
 
 T = TypeVar("T")
 ITSELF: Final = frozenset({"declare"})
@@ -74,6 +78,18 @@ def machines() -> tuple[str, ...]:
     return tuple(
         name for role in roles() for each in packages().values() if each.role is role for name in each.machines
     )
+
+
+def machines_of(edition: Edition) -> tuple[str, ...]:
+    """The machines that an edition has, without an import of them; in the order of all machines."""
+    has = {name: each for package in packages().values() for name, each in package.machines.items()}
+    return tuple(name for name in machines() if has[name](edition))
+
+
+def operations() -> "Mapping[str, Operations[Any, Any]]":
+    """The declared operations of all protocols, by folder, in order; protocols that declare none are left out."""
+    found = {folder: getattr(part, "OPERATIONS", None) for folder, part in parts("ops").items()}
+    return {folder: each for folder, each in found.items() if each is not None}
 
 
 def by_machine(found: Mapping[str, T]) -> dict[str, T]:

@@ -6,7 +6,15 @@ from contextlib import contextmanager
 
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import Observation
-from kipcheck.conformance.targets.protocol import Adapter, NotPlayed, Session, TargetInfo, observed, operation
+from kipcheck.conformance.targets.protocol import (
+    Adapter,
+    ImportsByRole,
+    NotPlayed,
+    Session,
+    TargetInfo,
+    observed,
+    operation,
+)
 
 
 class InProcess:
@@ -22,6 +30,8 @@ class InProcess:
         session = _Session(self._adapter)
         if role not in session.info.roles:
             raise NotPlayed(session.info, role)
+        if isinstance(self._adapter, ImportsByRole):
+            self._adapter.import_for(role)
         yield session
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Case, Role, Step
@@ -130,6 +130,15 @@ class Adapter(Protocol):
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         """The result of an operation: ``status`` and its fields. Raises only unexpected exceptions."""
+        ...
+
+
+@runtime_checkable
+class ImportsByRole(Protocol):
+    """An adapter that imports what a role needs when a session with that role begins."""
+
+    def import_for(self, role: Role, /) -> None:
+        """Called after ``configure``, in the process from which those that run operations are forked."""
         ...
 
 

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from kipcheck.conformance.protocols.consumer_group import target
-from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS
-from kipcheck.conformance.protocols.declare.package import ProtocolPackage
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.protocols.declare.package import ProtocolPackage, released_since
 
-PROTOCOL: Final = ProtocolPackage.of(80, OPERATIONS, target.adapter)
+PROTOCOL: Final = ProtocolPackage(80, Role.COORDINATOR, {"consumer-group": released_since(since("kip-848"))})

@@ -7,7 +7,7 @@ from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS
-from kipcheck.conformance.protocols.declare.package import adapter_of
+from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 KIP_848: Final = Release.parse(since("kip-848"))
@@ -18,3 +18,6 @@ def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     if edition.standing is not Standing.RELEASED or Release.parse(edition.release) < KIP_848:
         return None
     return adapter_of(OPERATIONS, ConsumerGroup())
+
+
+ADAPTERS = {OPERATIONS.machine: adapter}

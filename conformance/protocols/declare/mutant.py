@@ -6,7 +6,7 @@ from types import EllipsisType
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 from kipcheck.conformance.core.operations import Operations
-from kipcheck.conformance.protocols.declare.package import adapter_of
+from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.targets.protocol import Adapter, Claims
 
 Least: TypeAlias = "str | dict[str, Any] | EllipsisType"

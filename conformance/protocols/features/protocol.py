@@ -2,8 +2,7 @@
 
 from typing import Final
 
+from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
-from kipcheck.conformance.protocols.features import target
-from kipcheck.conformance.protocols.features.ops import OPERATIONS
 
-PROTOCOL: Final = ProtocolPackage.of(50, OPERATIONS, target.adapter)
+PROTOCOL: Final = ProtocolPackage(50, Role.CONTROLLER, {"features": lambda edition: True})

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kipcheck.conformance.core.edition import Edition
-from kipcheck.conformance.protocols.declare.package import adapter_of
+from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.protocols.features.model import FeatureController
 from kipcheck.conformance.protocols.features.ops import OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
@@ -11,3 +11,6 @@ from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
     return adapter_of(OPERATIONS, FeatureController())
+
+
+ADAPTERS = {OPERATIONS.machine: adapter}

@@ -3,8 +3,7 @@
 from typing import Final
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.protocols.declare.package import ProtocolPackage
-from kipcheck.conformance.protocols.group import target
-from kipcheck.conformance.protocols.group.ops import GROUP
+from kipcheck.conformance.core.edition import KIP_429
+from kipcheck.conformance.protocols.declare.package import ProtocolPackage, either, released
 
-PROTOCOL: Final = ProtocolPackage(60, Role.COORDINATOR, {GROUP: target.group})
+PROTOCOL: Final = ProtocolPackage(60, Role.COORDINATOR, {"group": either(KIP_429, released)})

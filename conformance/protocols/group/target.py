@@ -60,3 +60,6 @@ class DraftCoordinatorAdapter(_Adapter, DraftCoordinator):
     def __init__(self) -> None:
         DraftCoordinator.__init__(self)
         self._player = machine_adapter(self)
+
+
+ADAPTERS = {GROUP: group}

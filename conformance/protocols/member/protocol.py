@@ -3,8 +3,8 @@
 from typing import Final
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.protocols.declare.package import ProtocolPackage
-from kipcheck.conformance.protocols.member import target
-from kipcheck.conformance.protocols.member.ops import MEMBER
+from kipcheck.conformance.core.edition import KIP_429
+from kipcheck.conformance.core.releases_table import named
+from kipcheck.conformance.protocols.declare.package import ProtocolPackage, either, released_since
 
-PROTOCOL: Final = ProtocolPackage(70, Role.MEMBER, {MEMBER: target.member})
+PROTOCOL: Final = ProtocolPackage(70, Role.MEMBER, {"member": either(KIP_429, released_since(named("first-consumer")))})

@@ -39,3 +39,6 @@ class ConsumerAdapter:
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         assert self._player is not None
         return self._player.answer(op)
+
+
+ADAPTERS = {MEMBER: member}

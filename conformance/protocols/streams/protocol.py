@@ -2,8 +2,10 @@
 
 from typing import Final
 
-from kipcheck.conformance.protocols.declare.package import ProtocolPackage
-from kipcheck.conformance.protocols.streams import target
-from kipcheck.conformance.protocols.streams.ops import OPERATIONS
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import KIP_268
+from kipcheck.conformance.protocols.declare.package import ProtocolPackage, either, released
 
-PROTOCOL: Final = ProtocolPackage.of(100, OPERATIONS, target.streams_group)
+PROTOCOL: Final = ProtocolPackage(
+    100, Role.OPERATOR_TOOL, dict.fromkeys(("streams", "streams-mixed"), either(KIP_268, released))
+)

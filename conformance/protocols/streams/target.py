@@ -27,3 +27,6 @@ def streams_group(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
 def in_bytes(edition: Edition) -> Callable[[Settings], Binary]:
     """kipcheck's assignor for members of any release, with its data encoded; in ``apache`` it does what is owed."""
     return lambda settings: EncodedBinary(owed_binary(settings, edition))
+
+
+ADAPTERS = dict.fromkeys(OPERATIONS.machines, streams_group)

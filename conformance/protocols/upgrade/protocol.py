@@ -2,8 +2,11 @@
 
 from typing import Final
 
-from kipcheck.conformance.protocols.declare.package import ProtocolPackage
-from kipcheck.conformance.protocols.upgrade import target
-from kipcheck.conformance.protocols.upgrade.ops import OPERATIONS
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import KIP_429
+from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.protocols.declare.package import ProtocolPackage, either, released_since
 
-PROTOCOL: Final = ProtocolPackage.of(90, OPERATIONS, target.bounce)
+PROTOCOL: Final = ProtocolPackage(
+    90, Role.OPERATOR_TOOL, {"bounce": either(KIP_429, released_since(since("cooperative-rebalancing")))}
+)

@@ -15,3 +15,6 @@ def bounce(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
         if has_upgrade(edition)
         else None
     )
+
+
+ADAPTERS = dict.fromkeys(OPERATIONS.machines, bounce)

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import IO, Any, Final, Protocol
 
+from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.targets.error_mapping import place
-from kipcheck.conformance.targets.protocol import VERSION, Adapter, Claims, Unavailable
+from kipcheck.conformance.targets.protocol import VERSION, Adapter, Claims, ImportsByRole, Unavailable
 from kipcheck.conformance.targets.registry import adapter
 from kipcheck.conformance.targets.transport.framing import (
     LENGTH,
@@ -93,6 +94,8 @@ def _reply(player: Adapter, executor: Executor, message: Mapping[str, Any]) -> d
                 return {"type": "configure", "unsupported": f"{player.name} does not play the role {message['role']}"}
             executor.renew()
             why = player.configure(message["edition"])
+            if why is None and isinstance(player, ImportsByRole):
+                player.import_for(Role(message["role"]))
             return {"type": "configure", "ok": True} if why is None else {"type": "configure", "unsupported": why}
         case "batch":
             cases, budget = message["cases"], message.get("cpu_ms", 0) / 1000

@@ -19,6 +19,7 @@ from kipcheck.conformance.engine.judge import judge, possible_part
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.shrink import shrunk
 from kipcheck.conformance.engine.worker import Finding, Unit, Worker
+from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.assignment.ops import shorthand as assignment_shorthand
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONSUMER_GROUP
@@ -30,7 +31,6 @@ from kipcheck.conformance.protocols.member import shorthand as member_shorthand
 from kipcheck.conformance.protocols.member.target import ConsumerAdapter
 from kipcheck.conformance.protocols.mutants import MUTANTS, Mutant
 from kipcheck.conformance.protocols.reference import Reference
-from kipcheck.conformance.protocols.registry import packages
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.conformance.targets.registry import target
@@ -67,11 +67,8 @@ class Conversations:
 
 CONVERSATIONS: Final[Mapping[str, Conversations]] = {
     **{
-        each.operations.machine: Conversations(
-            each.operations.parse_shorthand, each.operations.shorthand, another_shape=each.role is Role.OPERATOR_TOOL
-        )
-        for each in packages().values()
-        if each.operations is not None
+        each.machine: Conversations(each.parse_shorthand, each.shorthand, another_shape=each.role is Role.OPERATOR_TOOL)
+        for each in registry.operations().values()
     },
     "group": Conversations(group_shorthand.parse_shorthand, group_shorthand.shorthand, reference_coordinator),
     "member": Conversations(

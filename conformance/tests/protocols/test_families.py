@@ -130,7 +130,7 @@ def test_verbs_are_registered_with_the_check_of_their_answers() -> None:
         "kipcheck.conformance.engine.run",
         "kipcheck.conformance.engine.replay",
         "kipcheck.conformance.suite.items",
-        "kipcheck.conformance.protocols.reference",
+        "kipcheck.conformance.protocols.machine_targets",
         "kipcheck.conformance.engine.mutation_test",
         "kipcheck.conformance.engine.worker",
         "kipcheck.golden.regressions",

@@ -2,9 +2,7 @@
 
 from typing import Final
 
-from kipcheck.conformance.protocols.declare.package import ProtocolPackage
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.protocols.declare.package import ProtocolPackage, released
 
-from . import target
-from .ops import OPERATIONS
-
-PROTOCOL: Final = ProtocolPackage.of(65, OPERATIONS, target.adapter)
+PROTOCOL: Final = ProtocolPackage(65, Role.BROKER, {"leases": released})

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kipcheck.conformance.core.edition import Edition, Standing
-from kipcheck.conformance.protocols.declare.package import adapter_of
+from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 from .model import LeaseBroker
@@ -13,3 +13,6 @@ from .ops import OPERATIONS
 def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     """None in drafts of other KIPs."""
     return None if edition.standing is Standing.DRAFT else adapter_of(OPERATIONS, LeaseBroker())
+
+
+ADAPTERS = {OPERATIONS.machine: adapter}
