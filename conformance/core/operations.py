@@ -157,6 +157,10 @@ class Operation:
     given: Mapping[str, Any]
     """The parameters of the declaration."""
 
+    @property
+    def actors(self) -> tuple[str, ...]:
+        return (self.actor,)
+
     @cached_property
     def by_name(self) -> Mapping[str, Field]:
         return {each.name: each for each in self.fields}
@@ -442,6 +446,12 @@ class Operations(Generic[E, A]):
             found: Answer = declared(type(each))
             return found.written(each)
         return {"status": "accepted"}
+
+    def answer_keys(self, operation: Operation) -> tuple[str, ...]:
+        """Of the answer of an accepted operation."""
+        if self.observed is not None:
+            return ("actions",)
+        return tuple(declared(operation.accepted).schema) if operation.accepted else ()
 
     # Texts
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.core.operations import Operation, Operations, declared
+from kipcheck.conformance.core.operations import Operation, Operations
 from kipcheck.conformance.protocols import registry
 
 ROOT: Final = Path(str(files("kipcheck.conformance")))
@@ -50,7 +50,7 @@ def definition_name(text: str) -> str:
 
 def definition(operations: Operations[Any, Any], operation: Operation) -> dict[str, Any]:
     """The definition of an operation in the schema of the testee protocol."""
-    answer = declared(operation.accepted).schema if operation.accepted else {}
+    answer = operations.answer_keys(operation)
     accepted = f" Accepted with {' and '.join(answer)}." if answer else ""
     machines = f"machine{'s' if len(operations.machines) > 1 else ''} {' and '.join(operations.machines)}"
     about = f"Role {operations.role.value}, {machines}: {operation.meaning}.{accepted}"
@@ -140,8 +140,7 @@ def _table(operations: Operations[Any, Any], lines: Lines) -> Lines:
 def _rows(operations: Operations[Any, Any], first: str) -> Iterator[str]:
     for each in operations.declared:
         names = ", ".join(f"[{field.name}]" if field.optional else field.name for field in each.fields)
-        answer = declared(each.accepted).schema if each.accepted else {}
-        keys = ", ".join(f"`{key}`" for key in answer) or ("no fields" if operations.observed is None else "`actions`")
+        keys = ", ".join(f"`{key}`" for key in operations.answer_keys(each)) or "no fields"
         meaning = f"{each.meaning}. {each.details}".strip().removesuffix(".").replace("|", "/")
         yield f"{first} `{each.verb}{f' {{{names}}}' if names else ''}`: {meaning} | {keys} |"
         first = "| |"

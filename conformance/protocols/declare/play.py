@@ -71,7 +71,7 @@ def verbs(operations: Operations[Any, Any]) -> tuple[Verb, ...]:
     return tuple(
         Verb(
             each.verb,
-            (each.actor,),
+            each.actors,
             each.meaning,
             tuple(
                 Field(one.name, Kind(one.kind.words, one.kind.fits), one.meaning, not (one.optional or one.omissible))
