@@ -14,7 +14,7 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.protocols.group.shorthand import shorthand
+from kipcheck.conformance.protocols.group.ops import OPERATIONS
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter, DraftCoordinatorAdapter
 from kipcheck.conformance.protocols.invariants import all_invariants
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
             conversations_run, steps = conversations_run + 1, steps + len(history.ops)
             for violation in broken(history):
                 violations += 1
-                print(f"{edition}: {violation}\n  {shorthand(history.case.steps)}", file=sys.stderr)
+                print(f"{edition}: {violation}\n  {OPERATIONS.shorthand(history.case.steps)}", file=sys.stderr)
         failed += violations
         print(
             f"{edition:16} {conversations_run:13} {steps:8} {violations:7} {time.process_time() - started_at:6.1f}",

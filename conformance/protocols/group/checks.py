@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import KIP_429, Standing, edition
 from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.core.verdict import Violation
@@ -18,12 +18,10 @@ from kipcheck.conformance.protocols.declare.conversations import (
     machine_family,
 )
 from kipcheck.conformance.protocols.group.invariants.requests import granted as is_granted
-from kipcheck.conformance.protocols.group.ops import GROUP, REQUESTS
+from kipcheck.conformance.protocols.group.ops import GROUP, OPERATIONS, By
 from kipcheck.conformance.protocols.group.possible_conversations import conversation, impossible
-from kipcheck.conformance.protocols.group.sentences import describe_answer, describe_step
-from kipcheck.conformance.protocols.group.shorthand import shorthand
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
-from kipcheck.conformance.protocols.group.trace import trace
+from kipcheck.conformance.protocols.group.trace import Trace, TracedStep, trace
 from kipcheck.conformance.targets.protocol import Claims
 
 COORDINATOR_NAME: Final = "coordinator"
@@ -48,17 +46,27 @@ def group_sequence(history: History, violation: Violation) -> list[Exhibit]:
     def messages(op: Op) -> Iterator[Message]:
         step = steps.get(op.index)
         if step is None:
-            yield Message(op.step.actor, COORDINATOR_NAME, shorthand((op.step,)), answer(op.observation, listed))
+            yield Message(
+                op.step.actor, COORDINATOR_NAME, OPERATIONS.shorthand((op.step,)), answer(op.observation, listed)
+            )
             return
-        at_once = [describe_answer(each) for each in step.replies if each.to == op.index]
-        yield Message(op.step.actor, COORDINATOR_NAME, describe_step(step, known), "; ".join(at_once) or None)
+        at_once = [OPERATIONS.describe_answer(each) for each in step.replies if each.to == op.index]
+        yield Message(op.step.actor, COORDINATOR_NAME, _describe_step(op.step, step, known), "; ".join(at_once) or None)
         for each in step.replies:
             if each.to != op.index:
                 client = clients.get(each.to, op.step.actor)  # an answer to a step that is no request is a failure
-                says = f"to step {each.to + 1}: {describe_answer(each)}"
+                says = f"to step {each.to + 1}: {OPERATIONS.describe_answer(each)}"
                 yield Message(COORDINATOR_NAME, client, says, reply=True)
 
     return diagram(history, violation, messages)
+
+
+def _describe_step(step: Step, moment: TracedStep, known: Trace) -> str:
+    """``SyncGroup v3, member a.1, generation 1, gives a.1 x``."""
+    if not isinstance(moment.event, By):
+        return OPERATIONS.sentence(step)
+    asked = known.request(moment.index)
+    return OPERATIONS.describe_request(asked.request) + ", with an empty group id" * asked.nameless
 
 
 def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
@@ -74,7 +82,7 @@ def granted(history: History) -> frozenset[str]:
 
 def describe(operation: Operation) -> str | None:
     """A request with its version."""
-    if operation["op"] not in REQUESTS:
+    if operation["op"] not in OPERATIONS.requests:
         return None
     return f"{operation['op']} v{operation['version']}"
 
@@ -82,11 +90,7 @@ def describe(operation: Operation) -> str | None:
 def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
     """A member joins, and the group is described."""
     if role is Role.COORDINATOR and GROUP in claims.machines:
-        yield {
-            "op": "join", "actor": "a", "version": 3, "member": "", "instance": None, "protocol_type": "consumer",
-            "protocols": [["p", "x"]], "session_ms": 10_000, "rebalance_ms": 30_000,
-        }  # fmt: skip
-        yield {"op": "describe-group", "actor": "a", "version": 3}
+        yield from OPERATIONS.samples()
 
 
 COORDINATOR = replace(_family(released), describe=describe, sample_ops=sample_ops)

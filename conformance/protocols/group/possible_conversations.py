@@ -7,7 +7,7 @@ from kipcheck.conformance.core.history import Op
 from kipcheck.conformance.protocols.declare.check import Impossible
 from kipcheck.conformance.protocols.declare.conversations import possible_conversation
 from kipcheck.conformance.protocols.group.model.possible import RULE, SENTENCE, impossible_events
-from kipcheck.conformance.protocols.group.ops import event_of
+from kipcheck.conformance.protocols.group.ops import OPERATIONS
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 
 conversation = possible_conversation(group_conversations)
@@ -15,5 +15,5 @@ conversation = possible_conversation(group_conversations)
 
 def impossible(case: Case, answers: Sequence[Op]) -> Iterator[Impossible]:
     """The events that its broker cannot have, whatever the coordinator answers."""
-    for at, standing in impossible_events(map(event_of, case.steps)):
+    for at, standing in impossible_events(map(OPERATIONS.event_of, case.steps)):
         yield Impossible(at, RULE, f"{SENTENCE} The partition is {standing.name.lower()}.")

@@ -10,13 +10,13 @@ from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.rules import owed_rules
 from kipcheck.conformance.protocols.group.model.service import Service
 from kipcheck.conformance.protocols.group.model.state import State
-from kipcheck.conformance.protocols.group.ops import EVENTS, GROUP, answer_of, lenient_event_of
+from kipcheck.conformance.protocols.group.ops import GROUP, OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import Claims
 
 
 def machine_adapter(machine: Coordinator) -> MachineAdapter[Any, Any, Any]:
-    return MachineAdapter(Service[State](machine), EVENTS, lenient_event_of, answer_of)
+    return MachineAdapter(Service[State](machine), OPERATIONS.verbs, OPERATIONS.lenient_event_of, OPERATIONS.answer_of)
 
 
 def group(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:

@@ -31,7 +31,7 @@ from kipcheck.conformance.protocols.group.model.messages import (
 )
 from kipcheck.conformance.protocols.group.model.names import Names
 from kipcheck.conformance.protocols.group.model.service import By, Elapse, Event, resolved
-from kipcheck.conformance.protocols.group.ops import event_of, reply_of
+from kipcheck.conformance.protocols.group.ops import OPERATIONS
 
 ANSWERS: Final[Mapping[type[Request], type[Reply]]] = {
     Join: Joined, Sync: Synced, Heartbeat: Beat, Leave: Left, Commit: Committed, Fetch: Fetched, Describe: Described,
@@ -117,7 +117,7 @@ def trace(history: History) -> Trace:
         replies = _replies(op.observation)
         if replies is None:
             return Trace(tuple(asked.values()), tuple(moments), tuple(strays), whole=False)
-        event, began = event_of(op.step), now
+        event, began = OPERATIONS.event_of(op.step), now
         if isinstance(event, Elapse):
             now += event.ms
         elif isinstance(event, By):
@@ -149,6 +149,6 @@ def _replies(observation: Observation) -> tuple[Reply, ...] | None:
     if not isinstance(observation, Replied):
         return None
     try:
-        return tuple(map(reply_of, dict(observation.payload)["answers"]))
+        return tuple(map(OPERATIONS.answer_from_json, dict(observation.payload)["answers"]))
     except (KeyError, TypeError):
         return None

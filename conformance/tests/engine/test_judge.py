@@ -12,7 +12,7 @@ from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge, possible_part
 from kipcheck.conformance.engine.worker import invariants_of
 from kipcheck.conformance.protocols.checks import CHECKS
-from kipcheck.conformance.protocols.group.shorthand import parse_shorthand
+from kipcheck.conformance.protocols.group.ops import OPERATIONS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Claims
@@ -40,7 +40,7 @@ class Limited(Reference):
 
 
 def history(conversation: str, check: str, *verbs: str) -> History:
-    case = Case(check, "apache", Role.COORDINATOR, parse_shorthand(conversation))
+    case = Case(check, "apache", Role.COORDINATOR, OPERATIONS.parse_shorthand(conversation))
     with InProcess(Limited(*verbs)).open("apache", Role.COORDINATOR) as session:
         (found,) = converse([case], session)
     return found

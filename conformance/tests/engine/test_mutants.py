@@ -24,7 +24,7 @@ from kipcheck.conformance.protocols.assignment.ops import shorthand as assignmen
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONSUMER_GROUP
 from kipcheck.conformance.protocols.declare.invariant import Invariant
-from kipcheck.conformance.protocols.group import shorthand as group_shorthand
+from kipcheck.conformance.protocols.group.ops import OPERATIONS as GROUP_OPERATIONS
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter, DraftCoordinatorAdapter
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.member import shorthand as member_shorthand
@@ -70,7 +70,7 @@ CONVERSATIONS: Final[Mapping[str, Conversations]] = {
         each.machine: Conversations(each.parse_shorthand, each.shorthand, another_shape=each.role is Role.OPERATOR_TOOL)
         for each in registry.operations().values()
     },
-    "group": Conversations(group_shorthand.parse_shorthand, group_shorthand.shorthand, reference_coordinator),
+    "group": Conversations(GROUP_OPERATIONS.parse_shorthand, GROUP_OPERATIONS.shorthand, reference_coordinator),
     "member": Conversations(
         member_shorthand.parse_shorthand, member_shorthand.shorthand, lambda edition: ConsumerAdapter()
     ),

@@ -112,9 +112,9 @@ def test_the_assignors_of_all_editions_are_known() -> None:
 
 
 def test_verbs_are_registered_with_the_check_of_their_answers() -> None:
-    for each in group.EVENTS:
+    for each in group.OPERATIONS.verbs:
         assert verbs.answers_to(each) == verbs.Answers("answers", group.check_answer)
-        assert verbs.names_its_sender(each) is (each in group.REQUESTS)
+        assert verbs.names_its_sender(each) is (each in group.OPERATIONS.requests)
     for each in member.EVENTS:
         assert verbs.answers_to(each) == verbs.Answers("actions", member.check_answer)
     assert verbs.answers_to("enchant") is None

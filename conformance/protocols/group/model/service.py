@@ -5,7 +5,7 @@ advance, and a log that commits every record unless an event makes it fail.
 from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar, assert_never, final
+from typing import Generic, TypeVar, assert_never, final
 
 from kipcheck.conformance.core.machine import Driven, Transition
 from kipcheck.conformance.core.replacing import replace
@@ -40,42 +40,12 @@ from kipcheck.conformance.protocols.group.model.messages import (
     Written,
 )
 from kipcheck.conformance.protocols.group.model.names import Names
+from kipcheck.conformance.protocols.group.ops import By, Elapse, Event, FailWrite
+
+__all__ = ["By", "Elapse", "Event", "FailWrite", "Served", "Service", "resolved"]
 
 Group = TypeVar("Group", bound=Hashable)
 """The state of the coordinator."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class By:
-    """A request of a client. Members are named by references (``models.group.names``); the request's own generation,
-    fresh id and number are ignored."""
-
-    actor: str
-    request: Request
-    behind: int | None = 0
-    """Its generation: the last one that the actor received, minus ``behind``; None: -1."""
-    nameless: bool = False
-    """Its group id is empty."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Elapse:
-    """Time passes. Timers that become due expire in the order of their deadlines."""
-
-    ms: int
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class FailWrite:
-    """The next append fails, with this error of the log."""
-
-    error: Error
-
-
-Event: TypeAlias = By | Elapse | FailWrite | Unload | Load | Loaded
 
 
 @final

@@ -21,8 +21,7 @@ from kipcheck.conformance.protocols.group.model.possible import possible_event
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE, Ranges
 from kipcheck.conformance.protocols.group.model.service import Event, Served, Service
 from kipcheck.conformance.protocols.group.model.state import Standing, State
-from kipcheck.conformance.protocols.group.ops import BROKER, REQUESTS, TIME, event_of, step_of
-from kipcheck.conformance.protocols.group.shorthand import DEFAULT_VERSIONS
+from kipcheck.conformance.protocols.group.ops import BROKER, OPERATIONS, TIME, usual_version
 from kipcheck.conformance.protocols.group.strategies.episodes import Episode, draw_episode, fitting_participants
 from kipcheck.conformance.protocols.group.strategies.events import (
     LOG_ERRORS,
@@ -76,7 +75,7 @@ class Likely:
 
     def _has(self, verb: str) -> bool:
         """Whether the edition has the request, if it is one."""
-        return verb not in REQUESTS or bool(self._versions[REQUESTS[verb][0]])
+        return verb not in OPERATIONS.requests or bool(self._versions[OPERATIONS.requests[verb].made])
 
     def _moves(self, scene: GroupView) -> Iterator[Move]:
         group = scene.group
@@ -380,7 +379,7 @@ class Likely:
         return Step(client, "leave", {"version": version, "members": members})
 
     def _look(self, scene: GroupView, verb: str, random: Random) -> Step:
-        version = self._version(scene, REQUESTS[verb][0], random)
+        version = self._version(scene, OPERATIONS.requests[verb].made, random)
         return Step(random.choice(scene.participants.clients), verb, {"version": version})
 
     def _version(self, scene: GroupView, request: type[Request], random: Random) -> int:
@@ -395,7 +394,7 @@ class Likely:
 
 
 _USUAL: Final[Mapping[type[Request], int]] = {
-    request: DEFAULT_VERSIONS[verb] for verb, (request, _) in REQUESTS.items()
+    each.made: usual_version(each.verb) for each in OPERATIONS.requests.values()
 }
 
 
@@ -451,8 +450,8 @@ def group_conversations(edition_name: str) -> Conversations[Served[State], Event
     versions = found.rules.versions
     return Conversations(
         Service(found),
-        step_of,
-        event_of,
+        OPERATIONS.step_of,
+        OPERATIONS.event_of,
         declared(versions, draft),
         PROGRESS,
         max_steps=40,

@@ -9,8 +9,7 @@ from functools import cache
 from kipcheck.conformance.protocols.group.model.messages import Commit, Fetch, Heartbeat, Join, Leave, Request, Sync
 from kipcheck.conformance.protocols.group.model.names import OLD, UNKNOWN_MEMBER
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE, Ranges
-from kipcheck.conformance.protocols.group.ops import BROKER, REQUESTS, TIME
-from kipcheck.conformance.protocols.group.shorthand import DEFAULT_VERSIONS, DRAFT_JOIN
+from kipcheck.conformance.protocols.group.ops import BROKER, DRAFT_JOIN, OPERATIONS, TIME, usual_version
 from kipcheck.strategies.events import event
 from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Record, Row, Seq, nullable, record
 
@@ -65,7 +64,7 @@ def _declared(versions: tuple[tuple[type[Request], range], ...], draft: bool) ->
         "commit": _by("commit", _commit(span[Commit])),
     }
     for verb in ("fetch", "describe-group", "list-groups", "delete-group"):
-        asked = span[REQUESTS[verb][0]]
+        asked = span[OPERATIONS.requests[verb].made]
         if asked:
             declared[verb] = _by(verb, record(version=_version(verb, asked)))
     return declared | {
@@ -88,7 +87,7 @@ def _by(verb: str, body: Node) -> Record:
 
 def _version(verb: str, span: range) -> Pick:
     """The usual version is the simplest."""
-    usual = DEFAULT_VERSIONS[verb]
+    usual = usual_version(verb)
     order: list[int] = sorted(span, key=lambda each: abs(each - usual))
     return Pick(tuple(order))
 

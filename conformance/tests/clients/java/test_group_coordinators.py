@@ -17,8 +17,7 @@ from kipcheck.conformance.protocols.group.model.messages import Error, Reply
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.service import Event, Served, Service
 from kipcheck.conformance.protocols.group.model.state import Member, State
-from kipcheck.conformance.protocols.group.ops import answer_of, event_of
-from kipcheck.conformance.protocols.group.shorthand import parse_shorthand, shorthand
+from kipcheck.conformance.protocols.group.ops import OPERATIONS as GROUP_OPERATIONS
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import BATCH, Session
@@ -68,7 +67,7 @@ class Allowed:
         others, states = [], dict[Ours, None]()
         for state in self._states:
             for after, replies in self._ways(state, event):
-                owed = settled(answer_of(replies)["answers"])
+                owed = settled(GROUP_OPERATIONS.answer_of(replies)["answers"])
                 if agrees(seen, owed):
                     states[after] = None
                 others.append(owed)
@@ -134,8 +133,8 @@ def parted(session: Session, release: str, count: int) -> list[str]:
     for talk, seen in zip(talks, held(session, release, talks), strict=True):
         allowed = Allowed(release)
         for at, (step, observation) in enumerate(zip(talk, seen, strict=True)):
-            if owed := allowed.after(event_of(step), observation):
-                found.append(f"{shorthand(talk[: at + 1])}\n  seen {observation}\n  owed {owed}")
+            if owed := allowed.after(GROUP_OPERATIONS.event_of(step), observation):
+                found.append(f"{GROUP_OPERATIONS.shorthand(talk[: at + 1])}\n  seen {observation}\n  owed {owed}")
                 break
             if founded_in_vain(talk[: at + 1], observation):
                 break
@@ -168,7 +167,7 @@ def test_conversations_go_as_with_the_released_coordinator(release: str) -> None
 
 def said(session: Session, text: str) -> list[Any]:
     """Of each step the answers as (step that asked, error), or the limit that it ran into."""
-    (answers,) = held(session, NEWEST, [parse_shorthand(text)])
+    (answers,) = held(session, NEWEST, [GROUP_OPERATIONS.parse_shorthand(text)])
     return [
         each.limit if isinstance(each, Unsupported)
         else [(answer["to"], answer["error"]) for answer in each["answers"]] if isinstance(each, Replied)
@@ -207,7 +206,7 @@ def test_what_is_asked_and_when_it_is_answered(newest: Session, text: str, answe
 def test_a_conversation_goes_the_same_way_each_time(newest: Session) -> None:
     """Also where the order of a hash map decides: who leads after the leader has left."""
     text = "join a v3; join b v3; join c v3; join d v3; elapse 6000; leave a; rejoin b; rejoin c; rejoin d"
-    (first, *others) = held(newest, NEWEST, [parse_shorthand(text)] * 5)
+    (first, *others) = held(newest, NEWEST, [GROUP_OPERATIONS.parse_shorthand(text)] * 5)
     leader = first[-1]["answers"][-1]["leader"] if isinstance(first[-1], Replied) else ""
     assert leader in ("b.1", "c.1", "d.1")
     assert others == [first] * 4

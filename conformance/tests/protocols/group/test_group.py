@@ -34,9 +34,7 @@ from kipcheck.conformance.protocols.group.model.messages import (
 from kipcheck.conformance.protocols.group.model.names import Names
 from kipcheck.conformance.protocols.group.model.service import By, Elapse, Served, Service
 from kipcheck.conformance.protocols.group.model.state import Standing, State
-from kipcheck.conformance.protocols.group.ops import EVENTS, GROUP, answer_of, event_of, reply_of, step_of
-from kipcheck.conformance.protocols.group.sentences import describe_answer
-from kipcheck.conformance.protocols.group.shorthand import parse_shorthand, shorthand
+from kipcheck.conformance.protocols.group.ops import GROUP, OPERATIONS
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter
 from kipcheck.conformance.protocols.group.trace import trace
@@ -56,7 +54,7 @@ DRAWN = 300
 
 
 def conversation(text: str, edition_name: str = "apache") -> Case:
-    return Case("group/errors", edition_name, Role.COORDINATOR, parse_shorthand(text))
+    return Case("group/errors", edition_name, Role.COORDINATOR, OPERATIONS.parse_shorthand(text))
 
 
 def held(adapter: Adapter, case: Case) -> History:
@@ -68,7 +66,10 @@ def held(adapter: Adapter, case: Case) -> History:
 def told(text: str, edition_name: str = "apache") -> list[str]:
     """Of each step, what came of it, in words: ``2: done`` answers the third step."""
     found = trace(held(Reference(), conversation(text, edition_name)))
-    return ["; ".join(f"{each.to}: {describe_answer(each)}" for each in moment.replies) for moment in found.moments]
+    return [
+        "; ".join(f"{each.to}: {OPERATIONS.describe_answer(each)}" for each in moment.replies)
+        for moment in found.moments
+    ]
 
 
 # By hand
@@ -171,15 +172,15 @@ FULL = (
 
 
 def test_what_is_said_in_shorthand_is_said_back() -> None:
-    assert shorthand(parse_shorthand(FULL)) == FULL
-    assert {each.verb for each in parse_shorthand(FULL)} == set(EVENTS)
+    assert OPERATIONS.shorthand(OPERATIONS.parse_shorthand(FULL)) == FULL
+    assert {each.verb for each in OPERATIONS.parse_shorthand(FULL)} == set(OPERATIONS.verbs)
 
 
 def test_versions_that_are_not_said_stay_below_the_newest() -> None:
     newest = {"join": 2, "sync": 1}
-    steps = parse_shorthand("join a; sync a; beat a", newest)
+    steps = OPERATIONS.parse_shorthand("join a; sync a; beat a", newest)
     assert [each["version"] for each in steps] == [2, 1, 3]
-    assert shorthand(steps, newest) == "join a; sync a; beat a"
+    assert OPERATIONS.shorthand(steps, newest) == "join a; sync a; beat a"
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ def test_versions_that_are_not_said_stay_below_the_newest() -> None:
 )
 def test_what_is_no_shorthand_is_told(text: str) -> None:
     with pytest.raises(ValueError, match=text.split()[0]):
-        parse_shorthand(text)
+        OPERATIONS.parse_shorthand(text)
 
 
 @pytest.mark.parametrize(
@@ -199,13 +200,17 @@ def test_what_is_no_shorthand_is_told(text: str) -> None:
         (step("time", "elapse", ms=True), TypeError, "ms: must be an integer, got True"),
         (step("time", "elapse", ms=1, s=1), TypeError, "unknown field s: the fields are ms"),
         (step("broker", "fail-write", error="OH_NO"), TypeError, "error: unknown error 'OH_NO': use one of"),
-        (step("a", "leave", version=3, members=[["a"]]), TypeError, "members: each item must be a list of 2"),
+        (
+            step("a", "leave", version=3, members=[["a"]]),
+            TypeError,
+            r"members\[0\]: must be \[text, text, or null\], got \['a'\]",
+        ),
         (step("a", "describe-group", version=0, nameless=1), TypeError, "nameless: must be true or false, got 1"),
     ],
 )
 def test_what_is_no_event_is_told(wrong: Step, kind: type[Exception], why: str) -> None:
     with pytest.raises(kind, match=why):
-        event_of(wrong)
+        OPERATIONS.event_of(wrong)
 
 
 REPLIES: tuple[Reply, ...] = (
@@ -217,9 +222,12 @@ REPLIES: tuple[Reply, ...] = (
 
 
 def test_an_answer_is_what_is_read_of_it() -> None:
-    assert tuple(map(reply_of, answer_of(REPLIES)["answers"])) == REPLIES
-    assert reply_of({"to": 1, "answer": "synced", "error": "NONE"}) == Synced(1, Error.NONE)
-    assert reply_of({"to": 1, "answer": "beat", "error": "STALE_MEMBER_EPOCH"}).error is Error.UNKNOWN_SERVER_ERROR
+    assert tuple(map(OPERATIONS.answer_from_json, OPERATIONS.answer_of(REPLIES)["answers"])) == REPLIES
+    assert OPERATIONS.answer_from_json({"to": 1, "answer": "synced", "error": "NONE"}) == Synced(1, Error.NONE)
+    assert (
+        OPERATIONS.answer_from_json({"to": 1, "answer": "beat", "error": "STALE_MEMBER_EPOCH"}).error
+        is Error.UNKNOWN_SERVER_ERROR
+    )
 
 
 @pytest.mark.parametrize(
@@ -235,7 +243,7 @@ def test_an_answer_is_what_is_read_of_it() -> None:
 )
 def test_what_is_no_answer_is_none(found: Any) -> None:
     with pytest.raises(TypeError):
-        reply_of(found)
+        OPERATIONS.answer_from_json(found)
 
 
 def joined(to: int, member: str, generation: int = 1, error: Error = Error.NONE) -> Joined:
@@ -292,7 +300,9 @@ def test_a_trace_ends_with_the_first_answer_that_is_lost_and_passes_over_what_ca
 
 
 def test_an_answer_to_nobody_is_a_stray() -> None:
-    twice = Replied((("answers", [*answer_of([joined(0, "a.1"), joined(0, "a.1"), joined(7, "b.1")])["answers"]]),))
+    twice = Replied(
+        (("answers", [*OPERATIONS.answer_of([joined(0, "a.1"), joined(0, "a.1"), joined(7, "b.1")])["answers"]]),)
+    )
     found = trace(answering(conversation("join a; elapse 3000"), at1=twice))
     assert found.strays == ((1, joined(0, "a.1")), (1, joined(7, "b.1")))
     assert found.asked[0].answer == joined(0, "a.1")
@@ -336,7 +346,7 @@ def played(steps: Iterable[Step], name: str = "apache") -> list[tuple[Step, Serv
     machine = service(name)
     state, found = machine.initial(), []
     for each in steps:
-        after, replies = machine.step(state, event_of(each))
+        after, replies = machine.step(state, OPERATIONS.event_of(each))
         found.append((each, state, replies))
         state = after
     return found
@@ -346,7 +356,7 @@ def test_time_may_pass_in_pieces() -> None:
     for steps in drawn("apache", 25):
         machine = service()
         state = whole = machine.initial()
-        for event in map(event_of, steps):
+        for event in map(OPERATIONS.event_of, steps):
             whole, replies = machine.step(whole, event)
             pieces = [event]
             if isinstance(event, Elapse):
@@ -355,14 +365,14 @@ def test_time_may_pass_in_pieces() -> None:
             for piece in pieces:
                 state, more = machine.step(replace(state, actors=whole.actors[:-1]), piece)
                 said += more
-            assert (state, tuple(said)) == (whole, replies), shorthand(steps)
+            assert (state, tuple(said)) == (whole, replies), OPERATIONS.shorthand(steps)
 
 
 def test_only_what_was_asked_is_answered_and_only_once() -> None:
     for steps in drawn("apache", 30):
         open_ = set()
         for number, (each, _, replies) in enumerate(played(steps)):
-            if isinstance(event_of(each), By):
+            if isinstance(OPERATIONS.event_of(each), By):
                 open_.add(number)
             for reply in replies:
                 open_.remove(reply.to)
@@ -377,8 +387,8 @@ def test_what_is_drawn_is_declared_and_what_is_declared_has_a_shorthand(name: st
     for steps in drawn(name, 12):
         case = Case("", name, Role.COORDINATOR, steps)
         assert belongs(found.declaration, case.data)
-        assert parse_shorthand(shorthand(steps)) == steps
-        assert tuple(step_of(event_of(each)) for each in steps) == steps
+        assert OPERATIONS.parse_shorthand(OPERATIONS.shorthand(steps)) == steps
+        assert tuple(OPERATIONS.step_of(OPERATIONS.event_of(each)) for each in steps) == steps
 
 
 @pytest.mark.parametrize("name", EDITIONS)
@@ -445,7 +455,7 @@ def test_conversations_reach_every_row_of_what_a_coordinator_decides_and_deep_st
     for steps in drawn("apache", DRAWN):
         history = played(steps)
         for number, (each, state, replies) in enumerate(history):
-            if isinstance(event_of(each), By):
+            if isinstance(OPERATIONS.event_of(each), By):
                 rows.add(row(each, state, next((reply for reply in replies if reply.to == number), None)))
             later |= {f"{steps[reply.to].verb} {reply.error.name}" for reply in replies if reply.to != number}
         groups = [state.group for _, state, _ in history]
@@ -496,10 +506,10 @@ def test_a_failing_conversation_shrinks_until_no_step_can_be_left_out() -> None:
         invariant = next(each for each in OURS if each.id == least.invariant)
         steps = least.case.steps
         assert len(longest.case.steps) > 20
-        assert len(steps) <= 6, shorthand(steps)
+        assert len(steps) <= 6, OPERATIONS.shorthand(steps)
         for left_out in range(len(steps)):
             found = worker.violation(replace(least.case, steps=steps[:left_out] + steps[left_out + 1 :]), invariant)
-            assert found is None or found[1].shape != least.violation.shape, shorthand(steps)
+            assert found is None or found[1].shape != least.violation.shape, OPERATIONS.shorthand(steps)
 
 
 # What people import

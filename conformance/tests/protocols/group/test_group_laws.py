@@ -18,8 +18,7 @@ from kipcheck.conformance.protocols.declare.check import Check
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.declare.mutant import Mutant
 from kipcheck.conformance.protocols.group.invariants.view import group_trace
-from kipcheck.conformance.protocols.group.ops import GROUP
-from kipcheck.conformance.protocols.group.shorthand import parse_shorthand, shorthand
+from kipcheck.conformance.protocols.group.ops import GROUP, OPERATIONS
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter, DraftCoordinatorAdapter
 from kipcheck.conformance.protocols.invariants import all_invariants
@@ -32,7 +31,7 @@ OURS: list[Invariant] = [each for each in all_invariants(Role.COORDINATOR) if ea
 
 
 def case(text: str, edition: str = "apache") -> Case:
-    return Case("group/errors", edition, Role.COORDINATOR, parse_shorthand(text))
+    return Case("group/errors", edition, Role.COORDINATOR, OPERATIONS.parse_shorthand(text))
 
 
 def held(adapter: Adapter, case: Case) -> History:
@@ -74,7 +73,7 @@ def test_the_unspoiled_coordinator_keeps_them_all(edition: str) -> None:
         random = Random(seed)
         steps = conversations.draw(random, conversations.swarm(random))
         history = held(sound(edition), Case("group/errors", edition, Role.COORDINATOR, steps))
-        assert not broken(history), shorthand(steps)
+        assert not broken(history), OPERATIONS.shorthand(steps)
 
 
 # Histories by hand: what the unspoiled coordinator answers, but for one thing

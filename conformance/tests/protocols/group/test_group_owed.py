@@ -18,7 +18,7 @@ from kipcheck.conformance.protocols.group.invariants.observer import known_befor
 from kipcheck.conformance.protocols.group.model.messages import Error, Phase
 from kipcheck.conformance.protocols.group.model.rules import owed_rules
 from kipcheck.conformance.protocols.group.model.state import Member, State
-from kipcheck.conformance.protocols.group.shorthand import parse_shorthand, shorthand
+from kipcheck.conformance.protocols.group.ops import OPERATIONS
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter
 from kipcheck.conformance.protocols.invariants import all_invariants
@@ -43,7 +43,7 @@ class Better(CoordinatorAdapter):
 
 
 def history(adapter: Adapter, text: str, edition: str) -> History:
-    case = Case("group/errors", edition, Role.COORDINATOR, parse_shorthand(text))
+    case = Case("group/errors", edition, Role.COORDINATOR, OPERATIONS.parse_shorthand(text))
     with InProcess(adapter).open(edition, Role.COORDINATOR) as session:
         (found,) = converse([case], session)
         return found
@@ -103,7 +103,7 @@ def test_a_fault_of_a_release_is_found_and_mended(edition: str, law: str, text: 
 def drawn(edition: str, conversations: int) -> Iterator[str]:
     generated, random = group_conversations(edition), Random(f"owed {edition}")
     for _ in range(conversations):
-        yield shorthand(generated.draw(random, generated.swarm(random)))
+        yield OPERATIONS.shorthand(generated.draw(random, generated.swarm(random)))
 
 
 RELEASES = ("0.10.0.1", "1.1.1", "2.2.2", "2.3.1", "2.5.1", "2.6.0", "2.8.2", "3.9.2", "4.0.0", "4.4.0")

@@ -11,9 +11,8 @@ from kipcheck.conformance.protocols.group.model.messages import Load, Loaded, Un
 from kipcheck.conformance.protocols.group.model.possible import impossible_events, possible_event
 from kipcheck.conformance.protocols.group.model.service import Elapse
 from kipcheck.conformance.protocols.group.model.state import Standing
-from kipcheck.conformance.protocols.group.ops import event_of, step_of
+from kipcheck.conformance.protocols.group.ops import OPERATIONS
 from kipcheck.conformance.protocols.group.possible_conversations import impossible
-from kipcheck.conformance.protocols.group.shorthand import parse_shorthand
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 from kipcheck.strategies.compiled import compiled
 
@@ -31,12 +30,12 @@ from kipcheck.strategies.compiled import compiled
     ],
 )
 def test_a_broker_gives_up_loads_and_has_read_in_this_order(text: str, steps: list[int]) -> None:
-    case = Case("group/errors", "apache", Role.COORDINATOR, parse_shorthand(text))
+    case = Case("group/errors", "apache", Role.COORDINATOR, OPERATIONS.parse_shorthand(text))
     assert [each.step for each in impossible(case, ())] == steps
 
 
 def test_an_explanation_names_the_state_of_the_partition() -> None:
-    case = Case("group/errors", "apache", Role.COORDINATOR, parse_shorthand("load"))
+    case = Case("group/errors", "apache", Role.COORDINATOR, OPERATIONS.parse_shorthand("load"))
     assert [*impossible(case, ())] == [
         Impossible(
             0,
@@ -81,7 +80,7 @@ def test_whatever_is_declared_becomes_as_many_steps_that_can_happen() -> None:
         raw = tuple(Step(**each) for each in compiled(talks.declaration)(random))
         steps = talks.mended(raw)
         assert len(steps) == len(raw)
-        assert not any(impossible_events(map(event_of, steps)))
+        assert not any(impossible_events(map(OPERATIONS.event_of, steps)))
         changed += steps != raw
     assert changed > 30
-    assert step_of(Load()).verb == "load"
+    assert OPERATIONS.step_of(Load()).verb == "load"

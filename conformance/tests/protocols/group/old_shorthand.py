@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kipcheck.conformance.core.case import Step, step
-from kipcheck.conformance.protocols.group.ops import BROKER, DATED, REQUESTS, TIME
+from kipcheck.conformance.tests.protocols.group.old_ops import BROKER, DATED, REQUESTS, TIME
 
 VERB_OF_WORD: Final = {
     "join": "join",

@@ -1,0 +1,54 @@
+"""Requests of clients that are declared once, and the shorthand of their words."""
+
+import pytest
+
+from kipcheck.conformance.core.case import step
+from kipcheck.conformance.core.requests import RequestOperation
+from kipcheck.conformance.protocols.group.errors import Error
+from kipcheck.conformance.protocols.group.ops import OPERATIONS, By, Heartbeat, Join, Joined
+
+
+def test_a_step_has_the_fields_of_the_request_and_of_its_carrier_without_those_that_are_hidden() -> None:
+    beat = step("b", "heartbeat", version=3, member="b", instance=None, behind=1)
+    event = OPERATIONS.event_of(beat)
+    assert event == By("b", Heartbeat(3, "b", None, -1), behind=1)
+    assert OPERATIONS.step_of(event) == beat
+    assert "nameless" in OPERATIONS.step_of(By("b", Heartbeat(3, "b", None, 7), nameless=True)).body
+
+
+def test_defaults_of_words_depend_on_other_fields_and_on_the_newest_version() -> None:
+    (plain,), (static,) = OPERATIONS.parse_shorthand("join a"), OPERATIONS.parse_shorthand("join a as i")
+    assert (plain["version"], static["version"]) == (3, 5)
+    (old,) = OPERATIONS.parse_shorthand("join a", {"join": 1})
+    assert old["version"] == 1
+    assert OPERATIONS.shorthand([old]) == "join a v1" and OPERATIONS.shorthand([old], {"join": 1}) == "join a"
+    (again,) = OPERATIONS.parse_shorthand("rejoin a")
+    assert again["member"] == "a" and OPERATIONS.shorthand([again]) == "rejoin a"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("beat", "'beat': the client is missing"),
+        ("beat a 5", "'beat a 5': unexpected 5"),
+        ("beat a=b", "'beat a=b': unexpected a=b"),
+        ("join a session=x", "'join a session=x': invalid literal"),
+        ("hop a", "invalid event 'hop a': it must begin with one of join, rejoin, sync"),
+    ],
+)
+def test_words_that_are_not_read(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        OPERATIONS.parse_shorthand(text)
+
+
+def test_an_answer_from_a_later_release_is_read() -> None:
+    found = {"to": 1, "answer": "joined", "error": "NEW_ERROR", "more": 1}
+    assert OPERATIONS.answer_from_json(found) == Joined(1, Error.UNKNOWN_SERVER_ERROR)
+    with pytest.raises(TypeError, match="the field to is missing"):
+        OPERATIONS.answer_from_json({"answer": "joined", "error": "NONE"})
+
+
+def test_a_declaration_names_its_class_and_its_fields() -> None:
+    found = OPERATIONS.requests["join"]
+    assert isinstance(found, RequestOperation) and found.made is Join
+    assert [each.name for each in found.fields][-2:] == ["protocol_version", "nameless"]
