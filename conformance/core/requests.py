@@ -318,8 +318,8 @@ class Requests(Operations[Any, Any]):
         for found in self.requests.values():
             for form in found.words:
                 if form.word == words[0]:
-                    rest = words[1:] if found.prepared is None else found.prepared(words[1:])
                     try:
+                        rest = words[1:] if found.prepared is None else found.prepared(words[1:])
                         actor, fields = form.parsed(rest, newest.get(found.verb))
                     except ValueError as wrong:
                         raise ValueError(f"{' '.join(words)!r}: {wrong}") from None

@@ -4,6 +4,7 @@ Steps name members by references, answers by canonical ids: see ``kipcheck.confo
 Each request has a number, which its answer repeats. The answer may come at once, at a later event, or never.
 """
 
+import re
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, TypeAlias, final
@@ -105,8 +106,14 @@ def _leaver_text(value: tuple[str, str | None]) -> str:
 
 
 def _own_instance(words: list[str]) -> list[str]:
-    """``leave a as i``: itself, with an instance."""
-    return [words[0], f"{words[0]}/{words[2]}", *words[3:]] if words[1:2] == ["as"] and words[2:] else words
+    """``leave a as i``: itself, with an instance. Errors: ValueError if it names others too."""
+    if "as" not in words[1:]:
+        return words
+    at = words.index("as", 1)
+    options = [*words[1:at], *words[at + 2 :]]
+    if any(each != "nameless" and not re.fullmatch(r"v\d+", each) for each in options):
+        raise ValueError("unexpected as")
+    return [words[0], f"{words[0]}/{''.join(words[at + 1 : at + 2])}", *options]
 
 
 # Parts of sentences

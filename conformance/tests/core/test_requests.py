@@ -32,6 +32,7 @@ def test_defaults_of_words_depend_on_other_fields_and_on_the_newest_version() ->
         ("beat", "'beat': the client is missing"),
         ("beat a 5", "'beat a 5': unexpected 5"),
         ("beat a=b", "'beat a=b': unexpected a=b"),
+        ("leave a b as i", "'leave a b as i': unexpected as"),
         ("join a session=x", "'join a session=x': invalid literal"),
         ("hop a", "invalid event 'hop a': it must begin with one of join, rejoin, sync"),
     ],
