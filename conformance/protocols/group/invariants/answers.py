@@ -10,7 +10,7 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
 from kipcheck.conformance.protocols.group.invariants.known import Known
 from kipcheck.conformance.protocols.group.invariants.observer import known_before
 from kipcheck.conformance.protocols.group.invariants.owed import OF_THE_LOG, Owed, leave_errors, owed
@@ -90,24 +90,32 @@ def _state(each: TracedRequest, known: Known, where: Location) -> str:
 # Errors
 
 
+@impact(
+    "A JoinGroup request gets an unexpected answer", "stuck group", "error-codes", "stuck-group", links=("KAFKA-6005",)
+)
 @invariant("group/answers-join", "grp-34", "grp-33", "grp-43", "grp-47", role=Role.COORDINATOR, needs=steps_of("join"))
 def answers_join(history: History) -> Iterator[Violation]:
     """A JoinGroup with a fault gets the error of that fault at once, and one without a fault gets no error."""
     yield from _wrong_errors(history, Join)
 
 
+@impact("A SyncGroup request gets an unexpected answer", "stuck group", "error-codes", "stuck-group")
 @invariant("group/answers-sync", "grp-35", "grp-47", role=Role.COORDINATOR, needs=steps_of("sync"))
 def answers_sync(history: History) -> Iterator[Violation]:
     """A SyncGroup with a fault gets the error of that fault at once, and one without a fault gets no error."""
     yield from _wrong_errors(history, Sync)
 
 
+@impact("A heartbeat gets an unexpected answer", "stuck group", "error-codes", "stuck-group", "needless-move")
 @invariant("group/answers-heartbeat", "grp-36", "grp-47", role=Role.COORDINATOR, needs=steps_of("heartbeat"))
 def answers_heartbeat(history: History) -> Iterator[Violation]:
     """A heartbeat gets the error of its fault or of the join phase, and no error otherwise."""
     yield from _wrong_errors(history, Heartbeat)
 
 
+@impact(
+    "Members join again although nothing requires it", "trivia", "error-codes", "needless-move", links=("KAFKA-10134",)
+)
 @invariant(
     "group/beats-before-assignment",
     "grp-51",
@@ -128,6 +136,9 @@ def beats_before_assignment(history: History) -> Iterator[Violation]:
             yield breach(why, (each.index,), "NONE", "REBALANCE_IN_PROGRESS", "Heartbeat", "the assignment is pending")
 
 
+@impact(
+    "A LeaveGroup request gets an unexpected answer", "stuck group", "error-codes", "stuck-group", links=("KIP-345",)
+)
 @invariant("group/answers-leave", "grp-37", "grp-47", role=Role.COORDINATOR, needs=steps_of("leave"))
 def answers_leave(history: History) -> Iterator[Violation]:
     """LeaveGroup answers for each member whether it has left, and names the members as the request does."""
@@ -172,6 +183,13 @@ def _wrong_leave(each: TracedRequest, leave: Leave, answer: Left, known: Known) 
             yield breach(why, (each.index,), str(one), error.name, "Leave", by, one.first, error.name)
 
 
+@impact(
+    "A request for offsets gets an unexpected answer",
+    "double processing",
+    "error-codes",
+    "lost-offsets",
+    links=("KAFKA-8487",),
+)
 @invariant("group/answers-offsets", "grp-38", "grp-47", role=Role.COORDINATOR, needs=steps_of("commit", "fetch"))
 def answers_offsets(history: History) -> Iterator[Violation]:
     """An OffsetCommit with a fault gets the error of that fault; OffsetFetch returns each partition once."""
@@ -185,6 +203,9 @@ def answers_offsets(history: History) -> Iterator[Violation]:
                 yield breach(why, (each.index,), "each partition once", str(names.count(twice)), "Fetch", "repeats")
 
 
+@impact(
+    "A request to describe, list or delete groups gets an unexpected answer", "trivia", "error-codes", "misled-operator"
+)
 @invariant(
     "group/answers-groups",
     "grp-39",

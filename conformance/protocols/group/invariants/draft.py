@@ -6,7 +6,7 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import KIP_429, edition
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.declare.invariant import invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach
 from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, JoinResult, group_trace
 
@@ -33,6 +33,13 @@ def _elections(history: History) -> Iterator[tuple[GroupTrace, JoinResult, Mappi
             yield group, result, versions
 
 
+@impact(
+    "An old member leads newer ones, and the group cannot be upgraded",
+    "stuck group",
+    "negotiation",
+    "stuck-upgrade",
+    links=("KIP-429",),
+)
 @invariant(
     "group/newest-leads",
     "429-08",
@@ -57,6 +64,7 @@ def newest_leads(history: History) -> Iterator[Violation]:
             yield breach(why, steps, f"leader {newest}", f"leader {leader}", "leader", "older")
 
 
+@impact("The leader changes without need", "trivia", "order", "needless-move", links=("KIP-429",))
 @invariant(
     "group/first-of-newest-leads",
     "429-24",

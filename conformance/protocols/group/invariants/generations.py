@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, metadata_of
 from kipcheck.conformance.protocols.group.invariants.view import (
     GroupTrace,
@@ -23,6 +23,13 @@ from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE
 # Generations
 
 
+@impact(
+    "The generation of a group does not grow, so that stale members are not recognised",
+    "double processing",
+    "epochs",
+    "double-processing",
+    "stuck-group",
+)
 @invariant("group/generation-grows", "grp-01", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def generation_grows(history: History) -> Iterator[Violation]:
     """The generation rises by one with each join phase that ends, and never falls."""
@@ -109,6 +116,7 @@ def _member_name(result: JoinResult) -> str:
 # Leaders
 
 
+@impact("A generation has two leaders", "double processing", "epochs", "double-processing", "unread-partition")
 @invariant("group/one-leader", "grp-02", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def one_leader(history: History) -> Iterator[Violation]:
     """All members of a generation get the same leader."""
@@ -127,6 +135,7 @@ def one_leader(history: History) -> Iterator[Violation]:
                          f"leader {result.answer.leader}", "leader", "changes")  # fmt: skip
 
 
+@impact("The leader gets no list of members, or a follower gets one", "stuck group", "gating", "stuck-group")
 @invariant("group/list-only-to-leader", "grp-31", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def list_only_to_leader(history: History) -> Iterator[Violation]:
     """The leader gets the list of members, and no other member gets it."""
@@ -150,6 +159,7 @@ def list_only_to_leader(history: History) -> Iterator[Violation]:
                          f"{len(result.answer.members)} members", "list", "to a follower")  # fmt: skip
 
 
+@impact("The leader's list of members is wrong", "stuck group", "shared-state", "unread-partition", "stuck-group")
 @invariant("group/leader-hears-all", "grp-02", "grp-31", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def leader_lists_all(history: History) -> Iterator[Violation]:
     """The leader's list has every member of the generation once, as it joined, and no other member."""
@@ -200,6 +210,7 @@ def _lacks_instances(result: JoinResult) -> bool:
     return isinstance(result.exchange.request, Join) and result.exchange.request.version < INSTANCE_SINCE[Join]
 
 
+@impact("The group uses a protocol that a member does not support", "stuck group", "negotiation", "stuck-group")
 @invariant("group/common-protocol", "grp-32", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def common_protocol(history: History) -> Iterator[Violation]:
     """The protocol of a generation is one that all its members listed."""
@@ -212,6 +223,7 @@ def common_protocol(history: History) -> Iterator[Violation]:
             yield breach(why, steps, "a protocol that all listed", chosen, "protocol", "not common")
 
 
+@impact("A group uses a protocol that fewer members prefer", "trivia", "order", "needless-move")
 @invariant(
     "group/most-votes", "grp-54", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("join"), after=("join",)
 )
@@ -266,6 +278,14 @@ def _votes(lists: Mapping[str, list[str]]) -> dict[str, int]:
 # Assignments
 
 
+@impact(
+    "A member gets an assignment that its leader did not make",
+    "double processing",
+    "gating",
+    "double-processing",
+    "unread-partition",
+    links=("KAFKA-9801",),
+)
 @invariant("group/assignment-from-leader", "grp-02", role=Role.COORDINATOR, needs=steps_of("sync"), after=("sync",))
 def assignment_from_leader(history: History) -> Iterator[Violation]:
     """Only the leader's SyncGroup sets the assignment of a generation, and each member gets its own part of it."""
@@ -335,6 +355,7 @@ def _meant_for(group: GroupTrace, leader_sync: SyncResult, member: str) -> set[B
 # Old generations
 
 
+@impact("A request of an old generation succeeds", "double processing", "epochs", "double-processing", "lost-offsets")
 @invariant(
     "group/stale-never-wins",
     "grp-01",

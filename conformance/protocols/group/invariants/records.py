@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, error_of
 from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, group_trace
 from kipcheck.conformance.protocols.group.model.messages import (
@@ -75,6 +75,7 @@ def _pairs(group: GroupTrace) -> Iterator[tuple[Description, Description, list[T
 # Refused
 
 
+@impact("A refused request changes the group", "stuck group", "atomicity", "needless-move", "stuck-group")
 @invariant("group/refused-changes-nothing", "grp-49", "grp-08", role=Role.COORDINATOR, grade=Grade.SHOULD)
 def refused_changes_nothing(history: History) -> Iterator[Violation]:
     """A refused request leaves the group unchanged."""
@@ -118,6 +119,7 @@ def _is_refused(group: GroupTrace, step: TracedStep) -> bool:
     return False
 
 
+@impact("A refused request of one member disturbs another one", "stuck group", "atomicity", "needless-move")
 @invariant("group/refused-disturbs-nobody", "grp-49", role=Role.COORDINATOR, grade=Grade.SHOULD, after=("join",))
 def refused_disturbs_no_member(history: History) -> Iterator[Violation]:
     """Refused requests of others do not disturb a member of a stable group."""
@@ -144,6 +146,14 @@ def refused_disturbs_no_member(history: History) -> Iterator[Violation]:
 # Moves
 
 
+@impact(
+    "A group changes when its coordinator moves",
+    "double processing",
+    "durability",
+    "needless-move",
+    "double-processing",
+    links=("KAFKA-10284",),
+)
 @invariant(
     "group/outlives-moves",
     "grp-45",
@@ -169,6 +179,9 @@ def outlives_moves(history: History) -> Iterator[Violation]:
                      "group", "changed by a move")  # fmt: skip
 
 
+@impact(
+    "A group rebalances because its coordinator moved", "stuck group", "durability", "needless-move", "unread-partition"
+)
 @invariant(
     "group/goes-on-after-moves",
     "grp-45",
@@ -235,6 +248,7 @@ def _only_moved(group: GroupTrace, last: TracedRequest, now: TracedRequest) -> b
 # Offsets
 
 
+@impact("Committed offsets are lost or changed", "double processing", "durability", "lost-offsets")
 @invariant(
     "group/commits-kept",
     "grp-38",
@@ -274,6 +288,13 @@ def commits_kept(history: History) -> Iterator[Violation]:
 # Writes that failed
 
 
+@impact(
+    "A commit or an assignment is reported although it was not stored",
+    "double processing",
+    "durability",
+    "double-processing",
+    "lost-offsets",
+)
 @invariant(
     "group/failed-writes-count-nothing",
     "grp-46",

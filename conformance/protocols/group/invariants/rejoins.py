@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
 from kipcheck.conformance.protocols.group.invariants.answers import answered
 from kipcheck.conformance.protocols.group.invariants.known import Known
 from kipcheck.conformance.protocols.group.invariants.observer import known_before
@@ -38,6 +38,12 @@ def _in_generation(each: TracedRequest, known: Known) -> bool:
     return each.by == each.index and isinstance(each.answer, Joined) and each.answer.generation == known.generation
 
 
+@impact(
+    "A group does not rebalance when a member changes its protocols, or rebalances without a reason",
+    "stuck group",
+    "waiting",
+    "needless-move",
+)
 @invariant(
     "group/rejoins", "grp-52", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("join"), after=("join",)
 )
@@ -67,6 +73,13 @@ def _starts_join_phase(known: Known, join: Join) -> bool | None:
     return None if known.leader is None or known.leader == join.member else False
 
 
+@impact(
+    "A restart of a static member rebalances its group",
+    "trivia",
+    "identity",
+    "needless-move",
+    links=("KIP-345", "KIP-814"),
+)
 @invariant("group/replaced-at-once", "grp-48", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def replaced_at_once(history: History) -> Iterator[Violation]:
     """In a stable group the new process of an instance gets the current generation, and is not made to assign."""
@@ -89,6 +102,13 @@ def _assigns(answer: Joined) -> bool:
     return answer.leader == answer.member and not answer.skip_assignment
 
 
+@impact(
+    "A static member loses its partitions in a rebalance that it misses",
+    "stuck group",
+    "identity",
+    "needless-move",
+    links=("KIP-345",),
+)
 @invariant("group/static-stay", "grp-41", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def static_stay(history: History) -> Iterator[Violation]:
     """A join phase removes no static member whose session has not ended."""
@@ -125,6 +145,7 @@ def _leaves(group: GroupTrace, index: int, id: str, instance: str) -> bool:
     )
 
 
+@impact("A rebalance lasts longer than its members need", "trivia", "waiting", "stuck-group", links=("KAFKA-9752",))
 @invariant(
     "group/ends-when-all-joined",
     "grp-55",

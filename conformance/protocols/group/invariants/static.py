@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.declare.invariant import invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, error_of, granted, in_force, named
 from kipcheck.conformance.protocols.group.invariants.view import MAX_SIZE, GroupTrace, JoinResult, group_trace
 from kipcheck.conformance.protocols.group.model.messages import (
@@ -22,6 +22,13 @@ from kipcheck.conformance.protocols.group.model.messages import (
 from kipcheck.conformance.protocols.group.trace import TracedRequest
 
 
+@impact(
+    "Two members get the same id, or a member loses its own",
+    "double processing",
+    "identity",
+    "double-processing",
+    links=("KAFKA-8715",),
+)
 @invariant("group/fresh-ids", "grp-33", role=Role.COORDINATOR, needs=steps_of("join"))
 def fresh_ids(history: History) -> Iterator[Violation]:
     """A member that joins without an id gets an unused one, and a member that joins with an id keeps it."""
@@ -47,6 +54,9 @@ def fresh_ids(history: History) -> Iterator[Violation]:
         had.setdefault(result, each)
 
 
+@impact(
+    "Members join without an id of their own", "stuck group", "identity", "stuck-group", "memory", links=("KIP-394",)
+)
 @invariant("group/ids-before-members", "grp-33", role=Role.COORDINATOR, needs=steps_of("join"))
 def ids_before_members(history: History) -> Iterator[Violation]:
     """From JoinGroup version 4 on a dynamic member joins only with an id that it was given."""
@@ -61,6 +71,7 @@ def ids_before_members(history: History) -> Iterator[Violation]:
             yield breach(why, (each.index,), "MEMBER_ID_REQUIRED", observed, "id", "not asked for")
 
 
+@impact("A group grows beyond its limit", "crash or hang", "guards", "memory", links=("KIP-389", "KAFKA-9885"))
 @invariant("group/size-limit", "grp-43", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def size_limit(history: History) -> Iterator[Violation]:
     """The group never has more members than group.max.size."""
@@ -75,6 +86,13 @@ def size_limit(history: History) -> Iterator[Violation]:
             yield breach(why, steps, f"at most {MAX_SIZE} members", f"{len(ids)} members", "members", "too many")
 
 
+@impact(
+    "Two members share an instance id",
+    "double processing",
+    "identity",
+    "double-processing",
+    links=("KIP-345", "KAFKA-8500"),
+)
 @invariant("group/one-id-per-instance", "grp-08", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def one_id_per_instance(history: History) -> Iterator[Violation]:
     """No two members of a group have the same instance id."""
@@ -88,6 +106,14 @@ def one_id_per_instance(history: History) -> Iterator[Violation]:
                 yield breach(why, (each.index, each.by), "one member", "two", "instance", "two ids")
 
 
+@impact(
+    "A request of a fenced static member succeeds",
+    "double processing",
+    "identity",
+    "double-processing",
+    "lost-offsets",
+    links=("KIP-345", "KAFKA-10284"),
+)
 @invariant("group/fenced-never-wins", "grp-08", "grp-48", role=Role.COORDINATOR, after=("join",))
 def fenced_never_wins(history: History) -> Iterator[Violation]:
     """Once another member has the instance id, no request with the old member id succeeds."""
@@ -133,6 +159,7 @@ def _is_logged(group: GroupTrace, result: JoinResult, now: TracedRequest) -> boo
     return any(each >= result.generation for each in written)
 
 
+@impact("A fenced static member waits indefinitely", "stuck group", "identity", "stuck-group", links=("KIP-345",))
 @invariant("group/fenced-let-go", "grp-08", "grp-48", role=Role.COORDINATOR, needs=steps_of("join", "sync"))
 def fenced_let_go(history: History) -> Iterator[Violation]:
     """When the new process of an instance joins, parked requests of the old one are answered FENCED_INSTANCE_ID."""

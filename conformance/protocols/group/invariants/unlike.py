@@ -15,7 +15,7 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
@@ -197,6 +197,9 @@ def _described(reply: Reply | None) -> str:
     return "no answer yet" if reply is None else f"the answer {reply.error.name}"
 
 
+@impact(
+    "A request is answered unlike the coordinator of the release answers it", "trivia", "error-codes", "misled-operator"
+)
 @invariant("group/like-its-release", "grp-53", role=Role.COORDINATOR, grade=Grade.INFO)
 def like_its_release(history: History) -> Iterator[Violation]:
     """Each request is answered as the coordinator of the release answers it."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History, Refused, Replied, Unsupported
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
 from kipcheck.conformance.protocols.group.invariants.observer import longest_wait_ms
 from kipcheck.conformance.protocols.group.invariants.requests import (
     at,
@@ -36,6 +36,7 @@ NOT_LET_IN = (
 # Answers
 
 
+@impact("A request is answered twice, or with another kind of answer", "wrong data", "waiting", "wrong-data")
 @invariant("group/answered-once", "grp-50", role=Role.COORDINATOR)
 def answered_once(history: History) -> Iterator[Violation]:
     """Every request gets at most one answer, of its own kind, and every answer belongs to a request."""
@@ -63,6 +64,7 @@ def answered_once(history: History) -> Iterator[Violation]:
         yield breach(why, (op.index,), "answers", observed, "answer", "none of the protocol")
 
 
+@impact("A request that must not wait is not answered at once", "stuck group", "waiting", "stuck-group")
 @invariant("group/answers-at-once", "grp-56", role=Role.COORDINATOR, grade=Grade.SHOULD)
 def answers_at_once(history: History) -> Iterator[Violation]:
     """Only JoinGroup and SyncGroup are parked; every other request is answered at once."""
@@ -74,6 +76,9 @@ def answers_at_once(history: History) -> Iterator[Violation]:
             yield breach(why, (each.index,), "an answer at once", "none", kind, "parked")
 
 
+@impact(
+    "A waiting request is never answered", "stuck group", "waiting", "stuck-group", links=("KAFKA-9752", "KAFKA-12890")
+)
 @invariant("group/parked-answered", "grp-07", "grp-41", role=Role.COORDINATOR, needs=steps_of("join", "sync"))
 def parked_answered(history: History) -> Iterator[Violation]:
     """A parked JoinGroup is answered within the join phase, a parked SyncGroup before its leader's session ends."""
@@ -87,6 +92,13 @@ def parked_answered(history: History) -> Iterator[Violation]:
             yield from _waits_for_leader(group, each)
 
 
+@impact(
+    "Members wait without end for the assignment of their leader",
+    "stuck group",
+    "waiting",
+    "stuck-group",
+    links=("KAFKA-12890",),
+)
 @invariant(
     "group/assignments-in-time",
     "grp-44",
@@ -152,6 +164,7 @@ def _too_late(history: History, parked: TracedRequest, since: int, what: str) ->
             return
 
 
+@impact("A member that left waits without end for its assignment", "stuck group", "waiting", "stuck-group")
 @invariant("group/removed-let-go", "grp-07", role=Role.COORDINATOR, needs=steps_of("sync"), after=("join",))
 def removed_let_go(history: History) -> Iterator[Violation]:
     """A parked SyncGroup of a member that leaves is answered: the phase in which it waits ends when a member leaves."""
@@ -192,6 +205,13 @@ def _unanswered(parked: TracedRequest, index: int, waited: int, bound: str, caus
     return breach(why, (parked.index, index), "an answer", "none", kind, "left waiting", cause)
 
 
+@impact(
+    "A request that was replaced is answered unexpectedly, or never",
+    "stuck group",
+    "waiting",
+    "stuck-group",
+    links=("KAFKA-20938",),
+)
 @invariant("group/superseded-let-go", "grp-07", role=Role.COORDINATOR, needs=steps_of("join", "sync"))
 def superseded_let_go(history: History) -> Iterator[Violation]:
     """A parked request that a newer one of its member replaces is answered, with NOT_COORDINATOR."""
@@ -214,6 +234,13 @@ def superseded_let_go(history: History) -> Iterator[Violation]:
         yield breach(f"{why}, {observed}", steps, "NOT_COORDINATOR", got, kind, "replaced", got)
 
 
+@impact(
+    "Requests stay unanswered, or are granted, while the group moves",
+    "stuck group",
+    "waiting",
+    "stuck-group",
+    "lost-offsets",
+)
 @invariant("group/unload-answers-all", "grp-47", "grp-07", role=Role.COORDINATOR)
 def unload_answers_all(history: History) -> Iterator[Violation]:
     """When the group moves away parked requests get NOT_COORDINATOR, and no request is granted until it is loaded."""
@@ -251,6 +278,7 @@ def unload_answers_all(history: History) -> Iterator[Violation]:
 # Time
 
 
+@impact("A rebalance does not end in time", "stuck group", "waiting", "stuck-group", links=("KAFKA-7610", "KAFKA-9752"))
 @invariant("group/join-phase-ends", "grp-41", role=Role.COORDINATOR, needs=steps_of("join"))
 def join_phase_ends(history: History) -> Iterator[Violation]:
     """A join phase ends within the largest rebalance timeout, and removes dynamic members that did not join in it."""
@@ -296,6 +324,7 @@ def _absent(group: GroupTrace) -> Iterator[Violation]:
                 yield breach(why, steps, "members that joined again", id, "join phase", "absent")
 
 
+@impact("A new group rebalances once for each member", "trivia", "gating", "needless-move", links=("KIP-134",))
 @invariant("group/initial-delay", "grp-42", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
 def initial_delay(history: History) -> Iterator[Violation]:
     """The first join phase of a group waits for more members."""
@@ -318,6 +347,7 @@ def initial_delay(history: History) -> Iterator[Violation]:
         yield breach(why, steps, f"{INITIAL_DELAY_MS} ms for others to join", f"{waited} ms", "initial delay", "short")
 
 
+@impact("A silent member keeps its partitions", "stuck group", "waiting", "unread-partition")
 @invariant(
     "group/sessions-end",
     "grp-40",
@@ -348,6 +378,7 @@ def sessions_end(history: History) -> Iterator[Violation]:
             yield breach(why, (each.index, each.by), "UNKNOWN_MEMBER_ID", error_name(each), "session", "too long")
 
 
+@impact("A member is removed although it sends heartbeats", "stuck group", "waiting", "needless-move")
 @invariant(
     "group/sessions-kept", "grp-40", "grp-41", role=Role.COORDINATOR, needs=steps_of("heartbeat"), after=("join",)
 )

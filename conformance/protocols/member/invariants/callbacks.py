@@ -11,7 +11,7 @@ from kipcheck.conformance.core.history import History, Refused
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER, Assigned, Subscription
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.group.model.messages import Join
 from kipcheck.conformance.protocols.member.invariants.trace import MemberStep, member_steps
 from kipcheck.conformance.protocols.member.invariants.view import Round, View, is_incompatible, protocol_of
@@ -93,6 +93,13 @@ def outcome(step: MemberStep) -> str:
 # When callbacks are called
 
 
+@impact(
+    "A rebalance callback is called at a time when the user does not expect it",
+    "wrong data",
+    "callbacks",
+    "double-processing",
+    links=("KAFKA-7194",),
+)
 @invariant("member/callbacks-in-their-time", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def callbacks_in_their_time(history: History) -> Iterator[Violation]:
     """Callbacks are called only in polls, before the join that they prepare, and when the user leaves the group."""
@@ -111,6 +118,13 @@ def callbacks_in_their_time(history: History) -> Iterator[Violation]:
             yield violation(each, f"{describe(late[0])}, although {why}", "no callback", kind, when)
 
 
+@impact(
+    "A rebalance callback names partitions that the consumer does not own, or owns already",
+    "wrong data",
+    "callbacks",
+    "wrong-data",
+    links=("KIP-429",),
+)
 @invariant("member/gives-up-what-it-owns", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def gives_up_what_it_owns(history: History) -> Iterator[Violation]:
     """Only partitions that a consumer owns are revoked or lost, and only partitions that it lacks are added."""
@@ -134,6 +148,14 @@ def gives_up_what_it_owns(history: History) -> Iterator[Violation]:
 # Assignments
 
 
+@impact(
+    "An assignment is lost, or partitions are added without one",
+    "stuck group",
+    "ownership",
+    "double-processing",
+    "unread-partition",
+    links=("KAFKA-7961",),
+)
 @invariant("member/owns-what-it-was-given", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def owns_what_it_was_given(history: History) -> Iterator[Violation]:
     """After an assignment a consumer owns exactly the partitions that were assigned to it."""
@@ -168,6 +190,13 @@ def owns_what_it_was_given(history: History) -> Iterator[Violation]:
             yield violation(each, why, named, "not assigned", kind)
 
 
+@impact(
+    "A consumer adopts an assignment that does not match its subscription",
+    "wrong data",
+    "ownership",
+    "double-processing",
+    links=("KAFKA-7961",),
+)
 @invariant(
     "member/takes-what-fits", "grp-79", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=on("member-poll")
 )  # fmt: skip
@@ -189,6 +218,14 @@ def takes_what_fits(history: History) -> Iterator[Violation]:
             yield violation(each, why, "a JoinGroup", "stays", outcome(each))
 
 
+@impact(
+    "A consumer reads other partitions than its callbacks reported",
+    "double processing",
+    "ownership",
+    "double-processing",
+    "unread-partition",
+    links=("KAFKA-14196",),
+)
 @invariant("member/reads-what-it-owns", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def reads_what_it_owns(history: History) -> Iterator[Violation]:
     """At the end of a poll a consumer reads exactly the partitions that it owns according to its callbacks."""
@@ -210,6 +247,13 @@ def reads_what_it_owns(history: History) -> Iterator[Violation]:
 # Before a join
 
 
+@impact(
+    "A consumer joins while it still reads its partitions",
+    "double processing",
+    "ownership",
+    "double-processing",
+    links=("KIP-429",),
+)
 @invariant("member/gives-up-first", "grp-60", "429-17", "429-20", role=Role.MEMBER, applies_to=on("member-poll"))
 def gives_up_first(history: History) -> Iterator[Violation]:
     """An eager consumer gives up all partitions before it joins."""
@@ -229,6 +273,13 @@ def kept_at_join(step: MemberStep) -> frozenset[Partition]:
     return frozenset(owned)
 
 
+@impact(
+    "A cooperative consumer gives up partitions without need, or keeps what it must give up",
+    "double processing",
+    "stickiness",
+    "needless-move",
+    links=("KIP-429",),
+)
 @invariant("member/keeps-what-it-may", "429-15", "429-17", "429-20", role=Role.MEMBER, applies_to=on("member-poll"))
 def keeps_what_it_may(history: History) -> Iterator[Violation]:
     """Before it joins a cooperative member gives up no partition of a topic that it still subscribes to."""
@@ -238,6 +289,13 @@ def keeps_what_it_may(history: History) -> Iterator[Violation]:
             yield violation(each, why, partition_names(due), "too much", f"since {each.received.join_reason}")
 
 
+@impact(
+    "A consumer keeps partitions of topics that it no longer subscribes to",
+    "double processing",
+    "stickiness",
+    "needless-move",
+    links=("KIP-429",),
+)
 @invariant(
     "member/gives-up-unsubscribed", "grp-79", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=on("member-poll")
 )  # fmt: skip
@@ -262,6 +320,14 @@ def _before_cooperative_joins(
             yield each, repeats, due, {*callbacks(before_join(then), Revoked)}
 
 
+@impact(
+    "A consumer that was removed from its group goes on with its partitions",
+    "double processing",
+    "callbacks",
+    "double-processing",
+    "wrong-data",
+    links=("KAFKA-12983", "KIP-429"),
+)
 @invariant("member/lost-when-out", "grp-63", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def lost_when_out(history: History) -> Iterator[Violation]:
     """A consumer that was removed from its group loses what it owned; a member of the group loses nothing."""
@@ -296,6 +362,13 @@ def _leaving(history: History) -> Iterator[MemberStep]:
             yield each
 
 
+@impact(
+    "A consumer leaves its group without a callback",
+    "double processing",
+    "callbacks",
+    "double-processing",
+    links=("KAFKA-8972",),
+)
 @invariant(
     "member/leaves-with-callbacks", "grp-81", "grp-63", role=Role.MEMBER, applies_to=every, needs=on("member-poll")
 )
@@ -314,6 +387,13 @@ def leaves_with_callbacks(history: History) -> Iterator[Violation]:
             yield violation(each, why, "revoked", "lost", verb)
 
 
+@impact(
+    "A consumer that leaves in a rebalance reports its partitions as revoked instead of lost",
+    "trivia",
+    "callbacks",
+    "double-processing",
+    links=("KIP-429",),
+)
 @invariant(
     "member/leaves-amid-a-rebalance",
     "grp-82",
@@ -334,6 +414,13 @@ def leaves_amid_a_rebalance(history: History) -> Iterator[Violation]:
 # After a sync
 
 
+@impact(
+    "A cooperative consumer does not revoke the partitions that were taken from it",
+    "double processing",
+    "ownership",
+    "double-processing",
+    links=("KIP-429",),
+)
 @invariant("member/revokes-what-it-lost", "429-15", role=Role.MEMBER, applies_to=on("member-poll"))
 def revokes_what_it_lost(history: History) -> Iterator[Violation]:
     """A cooperative member revokes exactly what it owned and was not assigned again, before it adds the rest."""
@@ -349,6 +436,13 @@ def revokes_what_it_lost(history: History) -> Iterator[Violation]:
             yield violation(each, f"{partition_names(more)} was revoked", partition_names(due), "too much")
 
 
+@impact(
+    "Revoked partitions get no new owner, because the consumer does not join again",
+    "stuck group",
+    "ownership",
+    "unread-partition",
+    links=("KIP-429",),
+)
 @invariant("member/rejoins-after-revoking", "429-15", role=Role.MEMBER, applies_to=on("member-poll"))
 def rejoins_after_revoking(history: History) -> Iterator[Violation]:
     """A cooperative member that revoked what it was not assigned again joins again, in the next poll at the latest."""
@@ -362,6 +456,13 @@ def rejoins_after_revoking(history: History) -> Iterator[Violation]:
 # KIP-429's draft
 
 
+@impact(
+    "The number of incompatible rebalances is reported incorrectly",
+    "trivia",
+    "answers",
+    "misled-operator",
+    links=("KIP-429",),
+)
 @invariant("member/counts-incompatible", "429-03", role=Role.MEMBER, applies_to=on("member-poll"))
 def counts_incompatible(history: History) -> Iterator[Violation]:
     """num.incompatible.rebalance rises by one with every assignment that carries the error, and at no other time."""
@@ -375,6 +476,13 @@ def counts_incompatible(history: History) -> Iterator[Violation]:
             yield violation(each, why, f"metric {wanted[0]}" if due else "no metric", "uncounted" if due else "counted")
 
 
+@impact(
+    "A member subscribes in another version than the draft asks for",
+    "double processing",
+    "versions",
+    "double-processing",
+    links=("KIP-429",),
+)
 @invariant("member/drafted-subscription", "429-17", role=Role.MEMBER, applies_to=on("member-poll"))
 def drafted_subscription(history: History) -> Iterator[Violation]:
     """As drafted, an eager member sends version 0 and a cooperative one version 1, in JoinGroup v5 as well."""
@@ -395,6 +503,13 @@ def drafted_subscription(history: History) -> Iterator[Violation]:
 # The protocol
 
 
+@impact(
+    "A consumer starts with assignors that have no rebalance protocol in common",
+    "stuck group",
+    "guards",
+    "stuck-upgrade",
+    links=("KIP-429",),
+)
 @invariant("member/finds-a-protocol", "429-20", role=Role.MEMBER, applies_to=on("member-open"))
 def finds_a_protocol(history: History) -> Iterator[Violation]:
     """A consumer can be created exactly if its assignors have a rebalance protocol in common."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.group.model.messages import Commit, Committed, Error, Heartbeat, Joined, Leave, Sync
 from kipcheck.conformance.protocols.member.invariants.callbacks import every, on, violation
 from kipcheck.conformance.protocols.member.invariants.requests import ANSWERED
@@ -41,6 +41,13 @@ def _cannot_lead(step: MemberStep) -> bool:
     return joined is not None and joined.leader == joined.member and joined.protocol == INCREMENTAL
 
 
+@impact(
+    "A consumer that joined does not ask for its assignment",
+    "stuck group",
+    "answers",
+    "stuck-group",
+    links=("KIP-814",),
+)
 @invariant("member/syncs", "grp-67", role=Role.MEMBER, applies_to=on(ANSWERED))
 def syncs(history: History) -> Iterator[Violation]:
     """After a successful JoinGroup a consumer sends one SyncGroup, and at no other time."""
@@ -58,6 +65,14 @@ def syncs(history: History) -> Iterator[Violation]:
             yield violation(each, "it joined, and sends no SyncGroup", "one SyncGroup", "none", role)
 
 
+@impact(
+    "The leader omits members from its assignment, or assigns to strangers",
+    "stuck group",
+    "answers",
+    "unread-partition",
+    "stuck-group",
+    links=("KIP-814",),
+)
 @invariant("member/leads", "grp-67", role=Role.MEMBER, applies_to=on(ANSWERED))
 def leads(history: History) -> Iterator[Violation]:
     """The leader assigns to every member, and to no others, unless it has to skip that; followers assign nothing."""
@@ -83,6 +98,13 @@ def leads(history: History) -> Iterator[Violation]:
 # Heartbeats
 
 
+@impact(
+    "A consumer stops its heartbeats, and is removed from its group",
+    "stuck group",
+    "gating",
+    "stuck-group",
+    links=("KAFKA-10134", "KIP-62"),
+)
 @invariant("member/beats", "grp-69", role=Role.MEMBER, applies_to=on("member-elapse"))
 def beats(history: History) -> Iterator[Violation]:
     """In a stable group a consumer sends a heartbeat whenever the heartbeat interval has passed."""
@@ -99,6 +121,7 @@ def beats(history: History) -> Iterator[Violation]:
             yield violation(each, f"{each.event.ms} ms passed without a heartbeat", "a heartbeat", "none", adopted)
 
 
+@impact("A consumer sends more heartbeats than its interval allows", "trivia", "gating", "needless-move")
 @invariant("member/beats-in-time", "grp-89", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def beats_in_time(history: History) -> Iterator[Violation]:
     """Between two heartbeats, of which the first did not fail, at least the heartbeat interval passes."""
@@ -119,6 +142,14 @@ def beats_in_time(history: History) -> Iterator[Violation]:
 # Leaving
 
 
+@impact(
+    "A member leaves its group without a request, or a static member with one",
+    "stuck group",
+    "gating",
+    "unread-partition",
+    "needless-move",
+    links=("KAFKA-20985", "KIP-345"),
+)
 @invariant("member/leaves", "grp-69", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def leaves(history: History) -> Iterator[Violation]:
     """A dynamic member that closes sends LeaveGroup; none sends it amid its membership, and a static one never."""
@@ -135,6 +166,9 @@ def leaves(history: History) -> Iterator[Violation]:
             yield violation(each, "a member of the group closes without LeaveGroup", "a LeaveGroup", "none")
 
 
+@impact(
+    "A consumer that unsubscribes stays a member until its session ends", "stuck group", "gating", "unread-partition"
+)
 @invariant(
     "member/leaves-when-unsubscribed",
     "grp-80",
@@ -158,6 +192,14 @@ def _leaves_with_request(step: MemberStep) -> bool:
     return view.is_out is False and view.round is Round.STABLE and view.waits is False
 
 
+@impact(
+    "A consumer that is not polled any more keeps its partitions",
+    "stuck group",
+    "gating",
+    "unread-partition",
+    "stuck-group",
+    links=("KIP-62",),
+)
 @invariant("member/leaves-unpolled", "grp-78", role=Role.MEMBER, applies_to=on("member-elapse"))
 def leaves_unpolled(history: History) -> Iterator[Violation]:
     """A member that is not polled for max.poll.interval.ms leaves; a static one stops sending heartbeats."""
@@ -183,6 +225,9 @@ def leaves_unpolled(history: History) -> Iterator[Violation]:
 # Commits
 
 
+@impact(
+    "A commit is reported as done or failed although that is not known", "double processing", "durability", "wrong-data"
+)
 @invariant("member/commit-is-known", "grp-68", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def commit_is_known(history: History) -> Iterator[Violation]:
     """A commit is done only if the coordinator says so, and failed only if that is known: a lost answer is neither."""
@@ -210,6 +255,7 @@ def commit_is_known(history: History) -> Iterator[Violation]:
                 yield violation(each, f"a commit was done, and ended with {action.error}", "done", "failed", error)
 
 
+@impact("A commit never ends", "crash or hang", "durability", "wrong-data")
 @invariant("member/commit-ends", "grp-68", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def commit_ends(history: History) -> Iterator[Violation]:
     """A commit's end is reported to the user; after a lost answer or retriable error it is sent again."""

@@ -8,7 +8,7 @@ from kipcheck.conformance.core.history import History, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_names
 from kipcheck.conformance.protocols.assignment.model.membership import Subscription
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.group.model.messages import (
     NO_GENERATION,
     Commit,
@@ -32,6 +32,14 @@ CONSUMER = "consumer"
 # Member id and generation
 
 
+@impact(
+    "A request has an outdated member id or generation, and is refused or fences the member",
+    "stuck group",
+    "epochs",
+    "stuck-group",
+    "needless-move",
+    links=("KAFKA-13891",),
+)
 @invariant("member/speaks-as-it-was-told", "grp-64", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def uses_its_identity(history: History) -> Iterator[Violation]:
     """Each request carries the member id and generation of the last response, unless a later error reset them."""
@@ -83,6 +91,13 @@ def describe_identity(identity: Identity) -> str:
     return id if identity.generation == NO_GENERATION else f"{id} and generation {identity.generation}"
 
 
+@impact(
+    "A consumer gives up its member id, and leaves a member behind that no process serves",
+    "trivia",
+    "epochs",
+    "needless-move",
+    links=("KAFKA-13419",),
+)
 @invariant("member/keeps-its-id", "grp-83", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=on("member-poll"))
 def keeps_its_id(history: History) -> Iterator[Violation]:
     """After ILLEGAL_GENERATION a consumer joins again with its member id, unless it dropped an assignment as well."""
@@ -101,6 +116,13 @@ def keeps_its_id(history: History) -> Iterator[Violation]:
 # What a request says
 
 
+@impact(
+    "A subscription claims partitions that the member does not own, or omits some",
+    "double processing",
+    "claims",
+    "double-processing",
+    links=("KAFKA-12984",),
+)
 @invariant("member/tells-what-it-holds", "grp-62", "429-17", role=Role.MEMBER, applies_to=on("member-poll"))
 def subscription_is_true(history: History) -> Iterator[Violation]:
     """A subscription names the subscribed topics, the owned partitions and the generation in which they are owned."""
@@ -161,6 +183,14 @@ def _sent(step: MemberStep, name: str) -> Iterator[Mapping[str, Any]]:
                 yield each
 
 
+@impact(
+    "A group uses other timeouts than the user configured",
+    "stuck group",
+    "gating",
+    "stuck-group",
+    "needless-move",
+    links=("KIP-62",),
+)
 @invariant("member/names-its-timeouts", "grp-84", role=Role.MEMBER, applies_to=on("member-poll"))
 def names_its_timeouts(history: History) -> Iterator[Violation]:
     """JoinGroup carries session.timeout.ms, and from version 1 on max.poll.interval.ms as rebalance timeout."""
@@ -173,6 +203,13 @@ def names_its_timeouts(history: History) -> Iterator[Violation]:
                     yield violation(each, f"JoinGroup has a {name} of {join[key]} ms", f"{ms} ms", name)
 
 
+@impact(
+    "A static member is not fenced, or is taken for a dynamic one",
+    "double processing",
+    "epochs",
+    "double-processing",
+    links=("KIP-345",),
+)
 @invariant("member/names-its-instance", "grp-85", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def names_its_instance(history: History) -> Iterator[Violation]:
     """Every request of a static member carries its group.instance.id, and no request of a dynamic one any."""
@@ -192,6 +229,7 @@ def names_its_instance(history: History) -> Iterator[Violation]:
                 yield violation(each, why, str(wanted), kind, what)
 
 
+@impact("A member's SyncGroup is refused", "stuck group", "versions", "stuck-group", links=("KIP-559",))
 @invariant("member/syncs-as-chosen", "grp-86", role=Role.MEMBER, applies_to=on(ANSWERED))
 def syncs_as_chosen(history: History) -> Iterator[Violation]:
     """From version 5 on SyncGroup carries the protocol type, and the name of the protocol that JoinGroup returned."""
@@ -207,6 +245,7 @@ def syncs_as_chosen(history: History) -> Iterator[Violation]:
                     yield violation(each, why, str(wanted), key.replace("_", " "), what)
 
 
+@impact("A group uses another assignor than the configured one", "wrong data", "answers", "stuck-upgrade")
 @invariant("member/offers-in-order", "grp-87", role=Role.MEMBER, applies_to=on("member-poll"))
 def offers_in_order(history: History) -> Iterator[Violation]:
     """JoinGroup offers the configured assignors, the preferred one first, under the protocol type of consumers."""
@@ -223,6 +262,7 @@ def offers_in_order(history: History) -> Iterator[Violation]:
                 yield violation(each, f"JoinGroup offers {', '.join(offered)}", ", ".join(wanted), what)
 
 
+@impact("Other offsets are committed than the user gave", "double processing", "durability", "wrong-data")
 @invariant("member/commits-what-it-was-given", "grp-88", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def commits_what_it_was_given(history: History) -> Iterator[Violation]:
     """OffsetCommit carries the partitions and offsets that the user commits, and no others."""
@@ -247,6 +287,14 @@ def _offsets(found: Mapping[tuple[str, int], int]) -> str:
 # Errors
 
 
+@impact(
+    "A poll raises an error that the user cannot cause, or hides a fatal one",
+    "stuck group",
+    "error-codes",
+    "stuck-group",
+    "misled-operator",
+    links=("KIP-345",),
+)
 @invariant("member/raises-what-is-fatal", "grp-65", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def raises_what_is_fatal(history: History) -> Iterator[Violation]:
     """The next poll raises an error that the consumer cannot recover from, once; it raises no other error."""
@@ -271,6 +319,13 @@ def raises_what_is_fatal(history: History) -> Iterator[Violation]:
 # When it joins
 
 
+@impact(
+    "A consumer does not join when a rebalance requires it",
+    "stuck group",
+    "gating",
+    "stuck-group",
+    links=("KAFKA-13214",),
+)
 @invariant("member/joins-when-due", "grp-66", "429-03", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def joins_when_due(history: History) -> Iterator[Violation]:
     """A poll joins if a rebalance, an error, a lost answer or a new subscription requires it, and nothing else does."""
@@ -292,6 +347,9 @@ def joins_when_due(history: History) -> Iterator[Violation]:
             yield violation(each, f"a join is due since {since}, and none is sent", "a JoinGroup", "none", since)
 
 
+@impact(
+    "A consumer causes rebalances that nothing requires", "trivia", "gating", "needless-move", links=("KAFKA-13214",)
+)
 @invariant("member/joins-only-when-due", "grp-77", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=every,
            needs=on("member-poll"))  # fmt: skip
 def joins_only_when_due(history: History) -> Iterator[Violation]:
@@ -322,6 +380,7 @@ def _needless(step: MemberStep) -> tuple[str, ...]:
     return view.round.value, role
 
 
+@impact("A consumer joins again before its back-off ends", "trivia", "gating", "stuck-group", links=("KIP-429",))
 @invariant("member/backs-off", "429-03", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
 def backs_off(history: History) -> Iterator[Violation]:
     """After an assignment with the draft's error no JoinGroup is sent before the back-off ends."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.streams.invariants.leaders import deployed, is_whole
 from kipcheck.conformance.protocols.streams.invariants.trace import (
     Given,
@@ -25,6 +26,14 @@ FIRST_NAMED = 10
 """The first metadata version in which a task id can name a topology."""
 
 
+@impact(
+    "The assignor of Streams does not return",
+    "crash or hang",
+    "resources",
+    "hang",
+    "stuck-group",
+    links=("KAFKA-5037",),
+)
 @streams_invariant("streams/assigns", "268-26", "grp-09")
 def assigns(history: History) -> Iterator[Violation]:
     """Every call of the assignor returns."""
@@ -37,6 +46,9 @@ def assigns(history: History) -> Iterator[Violation]:
                 )
 
 
+@impact(
+    "A thread of Streams ends unexpectedly", "crash or hang", "negotiation", "crash", "stuck-group", links=("KIP-268",)
+)
 @streams_invariant("streams/lives", "268-26", "268-28")
 def lives(history: History) -> Iterator[Violation]:
     """A thread ends with an exception only where it has to.

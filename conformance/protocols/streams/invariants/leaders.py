@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.streams.blobs import read_assignment
 from kipcheck.conformance.protocols.streams.invariants.trace import (
     FIRST_PROBED,
@@ -51,6 +52,14 @@ def listed(tasks: frozenset[TaskId] | set[TaskId]) -> str:
 # Decoding
 
 
+@impact(
+    "A member cannot read its assignment",
+    "refused peer",
+    "versions",
+    "crash",
+    "stuck-upgrade",
+    links=("KIP-268", "KAFKA-6054"),
+)
 @streams_invariant("streams/decodable", "268-07", "268-11", "268-12")
 def decodable(history: History) -> Iterator[Violation]:
     """Every member can decode its assignment, also one with an error if all members use a version that has errors.
@@ -62,6 +71,14 @@ def decodable(history: History) -> Iterator[Violation]:
             yield violation
 
 
+@impact(
+    "A member cannot read an error from its leader",
+    "refused peer",
+    "versions",
+    "crash",
+    "misled-operator",
+    links=("KIP-268",),
+)
 @streams_invariant("streams/errors-decodable", "268-42", grade=Grade.INFO)
 def errors_decodable(history: History) -> Iterator[Violation]:
     """Every member can decode an assignment with an error."""
@@ -106,6 +123,14 @@ def _unreadable_reason(given: Given, to: Life) -> str:
 # Subscriptions of unknown versions
 
 
+@impact(
+    "A leader fails because of newer members",
+    "stuck group",
+    "negotiation",
+    "crash",
+    "stuck-upgrade",
+    links=("KIP-268",),
+)
 @streams_invariant("streams/leads-the-future", "268-06", "268-15", "268-31")
 def leads_the_future(history: History) -> Iterator[Violation]:
     """A leader with version probing makes an assignment although some subscriptions are newer than it knows."""
@@ -123,6 +148,13 @@ def leads_the_future(history: History) -> Iterator[Violation]:
             yield Violation(why, (round.at, failure.at), "an assignment", failure.event.kind, shape=("future", "fatal"))
 
 
+@impact(
+    "An old leader accepts metadata that it cannot read",
+    "wrong data",
+    "guards",
+    "wrong-data",
+    links=("KIP-268", "KAFKA-6054"),
+)
 @streams_invariant("streams/old-leader-fails", "268-14")
 def old_leader_fails(history: History) -> Iterator[Violation]:
     """A leader without version probing fails on a version that it does not know, as 268-14 itself demands."""
@@ -146,6 +178,14 @@ def understood(history: History) -> Iterator[tuple[Round, Life, Given, Assignmen
                 yield round, leader, each, each.info, subscribed
 
 
+@impact(
+    "A member gets an assignment in a version that it cannot read",
+    "refused peer",
+    "negotiation",
+    "crash",
+    "stuck-upgrade",
+    links=("KIP-268",),
+)
 @streams_invariant("streams/lowest-version", "268-11", "268-12")
 def lowest_version(history: History) -> Iterator[Violation]:
     """Members whose version the leader knows get assignments in the lowest used version."""
@@ -157,6 +197,13 @@ def lowest_version(history: History) -> Iterator[Violation]:
                             shape=("version", "above" if info.used > wanted else "below"))  # fmt: skip
 
 
+@impact(
+    "The supported version in an assignment is wrong",
+    "refused peer",
+    "negotiation",
+    "stuck-upgrade",
+    links=("KIP-268", "KAFKA-8649"),
+)
 @streams_invariant("streams/second-int", "268-20", "268-34")
 def second_int(history: History) -> Iterator[Violation]:
     """The supported version in an assignment is the leader's latest or the lowest of all members, by release."""
@@ -174,6 +221,14 @@ def second_int(history: History) -> Iterator[Violation]:
 # Groups with a member of an unknown version
 
 
+@impact(
+    "A newer member gets no tasks, or too many",
+    "stuck group",
+    "negotiation",
+    "unread-partition",
+    "stuck-upgrade",
+    links=("KIP-268",),
+)
 @streams_invariant("streams/future-gets", "268-15", "268-29", "268-31")
 def future_gets(history: History) -> Iterator[Violation]:
     """A member of a version unknown to the leader gets its share from 2.4 on, before and in the draft no tasks."""
@@ -210,6 +265,14 @@ def _has_a_share(round: Round, todo: Work) -> bool:
     )
 
 
+@impact(
+    "Members beside newer ones get the wrong tasks",
+    "stuck group",
+    "negotiation",
+    "unread-partition",
+    "needless-move",
+    links=("KIP-268",),
+)
 @streams_invariant("streams/others-get", "268-16", "268-30")
 def others_get(history: History) -> Iterator[Violation]:
     """Beside unknown versions the other members share all tasks in the draft, and up to 2.3.1 get what they claim."""
@@ -244,6 +307,13 @@ def _echoed(round: Round, leader: Life, given: list[Given]) -> Iterator[Violatio
                             shape=("others", "more" if got - claimed else "less"))  # fmt: skip
 
 
+@impact(
+    "A mix of versions that cannot work goes unnoticed",
+    "refused peer",
+    "error-codes",
+    "misled-operator",
+    links=("KIP-268",),
+)
 @streams_invariant("streams/hard-mix", "268-32")
 def hard_mix(history: History) -> Iterator[Violation]:
     """An unknown version beside version 1 or 2 is an error: up to 2.6 an exception, later sent to all members."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.streams.invariants.trace import (
     FIRST_PROBED,
     NO_REJOIN,
@@ -40,6 +41,7 @@ UNIQUE = 8
 """The first metadata version with a byte that makes successive subscriptions differ (268-45)."""
 
 
+@impact("Version probing never ends", "stuck group", "waiting", "stuck-group", links=("KIP-268",))
 @streams_invariant("streams/probing-ends", "268-24", "268-37")
 def probing_ends(history: History) -> Iterator[Violation]:
     """A group comes to rest after a limited number of rebalances for each step."""
@@ -105,6 +107,14 @@ def _few(generations: list[int]) -> str:
 # Requests for a rebalance
 
 
+@impact(
+    "A group stays in an old version after an upgrade",
+    "trivia",
+    "gating",
+    "stuck-upgrade",
+    "stuck-group",
+    links=("KIP-268", "KAFKA-8649"),
+)
 @streams_invariant("streams/last-rebalance", "268-17", "268-18", "268-21", "268-36", "268-37")
 def last_rebalance(history: History) -> Iterator[Violation]:
     """By edition, members whose version falls or changes, or the leader alone, request one more rebalance."""
@@ -146,6 +156,13 @@ def _has_other_causes(life: Life) -> bool:
     return not is_draft(life.release) and not is_among(life.release, LEAVES)
 
 
+@impact(
+    "A rebalance that a member requested never happens",
+    "stuck group",
+    "waiting",
+    "stuck-upgrade",
+    links=("KIP-268", "KAFKA-10455"),
+)
 @streams_invariant("streams/rejoins", "268-18", "268-24")
 def rejoins(history: History) -> Iterator[Violation]:
     """A member that requested an immediate rebalance gets one before the group is at rest.
@@ -164,6 +181,13 @@ def rejoins(history: History) -> Iterator[Violation]:
                                     shape=("no rebalance",))  # fmt: skip
 
 
+@impact(
+    "A rebalance is skipped because two subscriptions are equal",
+    "stuck group",
+    "epochs",
+    "stuck-upgrade",
+    links=("KAFKA-10455",),
+)
 @streams_invariant("streams/successive-differ", "268-45")
 def successive_differ(history: History) -> Iterator[Violation]:
     """Two successive subscriptions of a member differ."""
@@ -185,6 +209,13 @@ def successive_differ(history: History) -> Iterator[Violation]:
 # At rest
 
 
+@impact(
+    "A group stays incomplete, or in an old version, after an upgrade",
+    "stuck group",
+    "negotiation",
+    "stuck-upgrade",
+    links=("KIP-268",),
+)
 @streams_invariant("streams/upgraded", "268-12", "268-13", "268-22", "268-23", "268-26")
 def upgraded(history: History) -> Iterator[Violation]:
     """A group at rest has all its members, and uses the latest version that all support."""
@@ -224,6 +255,7 @@ def _at_rest(stretch: Stretch, round: Round, lives: list[Life], present: dict[st
                             shape=("upgraded", "uses less" if used < common else "uses more"))  # fmt: skip
 
 
+@impact("A group probes versions without need", "trivia", "gating", "needless-move", links=("KIP-268",))
 @streams_invariant("streams/no-probing", "268-46")
 def no_probing(history: History) -> Iterator[Violation]:
     """Between releases with the same latest version no member changes its version, or rejoins to change it."""

@@ -9,6 +9,7 @@ from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names as listed_partitions
 from kipcheck.conformance.protocols.assignment.model.membership import Partitions
+from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.streams.invariants.leaders import deployed, is_whole, listed
 from kipcheck.conformance.protocols.streams.invariants.trace import (
     FIRST_PROBED,
@@ -75,6 +76,9 @@ def shares(round: Round, leader: Life) -> list[Share]:
 # One owner
 
 
+@impact(
+    "A task runs in two members", "double processing", "ownership", "double-processing", links=("KIP-268", "KAFKA-8649")
+)
 @streams_invariant("streams/one-owner", "268-28")
 def one_owner(history: History) -> Iterator[Violation]:
     """No task is active in two members in one generation."""
@@ -89,6 +93,13 @@ def one_owner(history: History) -> Iterator[Violation]:
                 yield Violation(why, (each.last,), f"{listed(both)} once", "twice", shape=("two owners", "at rest"))
 
 
+@impact(
+    "Threads of one instance share partitions during version probing",
+    "double processing",
+    "ownership",
+    "double-processing",
+    links=("KAFKA-8649",),
+)
 @streams_invariant("streams/shared-while-probing", "268-43", grade=Grade.INFO)
 def shared_while_probing(history: History) -> Iterator[Violation]:
     """Threads of one instance get the same partitions during version probing."""
@@ -123,6 +134,13 @@ class Ownership(NamedTuple):
     since: int
 
 
+@impact(
+    "A partition is added before its owner gave it up",
+    "double processing",
+    "claims",
+    "double-processing",
+    links=("KIP-429",),
+)
 @streams_invariant("streams/handed-over", "268-38", "268-28")
 def handed_over(history: History) -> Iterator[Violation]:
     """No member adds a partition that a running member has not given up."""
@@ -152,6 +170,7 @@ def handed_over(history: History) -> Iterator[Violation]:
 # Every task
 
 
+@impact("A task runs in no member", "stuck group", "ownership", "unread-partition", links=("KIP-268",))
 @streams_invariant("streams/all-owned", "268-28", "268-13", "268-31")
 def all_owned(history: History) -> Iterator[Violation]:
     """In a group at rest every task is active in some member."""
@@ -176,6 +195,14 @@ def all_owned(history: History) -> Iterator[Violation]:
                             shape=("unread",))  # fmt: skip
 
 
+@impact(
+    "A member runs other tasks than it was assigned",
+    "double processing",
+    "atomicity",
+    "double-processing",
+    "unread-partition",
+    links=("KAFKA-8972",),
+)
 @streams_invariant("streams/tasks-match", "268-44")
 def tasks_match(history: History) -> Iterator[Violation]:
     """The task manager runs what was assigned; up to 2.3.1 it keeps its previous tasks during version probing."""
@@ -211,6 +238,7 @@ def keeps_its_tasks(life: Life, used: int, info: AssignmentInfo) -> bool:
     return lowers or (life.bound("268-35") and info.supported > used)
 
 
+@impact("Tasks do not match the assigned partitions", "double processing", "layout", "wrong-data")
 @streams_invariant("streams/pairs", "268-51", "268-28")
 def pairs(history: History) -> Iterator[Violation]:
     """Active tasks correspond to partitions: one for each, in the order of topics and partition numbers."""
@@ -233,6 +261,13 @@ def _task(todo: Work, partition: Partition, info: AssignmentInfo) -> TaskId | No
     return task if task is None or info.used >= 10 else task._replace(topology=None)
 
 
+@impact(
+    "Topics of different sizes are joined, and records find no partner",
+    "wrong data",
+    "answers",
+    "wrong-data",
+    links=("KAFKA-18613",),
+)
 @streams_invariant("streams/even-topics", "268-57")
 def even_topics(history: History) -> Iterator[Violation]:
     """Co-partitioned topics of different sizes are not assigned: a partition without its partner cannot be joined."""
@@ -255,6 +290,9 @@ def even_topics(history: History) -> Iterator[Violation]:
 # Standbys and hosts
 
 
+@impact(
+    "Tasks lack standbys, or have them in the same instance", "trivia", "answers", "unfair-load", links=("KIP-441",)
+)
 @streams_invariant("streams/standbys", "268-51", "268-58")
 def standbys(history: History) -> Iterator[Violation]:
     """Each task with state has the configured number of standbys if there are enough instances, never on its own one.
@@ -301,6 +339,7 @@ def _misplaced(round: Round, found: list[Share], todo: Work) -> Iterator[Violati
                 yield Violation(why, at, listed_partitions(reads), got, shape=("standbys", "partitions"))
 
 
+@impact("Tasks without state have standbys, which copy nothing", "trivia", "answers", "unfair-load")
 @streams_invariant("streams/idle-standbys", "268-58", grade=Grade.INFO)
 def idle_standbys(history: History) -> Iterator[Violation]:
     """A task without state has no standbys: there is nothing to copy."""
@@ -314,6 +353,13 @@ def idle_standbys(history: History) -> Iterator[Violation]:
                     yield Violation(why, at, "no standby", str(task), shape=("standbys", "no state"))
 
 
+@impact(
+    "The host map is wrong, and queries go to the wrong instance",
+    "wrong data",
+    "layout",
+    "stale-view",
+    links=("KAFKA-3914",),
+)
 @streams_invariant("streams/hosts", "268-03", "268-02", "268-59")
 def hosts(history: History) -> Iterator[Violation]:
     """The host map has every end point with the partitions of its members.

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE
+from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.streams.invariants.trace import (
     FIRST_PROBED,
     Life,
@@ -56,6 +57,9 @@ def has_fixed_version(life: Life) -> bool:
 # How they begin
 
 
+@impact(
+    "A restarted process subscribes in an old version", "refused peer", "versions", "stuck-upgrade", links=("KIP-268",)
+)
 @streams_invariant("streams/restarts-afresh", "268-47", "268-08")
 def restarts_afresh(history: History) -> Iterator[Violation]:
     """A process that starts subscribes in its latest version, whatever version it used before it ended."""
@@ -75,6 +79,14 @@ def restarts_afresh(history: History) -> Iterator[Violation]:
                                 shape=("begins", "below" if each.info.used < wanted else "above"))  # fmt: skip
 
 
+@impact(
+    "upgrade.from does not have its effect",
+    "refused peer",
+    "negotiation",
+    "crash",
+    "stuck-upgrade",
+    links=("KIP-268", "KAFKA-6054"),
+)
 @streams_invariant("streams/upgrade-from", "268-10", "268-41")
 def upgrade_from(history: History) -> Iterator[Violation]:
     """If upgrade.from names a release before version probing, a member subscribes in the version of that release."""
@@ -92,6 +104,14 @@ def upgrade_from(history: History) -> Iterator[Violation]:
                                 shape=("upgrade.from", "ignored"))  # fmt: skip
 
 
+@impact(
+    "A wrong value of upgrade.from is accepted, or a right one refused",
+    "refused peer",
+    "guards",
+    "stuck-upgrade",
+    "misled-operator",
+    links=("KIP-268",),
+)
 @streams_invariant("streams/refuses-values", "268-08", "268-09", "268-39", "268-41", "268-55")
 def refuses_values(history: History) -> Iterator[Violation]:
     """A value of upgrade.from is a configuration error exactly if the release does not know it."""
@@ -111,6 +131,14 @@ def refuses_values(history: History) -> Iterator[Violation]:
                     yield Violation(why, (scene.at,), "it starts", message, shape=("value", "refused"))
 
 
+@impact(
+    "A member uses another rebalance protocol than configured",
+    "double processing",
+    "negotiation",
+    "double-processing",
+    "stuck-upgrade",
+    links=("KIP-429",),
+)
 @streams_invariant("streams/protocols", "268-38", "268-39")
 def protocols(history: History) -> Iterator[Violation]:
     """Members from 2.4 on are cooperative unless upgrade.from names an older release, and in 4.x always."""
@@ -132,6 +160,14 @@ def cooperates(life: Life) -> bool:
 # After an assignment
 
 
+@impact(
+    "A member uses a metadata version that it cannot read",
+    "refused peer",
+    "versions",
+    "crash",
+    "stuck-upgrade",
+    links=("KIP-268", "KAFKA-8649"),
+)
 @streams_invariant("streams/used-within-own", "268-19", "268-35")
 def used_within_own(history: History) -> Iterator[Violation]:
     """No member uses a metadata version above its own latest."""
@@ -139,6 +175,14 @@ def used_within_own(history: History) -> Iterator[Violation]:
         yield violation
 
 
+@impact(
+    "A member adopts a version without a check",
+    "refused peer",
+    "versions",
+    "crash",
+    "stuck-upgrade",
+    links=("KAFKA-8649",),
+)
 @streams_invariant("streams/adopts-blindly", "268-33", grade=Grade.INFO)
 def adopts_blindly(history: History) -> Iterator[Violation]:
     """Releases that adopt a supported version without a check may use a version above their own latest."""
@@ -175,6 +219,14 @@ def _two(info: AssignmentInfo) -> str:
     )
 
 
+@impact(
+    "A member subscribes in a version that its leader cannot read",
+    "refused peer",
+    "negotiation",
+    "crash",
+    "stuck-upgrade",
+    links=("KIP-268",),
+)
 @streams_invariant("streams/used-within-told", "268-17", "268-19", "268-35")
 def used_within_supported(history: History) -> Iterator[Violation]:
     """No member subscribes in a version above the supported version in its last assignment."""
@@ -194,6 +246,13 @@ def used_within_supported(history: History) -> Iterator[Violation]:
                 assigned[one.life] = one.at, info.supported
 
 
+@impact(
+    "A member uses an unexpected version after an assignment",
+    "refused peer",
+    "negotiation",
+    "stuck-upgrade",
+    links=("KIP-268",),
+)
 @streams_invariant("streams/follows", "268-17", "268-19", "268-35", "268-36")
 def follows(history: History) -> Iterator[Violation]:
     """After an assignment a member uses the version that follows from the used and supported version in it."""
@@ -227,6 +286,13 @@ def has_cause(used: int, info: AssignmentInfo) -> bool:
     return info.used < used or info.supported > used
 
 
+@impact(
+    "An assignment in an old version changes the version of a member",
+    "refused peer",
+    "versions",
+    "stuck-upgrade",
+    links=("KIP-268",),
+)
 @streams_invariant("streams/old-data-moves-nobody", "268-48")
 def old_data_changes_no_version(history: History) -> Iterator[Violation]:
     """An assignment in version 1 or 2 does not change a member's used version."""
@@ -244,6 +310,7 @@ def old_data_changes_no_version(history: History) -> Iterator[Violation]:
                             shape=("old data", "moves"))  # fmt: skip
 
 
+@impact("An assignment that is too new is accepted", "wrong data", "versions", "wrong-data", links=("KIP-268",))
 @streams_invariant("streams/refuses-newer", "268-35")
 def refuses_newer(history: History) -> Iterator[Violation]:
     """An assignment above the used version, or with a supported version above the own latest, is refused."""

@@ -10,7 +10,7 @@ from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names
 from kipcheck.conformance.protocols.assignment.model.membership import V0
 from kipcheck.conformance.protocols.cluster.kinds import KINDS
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.upgrade.invariants.ownership import (
     ObservedAt,
     Owners,
@@ -113,6 +113,13 @@ def scripted(history: History, undefined: bool = False) -> Iterator[tuple[Observ
 # Eager and incremental
 
 
+@impact(
+    "An eager member joins while it still reads",
+    "double processing",
+    "callbacks",
+    "double-processing",
+    links=("KIP-429",),
+)
 @invariant("bounce/eager-gives-up", "429-17", "429-19", role=Role.OPERATOR_TOOL, applies_to=every_step)
 def eager_gives_up(history: History) -> Iterator[Violation]:
     """An eager member has given up everything before it joins."""
@@ -131,6 +138,9 @@ def eager_gives_up(history: History) -> Iterator[Violation]:
                     )
 
 
+@impact(
+    "A cooperative member revokes partitions without need", "trivia", "stickiness", "needless-move", links=("KIP-429",)
+)
 @invariant("bounce/incremental", "429-04", "429-15", "429-19", role=Role.OPERATOR_TOOL, applies_to=every_step)
 def incremental(history: History) -> Iterator[Violation]:
     """A cooperative member revokes only partitions that an assignment took from it."""
@@ -165,6 +175,14 @@ def incremental(history: History) -> Iterator[Violation]:
 # A group in which both are mixed
 
 
+@impact(
+    "A mixed group hands out partitions that are still read",
+    "double processing",
+    "gating",
+    "double-processing",
+    "misled-operator",
+    links=("KIP-429",),
+)
 @invariant("bounce/mixed", "429-02", "429-10", "429-11", "429-13", role=Role.OPERATOR_TOOL, applies_to=every_step)
 def mixed(history: History) -> Iterator[Violation]:
     """In a mixed group members that have revoked get only an error, and the others keep exactly what they own."""
@@ -192,6 +210,13 @@ def mixed(history: History) -> Iterator[Violation]:
                                     "what it owned", what, shape=("mixed", "given" if more else "taken"))  # fmt: skip
 
 
+@impact(
+    "The number of incompatible rebalances is reported incorrectly",
+    "trivia",
+    "callbacks",
+    "misled-operator",
+    links=("KIP-429",),
+)
 @invariant("bounce/metric", "429-03", "429-11", "429-13", role=Role.OPERATOR_TOOL, applies_to=every_step)
 def metric(history: History) -> Iterator[Violation]:
     """Each assignment with an error raises num.incompatible.rebalance by one, and nothing else raises it.
@@ -237,6 +262,14 @@ def _uncounted(member: str, at: int, generation: int, now: int) -> Violation:
 # Leaders
 
 
+@impact(
+    "An old member leads newer ones",
+    "stuck group",
+    "versions",
+    "stuck-upgrade",
+    "double-processing",
+    links=("KIP-429",),
+)
 @invariant("bounce/newest-leads", "429-08", "429-09", "429-12", role=Role.OPERATOR_TOOL, applies_to=every_step)
 def newest_leads(history: History) -> Iterator[Violation]:
     """If brokers choose the leader by version, a member with the highest version leads."""
@@ -265,6 +298,13 @@ def _joined_version(joining: Joining) -> tuple[int, bool]:
     return joining.version, joining.knows > V0
 
 
+@impact(
+    "A Streams group probes versions without need",
+    "trivia",
+    "negotiation",
+    "stuck-upgrade",
+    links=("KIP-268", "KIP-429"),
+)
 @invariant("bounce/no-probing", "429-18", role=Role.OPERATOR_TOOL, grade=Grade.SHOULD,
            applies_to=lambda case, step: step.verb == "roll-streams")  # fmt: skip
 def no_probing(history: History) -> Iterator[Violation]:
@@ -281,6 +321,7 @@ def no_probing(history: History) -> Iterator[Violation]:
 # Results
 
 
+@impact("A group never comes to rest after a restart", "stuck group", "waiting", "stuck-group", links=("KAFKA-13891",))
 @invariant("bounce/rests", "grp-19", "429-04", role=Role.OPERATOR_TOOL,
            applies_to=lambda case, step: step.verb == "settle")  # fmt: skip
 def rests(history: History) -> Iterator[Violation]:
@@ -309,6 +350,13 @@ def _few(generations: Collection[int]) -> str:
     return ", ".join(shown if len(shown) < 6 else [*shown[:3], "...", shown[-1]])
 
 
+@impact(
+    "A member stays outside of the group, or in its old version, after an upgrade",
+    "stuck group",
+    "guards",
+    "stuck-upgrade",
+    links=("KIP-429",),
+)
 @invariant("bounce/upgraded", "429-04", "429-14", "429-19", role=Role.OPERATOR_TOOL, applies_to=every_step)
 def upgraded(history: History) -> Iterator[Violation]:
     """When a group is at rest, all members that run are in it and use their configured version.

@@ -10,7 +10,7 @@ from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names
 from kipcheck.conformance.protocols.assignment.model.membership import V0
 from kipcheck.conformance.protocols.cluster.kinds import TOPICS
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.upgrade import script_trace
 from kipcheck.conformance.protocols.upgrade.ops import (
     OPERATIONS,
@@ -174,6 +174,13 @@ def every_step(case: Case, step: Step) -> bool:
     return step.verb != "roll-streams" and not step.verb.startswith("stream-")
 
 
+@impact(
+    "A partition has two owners during an upgrade",
+    "double processing",
+    "claims",
+    "double-processing",
+    links=("KIP-429", "KAFKA-12984"),
+)
 @invariant("bounce/one-owner", "429-05", "429-16", "429-13", role=Role.OPERATOR_TOOL, applies_to=every_step)
 def one_owner(history: History) -> Iterator[Violation]:
     """No partition is assigned to two members in one generation."""
@@ -182,6 +189,13 @@ def one_owner(history: History) -> Iterator[Violation]:
             yield clash.violation("one generation")
 
 
+@impact(
+    "A partition is read by two members during an upgrade",
+    "double processing",
+    "claims",
+    "double-processing",
+    links=("KIP-429", "KAFKA-14639"),
+)
 @invariant("bounce/revoked-first", "429-05", "429-15", "429-16", role=Role.OPERATOR_TOOL, applies_to=every_step)
 def revoked_first(history: History) -> Iterator[Violation]:
     """No member adds a partition that a member of an earlier generation has not given up yet."""
@@ -190,6 +204,13 @@ def revoked_first(history: History) -> Iterator[Violation]:
             yield clash.violation("across generations")
 
 
+@impact(
+    "An old leader takes partitions from members that still read them",
+    "double processing",
+    "guards",
+    "double-processing",
+    links=("KIP-429",),
+)
 @invariant("bounce/skipped-path", "429-06", role=Role.OPERATOR_TOOL, grade=Grade.INFO, applies_to=every_step)
 def skipped_path(history: History) -> Iterator[Violation]:
     """A leader that does not know the newest version assigns partitions away from members that still read them."""
@@ -204,6 +225,7 @@ def skipped_path(history: History) -> Iterator[Violation]:
             yield Violation(why, (owners.formed_at, *found.at), found.expected, found.observed, shape=found.shape)
 
 
+@impact("Partitions stay unread after an upgrade", "stuck group", "ownership", "unread-partition", links=("KIP-429",))
 @invariant("bounce/all-owned", "grp-03", "429-04", role=Role.OPERATOR_TOOL, applies_to=every_step)
 def all_owned(history: History) -> Iterator[Violation]:
     """When a group that is not mixed is at rest, all subscribed partitions are read."""
@@ -220,6 +242,13 @@ def all_owned(history: History) -> Iterator[Violation]:
                             f"not {partition_names(missing)}", shape=("unread",))  # fmt: skip
 
 
+@impact(
+    "A member reads topics that it does not subscribe to",
+    "double processing",
+    "ownership",
+    "double-processing",
+    links=("KAFKA-7961",),
+)
 @invariant("bounce/subscribed", "grp-03", role=Role.OPERATOR_TOOL, applies_to=every_step)
 def subscribed(history: History) -> Iterator[Violation]:
     """No member adds partitions of a topic that it does not subscribe to."""
@@ -243,6 +272,7 @@ def subscribed(history: History) -> Iterator[Violation]:
                 )
 
 
+@impact("A lost response makes a member read or give up partitions", "double processing", "callbacks", "needless-move")
 @invariant("bounce/lost-is-neither", "429-05", role=Role.OPERATOR_TOOL,
            applies_to=lambda case, step: step.verb == "lose")  # fmt: skip
 def lost_is_neither(history: History) -> Iterator[Violation]:
