@@ -7,12 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.foreign import clean, one_line
 from kipcheck.conformance.core.history import Died, Observation, Refused, Replied, Unsupported
+
+T = TypeVar("T")
 
 VERSION = 1
 """The version of the testee protocol."""
@@ -60,8 +62,12 @@ class Claims:
     def without(self, families: Collection[str]) -> "Claims":
         """The claims without requests and responses of these families: ``Fetch``, ``Produce``."""
         omitted = {f"{family}{kind}" for family in families for kind in ("Request", "Response")}
-        kept = {name: versions for name, versions in self.messages.items() if name not in omitted}
-        return replace(self, messages=kept)
+
+        def kept(claimed: Mapping[str, T]) -> Mapping[str, T]:
+            return {name: each for name, each in claimed.items() if name not in omitted}
+
+        messages, missing, operations = kept(self.messages), kept(self.missing), kept(self.operations)
+        return replace(self, messages=messages, missing=missing, operations=operations)
 
     @property
     def roles(self) -> frozenset[Role]:

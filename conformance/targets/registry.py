@@ -79,7 +79,7 @@ def _python(name: str, entry: Entry, version: str, limits: Limits | None) -> Tar
             installed(entry.distribution)
         argv = tuple(own_python("kipcheck.conformance.targets.transport.child", base))
         env = {**os.environ, **environments.DETERMINISTIC}
-    return Testee(name, Command(argv, env, memory=entry.memory(limits), renews=True), limits, omits=entry.omits)
+    return Testee(name, Command(argv, env, memory=entry.memory(limits), renews=True), limits)
 
 
 def adapter(name: str) -> Adapter:
@@ -92,6 +92,11 @@ def adapter(name: str) -> Adapter:
         return cast(Adapter, getattr(import_module(module), made)())
     except (ImportError, AttributeError) as other:
         raise Unavailable(f"this release of {name} lacks what the adapter needs: {other}") from None
+
+
+def omitted(name: str) -> tuple[str, ...]:
+    """Families of messages that the adapter does not claim."""
+    return _entry(name).omits
 
 
 def _mutants() -> Mapping[str, Any]:

@@ -8,14 +8,14 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import FrameType
 from typing import IO, Any, Final, Protocol
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.targets.error_mapping import place
 from kipcheck.conformance.targets.protocol import VERSION, Adapter, Claims, ImportsByRole, Unavailable
-from kipcheck.conformance.targets.registry import adapter
+from kipcheck.conformance.targets.registry import adapter, omitted
 from kipcheck.conformance.targets.transport.framing import (
     LENGTH,
     MOST,
@@ -56,13 +56,15 @@ class InlineExecutor:
         """A debugger stays in its process."""
 
 
-def serve(player: Adapter, executor: Executor, reader: IO[bytes], writer: IO[bytes]) -> None:
-    """Serves until ``bye`` or the end of the input."""
+def serve(
+    player: Adapter, executor: Executor, reader: IO[bytes], writer: IO[bytes], omits: Collection[str] = ()
+) -> None:
+    """Serves until ``bye`` or the end of the input. ``omits``: families of messages that hello does not name."""
     framing = Framing.LINES
     while text := _next(reader, framing):
         try:
             message = parse_message(text)
-            reply = _reply(player, executor, message)
+            reply = _reply(player, executor, message, omits)
         except (Unreadable, KeyError, TypeError) as wrong:
             message, reply = {}, {"type": "unsupported", "message": f"{type(wrong).__name__}: {wrong}"}
         writer.write(pack_message(reply, framing))
@@ -81,12 +83,12 @@ def _next(reader: IO[bytes], framing: Framing) -> bytes:
     return reader.read(length) if 0 < length <= MOST else b""
 
 
-def _reply(player: Adapter, executor: Executor, message: Mapping[str, Any]) -> dict[str, Any]:
+def _reply(player: Adapter, executor: Executor, message: Mapping[str, Any], omits: Collection[str]) -> dict[str, Any]:
     match message["type"]:
         case "hello":
             return {
                 "type": "hello", "protocol": VERSION, "name": player.name, "version": player.version,
-                "language": "python", "issues": player.issues, **_claims_to_json(player.claims()),
+                "language": "python", "issues": player.issues, **_claims_to_json(player.claims().without(omits)),
                 "framing": [each.value for each in FRAMING], "dump_signal": DUMP.name,
             }  # fmt: skip
         case "configure":
@@ -161,7 +163,7 @@ def run(name: str) -> int:
         writer.write(json.dumps({"type": "hello", "unavailable": str(why)}).encode() + b"\n")
         writer.flush()
         return 0
-    serve(player, supervised(player), sys.stdin.buffer, writer)
+    serve(player, supervised(player), sys.stdin.buffer, writer, omitted(name))
     return 0
 
 

@@ -29,17 +29,17 @@ def listen(name: str, port: int) -> int:
         while True:
             connection, _ = server.accept()
             with connection:
-                _answer(player, connection)
+                _answer(name, player, connection)
 
 
-def _answer(player: Adapter | Testee, connection: socket.socket) -> None:
+def _answer(name: str, player: Adapter | Testee, connection: socket.socket) -> None:
     if isinstance(player, Testee):
         command, both = player.command, connection.fileno()
         process_tree.run(command.argv, env=command.env, cwd=command.cwd, stdin=both, stdout=both, stderr=None)
         return
     try:
         with connection.makefile("rb") as reader, connection.makefile("wb") as writer:
-            child.serve(player, InlineExecutor(player), reader, writer)
+            child.serve(player, InlineExecutor(player), reader, writer, registry.omitted(name))
     except ConnectionError as gone:
         print(f"kipcheck: {gone}", file=sys.stderr)
 
