@@ -21,6 +21,7 @@ REFERENCE = "reference"
 """The target that plays kipcheck's own codec, assignors and machines."""
 MUTANT_PREFIX = "miniature/"
 PREFIXES: Mapping[str, str] = {
+    "client": "kipcheck.conformance.live.target",
     "cmd": "kipcheck.conformance.targets.command",
     "drill": "kipcheck.conformance.targets.fault_injection",
     "java": "kipcheck.conformance.clients.java.target",
@@ -40,6 +41,8 @@ empty version stands for the default, and ``rows(name, entry)``; errors as above
 
 UNSHARED = ("tcp",)
 """Prefixes of targets that exist once and that the user starts."""
+IN_REAL_TIME = ("client",)
+"""Prefixes of targets whose results depend on time."""
 
 
 def is_shared(name: str) -> bool:
@@ -51,7 +54,7 @@ def is_steady(name: str) -> bool:
     """Whether it is known to give the same results each time. Other targets are left out of the hash of a campaign."""
     prefix, colon, _ = name.partition(":")
     entry = target_entries().get(name.partition("@")[0])
-    return not (colon and prefix in UNSHARED) and (entry is None or entry.steady)
+    return not (colon and prefix in (*UNSHARED, *IN_REAL_TIME)) and (entry is None or entry.steady)
 
 
 def target(name: str, limits: Limits | None = None) -> Target:

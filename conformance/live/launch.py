@@ -1,0 +1,117 @@
+"""Starts the program of a user for one script, and ends it: SIGTERM, then SIGKILL of its process group."""
+
+import asyncio
+import os
+import shlex
+import signal
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, final
+
+from kipcheck.conformance.core.foreign import clean
+from kipcheck.conformance.live.built_in import PREFIX, Settings
+
+LINES: Final = 5
+"""Of stderr: this many from its beginning, and from its end."""
+LONGEST_LINE: Final = 300
+
+
+class Program(Protocol):
+    """A consumer that runs."""
+
+    @property
+    def ended(self) -> "asyncio.Future[int]":
+        """Its exit code, once it has ended."""
+        ...
+
+    @property
+    def output(self) -> str:
+        """The first and last lines of its stderr."""
+        ...
+
+    def stop(self) -> None:
+        """Sends SIGTERM."""
+        ...
+
+    async def kill(self) -> None:
+        """Leaves nothing of it."""
+        ...
+
+
+class Launcher(Protocol):
+    async def start(self, settings: Settings) -> Program:
+        """Errors: OSError."""
+        ...
+
+
+def placeholders(settings: Settings) -> dict[str, str]:
+    """``bootstrap`` and so on: what stands in braces in a command."""
+    return {name.removeprefix(PREFIX).lower(): value for name, value in settings.environment.items()}
+
+
+def missing(command: str) -> list[str]:
+    """The placeholders that a command must have and lacks."""
+    return [each for each in ("{bootstrap}", "{group}", "{topics}") if each not in command]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Starts a command, each of whose words may have placeholders."""
+
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> "Commands":
+        """Errors: ValueError for unbalanced quotes."""
+        return cls(tuple(shlex.split(text)))
+
+    def argv(self, settings: Settings) -> list[str]:
+        given, found = placeholders(settings), []
+        for word in self.words:
+            for name, value in given.items():
+                word = word.replace("{" + name + "}", value)
+            found.append(word)
+        return found
+
+    async def start(self, settings: Settings) -> Program:
+        process = await asyncio.create_subprocess_exec(
+            *self.argv(settings), env={**os.environ, **settings.environment}, stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        return _Process(process)
+
+
+@final
+@dataclass(slots=True)
+class _Process:
+    process: asyncio.subprocess.Process
+    first: list[str] = field(default_factory=list)
+    last: deque[str] = field(default_factory=lambda: deque(maxlen=LINES))
+    ended: "asyncio.Future[int]" = field(init=False)
+    _reading: "asyncio.Task[None]" = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ended = asyncio.ensure_future(self.process.wait())
+        self._reading = asyncio.ensure_future(self._read())
+
+    async def _read(self) -> None:
+        stderr: Any = self.process.stderr
+        while data := await stderr.read(4096):
+            for line in data.decode(errors="replace").splitlines():
+                (self.first if len(self.first) < LINES else self.last).append(clean(line)[:LONGEST_LINE])
+
+    @property
+    def output(self) -> str:
+        return "\n".join([*self.first, *self.last])
+
+    def stop(self) -> None:
+        with suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGTERM)
+
+    async def kill(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        await self.ended
+        self._reading.cancel()

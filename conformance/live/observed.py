@@ -1,0 +1,141 @@
+"""What passes between a client and a scripted broker, as plain events with their times in milliseconds."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.live.received import Received
+from kipcheck.conformance.live.scripted import partitions_of
+from kipcheck.conformance.live.topics import Topics
+from kipcheck.conformance.live.traffic import Finding, Frame
+
+IDLE_S: Final = 0.01
+SHOWN_BYTES: Final = 2000
+
+
+class Recorder:
+    """An observer of traffic. Events are taken from it after each step."""
+
+    def __init__(self, edition: Edition, topics: Topics) -> None:
+        self.edition = edition
+        self.topics = topics
+        self.events: list[dict[str, Any]] = []
+
+    def add(self, what: str, at_s: float, **more: Any) -> None:
+        self.events.append({"what": what, "ms": round(at_s * 1000), **more})
+
+    def take(self) -> list[dict[str, Any]]:
+        found, self.events = self.events, []
+        return found
+
+    # Called by the front
+
+    def opened(self, at_s: float, connection: int, peer: tuple[str, int]) -> None:
+        self.add("opened", at_s, connection=connection)
+
+    def closed(self, at_s: float, connection: int, why: str) -> None:
+        self.add("closed", at_s, connection=connection, why=why)
+
+    def passed(self, frame: Frame) -> None:
+        pass
+
+    def received(self, request: Received) -> None:
+        more = self._asked(request)
+        self.add(
+            "request", request.at_s, connection=request.connection, api=request.api, version=request.version, **more
+        )
+
+    def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None:
+        more = self._answered(request, body)
+        self.add("answer", at_s, connection=request.connection, api=request.api, version=request.version, **more)
+
+    def found(self, finding: Finding) -> None:
+        refused = finding.refused
+        self.add(
+            "refused", finding.at_s, connection=finding.connection, message=refused.message, version=refused.version,
+            kind=refused.kind, why=str(refused), hex=finding.payload[:SHOWN_BYTES].hex(),
+        )  # fmt: skip
+
+    # Contents
+
+    def _asked(self, request: Received) -> dict[str, Any]:
+        body = request.body
+        found: dict[str, Any] = {}
+        for name, shown in NAMES.items():
+            if body.get(name) is not None:
+                found[shown] = body[name]
+        match request.api:
+            case "JoinGroup":
+                found["protocols"] = [[each["name"], each["metadata"].hex()] for each in body["protocols"]]
+            case "SyncGroup":
+                found["assignments"] = {
+                    each["memberId"]: partitions_of(self.edition, each["assignment"]) for each in body["assignments"]
+                }
+            case "LeaveGroup" if "members" in body:
+                found["members"] = [each["memberId"] for each in body["members"]]
+            case "Fetch":
+                found["partitions"] = self._partitions(body["topics"], "topic", "partition")
+            case "OffsetCommit":
+                found["partitions"] = self._partitions(body["topics"], "name", "partitionIndex")
+        return found
+
+    def _partitions(self, topics: Any, name: str, index: str) -> list[str]:
+        found = []
+        for each in topics:
+            topic = self.topics.find(each.get(name), each.get("topicId"))
+            shown = topic.name if topic is not None else each.get(name)
+            found += [f"{shown}-{part[index]}" for part in each["partitions"]]
+        return found
+
+    def _answered(self, request: Received, body: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if request.api in ("SyncGroup", "Heartbeat", "OffsetCommit"):
+            found["to"] = [request.body["memberId"], self._asked(request).get("generation", -1)]
+        if "errorCode" in body:
+            found["error"] = int(body["errorCode"])
+        match request.api:
+            case "JoinGroup":
+                found |= {
+                    "generation": body["generationId"], "member": body["memberId"],
+                    "leads": body["leader"] == body["memberId"],
+                }  # fmt: skip
+            case "SyncGroup":
+                found["partitions"] = partitions_of(self.edition, body["assignment"])
+            case "OffsetCommit":
+                found["error"] = max(
+                    (int(part["errorCode"]) for each in body["topics"] for part in each["partitions"]), default=0
+                )
+        return found
+
+
+NAMES: Final = {
+    "memberId": "member",
+    "generationId": "generation",
+    "generationIdOrMemberEpoch": "generation",
+    "groupInstanceId": "instance",
+    "sessionTimeoutMs": "session_ms",
+}
+"""Field of a request -> its name in events."""
+
+
+class Idle:
+    """An idle loop: by how many milliseconds it was late at most since it was asked last."""
+
+    def __init__(self) -> None:
+        self._late_ms = 0.0
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            begun = time.monotonic()
+            await asyncio.sleep(IDLE_S)
+            self._late_ms = max(self._late_ms, (time.monotonic() - begun - IDLE_S) * 1000)
+
+    def late_ms(self) -> int:
+        found, self._late_ms = self._late_ms, 0.0
+        return round(found)
+
+    def close(self) -> None:
+        self._task.cancel()

@@ -1,0 +1,109 @@
+"""``client:...``: a program that consumes, run against a scripted broker, one process for each case.
+
+What follows is a command if it contains ``{bootstrap}``, else the name of a built-in client.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.edition import Edition, edition as edition_of
+from kipcheck.conformance.core.history import Observation
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.live import built_in
+from kipcheck.conformance.live.launch import Commands, Launcher, missing
+from kipcheck.conformance.live.play import play
+from kipcheck.conformance.protocols.client.ops import CLIENT
+from kipcheck.conformance.targets.protocol import (
+    Broken,
+    Claims,
+    NotPlayed,
+    Session,
+    Target,
+    TargetInfo,
+    Unavailable,
+    observed,
+)
+from kipcheck.conformance.targets.session import Limits
+
+TOGETHER: Final = 8
+"""Scripts that are played at once: they mostly wait."""
+CLAIMS: Final = Claims(machines=(CLIENT,))
+
+
+def target(name: str, rest: str, limits: Limits | None) -> Target:
+    """Errors: LookupError for a bad command line or an unknown client; ``Unavailable``."""
+    if "{" not in rest and " " not in rest:
+        return LiveClient(name, Commands(built_in.command(rest)), rest.partition("@")[2])
+    if needed := missing(rest):
+        raise LookupError(f"{name!r} lacks {', '.join(needed)}: kipcheck puts address, group and topics there")
+    try:
+        return LiveClient(name, Commands.of(rest))
+    except ValueError as wrong:
+        raise LookupError(f"invalid command line {name!r}: {wrong}") from None
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    """No rows: any command line is a target."""
+    return iter(())
+
+
+class LiveClient:
+    """A program, started anew for each case."""
+
+    def __init__(self, name: str, launcher: Launcher, version: str = "") -> None:
+        self.name = name
+        self.info = TargetInfo(name, version or "0", "", "", CLAIMS.roles, CLAIMS)
+        self._launcher = launcher
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        if role is not Role.CLIENT:
+            raise NotPlayed(self.info, role)
+        yield LiveSession(self.info, self._launcher, served(edition))
+
+
+class LiveSession:
+    troubles: Sequence[str] = ()
+
+    def __init__(self, info: TargetInfo, launcher: Launcher, edition: Edition) -> None:
+        self.info = info
+        self.breaches: list[str] = []
+        self._launcher = launcher
+        self._edition = edition
+
+    def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        """The traffic of each step, of several cases at once. Errors: ``Broken`` where the program is no consumer."""
+        with asyncio.Runner() as runner:
+            return runner.run(self._run(cases))
+
+    async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
+        room = asyncio.Semaphore(TOGETHER)
+
+        async def one(case: Case) -> tuple[Observation, ...]:
+            async with room:
+                answers = await play(self._edition, self._launcher, case.steps)
+                return tuple(observed(each) for each in answers)
+
+        tasks = [asyncio.ensure_future(one(each)) for each in cases]
+        try:
+            return list(await asyncio.gather(*tasks))
+        except Broken as why:
+            self.breaches.append(str(why))
+            raise
+        finally:
+            for each in tasks:
+                each.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def served(name: str) -> Edition:
+    """The edition of the broker: the newest release where a run names none. Errors: ``Unavailable``."""
+    found = edition_of(name)
+    if "@" not in name and name == "apache":
+        return edition_of(f"apache@{NEWEST}")
+    if not name.startswith("apache"):
+        raise Unavailable(f"edition {name}: live clients are tested in editions of Apache Kafka")
+    return found

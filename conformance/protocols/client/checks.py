@@ -1,0 +1,69 @@
+"""Checks of live clients: scripts of a broker and of the other members of a group."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import Replied
+from kipcheck.conformance.protocols.client import invariants
+from kipcheck.conformance.protocols.client.ops import OPERATIONS
+from kipcheck.conformance.protocols.client.strategies import SCRIPTS, script
+from kipcheck.conformance.protocols.declare.check import Check, Family
+from kipcheck.conformance.protocols.declare.conversations import Subject, Value, Wording, machine_family
+from kipcheck.conformance.protocols.declare.invariant import invariants_of
+
+FIRST: Final = (
+    "others 2 lead; pass 200; rebalance",
+    "others 2 follow; assign 0,1,2; pass 1200; assign 3; rebalance; pass 1200",
+    "answer Heartbeat UNKNOWN_MEMBER_ID; pass 1200",
+    "answer Heartbeat ILLEGAL_GENERATION; pass 1200",
+    "answer Heartbeat NOT_COORDINATOR; pass 200; rebalance",
+    "answer SyncGroup REBALANCE_IN_PROGRESS; answer JoinGroup UNKNOWN_MEMBER_ID",
+    "answer JoinGroup COORDINATOR_LOAD_IN_PROGRESS; answer OffsetCommit UNKNOWN_MEMBER_ID; pass 1200",
+)
+"""The scripts that come before those that are drawn."""
+
+
+def editions(name: str) -> Iterable[str]:
+    """Live clients are tested against brokers of Apache Kafka."""
+    return (name,) if edition(name).name.startswith("apache") else ()
+
+
+def first_values(*scripts: str) -> tuple[Callable[[Subject], Value], ...]:
+    def value(text: str) -> Callable[[Subject], Value]:
+        steps = OPERATIONS.parse_shorthand(text)
+        return lambda subject: [{"actor": each.actor, "verb": each.verb, "body": dict(each.body)} for each in steps]
+
+    return tuple(map(value, scripts))
+
+
+def describe(event: dict[str, Any]) -> str:
+    """An observed event as a sentence for reports."""
+    more = {name: value for name, value in event.items() if name not in ("what", "ms", "api", "version", "hex")}
+    named = f" {event['api']} v{event['version']}" if "api" in event else ""
+    listed = ", ".join(f"{name} {value}" for name, value in more.items())
+    return f"{event['ms']} ms: {event['what']}{named} {listed}".rstrip()
+
+
+def _events(reply: Replied) -> Iterable[str]:
+    return map(describe, dict(reply.payload).get("actions", ()))
+
+
+WORDING: Final = Wording("client", OPERATIONS.sender, OPERATIONS.sentence, lambda reply: "", _events)
+CLIENT: Final[Family[Subject]] = replace(
+    machine_family(OPERATIONS.role, OPERATIONS.machine, editions, lambda edition: SCRIPTS, WORDING.sequence),
+    steps_are_apart=False,
+)
+
+CHECKS: tuple[Check[Subject], ...] = (
+    Check(
+        invariants.SURVIVES_GROUPS,
+        "a program that consumes keeps the rules of its group through rebalances and errors",
+        CLIENT,
+        script,
+        values=40,
+        invariants=invariants_of(invariants.SURVIVES_GROUPS),
+        first=first_values(*FIRST),
+    ),
+)

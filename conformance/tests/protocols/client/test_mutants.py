@@ -1,0 +1,71 @@
+"""Small consumers over sockets: each with a defect breaks its law, and the one without a defect keeps all laws."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pytest
+
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import History, Op
+from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.live.in_process import SETTLE_S, Consumers, consumer
+from kipcheck.conformance.live.play import play
+from kipcheck.conformance.live.target import served
+from kipcheck.conformance.protocols.client.checks import FIRST
+from kipcheck.conformance.protocols.client.ops import OPERATIONS
+from kipcheck.conformance.protocols.client.trace import was_late
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.targets.protocol import observed
+
+VICES: Final = {name: each for name, each in MUTANTS.items() if each.check == "client/groups"}
+LAWS: Final = [each for each in all_invariants(Role.CLIENT) if each.role is Role.CLIENT]
+TRIES: Final = 5
+"""A script is played again if this machine was too slow for its times."""
+
+
+def broken(history: History) -> set[str]:
+    return {each.invariant for each in judge(history, LAWS) if each.violations}
+
+
+async def played(name: str, text: str) -> History:
+    steps = OPERATIONS.parse_shorthand(text)
+    for _ in range(TRIES):
+        answers = await play(served("apache"), Consumers(consumer(name)), steps, SETTLE_S)
+        ops = zip(steps, map(observed, answers), strict=True)
+        case = Case("client/groups", "apache", Role.CLIENT, steps)
+        history = History(case, "it", tuple(Op(place, *each, place + 1) for place, each in enumerate(ops)))
+        if not was_late(history):
+            break
+    return history
+
+
+def all_played(scripts: Iterable[tuple[str, str]]) -> list[History]:
+    async def run() -> list[History]:
+        return await asyncio.gather(*(played(*each) for each in scripts))
+
+    return asyncio.run(run())
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, set[str]]:
+    """The laws that each mutant breaks in its least case; those that spin come by themselves."""
+    about: dict[str, Any] = {name: (each.made, each.least) for name, each in VICES.items()}
+    busy = {name for name in about if VICES[name].invariant == "client/does-not-spin"}
+    broke: dict[str, set[str]] = {}
+    for names in ([*busy], [name for name in about if name not in busy]):
+        histories = all_played((about[name][0].consumer, about[name][1]) for name in names)
+        broke |= {name: broken(each) for name, each in zip(names, histories, strict=True)}
+    return broke
+
+
+@pytest.mark.parametrize("name", VICES)
+def test_a_consumer_with_a_defect_breaks_its_law(name: str, found: dict[str, set[str]]) -> None:
+    assert VICES[name].invariant in found[name]
+
+
+def test_a_consumer_without_a_defect_keeps_all_laws() -> None:
+    scripts = [*(f"{each}; stop" for each in FIRST), *(str(each.least) for each in VICES.values())]
+    for text, history in zip(scripts, all_played(("", each) for each in scripts), strict=True):
+        assert not broken(history), text
