@@ -22,10 +22,15 @@ def judge(history: History, invariants: Iterable[Invariant]) -> Iterator[Verdict
         if not read:
             continue
         found = tuple(each.search(judged))
+        unsure = bool(found) and each.unsure is not None and each.unsure(judged)
+        if unsure:
+            found = ()
         seen = {type(op.observation) for op in read}
         result = (
             Result.FAIL
             if found
+            else Result.UNKNOWN
+            if unsure
             else Result.SKIP
             if any(each.lacks(history.case, step) for step in cannot)
             else Result.UNKNOWN

@@ -22,6 +22,7 @@ NONE, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE, MEMBER_ID_REQUIRED = 0, 
 RETRIED: Final = frozenset({14, 15, 16, REBALANCE, ILLEGAL_GENERATION})
 PAUSE_S: Final = 0.02
 HEARTBEAT_S: Final = 0.1
+TRIES: Final = 5
 
 
 class Consumer:
@@ -38,7 +39,7 @@ class Consumer:
 
     async def run(self) -> int:
         """Its exit code."""
-        self.reader, self.writer = await asyncio.open_connection(self.host, self.port)
+        await self.connect()
         try:
             await self.ask("ApiVersions", {})
             await self.ask("Metadata", {"topics": [{"name": self.topic}]})
@@ -150,7 +151,21 @@ class Consumer:
     def written(self, api: str, version: int, body: Mapping[str, Any]) -> bytes:
         return encode_request(APACHE, f"{api}Request", version, self.sent, "small", body)
 
+    async def connect(self) -> None:
+        self.reader, self.writer = await asyncio.open_connection(self.host, self.port)
+
     async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer; over a new connection if the one that there was is lost. Errors: OSError, EOFError."""
+        for _ in range(TRIES):
+            try:
+                return await self._ask(api, body)
+            except (OSError, EOFError):
+                self.writer.close()
+                await asyncio.sleep(PAUSE_S)
+                await self.connect()
+        raise ConnectionError(f"{api} was never answered")
+
+    async def _ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         version = self.version(api)
         self.sent += 1
         self.writer.write(frame(self.written(api, version, body)))

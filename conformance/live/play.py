@@ -8,6 +8,7 @@ from typing import Any, Final, assert_never
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.live.built_in import Settings
+from kipcheck.conformance.live.disturbances import InPieces, LateAnswer, ResetConnection
 from kipcheck.conformance.live.front import Front
 from kipcheck.conformance.live.launch import Launcher, Program
 from kipcheck.conformance.live.observed import Idle, Recorder
@@ -19,9 +20,12 @@ from kipcheck.conformance.protocols.client.ops import (
     Answer,
     Assign,
     Event,
+    Late,
     Others,
     Pass,
+    Pieces,
     Rebalance,
+    Reset,
     Stop,
 )
 from kipcheck.conformance.protocols.group.model.messages import Error
@@ -84,6 +88,15 @@ class Play:
             case Answer(kind, error):
                 self.broker.fail_next(kind, Error[error])
                 await self._settle(kind)
+            case Late(kind, ms):
+                self.broker.disturb(kind, LateAnswer(ms))
+                await self._settle(kind)
+            case Pieces(kind):
+                self.broker.disturb(kind, InPieces())
+                await self._settle(kind)
+            case Reset(kind):
+                self.broker.disturb(kind, ResetConnection())
+                await self._settle(kind)
             case Pass(ms):
                 await self._wait(ms / 1000)
             case Stop():
@@ -123,12 +136,11 @@ class Play:
         """Waits until the client is a stable member, and the error was sent."""
         unsent_s = COMMIT_S if kind == "OffsetCommit" else self.settle_s
         begun = self.front.now()
-        while (self.broker.faults or not self.broker.stable) and not self._has_ended():
-            if self.front.now() - begun > (unsent_s if self.broker.faults else self.settle_s):
+        while (self.broker.pending or not self.broker.stable) and not self._has_ended():
+            if self.front.now() - begun > (unsent_s if self.broker.pending else self.settle_s):
                 break
             await asyncio.sleep(0.01)
-        unsent = [api for api, _ in self.broker.faults]
-        self.broker.faults.clear()
+        unsent = self.broker.drop_pending()
         if unsent and not self.broker.rebalancing and self.broker.member:
             self.broker.stable = True  # nothing was sent that could disturb the client
         what = "settled" if self.broker.stable else "unsettled"

@@ -4,13 +4,14 @@ What happens is decided by calls (``live.play``): rebalances, errors, the other 
 is assigned. Everything else is answered as ``Broker`` does.
 """
 
-import asyncio
 import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.live.broker import Broker
+from kipcheck.conformance.live.connection import Connection
+from kipcheck.conformance.live.disturbances import Disturbance
 from kipcheck.conformance.live.groups import Answer, Handler
 from kipcheck.conformance.live.received import Received
 from kipcheck.conformance.live.topics import Topics
@@ -27,10 +28,6 @@ BATCHES_SINCE: Final = 3
 """LeaveGroup."""
 IDS_SINCE: Final = 10
 """OffsetCommit: topics have ids in place of names."""
-WITHOUT_NEWS: Final = frozenset({
-    Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS,
-})  # fmt: skip
-"""Errors after which a member of a stable group is one still."""
 
 
 class ScriptedBroker(Broker):
@@ -48,9 +45,11 @@ class ScriptedBroker(Broker):
         self.stable = False
         self.faults: list[tuple[str, Error]] = []
         """The requests that are still to be answered with an error."""
-        self.has_joined = self.has_come = False
-        """Whether it was a stable member once; whether it sent a request."""
-        self.changed = asyncio.Event()
+        self.disturbances: list[tuple[str, Disturbance]] = []
+        self.has_joined = False
+        """Whether it was a stable member once."""
+        self._synced = -1
+        """The last generation whose assignment the client was sent."""
         self._pending = ""
         """The id that a new member has to come again with."""
         self._leads_now = True
@@ -79,10 +78,36 @@ class ScriptedBroker(Broker):
         if api in ("JoinGroup", "SyncGroup"):
             self.rebalance()
 
+    def disturb(self, api: str, how: Disturbance) -> None:
+        """What happens to the answer to the next request of that kind."""
+        self.disturbances.append((api, how))
+        self.stable = False
+        if api in ("JoinGroup", "SyncGroup"):
+            self.rebalance()
+
+    @property
+    def pending(self) -> bool:
+        """Whether an error or a disturbance waits for its request."""
+        return bool(self.faults or self.disturbances)
+
+    def drop_pending(self) -> list[str]:
+        """The requests that errors and disturbances still wait for, which are forgotten."""
+        found = [api for api, _ in (*self.faults, *self.disturbances)]
+        self.faults.clear()
+        self.disturbances.clear()
+        return found
+
     # Requests
 
+    def received(self, request: Received, connection: Connection) -> None:
+        found = next((each for each in self.disturbances if each[0] == request.api), None)
+        if found is None:
+            return super().received(request, connection)
+        self.disturbances.remove(found)
+        found[1].apply(request, connection, super().received)
+
     def join(self, request: Received, answer: Answer) -> None:
-        body, self.has_come = request.body, True
+        body = request.body
         id, instance = body["memberId"], body.get("groupInstanceId")
         fault = self._fault(request) if id else None
         if fault is not None:
@@ -103,7 +128,6 @@ class ScriptedBroker(Broker):
         members = [{"memberId": id, "metadata": body["protocols"][0]["metadata"]}]
         members += [{"memberId": each, "metadata": metadata} for each in self.others]
         answer(self._joined(request, Error.NONE, id, members if self._leads_now else []))
-        self.changed.set()
 
     def _joined(
         self, request: Received, error: Error, id: str, members: list[dict[str, Any]] | None = None
@@ -127,7 +151,7 @@ class ScriptedBroker(Broker):
         named = {"protocolType": "consumer", "protocolName": self.protocol} if request.version >= 5 else {}
         answer({"errorCode": 0, "assignment": assignment, **named})
         self.stable = self.has_joined = True
-        self.changed.set()
+        self._synced = self.generation
 
     def _own(self, body: Mapping[str, Any]) -> bytes:
         """What a client that leads assigned to itself."""
@@ -137,6 +161,8 @@ class ScriptedBroker(Broker):
         error = self._fault(request) or self._stranger(request.body, "generationId")
         if error is None and self.rebalancing:
             error = Error.REBALANCE_IN_PROGRESS
+        if error is None and self._synced == self.generation:
+            self.stable = True  # the client has found its coordinator again
         answer({"errorCode": error or Error.NONE})
 
     def commit(self, request: Received, answer: Answer) -> None:
@@ -172,14 +198,12 @@ class ScriptedBroker(Broker):
             return None
         self.faults.remove(found)
         error = found[1]
-        self.stable = error in WITHOUT_NEWS and not self.rebalancing and request.api in ("Heartbeat", "OffsetCommit")
         if error is Error.UNKNOWN_MEMBER_ID:
             self.member = ""
         if error is Error.ILLEGAL_GENERATION:
             self.generation += 1
         if error is Error.REBALANCE_IN_PROGRESS:
             self.rebalancing = True
-        self.changed.set()
         return error
 
     def _stranger(self, body: Mapping[str, Any], generation: str) -> Error | None:

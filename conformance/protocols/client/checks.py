@@ -20,6 +20,8 @@ FIRST: Final = (
     "answer Heartbeat ILLEGAL_GENERATION; pass 1200",
     "answer Heartbeat NOT_COORDINATOR; pass 200; rebalance",
     "answer SyncGroup REBALANCE_IN_PROGRESS; answer JoinGroup UNKNOWN_MEMBER_ID",
+    "late SyncGroup 1500; pieces JoinGroup; pass 200",
+    "reset Heartbeat; reset JoinGroup; reset SyncGroup; pass 200",
     "answer JoinGroup COORDINATOR_LOAD_IN_PROGRESS; answer OffsetCommit UNKNOWN_MEMBER_ID; pass 1200",
 )
 """The scripts that come before those that are drawn."""

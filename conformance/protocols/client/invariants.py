@@ -20,6 +20,8 @@ from kipcheck.conformance.protocols.declare.invariant import invariant
 
 SURVIVES_GROUPS: Final = "client/groups"
 law = partial(invariant, role=Role.CLIENT, checks=(SURVIVES_GROUPS,))
+timed = partial(law, unsure=was_late)
+"""Declares a law with a bound in time."""
 
 SESSION_MS: Final = 3000
 """Where a JoinGroup names none."""
@@ -80,11 +82,9 @@ def names_itself(history: History) -> Iterator[Violation]:
         yield breach(each, why, expected, observed, each.event["api"], wrong)
 
 
-@law("client/stops-when-fenced", "grp-64")
+@timed("client/stops-when-fenced", "grp-64")
 def stops_when_fenced(history: History) -> Iterator[Violation]:
     """A second after it was sent that its membership is over, a member sends no request with that id and generation."""
-    if was_late(history):
-        return
     for each in trace(history):
         if not each.is_request(*GROUP_REQUESTS):
             continue
@@ -98,11 +98,9 @@ def stops_when_fenced(history: History) -> Iterator[Violation]:
             )  # fmt: skip
 
 
-@law("client/beats", "grp-69")
+@timed("client/beats", "grp-69")
 def beats(history: History) -> Iterator[Violation]:
     """A stable member sends a heartbeat, or another request of its group, before its session ends."""
-    if was_late(history):
-        return
     last, session_ms = -1, SESSION_MS
     for each in trace(history):
         now = each.memberships[-1] if each.memberships else None
@@ -123,11 +121,9 @@ def beats(history: History) -> Iterator[Violation]:
             last = each.ms
 
 
-@law("client/comes-back", "grp-66")
+@timed("client/comes-back", "grp-66")
 def comes_back(history: History) -> Iterator[Violation]:
     """After an error that it can recover from, or a rebalance, a client is a stable member again."""
-    if was_late(history):
-        return
     last = ""
     for each in trace(history):
         if each.is_answer() and each.event.get("error"):
@@ -140,11 +136,9 @@ def comes_back(history: History) -> Iterator[Violation]:
             last = ""
 
 
-@law("client/reads-its-own", "grp-61")
+@timed("client/reads-its-own", "grp-61")
 def reads_its_own(history: History) -> Iterator[Violation]:
     """A client fetches only partitions that it is assigned, or was until a second ago."""
-    if was_late(history):
-        return
     for each in trace(history):
         if not each.is_request("Fetch"):
             continue
@@ -186,7 +180,7 @@ def _is_member(member: Membership | None) -> bool:
     return member is not None and member.until_ms is None and member.synced_ms is not None
 
 
-@law("client/does-not-spin", "grp-77")
+@timed("client/does-not-spin", "grp-77")
 def does_not_spin(history: History) -> Iterator[Violation]:
     """A client sends at most 200 requests of one kind in a second, but for those that bring records."""
     seen: dict[str, deque[int]] = {}
@@ -211,7 +205,7 @@ def ends_when_stopped(history: History) -> Iterator[Violation]:
         match each.event["what"]:
             case "signalled":
                 signalled = True
-            case "killed" if not was_late(history):
+            case "killed":
                 yield breach(each, "10 s after SIGTERM the program still runs", "its end", "it runs", "hangs")
             case "ended" if not signalled:
                 how = f"exit code {each.event['code']}"

@@ -4,7 +4,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias, get_args
 
 from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.protocols.client.ops import Answer, Assign, Error, Event, Kind, Others, Pass, Rebalance
+from kipcheck.conformance.protocols.client.ops import (
+    Answer,
+    Assign,
+    Error,
+    Event,
+    Kind,
+    Late,
+    Others,
+    Pass,
+    Pieces,
+    Rebalance,
+    Reset,
+)
 
 ERRORS: Final[Mapping[Kind, tuple[Error, ...]]] = {
     "JoinGroup": ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "UNKNOWN_MEMBER_ID"),
@@ -46,6 +58,10 @@ class Scripts:
         for kind, errors in ERRORS.items():
             for error in errors:
                 yield Answer(kind, error)
+            yield Late(kind, 400)
+            yield Late(kind, 1500)
+            yield Pieces(kind)
+            yield Reset(kind)
 
 
 def is_possible(event: Event) -> bool:

@@ -69,6 +69,52 @@ class Answer:
     error: Annotated[Error, about("the error")]
 
 
+@operation(
+    "client-late", BROKER, "late {kind} {ms}",
+    examples="late SyncGroup 400",
+    sentence="answers the next {kind} after {ms} ms",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Late:
+    """The next request of a kind is answered later.
+
+    The step ends when the client is a stable member again.
+    """
+
+    kind: Annotated[Kind, about("the request")]
+    ms: Annotated[int, about("milliseconds"), typical(400, 1500)]
+
+
+@operation(
+    "client-pieces", BROKER, "pieces {kind}",
+    examples="pieces JoinGroup",
+    sentence="answers the next {kind} in pieces of one byte",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The answer to the next request of a kind comes in pieces of one byte.
+
+    The step ends when the client is a stable member again.
+    """
+
+    kind: Annotated[Kind, about("the request")]
+
+
+@operation(
+    "client-reset", BROKER, "reset {kind}",
+    examples="reset Heartbeat",
+    sentence="resets the connection at the next {kind}",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """The connection is reset in place of an answer to the next request of a kind.
+
+    The step ends when the client is a stable member again.
+    """
+
+    kind: Annotated[Kind, about("the request")]
+
+
 @operation("client-pass", BROKER, "pass {ms}", examples="pass 500", sentence="{ms} ms pass")
 @dataclass(frozen=True, slots=True)
 class Pass:
@@ -83,6 +129,6 @@ class Stop:
     """The user ends the program with SIGTERM; the step ends with the program."""
 
 
-Event: TypeAlias = Others | Assign | Rebalance | Answer | Pass | Stop
-EVENTS: Final = (Others, Assign, Rebalance, Answer, Pass, Stop)
+Event: TypeAlias = Others | Assign | Rebalance | Answer | Late | Pieces | Reset | Pass | Stop
+EVENTS: Final = (Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Stop)
 OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")

@@ -6,7 +6,7 @@ from typing import Final
 
 from kipcheck.conformance.core.case import Step, steps_from
 from kipcheck.conformance.protocols.client.model import Scripts, State
-from kipcheck.conformance.protocols.client.ops import OPERATIONS, Answer, Assign, Event, Others, Pass, Rebalance, Stop
+from kipcheck.conformance.protocols.client.ops import EVENTS, OPERATIONS, Event, Stop
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
 from kipcheck.strategies.events import Conversations
@@ -16,7 +16,7 @@ SCRIPTS: Final[Conversations[State, Event]] = Conversations(
     Scripts(),
     OPERATIONS.step_of,
     OPERATIONS.event_of,
-    events=nodes(Rebalance, Others, Assign, Answer, Pass),
+    events=nodes(*EVENTS[:-1]),
     progress=frozenset({"client-rebalance", "client-answer"}),
     max_steps=6,
     enabled_shares=(1.0,),

@@ -46,6 +46,10 @@ class Invariant:
     """Verbs: a case can violate it only if the target granted a step with one of them. A case in which the target
     refused all such steps says nothing of it. Empty: every case that it applies to can.
     """
+    unsure: Callable[[History], bool] | None = None
+    """Of a law about time: whether the violations in a history prove nothing, because this machine was late itself.
+    They leave it undecided then. None: a violation is one, whatever the time.
+    """
 
     def lacks(self, case: Case, step: Step) -> bool:
         """Whether nothing is known of the invariant in this case, if the target cannot take this step."""
@@ -76,13 +80,15 @@ def invariant(
     needs: AppliesTo | None = None,
     checks: tuple[str, ...] = (),
     after: tuple[str, ...] = (),
+    unsure: Callable[[History], bool] | None = None,
 ) -> Callable[[Search], Search]:
     def declare(search: Search) -> Search:
         if id in INVARIANTS:
             raise ValueError(f"invariant {id!r} is declared twice")
         INVARIANTS[id] = Invariant(
-            id, requirements, role, grade, applies_to, search, extra_requirements or {}, needs, checks, frozenset(after)
-        )
+            id, requirements, role, grade, applies_to, search, extra_requirements or {}, needs, checks,
+            frozenset(after), unsure,
+        )  # fmt: skip
         return search
 
     return declare
