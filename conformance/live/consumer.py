@@ -173,11 +173,12 @@ class Consumer:
         return decode_response(await self.reader.readexactly(size), APACHE, f"{api}Response", version).body
 
 
-async def main(bootstrap: str, group: str, topic: str) -> int:
-    consumer = Consumer(bootstrap, group, topic, 3000)
+async def main(made: type[Consumer], bootstrap: str, group: str, topic: str) -> int:
+    """Runs a consumer until SIGTERM."""
+    consumer = made(bootstrap, group, topic, 3000)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, consumer.stopping.set)
     return await consumer.run()
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(*sys.argv[1:])))
+    sys.exit(asyncio.run(main(Consumer, *sys.argv[1:])))

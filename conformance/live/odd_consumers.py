@@ -1,10 +1,14 @@
-"""Small consumers with one defect each, which mutants play (``protocols.client.mutants``)."""
+"""Small consumers with one defect each, which mutants play (``protocols.client.mutants``).
+
+As a program: ``python -m kipcheck.conformance.live.odd_consumers CLASS BOOTSTRAP GROUP TOPIC``.
+"""
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from typing import Any
 
-from kipcheck.conformance.live.consumer import REBALANCE, Consumer
+from kipcheck.conformance.live.consumer import REBALANCE, Consumer, main
 
 
 class WritesLoosely(Consumer):
@@ -71,3 +75,7 @@ class Gives(Consumer):
         if error == 22:
             raise RuntimeError("ILLEGAL_GENERATION")
         await super().recover(error)
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(globals()[sys.argv[1]], *sys.argv[2:])))

@@ -141,6 +141,8 @@ class Play:
                 break
             await asyncio.sleep(0.01)
         unsent = self.broker.drop_pending()
+        if self._over:
+            return  # which is recorded
         if unsent and not self.broker.rebalancing and self.broker.member:
             self.broker.stable = True  # nothing was sent that could disturb the client
         what = "settled" if self.broker.stable else "unsettled"

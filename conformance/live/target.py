@@ -77,6 +77,8 @@ class LiveSession:
         self.breaches: list[str] = []
         self._launcher = launcher
         self._edition = edition
+        self._confirmed_ways: set[tuple[str, tuple[str, ...]]] = set()
+        """In which scripts that were played alone, in time, broke bounds: the next one is believed."""
 
     def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         """The traffic of each step, of several cases at once. Errors: ``Broken`` where the program is no consumer."""
@@ -93,7 +95,7 @@ class LiveSession:
         tasks = [asyncio.ensure_future(one(each)) for each in cases]
         try:
             found = list(await asyncio.gather(*tasks))
-            return [await self._confirmed(case, each) for case, each in zip(cases, found, strict=True)]
+            return [await self._confirmed(case, each, len(cases) == 1) for case, each in zip(cases, found, strict=True)]
         except Broken as why:
             self.breaches.append(str(why))
             raise
@@ -105,14 +107,16 @@ class LiveSession:
     async def _played(self, case: Case) -> tuple[Observation, ...]:
         return tuple(observed(each) for each in await play(self._edition, self._launcher, case.steps))
 
-    async def _confirmed(self, case: Case, found: tuple[Observation, ...]) -> tuple[Observation, ...]:
-        """What breaks a bound in time is played again, alone, until this machine is in time itself."""
+    async def _confirmed(self, case: Case, found: tuple[Observation, ...], alone: bool) -> tuple[Observation, ...]:
+        """What breaks a bound in time, in a way that is not confirmed, is played again, alone, until this machine is in
+        time itself."""
         for _ in range(ALONE):
-            if not _breaks_a_time(_history(self.info.name, case, found)):
+            history = _history(self.info.name, case, found)
+            if alone and not was_late(history):
+                self._confirmed_ways |= _ways(history)
+            if _ways(history) <= self._confirmed_ways:
                 break
-            found = await self._played(case)
-            if not was_late(_history(self.info.name, case, found)):
-                break
+            found, alone = await self._played(case), True
         return found
 
 
@@ -122,8 +126,10 @@ def _history(target: str, case: Case, found: Sequence[Observation]) -> History:
     )
 
 
-def _breaks_a_time(history: History) -> bool:
-    return any(any(each.search(history)) for each in all_invariants(Role.CLIENT) if each.unsure is not None)
+def _ways(history: History) -> set[tuple[str, tuple[str, ...]]]:
+    """The ways in which a history breaks bounds in time: laws and shapes."""
+    timed = [each for each in all_invariants(Role.CLIENT) if each.unsure is not None]
+    return {(law.id, each.shape) for law in timed for each in law.search(history)}
 
 
 def served(name: str) -> Edition:
