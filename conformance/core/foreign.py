@@ -55,10 +55,10 @@ def is_data(target: str) -> bool:
     """Whether a target may be opened whose name comes from a file, and not from the user.
 
     A listed client may, in a release too: names and releases are checked, and only that client is fetched. ``cmd:`` may
-    not, since it starts any program; nor may ``drill:``, which writes a file.
+    not, since it starts any program, nor ``client:`` with a command; nor may ``drill:``, which writes a file.
     """
-    prefix, colon, _ = target.partition(":")
-    return not colon or prefix in TARGETS
+    prefix, colon, rest = target.partition(":")
+    return not colon or prefix in TARGETS or (prefix == "client" and "{" not in rest)
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -29,6 +29,7 @@ from kipcheck.conformance.targets.protocol import (
     observed,
 )
 from kipcheck.conformance.targets.session import Limits
+from kipcheck.conformance.targets.toolchains import environments
 
 TOGETHER: Final = 8
 """Scripts that are played at once: they mostly wait."""
@@ -39,8 +40,14 @@ CLAIMS: Final = Claims(machines=(CLIENT,))
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:
     """Errors: LookupError for a bad command line or an unknown client; ``Unavailable``."""
-    if "{" not in rest and " " not in rest:
-        return LiveClient(name, Commands(built_in.command(rest)), rest.partition("@")[2])
+    if "{" not in rest:
+        client, at, version = rest.partition("@")
+        if at and not environments.RELEASE.fullmatch(version):
+            raise LookupError(f"invalid release {version!r} of {client}: use a form like {client}@2.3.0")
+        try:
+            return LiveClient(name, Commands(built_in.command(rest)), version)
+        except LookupError as unknown:
+            raise LookupError(f"{unknown}; a command contains {{bootstrap}}, {{group}} and {{topics}}") from None
     if needed := missing(rest):
         raise LookupError(f"{name!r} lacks {', '.join(needed)}: kipcheck puts address, group and topics there")
     try:

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.foreign import is_data
 from kipcheck.conformance.core.history import Replied
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.targets.protocol import Broken, NotPlayed
@@ -38,8 +39,14 @@ def test_a_program_that_is_no_consumer_is_shown_with_what_it_wrote() -> None:
 def test_a_command_needs_its_places() -> None:
     with pytest.raises(LookupError, match=r"\{group\}, \{topics\}"):
         target("client:./consume {bootstrap}")
-    with pytest.raises(LookupError, match="unknown client"):
+    with pytest.raises(LookupError, match=r"nearest: kafka-python; a command contains \{bootstrap\}"):
         target("client:kafka-pyhton")
+    with pytest.raises(LookupError, match="invalid release"):
+        target("client:kafka-python@../here")
+
+
+def test_a_file_may_name_a_client_that_comes_with_kipcheck_and_no_command() -> None:
+    assert is_data("client:kafka-python") and not is_data(OURS)
 
 
 def test_live_clients_play_no_other_role() -> None:
