@@ -16,7 +16,7 @@ from kipcheck.conformance.protocols.client.trace import (
     trace,
     was_late,
 )
-from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 
 SURVIVES_GROUPS: Final = "client/groups"
 law = partial(invariant, role=Role.CLIENT, checks=(SURVIVES_GROUPS,))
@@ -35,6 +35,7 @@ def breach(each: Happened, why: str, expected: str, observed: str, *shape: str) 
     return Violation(why, (each.step,), expected, observed, shape=shape)
 
 
+@impact("A broker refuses a request of the client, or reads it as another", "refused peer", "layout", "refused-peer")
 @law("client/encodes-strictly", "grp-05")
 def encodes_strictly(history: History) -> Iterator[Violation]:
     """Every request is written as its version says: strict decoding reads it whole."""
@@ -47,6 +48,12 @@ def encodes_strictly(history: History) -> Iterator[Violation]:
             )  # fmt: skip
 
 
+@impact(
+    "The broker closes the connection, since it does not have the requested version",
+    "refused peer",
+    "versions",
+    "refused-peer",
+)
 @law("client/asks-what-is-offered", "grp-94")
 def asks_what_is_offered(history: History) -> Iterator[Violation]:
     """Once it has the broker's ranges, a client sends only requests and versions within them."""
@@ -59,6 +66,7 @@ def asks_what_is_offered(history: History) -> Iterator[Violation]:
             yield breach(each, f"the request with {why}", "a version that ApiVersions offered", why, "not offered", why)
 
 
+@impact("The coordinator refuses the requests of a member", "stuck group", "identity", "stuck-group")
 @law("client/names-itself", "grp-64")
 def names_itself(history: History) -> Iterator[Violation]:
     """Each request of a member carries the member id and the generation of its last successful JoinGroup."""
@@ -82,6 +90,12 @@ def names_itself(history: History) -> Iterator[Violation]:
         yield breach(each, why, expected, observed, each.event["api"], wrong)
 
 
+@impact(
+    "A consumer that was removed from its group goes on as if it were a member",
+    "double processing",
+    "identity",
+    "stuck-group",
+)
 @timed("client/stops-when-fenced", "grp-64")
 def stops_when_fenced(history: History) -> Iterator[Violation]:
     """A second after it was sent that its membership is over, a member sends no request with that id and generation."""
@@ -98,6 +112,7 @@ def stops_when_fenced(history: History) -> Iterator[Violation]:
             )  # fmt: skip
 
 
+@impact("A consumer stops its heartbeats, and is removed from its group", "stuck group", "gating", "stuck-group")
 @timed("client/beats", "grp-69")
 def beats(history: History) -> Iterator[Violation]:
     """A stable member sends a heartbeat, or another request of its group, before its session ends."""
@@ -121,6 +136,7 @@ def beats(history: History) -> Iterator[Violation]:
             last = each.ms
 
 
+@impact("A consumer does not return to its group after an error that passes", "stuck group", "waiting", "stuck-group")
 @timed("client/comes-back", "grp-66")
 def comes_back(history: History) -> Iterator[Violation]:
     """After an error that it can recover from, or a rebalance, a client is a stable member again."""
@@ -136,6 +152,7 @@ def comes_back(history: History) -> Iterator[Violation]:
             last = ""
 
 
+@impact("A consumer reads partitions of other members", "double processing", "ownership", "double-processing")
 @timed("client/reads-its-own", "grp-61")
 def reads_its_own(history: History) -> Iterator[Violation]:
     """A client fetches only partitions that it is assigned, or was until a second ago."""
@@ -156,6 +173,7 @@ def _is_new(each: Happened) -> bool:
     return not any(one.synced_ms is not None for one in each.memberships)
 
 
+@impact("A consumer that is closed stays a member until its session ends", "stuck group", "gating", "stuck-group")
 @law("client/leaves", "grp-69")
 def leaves(history: History) -> Iterator[Violation]:
     """A dynamic member that is closed sends LeaveGroup; a static one does not."""
@@ -180,6 +198,7 @@ def _is_member(member: Membership | None) -> bool:
     return member is not None and member.until_ms is None and member.synced_ms is not None
 
 
+@impact("A consumer sends requests without a pause", "crash or hang", "resources", "hang")
 @timed("client/does-not-spin", "grp-77")
 def does_not_spin(history: History) -> Iterator[Violation]:
     """A client sends at most 200 requests of one kind in a second, but for those that bring records."""
@@ -197,6 +216,7 @@ def does_not_spin(history: History) -> Iterator[Violation]:
             return
 
 
+@impact("A consumer ends by itself, or does not end when it is closed", "crash or hang", "waiting", "hang")
 @law("client/ends-when-stopped", "grp-95")
 def ends_when_stopped(history: History) -> Iterator[Violation]:
     """A program ends within 10 s of SIGTERM, and not before it."""
