@@ -199,7 +199,7 @@ def _is_member(member: Membership | None) -> bool:
 
 
 @impact("A consumer sends requests without a pause", "crash or hang", "resources", "hang")
-@timed("client/does-not-spin", "grp-77")
+@timed("client/does-not-spin", "grp-96")
 def does_not_spin(history: History) -> Iterator[Violation]:
     """A client sends at most 200 requests of one kind in a second, but for those that bring records."""
     seen: dict[str, deque[int]] = {}

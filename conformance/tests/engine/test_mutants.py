@@ -69,13 +69,15 @@ CONVERSATIONS: Final[Mapping[str, Conversations]] = {
     **{
         each.machine: Conversations(each.parse_shorthand, each.shorthand, another_shape=each.role is Role.OPERATOR_TOOL)
         for each in registry.operations().values()
+        if each.role is not Role.CLIENT
     },
     "group": Conversations(GROUP_OPERATIONS.parse_shorthand, GROUP_OPERATIONS.shorthand, reference_coordinator),
     "member": Conversations(
         member_shorthand.parse_shorthand, member_shorthand.shorthand, lambda edition: ConsumerAdapter()
     ),
 }
-"""By the first part of the ids of checks."""
+"""By the first part of the ids of checks. Scripts of live clients take real time: tests/protocols/client plays theirs,
+many at once."""
 
 
 def kind_of(vice: Mutant) -> str:

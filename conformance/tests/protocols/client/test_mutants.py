@@ -66,6 +66,19 @@ def test_a_consumer_with_a_defect_breaks_its_law(name: str, found: dict[str, set
     assert VICES[name].invariant in found[name]
 
 
+def test_no_step_of_a_least_case_can_be_left_out() -> None:
+    fewer: list[tuple[str, str, str]] = []
+    for each in VICES.values():
+        *steps, stop = str(each.least).split("; ")
+        made: Any = each.made
+        for left_out in range(len(steps)):
+            text = "; ".join([*steps[:left_out], *steps[left_out + 1 :], stop])
+            fewer.append((made.consumer, text, each.invariant))
+    played_all = all_played((consumer, text, "") for consumer, text, _ in fewer)
+    for (_, text, law), history in zip(fewer, played_all, strict=True):
+        assert law not in broken(history), text
+
+
 def test_a_consumer_without_a_defect_keeps_all_laws() -> None:
     scripts = [*(f"{each}; stop" for each in FIRST), *(str(each.least) for each in VICES.values())]
     for text, history in zip(scripts, all_played(("", each) for each in scripts), strict=True):
