@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
 
+from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.engine.worker import Finding, Worker
@@ -44,6 +45,8 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     best = replace(finding, history=history, violation=violation, shape=expected_shape)
     if not check.shrinks or remembers:
         return best
+    if check.most_runs is not None:
+        return _with_fewest_steps_at_once(worker, best, invariant, check.most_runs)
     tried: set[str] = set()
     passed: set[str] = set()
     """The ids of cases that did not fail: several values may give one case."""
@@ -95,6 +98,39 @@ def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant) -> F
         if worker.violation(best.case, invariant, best.violation.shape) is None:
             return found_with
     return best
+
+
+def _with_fewest_steps_at_once(worker: Worker, best: Finding, invariant: Invariant, most_runs: int) -> Finding:
+    """Removes the steps that the failure does not need. Every case with one step less is run at once; what each of them
+    does without, a case then does without altogether, or the first of them is taken."""
+    runs = 0
+    while runs < most_runs:
+        shorter = {
+            case.id: (left_out, case) for left_out in range(len(best.case.steps)) if (case := _less(best, [left_out]))
+        }
+        if not shorter:
+            break
+        runs += len(shorter)
+        cases = [case for _, case in shorter.values()]
+        failed = {
+            history.case.id: (history, found) for history, found in worker.violations(cases, invariant, best.shape)
+        }
+        if not failed:
+            break
+        needless = [shorter[id][0] for id in failed]
+        history, found = next(iter(failed.values()))
+        least = _less(best, needless) if len(needless) > 1 else None
+        if least is not None:
+            runs += 1
+            history, found = worker.violation(least, invariant, best.shape) or (history, found)
+        best = replace(best, history=history, violation=found)
+    return best
+
+
+def _less(best: Finding, left_out: Collection[int]) -> Case | None:
+    """The case without these steps; None: it would have none."""
+    steps = tuple(step for number, step in enumerate(best.case.steps) if number not in left_out)
+    return replace(best.case, steps=steps) if steps else None
 
 
 def _without(worker: Worker, best: Finding, invariant: Invariant, left_out: Collection[int]) -> Finding:

@@ -67,5 +67,6 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=40,
         invariants=invariants_of(invariants.SURVIVES_GROUPS),
         first=first_values(*FIRST),
+        most_runs=30,
     ),
 )
