@@ -54,13 +54,17 @@ def troubles(of: LintInput) -> Iterator[str]:
     yield from _twice("as an invariant", (each.id for each in of.invariants))
     yield from _twice("as a requirement", _ids())
     known = {each.id: each for each in of.invariants}
-    used_invariants = {id for each in of.checks for id in each.invariants}
+    by_check = {each.id: each.invariants for each in of.checks}
+    used_invariants = {id for ids in by_check.values() for id in ids}
     for check in of.checks:
         yield from _check(check, known)
     for invariant in of.invariants:
         yield from _invariant(invariant, of)
         if invariant.role is not None and invariant.id not in used_invariants:
             yield f"{invariant.id}: no check uses it"
+        for name in invariant.checks:
+            if "/" in name and invariant.id not in by_check.get(name, ()):
+                yield f"{invariant.id}: it names the check {name!r}, which does not use it"
     yield from _parts(of, known)
     for id in of.requirements:
         if not REQUIREMENT.fullmatch(id):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from kipcheck.conformance import protocols
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.protocols.declare.modules import modules_of
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
 
 if TYPE_CHECKING:
@@ -48,19 +49,14 @@ def parts(name: str) -> Mapping[str, ModuleType]:
     found = {}
     for folder in packages():
         if importlib.util.find_spec(f"{protocols.__name__}.{folder}.{name}") is not None:
-            part = found[folder] = import_module(f"{protocols.__name__}.{folder}.{name}")
-            for each in getattr(part, "MODULES", ()):
-                import_module(f"{part.__name__}.{each}")
+            found[folder] = import_module(f"{protocols.__name__}.{folder}.{name}")
+            modules_of(found[folder])
     return found
 
 
 def modules(name: str) -> tuple[str, ...]:
     """The full names of these modules, in order; of a folder, those of its modules."""
-    return tuple(
-        full
-        for part in parts(name).values()
-        for full in ([f"{part.__name__}.{each}" for each in getattr(part, "MODULES", ())] or [part.__name__])
-    )
+    return tuple(chain.from_iterable(map(modules_of, parts(name).values())))
 
 
 def all_of(part: str, name: str) -> tuple[Any, ...]:

@@ -148,6 +148,10 @@ Conversations: TypeAlias = Callable[[S_, Value, Random], Iterable[Conversation]]
 """All conversations about one value. Same value, same state of the random source, same conversations."""
 
 
+def none_given(subject: Any) -> Iterable[Conversation]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A case, and the value behind it, which is what a shrinker reduces."""
@@ -173,7 +177,7 @@ class Check(Generic[S]):
     """The values to begin with; the rest are whatever the declaration allows."""
     about: Callable[[S], bool] = lambda subject: True
     """Which subjects of its family it is about."""
-    given: Callable[[S], Iterable[Conversation]] = lambda subject: ()
+    given: Callable[[S], Iterable[Conversation]] = none_given
     """Conversations that are not drawn: no number of values changes them, and no shrinker."""
     again: Callable[[S, Value, str], Iterable[Conversation]] | None = None
     """All conversations of one kind about a value, which is what a shrinker tries; None: the same ones again."""

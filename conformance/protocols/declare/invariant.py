@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import TypeAlias
 
 from kipcheck.conformance.core import effects, tags
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.declare.modules import modules_of
 
 Search: TypeAlias = Callable[[History], Iterator[Violation]]
 AppliesTo: TypeAlias = Callable[[Case, Step], bool]
@@ -41,7 +43,7 @@ class Invariant:
     invariant undecided. None: every step that it applies to.
     """
     checks: tuple[str, ...] = ()
-    """The checks that it names itself; those of protocols without a package name their invariants."""
+    """The checks with it, by id, and the sets of invariants that several checks have in common, by name."""
     after: frozenset[str] = frozenset()
     """Verbs: a case can violate it only if the target granted a step with one of them. A case in which the target
     refused all such steps says nothing of it. Empty: every case that it applies to can.
@@ -117,6 +119,21 @@ def impact(
     return declare
 
 
-def invariants_of(check: str) -> tuple[str, ...]:
-    """The invariants that name the check, in the order of their modules, which have to be imported."""
-    return tuple(each.id for each in INVARIANTS.values() if check in each.checks)
+def invariants_of(name: str, part: ModuleType | None = None, first: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The ids of the invariants that name this check or set.
+
+    In the order of their modules, but for those that stand ``first``. ``part``: the folder of the invariants, whose
+    modules are imported; None where they are imported already. Errors: LookupError if no invariant names it, or not
+    those that stand first.
+    """
+    modules = None if part is None else modules_of(part)
+    found = [each for each in INVARIANTS.values() if name in each.checks]
+    if modules is not None:
+        found = sorted(
+            (each for each in found if each.search.__module__ in modules),
+            key=lambda each: modules.index(each.search.__module__),
+        )
+    ids = [each.id for each in found]
+    if not ids or {*first} - {*ids}:
+        raise LookupError(f"no invariant names {name!r}, or not all of {first} do")
+    return (*first, *(id for id in ids if id not in first))

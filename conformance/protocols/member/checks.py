@@ -1,6 +1,7 @@
 """Checks of consumers, of releases and of KIP-429's draft."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import groupby
 from typing import Final
 
@@ -8,7 +9,7 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import KIP_429, Standing, edition
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.declare.check import Check, Conversation, Exhibit, Family
+from kipcheck.conformance.protocols.declare.check import Check, Conversation, Exhibit, Family, none_given
 from kipcheck.conformance.protocols.declare.conversations import (
     Message,
     Subject,
@@ -17,6 +18,8 @@ from kipcheck.conformance.protocols.declare.conversations import (
     listed,
     machine_family,
 )
+from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.member import invariants
 from kipcheck.conformance.protocols.member.invariants.callbacks import describe
 from kipcheck.conformance.protocols.member.model.client import HEARTBEAT_MS
 from kipcheck.conformance.protocols.member.model.messages import Request
@@ -92,77 +95,36 @@ def directed(subject: Subject) -> Iterable[Conversation]:
 MEMBER = _family(released)
 DRAFT_MEMBER = _family(draft)
 
+of = partial(invariants_of, part=invariants)
+
+
+def member_check(
+    id: str, sentence: str, ids: tuple[str, ...], given: Callable[[Subject], Iterable[Conversation]] = none_given
+) -> Check[Subject]:
+    return Check(id, sentence, MEMBER, conversation, values=300, invariants=ids, given=given)
+
+
 CHECKS: tuple[Check[Subject], ...] = (
-    Check(
+    member_check(
         "member/callbacks",
         "callbacks are called in polls and on leaving, with owned partitions, and distinguish lost from revoked",
-        MEMBER,
-        conversation,
-        values=300,
-        invariants=(
-            "member/callbacks-in-their-time",
-            "member/gives-up-what-it-owns",
-            "member/gives-up-first",
-            "member/lost-when-out",
-            "member/leaves-with-callbacks",
-            "member/leaves-amid-a-rebalance",
-        ),
+        of("member/callbacks"),
     ),
-    Check(
+    member_check(
         "member/ownership",
         "a consumer reads what it was assigned, keeps what it may, and reports exactly that in its subscription",
-        MEMBER,
-        conversation,
-        values=300,
-        invariants=(
-            "member/owns-what-it-was-given",
-            "member/takes-what-fits",
-            "member/reads-what-it-owns",
-            "member/keeps-what-it-may",
-            "member/gives-up-unsubscribed",
-            "member/revokes-what-it-lost",
-            "member/rejoins-after-revoking",
-            "member/tells-what-it-holds",
-            "member/finds-a-protocol",
-        ),
+        (*of("member/ownership"), *of(invariants.PROTOCOLS)),
     ),
-    Check(
+    member_check(
         "member/errors",
         "each error has its documented effect, and a lost response is neither done nor failed",
-        MEMBER,
-        conversation,
-        values=300,
-        invariants=(
-            "member/speaks-as-it-was-told",
-            "member/keeps-its-id",
-            "member/raises-what-is-fatal",
-            "member/joins-when-due",
-            "member/joins-only-when-due",
-            "member/commit-is-known",
-            "member/commit-ends",
-        ),
+        of("member/errors"),
     ),
-    Check(
+    member_check(
         "member/duties",
         "a consumer syncs, leads, sends heartbeats and leaves as its coordinator expects, in requests as configured",
-        MEMBER,
-        conversation,
-        values=300,
-        invariants=(
-            "member/syncs",
-            "member/leads",
-            "member/beats",
-            "member/beats-in-time",
-            "member/leaves",
-            "member/leaves-when-unsubscribed",
-            "member/leaves-unpolled",
-            "member/names-its-timeouts",
-            "member/names-its-instance",
-            "member/syncs-as-chosen",
-            "member/offers-in-order",
-            "member/commits-what-it-was-given",
-        ),
-        given=directed,
+        (*of("member/duties"), *of(invariants.REQUESTS)),
+        directed,
     ),
     Check(
         "member/draft",
@@ -170,14 +132,6 @@ CHECKS: tuple[Check[Subject], ...] = (
         DRAFT_MEMBER,
         conversation,
         values=200,
-        invariants=(
-            "member/counts-incompatible",
-            "member/drafted-subscription",
-            "member/gives-up-first",
-            "member/keeps-what-it-may",
-            "member/tells-what-it-holds",
-            "member/joins-when-due",
-            "member/backs-off",
-        ),
+        invariants=of("member/draft", first=("member/counts-incompatible", "member/drafted-subscription")),
     ),
 )

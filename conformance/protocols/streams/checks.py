@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 from typing import Any, Final
 
@@ -10,6 +11,8 @@ from kipcheck.conformance.core.edition import APACHE, KIP_268, Standing, edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
 from kipcheck.conformance.protocols.declare.check import Check, Operation
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
+from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.streams import invariants
 from kipcheck.conformance.protocols.streams.blobs import write_assignment, write_subscription
 from kipcheck.conformance.protocols.streams.members_ops import plain_memory, plain_settings
 from kipcheck.conformance.protocols.streams.model.members import (
@@ -219,57 +222,26 @@ STREAMS_GROUPS: Final = replace(
 MIXED_STREAMS_GROUPS: Final = script_family(OPERATIONS, "fleet", STREAMS_MIXED, of_any_release, mixed_streams_scripts)
 conversation: Final = possible_script(OPERATIONS)
 
-VERSIONS: Final = (
-    "streams/restarts-afresh",
-    "streams/used-within-own",
-    "streams/adopts-blindly",
-    "streams/used-within-told",
-    "streams/follows",
-    "streams/old-data-moves-nobody",
-    "streams/refuses-newer",
-    "streams/decodable",
-    "streams/errors-decodable",
-    "streams/lowest-version",
-    "streams/second-int",
-)
-LEADING: Final = (
-    "streams/leads-the-future",
-    "streams/old-leader-fails",
-    "streams/future-gets",
-    "streams/others-get",
-    "streams/hard-mix",
-)
-ENDING: Final = (
-    "streams/probing-ends",
-    "streams/last-rebalance",
-    "streams/rejoins",
-    "streams/successive-differ",
-    "streams/upgraded",
-    "streams/no-probing",
-)
-OWNING: Final = (
-    "streams/one-owner",
-    "streams/shared-while-probing",
-    "streams/handed-over",
-    "streams/all-owned",
-    "streams/tasks-match",
-    "streams/pairs",
-)
-PLACING: Final = ("streams/standbys", "streams/idle-standbys", "streams/hosts", "streams/even-topics")
-CONFIGURED: Final = ("streams/upgrade-from", "streams/refuses-values", "streams/protocols")
-LIVING: Final = ("streams/lives", "streams/assigns")
+of = partial(invariants_of, part=invariants)
+VERSIONS: Final = of(invariants.VERSIONS)
+LEADING: Final = of(invariants.LEADING)
+ENDING: Final = of(invariants.ENDING)
+OWNING: Final = of(invariants.OWNING)
+PLACING: Final = of(invariants.PLACING, first=("streams/standbys", "streams/idle-standbys", "streams/hosts"))
+CONFIGURED: Final = of(invariants.CONFIGURED)
+LIVING: Final = of(invariants.LIVING, first=("streams/lives",))
 EVERYTHING: Final = (*VERSIONS, *LEADING, *ENDING, *OWNING, *PLACING, *CONFIGURED, *LIVING)
 DRAWN: Final = 12
 
 
-def _check(id: str, sentence: str, invariants: tuple[str, ...], *first: Callable[[Subject], Value]) -> Check[Subject]:
+def _check(id: str, sentence: str, ids: tuple[str, ...], *first: Callable[[Subject], Value]) -> Check[Subject]:
     return Check(
         f"streams/{id}",
         sentence,
         STREAMS_GROUPS,
         conversation,
         values=len(first) + DRAWN,
-        invariants=invariants,
+        invariants=ids,
         first=first,
     )
 
@@ -284,7 +256,7 @@ CHECKS: tuple[Check[Subject], ...] = (
     _check(
         "upgrade",
         "upgrades with upgrade.from, offline upgrades and downgrades reach their target version",
-        (*CONFIGURED, *VERSIONS, *ENDING, *LIVING, "streams/hard-mix", "streams/all-owned"),
+        (*CONFIGURED, *VERSIONS, *ENDING, *LIVING, *of("streams/upgrade")),
         *map(first_value, UPGRADES),
     ),
     _check(
@@ -296,13 +268,13 @@ CHECKS: tuple[Check[Subject], ...] = (
     _check(
         "failures",
         "after a crash or a lost connection at any step of an upgrade the group comes to rest, upgraded",
-        (*ENDING, *OWNING, *LIVING, "streams/lowest-version", "streams/second-int", "streams/used-within-told"),
+        (*ENDING, *OWNING, *LIVING, *of("streams/failures", first=("streams/lowest-version", "streams/second-int"))),
         *map(first_value, with_failures(RESTARTED)),
     ),
     _check(
         "topologies",
         "with repartition chains, co-partitioned and missing topics all tasks are assigned, or all threads end",
-        (*OWNING, *PLACING, *LIVING, "streams/decodable", "streams/errors-decodable", "streams/probing-ends"),
+        (*OWNING, *PLACING, *LIVING, *of("streams/topologies")),
         *(first_value(RESTARTED, each) for each in DEPLOYED),
         *(first_value(started("own"), each) for each in (*LACKING, UNEVEN)),
         first_value(SHUT_DOWN),

@@ -1,13 +1,15 @@
 """Checks of rolling upgrades: scripts of an operator over a group, drawn or written by hand, with failures."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from random import Random
 from typing import Final
 
 from kipcheck.conformance.core.edition import APACHE, KIP_429, edition
 from kipcheck.conformance.protocols.declare.check import Check
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
-from kipcheck.conformance.protocols.upgrade import script_checks as scripts
+from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.upgrade import invariants, script_checks as scripts
 from kipcheck.conformance.protocols.upgrade.model.upgrade import has_upgrade
 from kipcheck.conformance.protocols.upgrade.ops import BOUNCE, OPERATIONS
 from kipcheck.conformance.protocols.upgrade.script_checks import possible_script, script_family, value_of
@@ -84,6 +86,9 @@ def _streams_drawn(subject: Subject, random: Random) -> Value:
     ]
 
 
+of: Final = partial(invariants_of, part=invariants)
+OWNERS: Final = of(invariants.OWNERS)
+
 CHECKS: tuple[Check[Subject], ...] = (
     Check(
         "bounce/ownership",
@@ -91,13 +96,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         UPGRADES,
         conversation,
         values=len(HANDED) + 2 * DRAWN,
-        invariants=(
-            "bounce/one-owner",
-            "bounce/revoked-first",
-            "bounce/all-owned",
-            "bounce/subscribed",
-            "bounce/lost-is-neither",
-        ),
+        invariants=of("bounce/ownership"),
         first=HANDED,
     ),
     Check(
@@ -106,15 +105,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         UPGRADES,
         conversation,
         values=len(UPGRADED) + DRAWN,
-        invariants=(
-            "bounce/eager-gives-up",
-            "bounce/incremental",
-            "bounce/rests",
-            "bounce/upgraded",
-            "bounce/one-owner",
-            "bounce/revoked-first",
-            "bounce/all-owned",
-        ),
+        invariants=(*of("bounce/upgrade"), *OWNERS, *of(invariants.SERVED)),
         first=UPGRADED,
     ),
     Check(
@@ -123,7 +114,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         UPGRADES,
         conversation,
         values=len(MIXED) + DRAWN,
-        invariants=("bounce/mixed", "bounce/metric", "bounce/one-owner", "bounce/revoked-first"),
+        invariants=(*of("bounce/mixed"), *OWNERS),
         first=MIXED,
         about=is_drafted,
     ),
@@ -133,7 +124,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         UPGRADES,
         conversation,
         values=len(LED) + DRAWN,
-        invariants=("bounce/newest-leads", "bounce/skipped-path", "bounce/one-owner", "bounce/revoked-first"),
+        invariants=(*of("bounce/leaders", first=("bounce/newest-leads",)), *OWNERS),
         first=LED,
         about=is_drafted,
     ),
@@ -143,7 +134,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         UPGRADES,
         conversation,
         values=60,
-        invariants=("bounce/no-probing",),
+        invariants=of("bounce/streams"),
         first=first_values(NEWER_STREAMS),
         about=is_drafted,
         draw=_streams_drawn,

@@ -55,6 +55,10 @@ def test_what_there_is_is_in_order() -> None:
             "wire/unheld: no check uses it",
         ),
         (
+            lambda of: replace(of, invariants=(replace(INVARIANT, checks=("wire/trip",)), *of.invariants)),
+            f"{INVARIANT.id}: it names the check 'wire/trip', which does not use it",
+        ),
+        (
             lambda of: replace(of, invariants=(*of.invariants, replace(INVARIANT, role=Role.BROKER))),
             "is for another role than",
         ),

@@ -13,6 +13,7 @@ from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.checks import LISTED
 from kipcheck.conformance.protocols.client.ops import CLIENT
 from kipcheck.conformance.protocols.conversations import CONVERSATIONS
+from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.machine_targets import MACHINE_ADAPTERS
 from kipcheck.conformance.protocols.mutants import MUTANTS
@@ -105,3 +106,14 @@ def test_two_protocols_with_one_place_are_refused(made_up: Path) -> None:
     made_up.write_text(made_up.read_text().replace("67", "50"))
     with pytest.raises(ValueError, match="two protocols have the same place"):
         registry.packages()
+
+
+def test_a_check_has_the_invariants_that_name_it_whatever_was_imported_first() -> None:
+    parts = registry.parts("invariants")
+    leaders = invariants_of("group/newest-leads", parts["group"])
+    assert leaders == ("group/newest-leads", "group/first-of-newest-leads")
+    assert invariants_of("group/newest-leads", parts["group"], first=leaders[::-1]) == leaders[::-1]
+    assert invariants_of("features/brokers") == invariants_of("features/brokers", parts["features"])
+    for name, first in (("group/sings", ()), ("group/newest-leads", ("group/one-leader",))):
+        with pytest.raises(LookupError, match=name):
+            invariants_of(name, parts["group"], first)

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 from typing import Any
 
 from kipcheck.conformance.core.case import Role, Step, step
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.assignment import strategies as groups
+from kipcheck.conformance.protocols.assignment import invariants, strategies as groups
 from kipcheck.conformance.protocols.assignment.checks.known_hard_groups import CLAIMS
 from kipcheck.conformance.protocols.assignment.invariants.cooperation import ROUNDS
 from kipcheck.conformance.protocols.assignment.model.assignment import (
@@ -28,6 +29,7 @@ from kipcheck.conformance.protocols.assignment.strategies import Value
 from kipcheck.conformance.protocols.declare.answer_digest import answer_digest, payload
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Exhibit, Family, Operation
 from kipcheck.conformance.protocols.declare.coverage import Fields, outcome, size
+from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.nodes import Node, OneOf, Record, record
@@ -292,17 +294,11 @@ LEADER: Family[Assignor] = Family(
     describe=describe,
     sample_ops=sample_ops,
 )
-ALWAYS = (
-    "assign/answers",
-    "assign/everybody",
-    "assign/nothing-else",
-    "assign/one-owner",
-    "assign/none-idle",
-    "assign/balance",
-)
-KEEPING = ("assign/stays", "assign/keeps-most", "assign/no-exchange", "assign/no-needless-move")
-RULED = ("assign/by-rule", "assign/range-alike")
-COOPERATING = ("assign/hand-over", "assign/hand-over-older")
+of = partial(invariants_of, part=invariants)
+ALWAYS = of(invariants.ALWAYS)
+KEEPING = of(invariants.KEEPING)
+BY_RULE = of(invariants.BY_RULE)
+COOPERATING = of(invariants.COOPERATING)
 
 
 def leader_check(
@@ -310,7 +306,7 @@ def leader_check(
     sentence: str,
     conversations: Callable[[Assignor, Value, Random], Iterable[Conversation]],
     values: int,
-    invariants: tuple[str, ...],
+    ids: tuple[str, ...],
     usual: Node = groups.USUAL,
     subject_filter: Callable[[Assignor], bool] = lambda subject: True,
     first: tuple[Callable[[Assignor], Value], ...] = (),
@@ -320,7 +316,7 @@ def leader_check(
         return record(group=group, **knobs)
 
     return Check(
-        id, sentence, LEADER, conversations, values, (*ALWAYS, *invariants), about=subject_filter,
+        id, sentence, LEADER, conversations, values, (*ALWAYS, *ids), about=subject_filter,
         first=first, draw=drawn(node(usual)), node=lambda subject: node(groups.GROUPS),
     )  # fmt: skip
 
@@ -336,14 +332,14 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "a round assigns every partition to one member, in balance, without needless moves",
         one_round,
         values=600,
-        invariants=(*KEEPING, *RULED, *COOPERATING),
+        ids=(*KEEPING, *BY_RULE, *COOPERATING),
     ),
     leader_check(
         "assign/order",
         "an assignment does not depend on the order in which the group is listed",
         orders,
         values=60,
-        invariants=("assign/any-order", "assign/any-order-sticky"),
+        ids=of("assign/order"),
         usual=SMALL,
     ),
     leader_check(
@@ -351,7 +347,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "a balanced assignment stays, and a change moves no more partitions than needed",
         settled,
         values=60,
-        invariants=(*KEEPING, *COOPERATING),
+        ids=(*KEEPING, *COOPERATING),
         subject_filter=is_sticky,
         change=groups.CHANGE,
     ),
@@ -360,7 +356,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "as members join and leave and topics grow, rounds lose no partition and come to rest",
         rounds,
         values=80,
-        invariants=(*KEEPING, *COOPERATING, "assign/converges"),
+        ids=(*KEEPING, *COOPERATING, *of("assign/rounds")),
         subject_filter=is_sticky,
         changes=groups.CHANGES,
     ),
@@ -369,7 +365,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "stale claims, duplicate claims, and claims to unsubscribed topics do no harm",
         two_rounds,
         values=200,
-        invariants=("assign/newest-wins", *COOPERATING),
+        ids=(*of("assign/claims"), *COOPERATING),
         usual=SMALL,
         subject_filter=is_sticky,
         first=CLAIMS,
@@ -381,7 +377,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "subscriptions and claims to topics and partitions that do not exist do no harm",
         one_round,
         values=60,
-        invariants=COOPERATING,
+        ids=COOPERATING,
         usual=SMALL,
         ghosts=groups.GHOSTS,
         wishes=groups.WISHES,
@@ -391,7 +387,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "topics without subscribers make no difference",
         one_round,
         values=80,
-        invariants=(*KEEPING, *RULED),
+        ids=(*KEEPING, *BY_RULE),
         usual=SMALL,
         others=groups.OTHERS,
     ),
@@ -400,12 +396,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "the owned partitions of a sticky member are written and read as Kafka writes and reads them",
         user_data,
         values=40,
-        invariants=(
-            "assign/writes-user-data",
-            "assign/writes-generation",
-            "assign/reads-user-data",
-            "assign/reads-old-user-data",
-        ),
+        ids=of("assign/user-data", first=("assign/writes-user-data", "assign/writes-generation")),
         usual=SMALL,
         subject_filter=is_sticky,
     ),
@@ -414,7 +405,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "a static member is identified by its instance id, whatever its member id",
         static,
         values=60,
-        invariants=("assign/static-order",),
+        ids=of("assign/static"),
         usual=SMALL,
         instances=groups.INSTANCES,
     ),
@@ -423,7 +414,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "racks, whether known for some or all members, leave no partition unassigned",
         racks,
         values=60,
-        invariants=("assign/range-alike", *COOPERATING),
+        ids=(*of("assign/racks"), *COOPERATING),
         usual=SMALL,
         replicas=groups.REPLICAS,
         places=groups.PLACES,

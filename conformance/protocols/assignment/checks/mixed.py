@@ -6,7 +6,7 @@ from random import Random
 
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import KIP_429, edition
-from kipcheck.conformance.protocols.assignment import strategies as groups
+from kipcheck.conformance.protocols.assignment import invariants, strategies as groups
 from kipcheck.conformance.protocols.assignment.checks.assignors import (
     Assignor,
     claimed,
@@ -22,6 +22,7 @@ from kipcheck.conformance.protocols.assignment.model.mixed_group import DRAFT
 from kipcheck.conformance.protocols.assignment.ops import completed, drafted
 from kipcheck.conformance.protocols.assignment.strategies import Value
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
+from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.strategies.nodes import Node, OneOf, Pick, Record, record
 
 
@@ -89,18 +90,7 @@ MIXED_CHECKS: tuple[Check[Assignor], ...] = (
         MIXED,
         conversations,
         values=150,
-        invariants=(
-            "assign/answers",
-            "assign/everybody",
-            "assign/nothing-else",
-            "assign/one-owner",
-            "mixed/old-get-nothing",
-            "mixed/error",
-            "mixed/new-keep",
-            "mixed/rest-idle",
-            "mixed/all-old",
-            "mixed/all-new",
-        ),
+        invariants=invariants_of("assign/mixed", part=invariants),
     ),
 )
 """In the order in which they run."""

@@ -1,3 +1,19 @@
 """Invariants of assignors, by module, in the order of verdicts."""
 
+from functools import partial
+from typing import Final
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.protocols.declare.invariant import invariant
+
 MODULES = ("assignments", "stickiness", "cooperation", "mixed")
+leader_invariant = partial(invariant, role=Role.LEADER)
+
+# Sets of invariants, by name
+ALWAYS: Final = "always"
+"""Of every check of released leaders."""
+KEEPING: Final = "keeping"
+"""Of sticky assignors."""
+BY_RULE: Final = "by rule"
+"""Of assignors that follow a rule."""
+COOPERATING: Final = "cooperation"

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Refused, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.assignment.invariants import ALWAYS, BY_RULE, leader_invariant
 from kipcheck.conformance.protocols.assignment.invariants.rounds import (
     STICKIES,
     Round,
@@ -26,7 +27,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
     range_,
     roundrobin,
 )
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.declare.survival import LOOKS
 
 MAX_TEXT = 160
@@ -47,7 +48,7 @@ def is_request(case: Case, step: Step) -> bool:
     return step.verb in ("assign", "user-data")
 
 
-@invariant("assign/answers", "grp-11", role=Role.LEADER, applies_to=is_request)
+@leader_invariant("assign/answers", "grp-11", checks=(ALWAYS, "assign/mixed"), applies_to=is_request)
 def answers(history: History) -> Iterator[Violation]:
     """Every group gets an assignment, whatever its members subscribe to or claim."""
     for op in history.ops:
@@ -66,7 +67,7 @@ def _kind(step: Step) -> str:
 
 
 @impact("An assignor omits a member of the group, or names a stranger", "stuck group", "answers", "stuck-group")
-@invariant("assign/everybody", "grp-12", role=Role.LEADER, applies_to=is_assign)
+@leader_invariant("assign/everybody", "grp-12", checks=(ALWAYS, "assign/mixed"), applies_to=is_assign)
 def every_member(history: History) -> Iterator[Violation]:
     """The answer names every member of the group once, and no other member."""
     for each in every_round(history):
@@ -93,7 +94,7 @@ def every_member(history: History) -> Iterator[Violation]:
     "double-processing",
     "unread-partition",
 )
-@invariant("assign/nothing-else", "grp-03", role=Role.LEADER, applies_to=is_assign)
+@leader_invariant("assign/nothing-else", "grp-03", checks=(ALWAYS, "assign/mixed"), applies_to=is_assign)
 def nothing_else(history: History) -> Iterator[Violation]:
     """Only existing partitions are assigned, and only to members that subscribe to their topic."""
     for each in rounds(history):
@@ -118,7 +119,7 @@ def nothing_else(history: History) -> Iterator[Violation]:
 
 
 @impact("A partition is assigned to two members", "double processing", "ownership", "double-processing")
-@invariant("assign/one-owner", "grp-03", "429-16", role=Role.LEADER, applies_to=is_assign)
+@leader_invariant("assign/one-owner", "grp-03", "429-16", checks=(ALWAYS, "assign/mixed"), applies_to=is_assign)
 def one_owner(history: History) -> Iterator[Violation]:
     """No partition is assigned twice."""
     for each in rounds(history):
@@ -135,7 +136,7 @@ def one_owner(history: History) -> Iterator[Violation]:
 
 
 @impact("A partition of a subscribed topic is assigned to no member", "stuck group", "ownership", "unread-partition")
-@invariant("assign/none-idle", "grp-03", role=Role.LEADER, applies_to=is_assign)
+@leader_invariant("assign/none-idle", "grp-03", checks=(ALWAYS,), applies_to=is_assign)
 def none_idle(history: History) -> Iterator[Violation]:
     """Every partition of a subscribed topic is assigned, except those that cooperative members still own."""
     for each in rounds(history):
@@ -152,7 +153,7 @@ def none_idle(history: History) -> Iterator[Violation]:
 
 
 @impact("Members get more partitions than others without need", "trivia", "balance", "unfair-load")
-@invariant("assign/balance", "grp-13", role=Role.LEADER, applies_to=is_assign)
+@leader_invariant("assign/balance", "grp-13", checks=(ALWAYS,), applies_to=is_assign)
 def balance(history: History) -> Iterator[Violation]:
     """Shares differ by no more than the assignor allows, once all partitions are assigned."""
     for each in rounds(history):
@@ -221,7 +222,7 @@ def _is_static(step: Step) -> bool:
 @impact(
     "An assignment differs from the rule that its name promises", "trivia", "order", "needless-move", "broken-joins"
 )
-@invariant("assign/by-rule", "grp-16", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_by_rule)
+@leader_invariant("assign/by-rule", "grp-16", checks=(BY_RULE,), grade=Grade.SHOULD, applies_to=is_by_rule)
 def by_rule(history: History) -> Iterator[Violation]:
     """Range gives consecutive partitions of each topic in member id order; round robin deals all out in that order."""
     for each in rounds(history, RANGE, ROUNDROBIN):
@@ -230,7 +231,9 @@ def by_rule(history: History) -> Iterator[Violation]:
 
 
 @impact("Partitions move when static members restart", "trivia", "order", "needless-move", links=("KIP-345",))
-@invariant("assign/static-order", "grp-17", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_static_by_rule)
+@leader_invariant(
+    "assign/static-order", "grp-17", checks=("assign/static",), grade=Grade.SHOULD, applies_to=is_static_by_rule
+)
 def static_order(history: History) -> Iterator[Violation]:
     """Static members are ordered first, by instance id, so that one that rejoins gets the same partitions."""
     for each in rounds(history, RANGE, ROUNDROBIN):
@@ -263,7 +266,7 @@ def _with_instance(each: Round, member: str) -> str:
 
 
 @impact("Partitions that are to be joined go to different members", "wrong data", "order", "broken-joins")
-@invariant("assign/range-alike", "grp-18", role=Role.LEADER, applies_to=of_assignors(RANGE))
+@leader_invariant("assign/range-alike", "grp-18", checks=(BY_RULE, "assign/racks"), applies_to=of_assignors(RANGE))
 def range_assigns_equally(history: History) -> Iterator[Violation]:
     """Range assigns topics with equal partition counts and subscribers in the same way, so that they can be joined."""
     for each in rounds(history, RANGE):
@@ -286,18 +289,22 @@ def range_assigns_equally(history: History) -> Iterator[Violation]:
 
 
 @impact("The assignment depends on the order in which members are listed", "trivia", "order", "needless-move")
-@invariant(
-    "assign/any-order", "grp-15", role=Role.LEADER, grade=Grade.SHOULD, applies_to=of_assignors(RANGE, ROUNDROBIN)
-)  # fmt: skip
+@leader_invariant(
+    "assign/any-order",
+    "grp-15",
+    checks=("assign/order",),
+    grade=Grade.SHOULD,
+    applies_to=of_assignors(RANGE, ROUNDROBIN),
+)
 def any_order(history: History) -> Iterator[Violation]:
     """Range and round robin do not depend on the order in which members, topics and subscriptions are listed."""
     yield from _changed_by_order(history, RANGE, ROUNDROBIN)
 
 
 @impact("A sticky assignment depends on the order in which members are listed", "trivia", "order", "needless-move")
-@invariant(
-    "assign/any-order-sticky", "grp-22", role=Role.LEADER, grade=Grade.INFO, applies_to=of_assignors(*STICKIES)
-)  # fmt: skip
+@leader_invariant(
+    "assign/any-order-sticky", "grp-22", checks=("assign/order",), grade=Grade.INFO, applies_to=of_assignors(*STICKIES)
+)
 def any_order_sticky(history: History) -> Iterator[Violation]:
     """The sticky assignors do not depend on the order in which members are listed."""
     yield from _changed_by_order(history, *STICKIES)

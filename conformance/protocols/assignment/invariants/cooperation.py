@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.assignment.invariants import COOPERATING, leader_invariant
 from kipcheck.conformance.protocols.assignment.invariants.rounds import Round, is_balanced, of_assignors, rounds
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     COOPERATIVE,
@@ -13,7 +13,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
     partition_name,
     partition_names,
 )
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact
 
 ROUNDS = 3
 """The number of further rounds in which an unchanged group has to converge (Kafka's assignor takes two)."""
@@ -27,7 +27,7 @@ is_cooperative = of_assignors(COOPERATIVE)
     "double-processing",
     links=("KIP-429", "KAFKA-12984", "KAFKA-14639"),
 )
-@invariant("assign/hand-over", "429-05", "429-16", role=Role.LEADER, applies_to=is_cooperative)
+@leader_invariant("assign/hand-over", "429-05", "429-16", checks=(COOPERATING,), applies_to=is_cooperative)
 def hand_over(history: History) -> Iterator[Violation]:
     """A claimed partition is not assigned to a member that does not claim it."""
     for each, partition, owner, claiming in _new_owners(history):
@@ -42,7 +42,9 @@ def hand_over(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KIP-429", "KAFKA-14639"),
 )
-@invariant("assign/hand-over-older", "429-16", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_cooperative)
+@leader_invariant(
+    "assign/hand-over-older", "429-16", checks=(COOPERATING,), grade=Grade.SHOULD, applies_to=is_cooperative
+)
 def hand_over_older(history: History) -> Iterator[Violation]:
     """A partition is not assigned to a member whose claim is of an older generation than another one's."""
     for each, partition, owner, claiming in _new_owners(history):
@@ -83,7 +85,7 @@ def _handed_over_early(
     "needless-move",
     links=("KIP-429",),
 )
-@invariant("assign/converges", "grp-19", role=Role.LEADER, applies_to=is_cooperative)
+@leader_invariant("assign/converges", "grp-19", checks=("assign/rounds",), applies_to=is_cooperative)
 def converges(history: History) -> Iterator[Violation]:
     """An unchanged group converges: all partitions are assigned, in balance, and no more partition moves."""
     since = 0

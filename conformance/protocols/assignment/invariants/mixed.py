@@ -7,9 +7,9 @@ The draft gives the error of an assignment neither a field nor a value: it is re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.assignment.invariants import leader_invariant
 from kipcheck.conformance.protocols.assignment.invariants.rounds import Round, of_assignors, rounds
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     Member,
@@ -20,7 +20,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
 from kipcheck.conformance.protocols.assignment.model.membership import V0
 from kipcheck.conformance.protocols.assignment.model.mixed_group import DRAFT
 from kipcheck.conformance.protocols.assignment.ops import errors
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact
 
 is_drafted = of_assignors(DRAFT)
 
@@ -75,7 +75,9 @@ def _owned(draft: DraftRound) -> Iterator[tuple[Partition, Member]]:
     "double-processing",
     links=("KIP-429",),
 )
-@invariant("mixed/old-get-nothing", "429-02", "429-10", "429-25", role=Role.LEADER, applies_to=is_drafted)
+@leader_invariant(
+    "mixed/old-get-nothing", "429-02", "429-10", "429-25", checks=("assign/mixed",), applies_to=is_drafted
+)
 def old_get_nothing(history: History) -> Iterator[Violation]:
     """While versions are mixed, members of version 0 get no partition."""
     for draft in _drafts(history):
@@ -89,7 +91,7 @@ def old_get_nothing(history: History) -> Iterator[Violation]:
 @impact(
     "Members of a mixed group are not informed of the error", "trivia", "answers", "misled-operator", links=("KIP-429",)
 )
-@invariant("mixed/error", "429-02", "429-22", "429-25", role=Role.LEADER, applies_to=is_drafted)
+@leader_invariant("mixed/error", "429-02", "429-22", "429-25", checks=("assign/mixed",), applies_to=is_drafted)
 def error(history: History) -> Iterator[Violation]:
     """While versions are mixed, members of version 0 get an error; no other member gets one, at any time."""
     for draft in _drafts(history):
@@ -114,7 +116,7 @@ def error(history: History) -> Iterator[Violation]:
     "unread-partition",
     links=("KIP-429",),
 )
-@invariant("mixed/new-keep", "429-02", "429-10", "429-23", role=Role.LEADER, applies_to=is_drafted)
+@leader_invariant("mixed/new-keep", "429-02", "429-10", "429-23", checks=("assign/mixed",), applies_to=is_drafted)
 def new_keep(history: History) -> Iterator[Violation]:
     """While versions are mixed, members of version 1 keep what they own."""
     for draft in _drafts(history):
@@ -133,7 +135,7 @@ def new_keep(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KIP-429",),
 )
-@invariant("mixed/rest-idle", "429-02", "429-11", role=Role.LEADER, applies_to=is_drafted)
+@leader_invariant("mixed/rest-idle", "429-02", "429-11", checks=("assign/mixed",), applies_to=is_drafted)
 def rest_idle(history: History) -> Iterator[Violation]:
     """While versions are mixed, partitions that no member of version 1 owns stay unassigned, also if an owner left."""
     for draft in _drafts(history):
@@ -153,7 +155,7 @@ def rest_idle(history: History) -> Iterator[Violation]:
     "unread-partition",
     links=("KIP-429",),
 )
-@invariant("mixed/all-old", "429-25", role=Role.LEADER, applies_to=is_drafted)
+@leader_invariant("mixed/all-old", "429-25", checks=("assign/mixed",), applies_to=is_drafted)
 def all_old(history: History) -> Iterator[Violation]:
     """If all members have revoked, every subscribed partition is assigned at once."""
     for draft in _drafts(history):
@@ -171,7 +173,7 @@ def all_old(history: History) -> Iterator[Violation]:
     "unread-partition",
     links=("KIP-429",),
 )
-@invariant("mixed/all-new", "429-25", role=Role.LEADER, applies_to=is_drafted)
+@leader_invariant("mixed/all-new", "429-25", checks=("assign/mixed",), applies_to=is_drafted)
 def all_new(history: History) -> Iterator[Violation]:
     """If no member revokes first, no owned partition goes to another member, and free partitions are assigned."""
     for draft in _drafts(history):

@@ -6,9 +6,10 @@ stickiness.
 
 from collections.abc import Iterator, Mapping
 
-from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.assignment.invariants import KEEPING, leader_invariant
 from kipcheck.conformance.protocols.assignment.invariants.rounds import (
     STICKIES,
     Round,
@@ -26,7 +27,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
 )
 from kipcheck.conformance.protocols.assignment.model.sticky import agreed
 from kipcheck.conformance.protocols.assignment.ops import read_user_data, user_data_version
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact
 
 
 def is_sticky(case: Case, step: Step) -> bool:
@@ -68,7 +69,7 @@ def moved(each: Round, owners: Mapping[Partition, str]) -> list[tuple[Partition,
 
 
 @impact("Partitions of a balanced group move", "trivia", "stickiness", "needless-move", links=("KIP-54",))
-@invariant("assign/stays", "grp-14", role=Role.LEADER, applies_to=is_sticky)
+@leader_invariant("assign/stays", "grp-14", checks=(KEEPING,), applies_to=is_sticky)
 def stays(history: History) -> Iterator[Violation]:
     """If all partitions are owned, in balance, every member keeps its partitions."""
     for each in rounds(history, *STICKIES):
@@ -84,7 +85,7 @@ def stays(history: History) -> Iterator[Violation]:
     "needless-move",
     links=("KIP-54", "KIP-341"),
 )
-@invariant("assign/reads-user-data", "grp-20", role=Role.LEADER, applies_to=is_given_user_data)
+@leader_invariant("assign/reads-user-data", "grp-20", checks=("assign/user-data",), applies_to=is_given_user_data)
 def reads_user_data(history: History) -> Iterator[Violation]:
     """The user data in which Kafka's StickyAssignor writes owned partitions is read."""
     for each in rounds(history, STICKY):
@@ -100,9 +101,13 @@ def reads_user_data(history: History) -> Iterator[Violation]:
     "needless-move",
     links=("KIP-54", "KIP-341"),
 )
-@invariant(
-    "assign/reads-old-user-data", "grp-23", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_given_old_user_data
-)  # fmt: skip
+@leader_invariant(
+    "assign/reads-old-user-data",
+    "grp-23",
+    checks=("assign/user-data",),
+    grade=Grade.SHOULD,
+    applies_to=is_given_old_user_data,
+)
 def reads_old_user_data(history: History) -> Iterator[Violation]:
     """User data of StickyAssignors up to 2.2, without a generation, is read too."""
     for each in rounds(history, STICKY):
@@ -138,7 +143,7 @@ def _to(each: Round, moved_away: frozenset[Partition]) -> str:
 
 
 @impact("More partitions move than balance requires", "trivia", "stickiness", "needless-move", links=("KIP-54",))
-@invariant("assign/keeps-most", "grp-14", role=Role.LEADER, applies_to=is_sticky)
+@leader_invariant("assign/keeps-most", "grp-14", checks=(KEEPING,), applies_to=is_sticky)
 def keeps_most(history: History) -> Iterator[Violation]:
     """Members with equal subscriptions keep as many partitions as equal shares allow."""
     for each in rounds(history, *STICKIES):
@@ -163,7 +168,7 @@ def keeps_most(history: History) -> Iterator[Violation]:
 
 
 @impact("Two members exchange partitions for no benefit", "trivia", "stickiness", "needless-move", links=("KIP-54",))
-@invariant("assign/no-exchange", "grp-14", role=Role.LEADER, applies_to=is_sticky)
+@leader_invariant("assign/no-exchange", "grp-14", checks=(KEEPING,), applies_to=is_sticky)
 def no_exchange(history: History) -> Iterator[Violation]:
     """No two members that owned partitions before exchange partitions of one topic."""
     for each in rounds(history, *STICKIES):
@@ -183,7 +188,7 @@ def no_exchange(history: History) -> Iterator[Violation]:
 
 
 @impact("A partition moves without need", "trivia", "stickiness", "needless-move", links=("KIP-54",))
-@invariant("assign/no-needless-move", "grp-21", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_sticky)
+@leader_invariant("assign/no-needless-move", "grp-21", checks=(KEEPING,), grade=Grade.SHOULD, applies_to=is_sticky)
 def no_needless_move(history: History) -> Iterator[Violation]:
     """No partition moves that could stay with its owner without loss of balance."""
     for each in rounds(history, *STICKIES):
@@ -203,7 +208,7 @@ def no_needless_move(history: History) -> Iterator[Violation]:
                 break
 
 
-@invariant("assign/newest-wins", "grp-24", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_sticky)
+@leader_invariant("assign/newest-wins", "grp-24", checks=("assign/claims",), grade=Grade.SHOULD, applies_to=is_sticky)
 def newest_wins(history: History) -> Iterator[Violation]:
     """If two members claim a partition, the one with the older generation does not take it from the other."""
     for each in rounds(history, *STICKIES):
@@ -250,7 +255,7 @@ def is_user_data_request(case: Case, step: Step) -> bool:
     "needless-move",
     links=("KIP-54", "KIP-341"),
 )
-@invariant("assign/writes-user-data", "grp-20", role=Role.LEADER, applies_to=is_user_data_request)
+@leader_invariant("assign/writes-user-data", "grp-20", checks=("assign/user-data",), applies_to=is_user_data_request)
 def writes_user_data(history: History) -> Iterator[Violation]:
     """A member of sticky writes its partitions and their generation in the format that Kafka reads."""
     for op in history.ops:
@@ -292,9 +297,13 @@ def is_generation_request(case: Case, step: Step) -> bool:
     "needless-move",
     links=("KAFKA-14639",),
 )
-@invariant(
-    "assign/writes-generation", "grp-25", role=Role.LEADER, grade=Grade.SHOULD, applies_to=is_generation_request
-)  # fmt: skip
+@leader_invariant(
+    "assign/writes-generation",
+    "grp-25",
+    checks=("assign/user-data",),
+    grade=Grade.SHOULD,
+    applies_to=is_generation_request,
+)
 def writes_generation(history: History) -> Iterator[Violation]:
     """If a member of cooperative-sticky writes user data, Kafka reads its generation there."""
     for op in history.ops:

@@ -9,11 +9,13 @@ from kipcheck.conformance.core.case import Role, Step, step
 from kipcheck.conformance.core.edition import APACHE, edition
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.codec import invariants
 from kipcheck.conformance.protocols.codec.checks.example_values import SYSTEMATIC, bare
 from kipcheck.conformance.protocols.codec.invariants.wire import canonical
 from kipcheck.conformance.protocols.codec.two_decoders import brief, kind_at, layout_of
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Exhibit, Family, Operation
 from kipcheck.conformance.protocols.declare.coverage import Fields, outcome, size
+from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.schema import messages, spec
@@ -261,16 +263,18 @@ def codec_check(
     sentence: str,
     conversations: Callable[[Subject, Value, Random], Iterable[Conversation]],
     values: int,
-    invariants: tuple[str, ...],
     first: tuple[Callable[[Layout], Value], ...] = SYSTEMATIC,
     versions: Callable[[Layout], bool] = lambda layout: True,
     given: Callable[[Subject], Iterable[Conversation]] = lambda subject: (),
     again: Callable[[Subject, Value, str], Iterable[Conversation]] | None = None,
     heavy: bool = False,
     shrinks: bool = True,
+    listed_first: tuple[str, ...] = (),
+    ids: tuple[str, ...] = (),
 ) -> Check[Subject]:
+    """``ids``: those of its invariants, if none names the check."""
     return Check(
-        id, sentence, CODEC, conversations, values, invariants,
+        id, sentence, CODEC, conversations, values, ids or invariants_of(id, invariants, listed_first),
         first=tuple(_of_subject(make) for make in first),
         about=lambda subject: versions(subject.layout),
         given=given, again=again, heavy=heavy, shrinks=shrinks,

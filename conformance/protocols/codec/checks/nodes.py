@@ -8,9 +8,11 @@ from typing import Any, Final, TypeAlias, cast
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.codec import invariants
 from kipcheck.conformance.protocols.codec.checks.family import Subject, coverage, explained, place
 from kipcheck.conformance.protocols.codec.strategies import as_json, from_node
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Exhibit, Family
+from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.conformance.wire import layout as layout_of
 from kipcheck.conformance.wire.errors import Refused
@@ -178,7 +180,7 @@ NODE_CHECKS: tuple[Check[Subject], ...] = (
         NODES,
         round_trip,
         values=12,
-        invariants=("nodes/reads", "nodes/writes"),
+        invariants=invariants_of("nodes/round-trip", part=invariants),
     ),
     Check(
         "nodes/flaws",
@@ -186,7 +188,7 @@ NODE_CHECKS: tuple[Check[Subject], ...] = (
         NODES,
         flawed,
         values=3,
-        invariants=("nodes/refuses",),
+        invariants=invariants_of("nodes/flaws", part=invariants),
         again=flawed_again,
     ),
 )

@@ -287,26 +287,19 @@ WIRE: tuple[Check[Subject], ...] = (
         "values are written and read back unchanged",
         round_trip,
         values=14,
-        invariants=("wire/encodes", "wire/recodes"),
     ),
     codec_check(
         "wire/two-readings",
         "bytes are read as both reference readers read them",
         two_readings,
         values=16,
-        invariants=("wire/decodes",),
     ),
     codec_check(
         "wire/vectors",
         "golden bytes that released Kafka made are read and written as Kafka does",
         no_other,
         values=0,
-        invariants=(
-            "wire/decodes",
-            "wire/encodes",
-            "wire/refuses",
-            "wire/skips-unknown-tags",
-        ),
+        listed_first=("wire/decodes",),
         given=golden,
         shrinks=False,
     ),
@@ -316,7 +309,6 @@ WIRE: tuple[Check[Subject], ...] = (
         prefixes,
         values=5,
         first=(inhabited, tagged, extreme),
-        invariants=("wire/refuses",),
     ),
     codec_check(
         "wire/damage",
@@ -324,7 +316,6 @@ WIRE: tuple[Check[Subject], ...] = (
         damaged,
         values=7,
         first=(inhabited, tagged, extreme),
-        invariants=("wire/refuses", "wire/reads-alike", "wire/refuses-unknown-versions"),
         again=damaged_again,
     ),
     codec_check(
@@ -333,7 +324,6 @@ WIRE: tuple[Check[Subject], ...] = (
         unknown_tags,
         values=6,
         first=(inhabited, emptied),
-        invariants=("wire/skips-unknown-tags", "wire/keeps-unknown-tags", "wire/writes-readable-tags"),
         versions=flexible,
     ),
     codec_check(
@@ -342,14 +332,12 @@ WIRE: tuple[Check[Subject], ...] = (
         repeated,
         values=4,
         first=(emptied,),
-        invariants=("wire/same-answer", "wire/own-defaults"),
     ),
     codec_check(
         "wire/later-versions",
         "the known fields of consumer protocol data of later versions are read",
         later_versions,
         values=12,
-        invariants=("wire/reads-later-versions",),
         versions=later_is_readable,
     ),
     codec_check(
@@ -358,7 +346,6 @@ WIRE: tuple[Check[Subject], ...] = (
         future_versions,
         values=4,
         first=(),
-        invariants=("wire/reads-future-versions",),
         versions=future_is_readable,
     ),
     codec_check(
@@ -367,7 +354,6 @@ WIRE: tuple[Check[Subject], ...] = (
         partial_values,
         values=1,
         first=(inhabited,),
-        invariants=("wire/fills-in-defaults",),
         versions=has_definition,
     ),
     codec_check(
@@ -376,7 +362,6 @@ WIRE: tuple[Check[Subject], ...] = (
         large_values,
         values=1,
         first=(inhabited,),
-        invariants=("wire/any-size",),
         again=large_again,
         heavy=True,
     ),
@@ -386,12 +371,6 @@ WIRE: tuple[Check[Subject], ...] = (
         foreign_fields,
         values=1,
         first=(inhabited,),
-        invariants=(
-            "wire/refuses-absent-essentials",
-            "wire/refuses-absent-fields",
-            "wire/refuses-other-forms",
-            "wire/leaves-out-ignorable-fields",
-        ),
         versions=lacks_fields,
     ),
     codec_check(
@@ -400,7 +379,6 @@ WIRE: tuple[Check[Subject], ...] = (
         answers_in_v0,
         values=3,
         first=(),
-        invariants=("wire/reads-answer-in-v0", "wire/falls-back-to-v0"),
         versions=may_be_answered_in_v0,
     ),
     codec_check(
@@ -409,7 +387,7 @@ WIRE: tuple[Check[Subject], ...] = (
         claims,
         values=2,
         first=(tagged, emptied),
-        invariants=("survives",),
+        ids=("survives",),
     ),
     codec_check(
         "wire/proportion",
@@ -417,7 +395,7 @@ WIRE: tuple[Check[Subject], ...] = (
         floods,
         values=1,
         first=(inhabited,),
-        invariants=("survives",),
+        ids=("survives",),
         versions=newest,
         heavy=True,
         shrinks=False,

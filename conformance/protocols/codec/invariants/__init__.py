@@ -1,3 +1,9 @@
 """Invariants of codecs, by module, in the order of verdicts."""
 
+from functools import partial
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.protocols.declare.invariant import invariant
+
 MODULES = ("wire", "tags", "memory", "defaults", "sizes", "versions", "nodes")
+codec_invariant = partial(invariant, role=Role.CODEC)

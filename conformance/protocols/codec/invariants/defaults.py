@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.history import History, Replied
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.codec.invariants import codec_invariant
 from kipcheck.conformance.protocols.codec.invariants.wire import answered, canonical, encodable, rewritten, well_written
 from kipcheck.conformance.protocols.codec.two_decoders import layout_of, where
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.schema import INTEGERS, Slot
 
@@ -35,7 +36,7 @@ def omits_a_field(case: Case, step: Step) -> bool:
     "wrong-data",
     links=("CWE-665",),
 )
-@invariant("wire/fills-in-defaults", "grp-91", role=Role.CODEC, applies_to=omits_a_field)
+@codec_invariant("wire/fills-in-defaults", "grp-91", checks=("wire/omitted-fields",), applies_to=omits_a_field)
 def fills_in(history: History) -> Iterator[Violation]:
     """An untagged field that is omitted, at any depth, is written with its declared default.
 

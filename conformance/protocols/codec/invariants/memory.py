@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator
 
-from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.history import History, Observation, Refused, Replied
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.codec.invariants import codec_invariant
 from kipcheck.conformance.protocols.codec.invariants.wire import answered, canonical, is_encode, rewritten, well_written
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference, layout_of
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact
 
 
 @impact("The result of a request depends on earlier requests", "wrong data", "shared-state", "wrong-data")
-@invariant("wire/same-answer", "grp-05", role=Role.CODEC)
+@codec_invariant("wire/same-answer", "grp-05", checks=("wire/repeat",))
 def same_answer(history: History) -> Iterator[Violation]:
     """The same request gets the same answer, whatever was requested in between."""
     first_answers: dict[str, tuple[int, Observation]] = {}
@@ -45,7 +46,7 @@ def is_brief(case: Case, step: Step) -> bool:
     "wrong-data",
     links=("CWE-665",),
 )
-@invariant("wire/own-defaults", "grp-05", role=Role.CODEC, applies_to=is_brief)
+@codec_invariant("wire/own-defaults", "grp-05", checks=("wire/repeat",), applies_to=is_brief)
 def own_defaults(history: History) -> Iterator[Violation]:
     """An omitted field has its default, whatever value it had in earlier messages."""
     for op in answered(history, is_brief):

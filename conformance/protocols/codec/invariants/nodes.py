@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.history import History, Refused as Refusal, Replied
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.codec.invariants import codec_invariant
 from kipcheck.conformance.protocols.codec.invariants.wire import answered
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference
-from kipcheck.conformance.protocols.declare.invariant import ByMessage, impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import ByMessage, impact
 from kipcheck.conformance.wire import Layout, layout
 from kipcheck.conformance.wire.errors import Refused
 
@@ -59,7 +60,7 @@ def is_written(case: Case, step: Step) -> bool:
     "wrong-data",
     links=("KIP-584",),
 )
-@invariant("nodes/reads", role=Role.CODEC, applies_to=is_legal, extra_requirements=NODES)
+@codec_invariant("nodes/reads", checks=("nodes/round-trip",), applies_to=is_legal, extra_requirements=NODES)
 def reads(history: History) -> Iterator[Violation]:
     """A legal node is read correctly, whatever the order of its keys, its whitespace and its unknown keys."""
     for op in answered(history, is_legal):
@@ -86,7 +87,7 @@ def reads(history: History) -> Iterator[Violation]:
     "unreadable",
     links=("KIP-584",),
 )
-@invariant("nodes/writes", role=Role.CODEC, applies_to=is_written, extra_requirements=NODES)
+@codec_invariant("nodes/writes", checks=("nodes/round-trip",), applies_to=is_written, extra_requirements=NODES)
 def writes(history: History) -> Iterator[Violation]:
     """An encoded node is legal and has the value that was given."""
     for op in answered(history, is_written):
@@ -115,7 +116,7 @@ def writes(history: History) -> Iterator[Violation]:
 
 
 @impact("An illegal node is accepted", "wrong data", "leniency", "wrong-data", links=("KIP-584",))
-@invariant("nodes/refuses", role=Role.CODEC, applies_to=is_illegal, extra_requirements=NODES)
+@codec_invariant("nodes/refuses", checks=("nodes/flaws",), applies_to=is_illegal, extra_requirements=NODES)
 def refuses(history: History) -> Iterator[Violation]:
     """A node that breaks a rule of its edition, and that no released reader accepts, is refused."""
     for op in answered(history, is_illegal):

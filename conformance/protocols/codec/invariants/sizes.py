@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import Final
 
-from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.codec.invariants import codec_invariant
 from kipcheck.conformance.protocols.codec.invariants.wire import answered, canonical, encodable
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference, layout_of, read, where
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact
 
 STRADDLED: Final = (1 << 12, 1 << 16, 1 << 20)
 """Bytes: usual sizes of buffers, and sizes at which they grow."""
@@ -43,7 +44,7 @@ def is_large(case: Case, step: Step) -> bool:
     "unreadable",
     links=("CWE-131",),
 )
-@invariant("wire/any-size", "grp-92", role=Role.CODEC, applies_to=is_large)
+@codec_invariant("wire/any-size", "grp-92", checks=("wire/sizes",), applies_to=is_large)
 def any_size(history: History) -> Iterator[Violation]:
     """A message is written and read whatever its size, also where a field straddles byte 4096, 65536 or 1048576."""
     for op in answered(history, is_large):

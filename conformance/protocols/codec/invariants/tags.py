@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.history import History, Op, Refused as Refusal, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.codec.invariants import codec_invariant
 from kipcheck.conformance.protocols.codec.invariants.wire import (
     answered,
     decoded,
@@ -24,7 +25,7 @@ from kipcheck.conformance.protocols.codec.two_decoders import (
     where,
     without_tags,
 )
-from kipcheck.conformance.protocols.declare.invariant import AppliesTo, impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import AppliesTo, impact
 from kipcheck.conformance.wire import Layout
 
 MOST_TAGS: Final = 10_000
@@ -51,10 +52,10 @@ decode_tagged, recode_tagged = is_tagged("decode"), is_tagged("recode")
     "wrong-data",
     links=("KIP-482",),
 )
-@invariant(
+@codec_invariant(
     "wire/skips-unknown-tags",
     "grp-05",
-    role=Role.CODEC,
+    checks=("wire/vectors", "wire/unknown-tags"),
     applies_to=decode_tagged,
     extra_requirements={
         ("apache", "ApiVersionsResponse"): ("584-03",),
@@ -114,7 +115,9 @@ def well_skipped(history: History) -> bool:
     "lost-fields",
     links=("KIP-482",),
 )
-@invariant("wire/keeps-unknown-tags", "grp-06", role=Role.CODEC, grade=Grade.SHOULD, applies_to=recode_tagged)
+@codec_invariant(
+    "wire/keeps-unknown-tags", "grp-06", checks=("wire/unknown-tags",), grade=Grade.SHOULD, applies_to=recode_tagged
+)
 def keeps(history: History) -> Iterator[Violation]:
     """Unknown tagged fields are kept: what is decoded with them is encoded with them, in ascending order."""
     for op, found, written in recoded(history):
@@ -130,7 +133,7 @@ def keeps(history: History) -> Iterator[Violation]:
     "unreadable",
     links=("KIP-482",),
 )
-@invariant("wire/writes-readable-tags", "grp-05", role=Role.CODEC, applies_to=recode_tagged)
+@codec_invariant("wire/writes-readable-tags", "grp-05", checks=("wire/unknown-tags",), applies_to=recode_tagged)
 def writes_readably(history: History) -> Iterator[Violation]:
     """A message that was read with unknown tagged fields is encoded as readable bytes."""
     for op, found, written in recoded(history):
@@ -187,7 +190,9 @@ def from_a_later_version(case: Case, step: Step) -> bool:
     "refused-peer",
     links=("KIP-429",),
 )
-@invariant("wire/reads-later-versions", "429-01", role=Role.CODEC, applies_to=from_a_later_version)
+@codec_invariant(
+    "wire/reads-later-versions", "429-01", checks=("wire/later-versions",), applies_to=from_a_later_version
+)
 def reads_later(history: History) -> Iterator[Violation]:
     """Of consumer protocol data of a later version, which only adds fields at the end, the known fields are read."""
     for op in answered(history, from_a_later_version):

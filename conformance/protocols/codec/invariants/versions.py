@@ -8,10 +8,11 @@ from itertools import pairwise
 from json import dumps, loads
 from typing import Any
 
-from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History, Refused as Refusal, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.codec.invariants import codec_invariant
 from kipcheck.conformance.protocols.codec.invariants.wire import (
     answered,
     canonical,
@@ -23,7 +24,7 @@ from kipcheck.conformance.protocols.codec.invariants.wire import (
     well_written,
 )
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference, layout_of, tags_in
-from kipcheck.conformance.protocols.declare.invariant import AppliesTo, impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import AppliesTo, impact
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import spec
@@ -119,7 +120,9 @@ has_absent_field = _absent(lambda layout, path: not is_essential(layout, path) a
     "lost-setting",
     links=("KIP-345",),
 )
-@invariant("wire/refuses-absent-essentials", "grp-90", role=Role.CODEC, applies_to=has_essential_field)
+@codec_invariant(
+    "wire/refuses-absent-essentials", "grp-90", checks=("wire/absent-fields",), applies_to=has_essential_field
+)
 def refuses_essentials(history: History) -> Iterator[Violation]:
     """A field that the version lacks is refused, not silently omitted, if without it the request does another thing.
 
@@ -131,18 +134,22 @@ def refuses_essentials(history: History) -> Iterator[Violation]:
 
 
 @impact("A setting that the version lacks is dropped without an error", "wrong data", "versions", "lost-setting")
-@invariant(
-    "wire/refuses-absent-fields", "grp-10", role=Role.CODEC, grade=Grade.SHOULD, applies_to=has_absent_field
-)  # fmt: skip
+@codec_invariant(
+    "wire/refuses-absent-fields",
+    "grp-10",
+    checks=("wire/absent-fields",),
+    grade=Grade.SHOULD,
+    applies_to=has_absent_field,
+)
 def refuses_absent(history: History) -> Iterator[Violation]:
     """A field that the version lacks is refused, not silently omitted, if it may not be ignored."""
     yield from _omitted(history, has_absent_field)
 
 
 @impact("Data in a form that the version lacks is silently omitted", "trivia", "versions", "lost-setting")
-@invariant(
-    "wire/refuses-other-forms", "grp-93", role=Role.CODEC, grade=Grade.INFO, applies_to=has_other_form
-)  # fmt: skip
+@codec_invariant(
+    "wire/refuses-other-forms", "grp-93", checks=("wire/absent-fields",), grade=Grade.INFO, applies_to=has_other_form
+)
 def refuses_other_forms(history: History) -> Iterator[Violation]:
     """Data in a form for which the version has another one is refused, not silently omitted."""
     yield from _omitted(history, has_other_form)
@@ -180,8 +187,8 @@ def _foreign(layout: Layout, value: object) -> bool:
 
 
 @impact("A message is refused because of a field that its version may omit", "trivia", "versions", "refused-peer")
-@invariant(
-    "wire/leaves-out-ignorable-fields", "grp-10", role=Role.CODEC, grade=Grade.INFO,
+@codec_invariant(
+    "wire/leaves-out-ignorable-fields", "grp-10", checks=("wire/absent-fields",), grade=Grade.INFO,
     applies_to=has_ignorable_field,
 )  # fmt: skip
 def leaves_out(history: History) -> Iterator[Violation]:
@@ -220,7 +227,9 @@ def is_of_later_version(case: Case, step: Step) -> bool:
 @impact(
     "Streams metadata of a newer release is refused", "refused peer", "versions", "refused-peer", links=("KIP-268",)
 )
-@invariant("wire/reads-future-versions", "268-06", role=Role.CODEC, applies_to=is_of_later_version)
+@codec_invariant(
+    "wire/reads-future-versions", "268-06", checks=("wire/future-versions",), applies_to=is_of_later_version
+)
 def reads_future(history: History) -> Iterator[Violation]:
     """The used and the supported version of Streams metadata of a later version are read, whatever follows."""
     for op in answered(history, is_of_later_version):
@@ -250,7 +259,7 @@ def is_of_no_known_version(case: Case, step: Step) -> bool:
     "wrong-data",
     links=("KIP-268",),
 )
-@invariant("wire/refuses-unknown-versions", "268-07", role=Role.CODEC, applies_to=is_of_no_known_version)
+@codec_invariant("wire/refuses-unknown-versions", "268-07", checks=("wire/damage",), applies_to=is_of_no_known_version)
 def refuses_unknown(history: History) -> Iterator[Violation]:
     """Streams metadata is read only in the layout of the version that it starts with."""
     for op in answered(history, is_of_no_known_version):
@@ -286,7 +295,7 @@ def _in_v0(case: Case, step: Step) -> dict[str, object] | None:
     "refused-peer",
     links=("KIP-511",),
 )
-@invariant("wire/reads-answer-in-v0", "584-35", role=Role.CODEC, applies_to=is_given_in_v0)
+@codec_invariant("wire/reads-answer-in-v0", "584-35", checks=("wire/answer-in-v0",), applies_to=is_given_in_v0)
 def reads_answer(history: History) -> Iterator[Violation]:
     """If the v0 answer to an unsupported version is accepted, error 35 and the range of versions are read from it.
 
@@ -325,7 +334,9 @@ def _as_far_as(layout: Layout, value: Any) -> dict[str, Any]:
     "refused-peer",
     links=("KIP-511",),
 )
-@invariant("wire/falls-back-to-v0", "584-35", role=Role.CODEC, grade=Grade.INFO, applies_to=is_given_in_v0)
+@codec_invariant(
+    "wire/falls-back-to-v0", "584-35", checks=("wire/answer-in-v0",), grade=Grade.INFO, applies_to=is_given_in_v0
+)
 def falls_back(history: History) -> Iterator[Violation]:
     """The v0 answer to an unsupported version is read although a later version was requested."""
     for op in answered(history, is_given_in_v0):

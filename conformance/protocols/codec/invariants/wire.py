@@ -8,6 +8,7 @@ from typing import Any, Final
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused as Refusal, Replied
 from kipcheck.conformance.core.verdict import Disagreement, Grade, Violation
+from kipcheck.conformance.protocols.codec.invariants import codec_invariant
 from kipcheck.conformance.protocols.codec.two_decoders import (
     DecodedBytes,
     brief,
@@ -23,7 +24,7 @@ from kipcheck.conformance.protocols.codec.two_decoders import (
     without_known_tags,
     without_tags,
 )
-from kipcheck.conformance.protocols.declare.invariant import ByMessage, impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import ByMessage, impact
 from kipcheck.conformance.protocols.declare.survival import INPUTS
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
@@ -282,7 +283,13 @@ def encodable(case: Case, step: Step) -> ValueToWrite | None:
     "wrong-data",
     "unreadable",
 )
-@invariant("wire/encodes", "grp-05", role=Role.CODEC, applies_to=is_encode, extra_requirements=LAYOUTS)
+@codec_invariant(
+    "wire/encodes",
+    "grp-05",
+    checks=("wire/round-trip", "wire/vectors"),
+    applies_to=is_encode,
+    extra_requirements=LAYOUTS,
+)
 def encodes(history: History) -> Iterator[Violation]:
     """A legal value is written as bytes that are read as the same value."""
     for op in answered(history, is_encode):
@@ -313,7 +320,13 @@ decode_plain, recode_plain = is_plain("decode"), is_plain("recode")
 
 
 @impact("Fields of a legal message get other values", "wrong data", "layout", "wrong-data", "refused-peer")
-@invariant("wire/decodes", "grp-05", role=Role.CODEC, applies_to=decode_plain, extra_requirements=LAYOUTS)
+@codec_invariant(
+    "wire/decodes",
+    "grp-05",
+    checks=("wire/two-readings", "wire/vectors"),
+    applies_to=decode_plain,
+    extra_requirements=LAYOUTS,
+)
 def decodes(history: History) -> Iterator[Violation]:
     """Legal bytes are read as the value that both reference readers find in them."""
     for op in answered(history, decode_plain):
@@ -345,7 +358,7 @@ def well_written(history: History, data: bytes) -> bool:
 
 
 @impact("A message changes when it is read and written again", "wrong data", "layout", "wrong-data", "unreadable")
-@invariant("wire/recodes", "grp-05", role=Role.CODEC, applies_to=recode_plain)
+@codec_invariant("wire/recodes", "grp-05", checks=("wire/round-trip",), applies_to=recode_plain)
 def recodes(history: History) -> Iterator[Violation]:
     """A value that is decoded from canonical bytes is encoded as the same bytes."""
     for op in answered(history, recode_plain):
@@ -402,10 +415,13 @@ def is_negative_varint(found: DecodedBytes) -> bool:
     "wrong-data",
     links=("CWE-130",),
 )
-@invariant(
-    "wire/refuses", "grp-05", role=Role.CODEC, applies_to=is_beyond_bounds,
+@codec_invariant(
+    "wire/refuses",
+    "grp-05",
+    checks=("wire/vectors", "wire/prefixes", "wire/damage"),
+    applies_to=is_beyond_bounds,
     extra_requirements={("apache", "ValueAndTimestamp"): ("258-31",)},
-)  # fmt: skip
+)
 def refuses(history: History) -> Iterator[Violation]:
     """Bytes that are cut off, or have lengths past their end, are refused."""
     for op in answered(history, is_beyond_bounds):
@@ -429,7 +445,9 @@ def is_leniently_readable(case: Case, step: Step) -> bool:
 
 
 @impact("A malformed message is read as another value than Kafka reads", "trivia", "leniency", "wrong-data")
-@invariant("wire/reads-alike", "grp-05", role=Role.CODEC, grade=Grade.INFO, applies_to=is_leniently_readable)
+@codec_invariant(
+    "wire/reads-alike", "grp-05", checks=("wire/damage",), grade=Grade.INFO, applies_to=is_leniently_readable
+)
 def reads_like_kafka(history: History) -> Iterator[Violation]:
     """Bytes that a strict reader refuses are, if accepted, read as Kafka's own readers read them."""
     for op in answered(history, is_leniently_readable):

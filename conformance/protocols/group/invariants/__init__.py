@@ -1,3 +1,18 @@
 """Invariants of coordinators of classic groups, by module, in the order of verdicts."""
 
+from functools import partial
+from typing import Final
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.protocols.declare.invariant import invariant
+
 MODULES = ("generations", "waiting", "static", "records", "answers", "rejoins", "unlike", "draft")
+group_invariant = partial(invariant, role=Role.COORDINATOR)
+
+# Sets of invariants, by name
+ANSWERS: Final = "answers"
+"""All answers are those that are owed: included in every check of coordinators."""
+REBALANCES: Final = "rebalances"
+"""Rebalances end, and members join them again."""
+REMOVALS: Final = "removals"
+"""Members are removed for a reason, and get an answer then."""

@@ -5,12 +5,13 @@ cannot know the state of the group there is no verdict.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
+from kipcheck.conformance.protocols.group.invariants import ANSWERS, group_invariant
 from kipcheck.conformance.protocols.group.invariants.known import Known
 from kipcheck.conformance.protocols.group.invariants.observer import known_before
 from kipcheck.conformance.protocols.group.invariants.owed import OF_THE_LOG, Owed, leave_errors, owed
@@ -37,6 +38,8 @@ from kipcheck.conformance.protocols.group.model.messages import (
     Sync,
 )
 from kipcheck.conformance.protocols.group.trace import TracedRequest
+
+of_answers = partial(group_invariant, checks=(ANSWERS,))
 
 PARKED = "parked"
 LOST = {Location.GONE: Error.NOT_COORDINATOR, Location.LOADING: Error.COORDINATOR_LOAD_IN_PROGRESS}
@@ -93,21 +96,21 @@ def _state(each: TracedRequest, known: Known, where: Location) -> str:
 @impact(
     "A JoinGroup request gets an unexpected answer", "stuck group", "error-codes", "stuck-group", links=("KAFKA-6005",)
 )
-@invariant("group/answers-join", "grp-34", "grp-33", "grp-43", "grp-47", role=Role.COORDINATOR, needs=steps_of("join"))
+@of_answers("group/answers-join", "grp-34", "grp-33", "grp-43", "grp-47", needs=steps_of("join"))
 def answers_join(history: History) -> Iterator[Violation]:
     """A JoinGroup with a fault gets the error of that fault at once, and one without a fault gets no error."""
     yield from _wrong_errors(history, Join)
 
 
 @impact("A SyncGroup request gets an unexpected answer", "stuck group", "error-codes", "stuck-group")
-@invariant("group/answers-sync", "grp-35", "grp-47", role=Role.COORDINATOR, needs=steps_of("sync"))
+@of_answers("group/answers-sync", "grp-35", "grp-47", needs=steps_of("sync"))
 def answers_sync(history: History) -> Iterator[Violation]:
     """A SyncGroup with a fault gets the error of that fault at once, and one without a fault gets no error."""
     yield from _wrong_errors(history, Sync)
 
 
 @impact("A heartbeat gets an unexpected answer", "stuck group", "error-codes", "stuck-group", "needless-move")
-@invariant("group/answers-heartbeat", "grp-36", "grp-47", role=Role.COORDINATOR, needs=steps_of("heartbeat"))
+@of_answers("group/answers-heartbeat", "grp-36", "grp-47", needs=steps_of("heartbeat"))
 def answers_heartbeat(history: History) -> Iterator[Violation]:
     """A heartbeat gets the error of its fault or of the join phase, and no error otherwise."""
     yield from _wrong_errors(history, Heartbeat)
@@ -116,10 +119,10 @@ def answers_heartbeat(history: History) -> Iterator[Violation]:
 @impact(
     "Members join again although nothing requires it", "trivia", "error-codes", "needless-move", links=("KAFKA-10134",)
 )
-@invariant(
+@group_invariant(
     "group/beats-before-assignment",
     "grp-51",
-    role=Role.COORDINATOR,
+    checks=("group/errors",),
     grade=Grade.SHOULD,
     needs=steps_of("heartbeat"),
     after=("join",),
@@ -139,7 +142,7 @@ def beats_before_assignment(history: History) -> Iterator[Violation]:
 @impact(
     "A LeaveGroup request gets an unexpected answer", "stuck group", "error-codes", "stuck-group", links=("KIP-345",)
 )
-@invariant("group/answers-leave", "grp-37", "grp-47", role=Role.COORDINATOR, needs=steps_of("leave"))
+@of_answers("group/answers-leave", "grp-37", "grp-47", needs=steps_of("leave"))
 def answers_leave(history: History) -> Iterator[Violation]:
     """LeaveGroup answers for each member whether it has left, and names the members as the request does."""
     for each, known, group in answered(history, Leave):
@@ -190,7 +193,7 @@ def _wrong_leave(each: TracedRequest, leave: Leave, answer: Left, known: Known) 
     "lost-offsets",
     links=("KAFKA-8487",),
 )
-@invariant("group/answers-offsets", "grp-38", "grp-47", role=Role.COORDINATOR, needs=steps_of("commit", "fetch"))
+@of_answers("group/answers-offsets", "grp-38", "grp-47", needs=steps_of("commit", "fetch"))
 def answers_offsets(history: History) -> Iterator[Violation]:
     """An OffsetCommit with a fault gets the error of that fault; OffsetFetch returns each partition once."""
     yield from _wrong_errors(history, Commit, Fetch)
@@ -206,13 +209,7 @@ def answers_offsets(history: History) -> Iterator[Violation]:
 @impact(
     "A request to describe, list or delete groups gets an unexpected answer", "trivia", "error-codes", "misled-operator"
 )
-@invariant(
-    "group/answers-groups",
-    "grp-39",
-    "grp-47",
-    role=Role.COORDINATOR,
-    needs=steps_of("describe-group", "list-groups", "delete-group"),
-)
+@of_answers("group/answers-groups", "grp-39", "grp-47", needs=steps_of("describe-group", "list-groups", "delete-group"))
 def answers_groups(history: History) -> Iterator[Violation]:
     """DescribeGroups and ListGroups return the group as it is; DeleteGroups deletes only a group without members."""
     yield from _wrong_errors(history, Describe, ListGroups, Delete)

@@ -1,14 +1,18 @@
 """Invariants of a coordinator of KIP-429's draft: the member with the highest protocol version leads."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
-from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.edition import KIP_429, edition
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
+from kipcheck.conformance.protocols.group.invariants import group_invariant
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach
 from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, JoinResult, group_trace
+
+of_newest = partial(group_invariant, checks=("group/newest-leads",))
 
 NO_VERSION = -1
 """The protocol version of a member that sends none: below all others."""
@@ -40,15 +44,7 @@ def _elections(history: History) -> Iterator[tuple[GroupTrace, JoinResult, Mappi
     "stuck-upgrade",
     links=("KIP-429",),
 )
-@invariant(
-    "group/newest-leads",
-    "429-08",
-    "429-12",
-    role=Role.COORDINATOR,
-    applies_to=in_the_draft,
-    needs=steps_of("join"),
-    after=("join",),
-)
+@of_newest("group/newest-leads", "429-08", "429-12", applies_to=in_the_draft, needs=steps_of("join"), after=("join",))
 def newest_leads(history: History) -> Iterator[Violation]:
     """No member has a higher protocol version than its leader, also after the previous leader left."""
     for group, result, versions in _elections(history):
@@ -65,14 +61,7 @@ def newest_leads(history: History) -> Iterator[Violation]:
 
 
 @impact("The leader changes without need", "trivia", "order", "needless-move", links=("KIP-429",))
-@invariant(
-    "group/first-of-newest-leads",
-    "429-24",
-    role=Role.COORDINATOR,
-    applies_to=in_the_draft,
-    needs=steps_of("join"),
-    after=("join",),
-)
+@of_newest("group/first-of-newest-leads", "429-24", applies_to=in_the_draft, needs=steps_of("join"), after=("join",))
 def first_of_newest_leads(history: History) -> Iterator[Violation]:
     """Of the members with the highest version the previous leader stays leader, else the first to join leads."""
     former: str | None = None

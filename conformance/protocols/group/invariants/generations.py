@@ -4,11 +4,12 @@ Each invariant reads the responses that were received; none compares them with t
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
+from kipcheck.conformance.protocols.group.invariants import group_invariant
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, metadata_of
 from kipcheck.conformance.protocols.group.invariants.view import (
     GroupTrace,
@@ -20,6 +21,8 @@ from kipcheck.conformance.protocols.group.invariants.view import (
 from kipcheck.conformance.protocols.group.model.messages import EMPTY, Blob, Commit, Error, Heartbeat, Join, Sync
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE
 
+of_generations = partial(group_invariant, checks=("group/generations",))
+
 # Generations
 
 
@@ -30,7 +33,7 @@ from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE
     "double-processing",
     "stuck-group",
 )
-@invariant("group/generation-grows", "grp-01", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
+@of_generations("group/generation-grows", "grp-01", needs=steps_of("join"), after=("join",))
 def generation_grows(history: History) -> Iterator[Violation]:
     """The generation rises by one with each join phase that ends, and never falls."""
     group = group_trace(history)
@@ -117,7 +120,7 @@ def _member_name(result: JoinResult) -> str:
 
 
 @impact("A generation has two leaders", "double processing", "epochs", "double-processing", "unread-partition")
-@invariant("group/one-leader", "grp-02", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
+@of_generations("group/one-leader", "grp-02", needs=steps_of("join"), after=("join",))
 def one_leader(history: History) -> Iterator[Violation]:
     """All members of a generation get the same leader."""
     group = group_trace(history)
@@ -136,7 +139,7 @@ def one_leader(history: History) -> Iterator[Violation]:
 
 
 @impact("The leader gets no list of members, or a follower gets one", "stuck group", "gating", "stuck-group")
-@invariant("group/list-only-to-leader", "grp-31", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
+@of_generations("group/list-only-to-leader", "grp-31", needs=steps_of("join"), after=("join",))
 def list_only_to_leader(history: History) -> Iterator[Violation]:
     """The leader gets the list of members, and no other member gets it."""
     for result in group_trace(history).join_results:
@@ -160,7 +163,7 @@ def list_only_to_leader(history: History) -> Iterator[Violation]:
 
 
 @impact("The leader's list of members is wrong", "stuck group", "shared-state", "unread-partition", "stuck-group")
-@invariant("group/leader-hears-all", "grp-02", "grp-31", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
+@of_generations("group/leader-hears-all", "grp-02", "grp-31", needs=steps_of("join"), after=("join",))
 def leader_lists_all(history: History) -> Iterator[Violation]:
     """The leader's list has every member of the generation once, as it joined, and no other member."""
     group = group_trace(history)
@@ -211,7 +214,7 @@ def _lacks_instances(result: JoinResult) -> bool:
 
 
 @impact("The group uses a protocol that a member does not support", "stuck group", "negotiation", "stuck-group")
-@invariant("group/common-protocol", "grp-32", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
+@of_generations("group/common-protocol", "grp-32", needs=steps_of("join"), after=("join",))
 def common_protocol(history: History) -> Iterator[Violation]:
     """The protocol of a generation is one that all its members listed."""
     for result, lists, _ in _choices(group_trace(history)):
@@ -224,9 +227,7 @@ def common_protocol(history: History) -> Iterator[Violation]:
 
 
 @impact("A group uses a protocol that fewer members prefer", "trivia", "order", "needless-move")
-@invariant(
-    "group/most-votes", "grp-54", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("join"), after=("join",)
-)
+@of_generations("group/most-votes", "grp-54", grade=Grade.SHOULD, needs=steps_of("join"), after=("join",))
 def most_votes(history: History) -> Iterator[Violation]:
     """No protocol that all members listed has more votes than the protocol of the generation."""
     for result, lists, complete in _choices(group_trace(history)):
@@ -286,7 +287,7 @@ def _votes(lists: Mapping[str, list[str]]) -> dict[str, int]:
     "unread-partition",
     links=("KAFKA-9801",),
 )
-@invariant("group/assignment-from-leader", "grp-02", role=Role.COORDINATOR, needs=steps_of("sync"), after=("sync",))
+@of_generations("group/assignment-from-leader", "grp-02", needs=steps_of("sync"), after=("sync",))
 def assignment_from_leader(history: History) -> Iterator[Violation]:
     """Only the leader's SyncGroup sets the assignment of a generation, and each member gets its own part of it."""
     group = group_trace(history)
@@ -356,13 +357,13 @@ def _meant_for(group: GroupTrace, leader_sync: SyncResult, member: str) -> set[B
 
 
 @impact("A request of an old generation succeeds", "double processing", "epochs", "double-processing", "lost-offsets")
-@invariant(
+@group_invariant(
     "group/stale-never-wins",
     "grp-01",
     "grp-35",
     "grp-36",
     "grp-38",
-    role=Role.COORDINATOR,
+    checks=("group/errors",),
     needs=steps_of("heartbeat", "sync", "commit"),
     after=("join",),
 )

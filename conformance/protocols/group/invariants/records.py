@@ -2,13 +2,14 @@
 were refused leave no trace."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
+from kipcheck.conformance.protocols.group.invariants import group_invariant
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, error_of
 from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, group_trace
 from kipcheck.conformance.protocols.group.model.messages import (
@@ -32,6 +33,9 @@ from kipcheck.conformance.protocols.group.model.messages import (
 )
 from kipcheck.conformance.protocols.group.model.service import By, FailWrite
 from kipcheck.conformance.protocols.group.trace import TracedRequest, TracedStep
+
+of_errors = partial(group_invariant, checks=("group/errors",))
+of_records = partial(group_invariant, checks=("group/records",))
 
 KEPT_MS = 24 * 3_600_000
 """Offsets of an unused group are not removed before: the least ``offsets.retention.minutes`` of a default broker."""
@@ -76,7 +80,7 @@ def _pairs(group: GroupTrace) -> Iterator[tuple[Description, Description, list[T
 
 
 @impact("A refused request changes the group", "stuck group", "atomicity", "needless-move", "stuck-group")
-@invariant("group/refused-changes-nothing", "grp-49", "grp-08", role=Role.COORDINATOR, grade=Grade.SHOULD)
+@of_errors("group/refused-changes-nothing", "grp-49", "grp-08", grade=Grade.SHOULD)
 def refused_changes_nothing(history: History) -> Iterator[Violation]:
     """A refused request leaves the group unchanged."""
     group = group_trace(history)
@@ -120,7 +124,7 @@ def _is_refused(group: GroupTrace, step: TracedStep) -> bool:
 
 
 @impact("A refused request of one member disturbs another one", "stuck group", "atomicity", "needless-move")
-@invariant("group/refused-disturbs-nobody", "grp-49", role=Role.COORDINATOR, grade=Grade.SHOULD, after=("join",))
+@of_errors("group/refused-disturbs-nobody", "grp-49", grade=Grade.SHOULD, after=("join",))
 def refused_disturbs_no_member(history: History) -> Iterator[Violation]:
     """Refused requests of others do not disturb a member of a stable group."""
     group = group_trace(history)
@@ -154,13 +158,8 @@ def refused_disturbs_no_member(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KAFKA-10284",),
 )
-@invariant(
-    "group/outlives-moves",
-    "grp-45",
-    role=Role.COORDINATOR,
-    grade=Grade.SHOULD,
-    needs=steps_of("join", "sync", "heartbeat"),
-    after=("join",),
+@of_records(
+    "group/outlives-moves", "grp-45", grade=Grade.SHOULD, needs=steps_of("join", "sync", "heartbeat"), after=("join",)
 )
 def outlives_moves(history: History) -> Iterator[Violation]:
     """A stable or empty group is unchanged after a move."""
@@ -182,13 +181,7 @@ def outlives_moves(history: History) -> Iterator[Violation]:
 @impact(
     "A group rebalances because its coordinator moved", "stuck group", "durability", "needless-move", "unread-partition"
 )
-@invariant(
-    "group/goes-on-after-moves",
-    "grp-45",
-    role=Role.COORDINATOR,
-    grade=Grade.SHOULD,
-    needs=steps_of("join", "sync", "heartbeat"),
-)
+@of_records("group/goes-on-after-moves", "grp-45", grade=Grade.SHOULD, needs=steps_of("join", "sync", "heartbeat"))
 def goes_on_after_moves(history: History) -> Iterator[Violation]:
     """After a move a member of a stable group continues in the same generation, with the same assignment."""
     group = group_trace(history)
@@ -249,15 +242,7 @@ def _only_moved(group: GroupTrace, last: TracedRequest, now: TracedRequest) -> b
 
 
 @impact("Committed offsets are lost or changed", "double processing", "durability", "lost-offsets")
-@invariant(
-    "group/commits-kept",
-    "grp-38",
-    "grp-45",
-    "grp-49",
-    role=Role.COORDINATOR,
-    needs=steps_of("commit", "fetch"),
-    after=("commit",),
-)
+@of_records("group/commits-kept", "grp-38", "grp-45", "grp-49", needs=steps_of("commit", "fetch"), after=("commit",))
 def commits_kept(history: History) -> Iterator[Violation]:
     """OffsetFetch returns the last accepted offset of each partition, and no other."""
     group = group_trace(history)
@@ -295,13 +280,7 @@ def commits_kept(history: History) -> Iterator[Violation]:
     "double-processing",
     "lost-offsets",
 )
-@invariant(
-    "group/failed-writes-count-nothing",
-    "grp-46",
-    role=Role.COORDINATOR,
-    grade=Grade.SHOULD,
-    needs=steps_of("sync", "commit"),
-)
+@of_records("group/failed-writes-count-nothing", "grp-46", grade=Grade.SHOULD, needs=steps_of("sync", "commit"))
 def failed_writes_count_nothing(history: History) -> Iterator[Violation]:
     """If a write fails, neither the commit is granted nor the leader's assignment handed out to any member."""
     group = group_trace(history)

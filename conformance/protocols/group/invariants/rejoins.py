@@ -4,11 +4,12 @@ They follow from what clients can know (``group_observer``); where that is not c
 """
 
 from collections.abc import Iterator
+from functools import partial
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
+from kipcheck.conformance.protocols.group.invariants import REBALANCES, group_invariant
 from kipcheck.conformance.protocols.group.invariants.answers import answered
 from kipcheck.conformance.protocols.group.invariants.known import Known
 from kipcheck.conformance.protocols.group.invariants.observer import known_before
@@ -19,6 +20,8 @@ from kipcheck.conformance.protocols.group.model.messages import Join, Joined, Le
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE
 from kipcheck.conformance.protocols.group.model.static import SKIP_SINCE
 from kipcheck.conformance.protocols.group.trace import TracedRequest
+
+of_static = partial(group_invariant, checks=("group/static",))
 
 SETTLED = (Phase.COMPLETING, Phase.STABLE)
 
@@ -44,8 +47,8 @@ def _in_generation(each: TracedRequest, known: Known) -> bool:
     "waiting",
     "needless-move",
 )
-@invariant(
-    "group/rejoins", "grp-52", role=Role.COORDINATOR, grade=Grade.SHOULD, needs=steps_of("join"), after=("join",)
+@group_invariant(
+    "group/rejoins", "grp-52", checks=(REBALANCES,), grade=Grade.SHOULD, needs=steps_of("join"), after=("join",)
 )
 def rejoins(history: History) -> Iterator[Violation]:
     """A member that joins again with other protocols starts a join phase; a follower that changes nothing does not."""
@@ -80,7 +83,7 @@ def _starts_join_phase(known: Known, join: Join) -> bool | None:
     "needless-move",
     links=("KIP-345", "KIP-814"),
 )
-@invariant("group/replaced-at-once", "grp-48", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
+@of_static("group/replaced-at-once", "grp-48", needs=steps_of("join"), after=("join",))
 def replaced_at_once(history: History) -> Iterator[Violation]:
     """In a stable group the new process of an instance gets the current generation, and is not made to assign."""
     for each, join, known, _ in _faultless(history):
@@ -109,7 +112,7 @@ def _assigns(answer: Joined) -> bool:
     "needless-move",
     links=("KIP-345",),
 )
-@invariant("group/static-stay", "grp-41", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
+@of_static("group/static-stay", "grp-41", needs=steps_of("join"), after=("join",))
 def static_stay(history: History) -> Iterator[Violation]:
     """A join phase removes no static member whose session has not ended."""
     group = group_trace(history)
@@ -146,10 +149,10 @@ def _leaves(group: GroupTrace, index: int, id: str, instance: str) -> bool:
 
 
 @impact("A rebalance lasts longer than its members need", "trivia", "waiting", "stuck-group", links=("KAFKA-9752",))
-@invariant(
+@group_invariant(
     "group/ends-when-all-joined",
     "grp-55",
-    role=Role.COORDINATOR,
+    checks=("group/parked",),
     grade=Grade.SHOULD,
     needs=steps_of("join"),
     after=("join",),

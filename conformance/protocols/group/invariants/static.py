@@ -2,11 +2,12 @@
 is valid."""
 
 from collections.abc import Iterator
+from functools import partial
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
+from kipcheck.conformance.protocols.group.invariants import group_invariant
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, error_of, granted, in_force, named
 from kipcheck.conformance.protocols.group.invariants.view import MAX_SIZE, GroupTrace, JoinResult, group_trace
 from kipcheck.conformance.protocols.group.model.messages import (
@@ -21,6 +22,8 @@ from kipcheck.conformance.protocols.group.model.messages import (
 )
 from kipcheck.conformance.protocols.group.trace import TracedRequest
 
+of_static = partial(group_invariant, checks=("group/static",))
+
 
 @impact(
     "Two members get the same id, or a member loses its own",
@@ -29,7 +32,7 @@ from kipcheck.conformance.protocols.group.trace import TracedRequest
     "double-processing",
     links=("KAFKA-8715",),
 )
-@invariant("group/fresh-ids", "grp-33", role=Role.COORDINATOR, needs=steps_of("join"))
+@of_static("group/fresh-ids", "grp-33", needs=steps_of("join"))
 def fresh_ids(history: History) -> Iterator[Violation]:
     """A member that joins without an id gets an unused one, and a member that joins with an id keeps it."""
     group = group_trace(history)
@@ -57,7 +60,7 @@ def fresh_ids(history: History) -> Iterator[Violation]:
 @impact(
     "Members join without an id of their own", "stuck group", "identity", "stuck-group", "memory", links=("KIP-394",)
 )
-@invariant("group/ids-before-members", "grp-33", role=Role.COORDINATOR, needs=steps_of("join"))
+@of_static("group/ids-before-members", "grp-33", needs=steps_of("join"))
 def ids_before_members(history: History) -> Iterator[Violation]:
     """From JoinGroup version 4 on a dynamic member joins only with an id that it was given."""
     group = group_trace(history)
@@ -72,7 +75,7 @@ def ids_before_members(history: History) -> Iterator[Violation]:
 
 
 @impact("A group grows beyond its limit", "crash or hang", "guards", "memory", links=("KIP-389", "KAFKA-9885"))
-@invariant("group/size-limit", "grp-43", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
+@group_invariant("group/size-limit", "grp-43", checks=("group/errors",), needs=steps_of("join"), after=("join",))
 def size_limit(history: History) -> Iterator[Violation]:
     """The group never has more members than group.max.size."""
     group = group_trace(history)
@@ -93,7 +96,7 @@ def size_limit(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KIP-345", "KAFKA-8500"),
 )
-@invariant("group/one-id-per-instance", "grp-08", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
+@of_static("group/one-id-per-instance", "grp-08", needs=steps_of("join"), after=("join",))
 def one_id_per_instance(history: History) -> Iterator[Violation]:
     """No two members of a group have the same instance id."""
     for each in group_trace(history).trace.asked:
@@ -114,7 +117,7 @@ def one_id_per_instance(history: History) -> Iterator[Violation]:
     "lost-offsets",
     links=("KIP-345", "KAFKA-10284"),
 )
-@invariant("group/fenced-never-wins", "grp-08", "grp-48", role=Role.COORDINATOR, after=("join",))
+@of_static("group/fenced-never-wins", "grp-08", "grp-48", after=("join",))
 def fenced_never_wins(history: History) -> Iterator[Violation]:
     """Once another member has the instance id, no request with the old member id succeeds."""
     group = group_trace(history)
@@ -160,7 +163,7 @@ def _is_logged(group: GroupTrace, result: JoinResult, now: TracedRequest) -> boo
 
 
 @impact("A fenced static member waits indefinitely", "stuck group", "identity", "stuck-group", links=("KIP-345",))
-@invariant("group/fenced-let-go", "grp-08", "grp-48", role=Role.COORDINATOR, needs=steps_of("join", "sync"))
+@of_static("group/fenced-let-go", "grp-08", "grp-48", needs=steps_of("join", "sync"))
 def fenced_let_go(history: History) -> Iterator[Violation]:
     """When the new process of an instance joins, parked requests of the old one are answered FENCED_INSTANCE_ID."""
     group = group_trace(history)

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.group.invariants import ANSWERS, group_invariant
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
@@ -200,7 +200,7 @@ def _described(reply: Reply | None) -> str:
 @impact(
     "A request is answered unlike the coordinator of the release answers it", "trivia", "error-codes", "misled-operator"
 )
-@invariant("group/like-its-release", "grp-53", role=Role.COORDINATOR, grade=Grade.INFO)
+@group_invariant("group/like-its-release", "grp-53", checks=(ANSWERS,), grade=Grade.INFO)
 def like_its_release(history: History) -> Iterator[Violation]:
     """Each request is answered as the coordinator of the release answers it."""
     for each in differences(history):

@@ -1,11 +1,12 @@
 """Invariants of a classic group coordinator's timing: parked requests, join phases and session timeouts."""
 
 from collections.abc import Iterator
+from functools import partial
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History, Refused, Replied, Unsupported
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
+from kipcheck.conformance.protocols.group.invariants import REBALANCES, REMOVALS, group_invariant
 from kipcheck.conformance.protocols.group.invariants.observer import longest_wait_ms
 from kipcheck.conformance.protocols.group.invariants.requests import (
     at,
@@ -27,6 +28,9 @@ from kipcheck.conformance.protocols.group.invariants.view import (
 from kipcheck.conformance.protocols.group.model.messages import Commit, Error, Heartbeat, Join, Leave, ListGroups, Sync
 from kipcheck.conformance.protocols.group.trace import ANSWERS, TracedRequest
 
+of_parked = partial(group_invariant, checks=("group/parked",))
+of_removals = partial(group_invariant, checks=(REMOVALS,))
+
 NOT_LET_IN = (
     Error.UNSUPPORTED_VERSION, Error.INVALID_SESSION_TIMEOUT, Error.UNKNOWN_MEMBER_ID,
     Error.INCONSISTENT_GROUP_PROTOCOL, Error.MEMBER_ID_REQUIRED, Error.GROUP_MAX_SIZE_REACHED,
@@ -37,7 +41,7 @@ NOT_LET_IN = (
 
 
 @impact("A request is answered twice, or with another kind of answer", "wrong data", "waiting", "wrong-data")
-@invariant("group/answered-once", "grp-50", role=Role.COORDINATOR)
+@of_parked("group/answered-once", "grp-50")
 def answered_once(history: History) -> Iterator[Violation]:
     """Every request gets at most one answer, of its own kind, and every answer belongs to a request."""
     group = group_trace(history)
@@ -65,7 +69,7 @@ def answered_once(history: History) -> Iterator[Violation]:
 
 
 @impact("A request that must not wait is not answered at once", "stuck group", "waiting", "stuck-group")
-@invariant("group/answers-at-once", "grp-56", role=Role.COORDINATOR, grade=Grade.SHOULD)
+@of_parked("group/answers-at-once", "grp-56", grade=Grade.SHOULD)
 def answers_at_once(history: History) -> Iterator[Violation]:
     """Only JoinGroup and SyncGroup are parked; every other request is answered at once."""
     group = group_trace(history)
@@ -79,7 +83,7 @@ def answers_at_once(history: History) -> Iterator[Violation]:
 @impact(
     "A waiting request is never answered", "stuck group", "waiting", "stuck-group", links=("KAFKA-9752", "KAFKA-12890")
 )
-@invariant("group/parked-answered", "grp-07", "grp-41", role=Role.COORDINATOR, needs=steps_of("join", "sync"))
+@of_parked("group/parked-answered", "grp-07", "grp-41", needs=steps_of("join", "sync"))
 def parked_answered(history: History) -> Iterator[Violation]:
     """A parked JoinGroup is answered within the join phase, a parked SyncGroup before its leader's session ends."""
     group = group_trace(history)
@@ -99,14 +103,7 @@ def parked_answered(history: History) -> Iterator[Violation]:
     "stuck-group",
     links=("KAFKA-12890",),
 )
-@invariant(
-    "group/assignments-in-time",
-    "grp-44",
-    role=Role.COORDINATOR,
-    grade=Grade.SHOULD,
-    needs=steps_of("sync"),
-    after=("join",),
-)
+@of_parked("group/assignments-in-time", "grp-44", grade=Grade.SHOULD, needs=steps_of("sync"), after=("join",))
 def assignments_in_time(history: History) -> Iterator[Violation]:
     """A parked SyncGroup is answered within the largest rebalance timeout, also if the leader only sends heartbeats."""
     group = group_trace(history)
@@ -165,7 +162,7 @@ def _too_late(history: History, parked: TracedRequest, since: int, what: str) ->
 
 
 @impact("A member that left waits without end for its assignment", "stuck group", "waiting", "stuck-group")
-@invariant("group/removed-let-go", "grp-07", role=Role.COORDINATOR, needs=steps_of("sync"), after=("join",))
+@of_removals("group/removed-let-go", "grp-07", needs=steps_of("sync"), after=("join",))
 def removed_let_go(history: History) -> Iterator[Violation]:
     """A parked SyncGroup of a member that leaves is answered: the phase in which it waits ends when a member leaves."""
     group = group_trace(history)
@@ -212,7 +209,7 @@ def _unanswered(parked: TracedRequest, index: int, waited: int, bound: str, caus
     "stuck-group",
     links=("KAFKA-20938",),
 )
-@invariant("group/superseded-let-go", "grp-07", role=Role.COORDINATOR, needs=steps_of("join", "sync"))
+@of_removals("group/superseded-let-go", "grp-07", needs=steps_of("join", "sync"))
 def superseded_let_go(history: History) -> Iterator[Violation]:
     """A parked request that a newer one of its member replaces is answered, with NOT_COORDINATOR."""
     group = group_trace(history)
@@ -241,7 +238,7 @@ def superseded_let_go(history: History) -> Iterator[Violation]:
     "stuck-group",
     "lost-offsets",
 )
-@invariant("group/unload-answers-all", "grp-47", "grp-07", role=Role.COORDINATOR)
+@of_removals("group/unload-answers-all", "grp-47", "grp-07")
 def unload_answers_all(history: History) -> Iterator[Violation]:
     """When the group moves away parked requests get NOT_COORDINATOR, and no request is granted until it is loaded."""
     group = group_trace(history)
@@ -279,7 +276,7 @@ def unload_answers_all(history: History) -> Iterator[Violation]:
 
 
 @impact("A rebalance does not end in time", "stuck group", "waiting", "stuck-group", links=("KAFKA-7610", "KAFKA-9752"))
-@invariant("group/join-phase-ends", "grp-41", role=Role.COORDINATOR, needs=steps_of("join"))
+@group_invariant("group/join-phase-ends", "grp-41", checks=(REBALANCES,), needs=steps_of("join"))
 def join_phase_ends(history: History) -> Iterator[Violation]:
     """A join phase ends within the largest rebalance timeout, and removes dynamic members that did not join in it."""
     group = group_trace(history)
@@ -325,7 +322,9 @@ def _absent(group: GroupTrace) -> Iterator[Violation]:
 
 
 @impact("A new group rebalances once for each member", "trivia", "gating", "needless-move", links=("KIP-134",))
-@invariant("group/initial-delay", "grp-42", role=Role.COORDINATOR, needs=steps_of("join"), after=("join",))
+@group_invariant(
+    "group/initial-delay", "grp-42", checks=("group/generations",), needs=steps_of("join"), after=("join",)
+)
 def initial_delay(history: History) -> Iterator[Violation]:
     """The first join phase of a group waits for more members."""
     group = group_trace(history)
@@ -348,14 +347,7 @@ def initial_delay(history: History) -> Iterator[Violation]:
 
 
 @impact("A silent member keeps its partitions", "stuck group", "waiting", "unread-partition")
-@invariant(
-    "group/sessions-end",
-    "grp-40",
-    "grp-49",
-    role=Role.COORDINATOR,
-    needs=steps_of("join", "heartbeat"),
-    after=("join",),
-)
+@of_removals("group/sessions-end", "grp-40", "grp-49", needs=steps_of("join", "heartbeat"), after=("join",))
 def sessions_end(history: History) -> Iterator[Violation]:
     """A member without an accepted request for its session timeout is removed."""
     group = group_trace(history)
@@ -379,9 +371,7 @@ def sessions_end(history: History) -> Iterator[Violation]:
 
 
 @impact("A member is removed although it sends heartbeats", "stuck group", "waiting", "needless-move")
-@invariant(
-    "group/sessions-kept", "grp-40", "grp-41", role=Role.COORDINATOR, needs=steps_of("heartbeat"), after=("join",)
-)
+@of_removals("group/sessions-kept", "grp-40", "grp-41", needs=steps_of("heartbeat"), after=("join",))
 def sessions_kept(history: History) -> Iterator[Violation]:
     """A member of a stable group that heartbeats within its session timeout stays a member."""
     group = group_trace(history)

@@ -5,14 +5,16 @@ its actions.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
-from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.history import History, Refused
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER, Assigned, Subscription
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.group.model.messages import Join
+from kipcheck.conformance.protocols.member.invariants import PROTOCOLS, member_invariant
 from kipcheck.conformance.protocols.member.invariants.trace import MemberStep, member_steps
 from kipcheck.conformance.protocols.member.invariants.view import Round, View, is_incompatible, protocol_of
 from kipcheck.conformance.protocols.member.model.client import Open
@@ -29,6 +31,10 @@ from kipcheck.conformance.protocols.member.model.messages import (
     Unsubscribe,
     UserEvent,
 )
+
+of_callbacks = partial(member_invariant, checks=("member/callbacks",))
+of_ownership = partial(member_invariant, checks=("member/ownership",))
+of_draft = partial(member_invariant, checks=("member/draft",))
 
 CALLBACKS = (Revoked, Lost, Given)
 
@@ -100,7 +106,7 @@ def outcome(step: MemberStep) -> str:
     "double-processing",
     links=("KAFKA-7194",),
 )
-@invariant("member/callbacks-in-their-time", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+@of_callbacks("member/callbacks-in-their-time", "grp-61", applies_to=every, needs=on("member-poll"))
 def callbacks_in_their_time(history: History) -> Iterator[Violation]:
     """Callbacks are called only in polls, before the join that they prepare, and when the user leaves the group."""
     for each in member_steps(history):
@@ -125,7 +131,7 @@ def callbacks_in_their_time(history: History) -> Iterator[Violation]:
     "wrong-data",
     links=("KIP-429",),
 )
-@invariant("member/gives-up-what-it-owns", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+@of_callbacks("member/gives-up-what-it-owns", "grp-61", applies_to=every, needs=on("member-poll"))
 def gives_up_what_it_owns(history: History) -> Iterator[Violation]:
     """Only partitions that a consumer owns are revoked or lost, and only partitions that it lacks are added."""
     for each in member_steps(history):
@@ -156,7 +162,7 @@ def gives_up_what_it_owns(history: History) -> Iterator[Violation]:
     "unread-partition",
     links=("KAFKA-7961",),
 )
-@invariant("member/owns-what-it-was-given", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+@of_ownership("member/owns-what-it-was-given", "grp-61", applies_to=every, needs=on("member-poll"))
 def owns_what_it_was_given(history: History) -> Iterator[Violation]:
     """After an assignment a consumer owns exactly the partitions that were assigned to it."""
     for each in member_steps(history):
@@ -197,8 +203,8 @@ def owns_what_it_was_given(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KAFKA-7961",),
 )
-@invariant(
-    "member/takes-what-fits", "grp-79", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=on("member-poll")
+@of_ownership(
+    "member/takes-what-fits", "grp-79", grade=Grade.SHOULD, applies_to=on("member-poll")
 )  # fmt: skip
 def takes_what_fits(history: History) -> Iterator[Violation]:
     """An assignment of no bytes, or of topics that it does not subscribe to, is not adopted, and it joins again."""
@@ -226,7 +232,7 @@ def takes_what_fits(history: History) -> Iterator[Violation]:
     "unread-partition",
     links=("KAFKA-14196",),
 )
-@invariant("member/reads-what-it-owns", "grp-61", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+@of_ownership("member/reads-what-it-owns", "grp-61", applies_to=every, needs=on("member-poll"))
 def reads_what_it_owns(history: History) -> Iterator[Violation]:
     """At the end of a poll a consumer reads exactly the partitions that it owns according to its callbacks."""
     for each in member_steps(history):
@@ -254,7 +260,14 @@ def reads_what_it_owns(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KIP-429",),
 )
-@invariant("member/gives-up-first", "grp-60", "429-17", "429-20", role=Role.MEMBER, applies_to=on("member-poll"))
+@member_invariant(
+    "member/gives-up-first",
+    "grp-60",
+    "429-17",
+    "429-20",
+    checks=("member/callbacks", "member/draft"),
+    applies_to=on("member-poll"),
+)
 def gives_up_first(history: History) -> Iterator[Violation]:
     """An eager consumer gives up all partitions before it joins."""
     for each in member_steps(history):
@@ -280,7 +293,14 @@ def kept_at_join(step: MemberStep) -> frozenset[Partition]:
     "needless-move",
     links=("KIP-429",),
 )
-@invariant("member/keeps-what-it-may", "429-15", "429-17", "429-20", role=Role.MEMBER, applies_to=on("member-poll"))
+@member_invariant(
+    "member/keeps-what-it-may",
+    "429-15",
+    "429-17",
+    "429-20",
+    checks=("member/ownership", "member/draft"),
+    applies_to=on("member-poll"),
+)
 def keeps_what_it_may(history: History) -> Iterator[Violation]:
     """Before it joins a cooperative member gives up no partition of a topic that it still subscribes to."""
     for each, _, due, revoked in _before_cooperative_joins(history):
@@ -296,8 +316,8 @@ def keeps_what_it_may(history: History) -> Iterator[Violation]:
     "needless-move",
     links=("KIP-429",),
 )
-@invariant(
-    "member/gives-up-unsubscribed", "grp-79", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=on("member-poll")
+@of_ownership(
+    "member/gives-up-unsubscribed", "grp-79", grade=Grade.SHOULD, applies_to=on("member-poll")
 )  # fmt: skip
 def gives_up_unsubscribed(history: History) -> Iterator[Violation]:
     """Before it joins a cooperative member gives up the partitions of topics that it no longer subscribes to."""
@@ -328,7 +348,7 @@ def _before_cooperative_joins(
     "wrong-data",
     links=("KAFKA-12983", "KIP-429"),
 )
-@invariant("member/lost-when-out", "grp-63", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+@of_callbacks("member/lost-when-out", "grp-63", applies_to=every, needs=on("member-poll"))
 def lost_when_out(history: History) -> Iterator[Violation]:
     """A consumer that was removed from its group loses what it owned; a member of the group loses nothing."""
     for each in member_steps(history):
@@ -369,9 +389,7 @@ def _leaving(history: History) -> Iterator[MemberStep]:
     "double-processing",
     links=("KAFKA-8972",),
 )
-@invariant(
-    "member/leaves-with-callbacks", "grp-81", "grp-63", role=Role.MEMBER, applies_to=every, needs=on("member-poll")
-)
+@of_callbacks("member/leaves-with-callbacks", "grp-81", "grp-63", applies_to=every, needs=on("member-poll"))
 def leaves_with_callbacks(history: History) -> Iterator[Violation]:
     """A consumer that leaves first gives up all: as lost if it is out of the group, else as revoked."""
     for each in _leaving(history):
@@ -394,14 +412,7 @@ def leaves_with_callbacks(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KIP-429",),
 )
-@invariant(
-    "member/leaves-amid-a-rebalance",
-    "grp-82",
-    role=Role.MEMBER,
-    grade=Grade.INFO,
-    applies_to=every,
-    needs=on("member-poll"),
-)
+@of_callbacks("member/leaves-amid-a-rebalance", "grp-82", grade=Grade.INFO, applies_to=every, needs=on("member-poll"))
 def leaves_amid_a_rebalance(history: History) -> Iterator[Violation]:
     """What a consumer owns when it leaves during a rebalance is lost, as in Kafka's consumer, and not revoked."""
     for each in _leaving(history):
@@ -421,7 +432,7 @@ def leaves_amid_a_rebalance(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KIP-429",),
 )
-@invariant("member/revokes-what-it-lost", "429-15", role=Role.MEMBER, applies_to=on("member-poll"))
+@of_ownership("member/revokes-what-it-lost", "429-15", applies_to=on("member-poll"))
 def revokes_what_it_lost(history: History) -> Iterator[Violation]:
     """A cooperative member revokes exactly what it owned and was not assigned again, before it adds the rest."""
     for each in member_steps(history):
@@ -443,7 +454,7 @@ def revokes_what_it_lost(history: History) -> Iterator[Violation]:
     "unread-partition",
     links=("KIP-429",),
 )
-@invariant("member/rejoins-after-revoking", "429-15", role=Role.MEMBER, applies_to=on("member-poll"))
+@of_ownership("member/rejoins-after-revoking", "429-15", applies_to=on("member-poll"))
 def rejoins_after_revoking(history: History) -> Iterator[Violation]:
     """A cooperative member that revoked what it was not assigned again joins again, in the next poll at the latest."""
     for each in member_steps(history):
@@ -463,7 +474,7 @@ def rejoins_after_revoking(history: History) -> Iterator[Violation]:
     "misled-operator",
     links=("KIP-429",),
 )
-@invariant("member/counts-incompatible", "429-03", role=Role.MEMBER, applies_to=on("member-poll"))
+@of_draft("member/counts-incompatible", "429-03", applies_to=on("member-poll"))
 def counts_incompatible(history: History) -> Iterator[Violation]:
     """num.incompatible.rebalance rises by one with every assignment that carries the error, and at no other time."""
     for each in member_steps(history):
@@ -483,7 +494,7 @@ def counts_incompatible(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KIP-429",),
 )
-@invariant("member/drafted-subscription", "429-17", role=Role.MEMBER, applies_to=on("member-poll"))
+@of_draft("member/drafted-subscription", "429-17", applies_to=on("member-poll"))
 def drafted_subscription(history: History) -> Iterator[Violation]:
     """As drafted, an eager member sends version 0 and a cooperative one version 1, in JoinGroup v5 as well."""
     for each in member_steps(history):
@@ -510,7 +521,7 @@ def drafted_subscription(history: History) -> Iterator[Violation]:
     "stuck-upgrade",
     links=("KIP-429",),
 )
-@invariant("member/finds-a-protocol", "429-20", role=Role.MEMBER, applies_to=on("member-open"))
+@member_invariant("member/finds-a-protocol", "429-20", checks=(PROTOCOLS,), applies_to=on("member-open"))
 def finds_a_protocol(history: History) -> Iterator[Violation]:
     """A consumer can be created exactly if its assignors have a rebalance protocol in common."""
     for each in member_steps(history):

@@ -1,12 +1,13 @@
 """Invariants of what the coordinator and the user expect of a member: SyncGroup, heartbeats, leaving, commits."""
 
 from collections.abc import Iterator
+from functools import partial
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.group.model.messages import Commit, Committed, Error, Heartbeat, Joined, Leave, Sync
+from kipcheck.conformance.protocols.member.invariants import member_invariant
 from kipcheck.conformance.protocols.member.invariants.callbacks import every, on, violation
 from kipcheck.conformance.protocols.member.invariants.requests import ANSWERED
 from kipcheck.conformance.protocols.member.invariants.trace import SILENTLY, MemberStep, member_steps
@@ -29,6 +30,9 @@ from kipcheck.conformance.protocols.member.model.messages import (
     Unsubscribe,
 )
 
+of_duties = partial(member_invariant, checks=("member/duties",))
+of_errors = partial(member_invariant, checks=("member/errors",))
+
 RETRIED = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
 
 
@@ -48,7 +52,7 @@ def _cannot_lead(step: MemberStep) -> bool:
     "stuck-group",
     links=("KIP-814",),
 )
-@invariant("member/syncs", "grp-67", role=Role.MEMBER, applies_to=on(ANSWERED))
+@of_duties("member/syncs", "grp-67", applies_to=on(ANSWERED))
 def syncs(history: History) -> Iterator[Violation]:
     """After a successful JoinGroup a consumer sends one SyncGroup, and at no other time."""
     for each in member_steps(history):
@@ -73,7 +77,7 @@ def syncs(history: History) -> Iterator[Violation]:
     "stuck-group",
     links=("KIP-814",),
 )
-@invariant("member/leads", "grp-67", role=Role.MEMBER, applies_to=on(ANSWERED))
+@of_duties("member/leads", "grp-67", applies_to=on(ANSWERED))
 def leads(history: History) -> Iterator[Violation]:
     """The leader assigns to every member, and to no others, unless it has to skip that; followers assign nothing."""
     for each in member_steps(history):
@@ -105,7 +109,7 @@ def leads(history: History) -> Iterator[Violation]:
     "stuck-group",
     links=("KAFKA-10134", "KIP-62"),
 )
-@invariant("member/beats", "grp-69", role=Role.MEMBER, applies_to=on("member-elapse"))
+@of_duties("member/beats", "grp-69", applies_to=on("member-elapse"))
 def beats(history: History) -> Iterator[Violation]:
     """In a stable group a consumer sends a heartbeat whenever the heartbeat interval has passed."""
     for each in member_steps(history):
@@ -122,7 +126,7 @@ def beats(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer sends more heartbeats than its interval allows", "trivia", "gating", "needless-move")
-@invariant("member/beats-in-time", "grp-89", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+@of_duties("member/beats-in-time", "grp-89", applies_to=every, needs=on("member-poll"))
 def beats_in_time(history: History) -> Iterator[Violation]:
     """Between two heartbeats, of which the first did not fail, at least the heartbeat interval passes."""
     for each in member_steps(history):
@@ -150,7 +154,7 @@ def beats_in_time(history: History) -> Iterator[Violation]:
     "needless-move",
     links=("KAFKA-20985", "KIP-345"),
 )
-@invariant("member/leaves", "grp-69", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+@of_duties("member/leaves", "grp-69", applies_to=every, needs=on("member-poll"))
 def leaves(history: History) -> Iterator[Violation]:
     """A dynamic member that closes sends LeaveGroup; none sends it amid its membership, and a static one never."""
     for each in member_steps(history):
@@ -169,14 +173,7 @@ def leaves(history: History) -> Iterator[Violation]:
 @impact(
     "A consumer that unsubscribes stays a member until its session ends", "stuck group", "gating", "unread-partition"
 )
-@invariant(
-    "member/leaves-when-unsubscribed",
-    "grp-80",
-    role=Role.MEMBER,
-    grade=Grade.SHOULD,
-    applies_to=every,
-    needs=on("member-poll"),
-)
+@of_duties("member/leaves-when-unsubscribed", "grp-80", grade=Grade.SHOULD, applies_to=every, needs=on("member-poll"))
 def leaves_when_unsubscribed(history: History) -> Iterator[Violation]:
     """A dynamic member that unsubscribes sends LeaveGroup."""
     for each in member_steps(history):
@@ -200,7 +197,7 @@ def _leaves_with_request(step: MemberStep) -> bool:
     "stuck-group",
     links=("KIP-62",),
 )
-@invariant("member/leaves-unpolled", "grp-78", role=Role.MEMBER, applies_to=on("member-elapse"))
+@of_duties("member/leaves-unpolled", "grp-78", applies_to=on("member-elapse"))
 def leaves_unpolled(history: History) -> Iterator[Violation]:
     """A member that is not polled for max.poll.interval.ms leaves; a static one stops sending heartbeats."""
     for each in member_steps(history):
@@ -228,7 +225,7 @@ def leaves_unpolled(history: History) -> Iterator[Violation]:
 @impact(
     "A commit is reported as done or failed although that is not known", "double processing", "durability", "wrong-data"
 )
-@invariant("member/commit-is-known", "grp-68", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+@of_errors("member/commit-is-known", "grp-68", applies_to=every, needs=on("member-poll"))
 def commit_is_known(history: History) -> Iterator[Violation]:
     """A commit is done only if the coordinator says so, and failed only if that is known: a lost answer is neither."""
     for each in member_steps(history):
@@ -256,7 +253,7 @@ def commit_is_known(history: History) -> Iterator[Violation]:
 
 
 @impact("A commit never ends", "crash or hang", "durability", "wrong-data")
-@invariant("member/commit-ends", "grp-68", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+@of_errors("member/commit-ends", "grp-68", applies_to=every, needs=on("member-poll"))
 def commit_ends(history: History) -> Iterator[Violation]:
     """A commit's end is reported to the user; after a lost answer or retriable error it is sent again."""
     for each in member_steps(history):

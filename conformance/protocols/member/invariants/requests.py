@@ -1,14 +1,14 @@
 """Invariants of what a consumer's requests carry, of how it handles errors, and of when it joins."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_names
 from kipcheck.conformance.protocols.assignment.model.membership import Subscription
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.group.model.messages import (
     NO_GENERATION,
     Commit,
@@ -19,11 +19,15 @@ from kipcheck.conformance.protocols.group.model.messages import (
     Leave,
     Sync,
 )
+from kipcheck.conformance.protocols.member.invariants import REQUESTS, member_invariant
 from kipcheck.conformance.protocols.member.invariants.callbacks import every, joins, on, outcome, promptly, violation
 from kipcheck.conformance.protocols.member.invariants.trace import MemberStep, member_steps
 from kipcheck.conformance.protocols.member.invariants.view import NO_IDENTITY, Identity
 from kipcheck.conformance.protocols.member.model.client import POLL_MS, SESSION_MS, AnswerReceived
 from kipcheck.conformance.protocols.member.model.messages import Given, Metric, Poll, Raised
+
+of_errors = partial(member_invariant, checks=("member/errors",))
+of_requests = partial(member_invariant, checks=(REQUESTS,))
 
 ANSWERED = "member-told"
 CONSUMER = "consumer"
@@ -40,7 +44,7 @@ CONSUMER = "consumer"
     "needless-move",
     links=("KAFKA-13891",),
 )
-@invariant("member/speaks-as-it-was-told", "grp-64", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+@of_errors("member/speaks-as-it-was-told", "grp-64", applies_to=every, needs=on("member-poll"))
 def uses_its_identity(history: History) -> Iterator[Violation]:
     """Each request carries the member id and generation of the last response, unless a later error reset them."""
     for each in member_steps(history):
@@ -98,7 +102,7 @@ def describe_identity(identity: Identity) -> str:
     "needless-move",
     links=("KAFKA-13419",),
 )
-@invariant("member/keeps-its-id", "grp-83", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=on("member-poll"))
+@of_errors("member/keeps-its-id", "grp-83", grade=Grade.SHOULD, applies_to=on("member-poll"))
 def keeps_its_id(history: History) -> Iterator[Violation]:
     """After ILLEGAL_GENERATION a consumer joins again with its member id, unless it dropped an assignment as well."""
     fenced = False
@@ -123,7 +127,13 @@ def keeps_its_id(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KAFKA-12984",),
 )
-@invariant("member/tells-what-it-holds", "grp-62", "429-17", role=Role.MEMBER, applies_to=on("member-poll"))
+@member_invariant(
+    "member/tells-what-it-holds",
+    "grp-62",
+    "429-17",
+    checks=("member/ownership", "member/draft"),
+    applies_to=on("member-poll"),
+)
 def subscription_is_true(history: History) -> Iterator[Violation]:
     """A subscription names the subscribed topics, the owned partitions and the generation in which they are owned."""
     for each in member_steps(history):
@@ -191,7 +201,7 @@ def _sent(step: MemberStep, name: str) -> Iterator[Mapping[str, Any]]:
     "needless-move",
     links=("KIP-62",),
 )
-@invariant("member/names-its-timeouts", "grp-84", role=Role.MEMBER, applies_to=on("member-poll"))
+@of_requests("member/names-its-timeouts", "grp-84", applies_to=on("member-poll"))
 def names_its_timeouts(history: History) -> Iterator[Violation]:
     """JoinGroup carries session.timeout.ms, and from version 1 on max.poll.interval.ms as rebalance timeout."""
     for each in member_steps(history):
@@ -210,7 +220,7 @@ def names_its_timeouts(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KIP-345",),
 )
-@invariant("member/names-its-instance", "grp-85", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+@of_requests("member/names-its-instance", "grp-85", applies_to=every, needs=on("member-poll"))
 def names_its_instance(history: History) -> Iterator[Violation]:
     """Every request of a static member carries its group.instance.id, and no request of a dynamic one any."""
     for each in member_steps(history):
@@ -230,7 +240,7 @@ def names_its_instance(history: History) -> Iterator[Violation]:
 
 
 @impact("A member's SyncGroup is refused", "stuck group", "versions", "stuck-group", links=("KIP-559",))
-@invariant("member/syncs-as-chosen", "grp-86", role=Role.MEMBER, applies_to=on(ANSWERED))
+@of_requests("member/syncs-as-chosen", "grp-86", applies_to=on(ANSWERED))
 def syncs_as_chosen(history: History) -> Iterator[Violation]:
     """From version 5 on SyncGroup carries the protocol type, and the name of the protocol that JoinGroup returned."""
     for each in member_steps(history):
@@ -246,7 +256,7 @@ def syncs_as_chosen(history: History) -> Iterator[Violation]:
 
 
 @impact("A group uses another assignor than the configured one", "wrong data", "answers", "stuck-upgrade")
-@invariant("member/offers-in-order", "grp-87", role=Role.MEMBER, applies_to=on("member-poll"))
+@of_requests("member/offers-in-order", "grp-87", applies_to=on("member-poll"))
 def offers_in_order(history: History) -> Iterator[Violation]:
     """JoinGroup offers the configured assignors, the preferred one first, under the protocol type of consumers."""
     for each in member_steps(history):
@@ -263,7 +273,7 @@ def offers_in_order(history: History) -> Iterator[Violation]:
 
 
 @impact("Other offsets are committed than the user gave", "double processing", "durability", "wrong-data")
-@invariant("member/commits-what-it-was-given", "grp-88", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+@of_requests("member/commits-what-it-was-given", "grp-88", applies_to=every, needs=on("member-poll"))
 def commits_what_it_was_given(history: History) -> Iterator[Violation]:
     """OffsetCommit carries the partitions and offsets that the user commits, and no others."""
     for each in member_steps(history):
@@ -295,7 +305,7 @@ def _offsets(found: Mapping[tuple[str, int], int]) -> str:
     "misled-operator",
     links=("KIP-345",),
 )
-@invariant("member/raises-what-is-fatal", "grp-65", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+@of_errors("member/raises-what-is-fatal", "grp-65", applies_to=every, needs=on("member-poll"))
 def raises_what_is_fatal(history: History) -> Iterator[Violation]:
     """The next poll raises an error that the consumer cannot recover from, once; it raises no other error."""
     last = "open"
@@ -326,7 +336,14 @@ def raises_what_is_fatal(history: History) -> Iterator[Violation]:
     "stuck-group",
     links=("KAFKA-13214",),
 )
-@invariant("member/joins-when-due", "grp-66", "429-03", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+@member_invariant(
+    "member/joins-when-due",
+    "grp-66",
+    "429-03",
+    checks=("member/errors", "member/draft"),
+    applies_to=every,
+    needs=on("member-poll"),
+)
 def joins_when_due(history: History) -> Iterator[Violation]:
     """A poll joins if a rebalance, an error, a lost answer or a new subscription requires it, and nothing else does."""
     for each in member_steps(history):
@@ -350,7 +367,7 @@ def joins_when_due(history: History) -> Iterator[Violation]:
 @impact(
     "A consumer causes rebalances that nothing requires", "trivia", "gating", "needless-move", links=("KAFKA-13214",)
 )
-@invariant("member/joins-only-when-due", "grp-77", role=Role.MEMBER, grade=Grade.SHOULD, applies_to=every,
+@of_errors("member/joins-only-when-due", "grp-77", grade=Grade.SHOULD, applies_to=every,
            needs=on("member-poll"))  # fmt: skip
 def joins_only_when_due(history: History) -> Iterator[Violation]:
     """A consumer sends JoinGroup only if one is due, and no SyncGroup for a group that it left."""
@@ -381,7 +398,7 @@ def _needless(step: MemberStep) -> tuple[str, ...]:
 
 
 @impact("A consumer joins again before its back-off ends", "trivia", "gating", "stuck-group", links=("KIP-429",))
-@invariant("member/backs-off", "429-03", role=Role.MEMBER, applies_to=every, needs=on("member-poll"))
+@member_invariant("member/backs-off", "429-03", checks=("member/draft",), applies_to=every, needs=on("member-poll"))
 def backs_off(history: History) -> Iterator[Violation]:
     """After an assignment with the draft's error no JoinGroup is sent before the back-off ends."""
     for each in member_steps(history):

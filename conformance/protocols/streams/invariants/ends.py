@@ -1,10 +1,12 @@
 """Invariants of a Streams application's threads: assignments return, and threads end only where they have to."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.streams.invariants import LIVING
 from kipcheck.conformance.protocols.streams.invariants.leaders import deployed, is_whole
 from kipcheck.conformance.protocols.streams.invariants.trace import (
     Given,
@@ -22,6 +24,8 @@ from kipcheck.conformance.protocols.streams.model.members import (
 )
 from kipcheck.conformance.protocols.streams.ops import ShutDown
 
+of_living = partial(streams_invariant, checks=(LIVING,))
+
 FIRST_NAMED = 10
 """The first metadata version in which a task id can name a topology."""
 
@@ -34,7 +38,7 @@ FIRST_NAMED = 10
     "stuck-group",
     links=("KAFKA-5037",),
 )
-@streams_invariant("streams/assigns", "268-26", "grp-09")
+@of_living("streams/assigns", "268-26", "grp-09")
 def assigns(history: History) -> Iterator[Violation]:
     """Every call of the assignor returns."""
     for round in streams_trace(history).rounds:
@@ -49,7 +53,7 @@ def assigns(history: History) -> Iterator[Violation]:
 @impact(
     "A thread of Streams ends unexpectedly", "crash or hang", "negotiation", "crash", "stuck-group", links=("KIP-268",)
 )
-@streams_invariant("streams/lives", "268-26", "268-28")
+@of_living("streams/lives", "268-26", "268-28")
 def lives(history: History) -> Iterator[Violation]:
     """A thread ends with an exception only where it has to.
 

@@ -1,12 +1,14 @@
 """Invariants of the leader of a Streams group towards members with older and newer metadata versions."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.streams.blobs import read_assignment
+from kipcheck.conformance.protocols.streams.invariants import LEADING, VERSIONS
 from kipcheck.conformance.protocols.streams.invariants.trace import (
     FIRST_PROBED,
     Given,
@@ -27,6 +29,8 @@ from kipcheck.conformance.protocols.streams.model.members import (
     TaskId,
 )
 from kipcheck.conformance.protocols.streams.model.tasks import Work, work
+
+of_leading = partial(streams_invariant, checks=(LEADING,))
 
 THROWS = span("throws-on-hard-mix")
 """Releases whose leaders have to throw if they cannot assign; later ones send an error to all members (268-32)."""
@@ -60,7 +64,7 @@ def listed(tasks: frozenset[TaskId] | set[TaskId]) -> str:
     "stuck-upgrade",
     links=("KIP-268", "KAFKA-6054"),
 )
-@streams_invariant("streams/decodable", "268-07", "268-11", "268-12")
+@streams_invariant("streams/decodable", "268-07", "268-11", "268-12", checks=(VERSIONS, "streams/topologies"))
 def decodable(history: History) -> Iterator[Violation]:
     """Every member can decode its assignment, also one with an error if all members use a version that has errors.
 
@@ -79,7 +83,7 @@ def decodable(history: History) -> Iterator[Violation]:
     "misled-operator",
     links=("KIP-268",),
 )
-@streams_invariant("streams/errors-decodable", "268-42", grade=Grade.INFO)
+@streams_invariant("streams/errors-decodable", "268-42", checks=(VERSIONS, "streams/topologies"), grade=Grade.INFO)
 def errors_decodable(history: History) -> Iterator[Violation]:
     """Every member can decode an assignment with an error."""
     for round, each, violation in _undecodable(history):
@@ -131,7 +135,7 @@ def _unreadable_reason(given: Given, to: Life) -> str:
     "stuck-upgrade",
     links=("KIP-268",),
 )
-@streams_invariant("streams/leads-the-future", "268-06", "268-15", "268-31")
+@of_leading("streams/leads-the-future", "268-06", "268-15", "268-31")
 def leads_the_future(history: History) -> Iterator[Violation]:
     """A leader with version probing makes an assignment although some subscriptions are newer than it knows."""
     todo = deployed(history)
@@ -155,7 +159,7 @@ def leads_the_future(history: History) -> Iterator[Violation]:
     "wrong-data",
     links=("KIP-268", "KAFKA-6054"),
 )
-@streams_invariant("streams/old-leader-fails", "268-14")
+@of_leading("streams/old-leader-fails", "268-14")
 def old_leader_fails(history: History) -> Iterator[Violation]:
     """A leader without version probing fails on a version that it does not know, as 268-14 itself demands."""
     for round, leader in led(history):
@@ -186,7 +190,7 @@ def understood(history: History) -> Iterator[tuple[Round, Life, Given, Assignmen
     "stuck-upgrade",
     links=("KIP-268",),
 )
-@streams_invariant("streams/lowest-version", "268-11", "268-12")
+@streams_invariant("streams/lowest-version", "268-11", "268-12", checks=(VERSIONS, "streams/failures"))
 def lowest_version(history: History) -> Iterator[Violation]:
     """Members whose version the leader knows get assignments in the lowest used version."""
     for round, leader, each, info, subscribed in understood(history):
@@ -204,7 +208,7 @@ def lowest_version(history: History) -> Iterator[Violation]:
     "stuck-upgrade",
     links=("KIP-268", "KAFKA-8649"),
 )
-@streams_invariant("streams/second-int", "268-20", "268-34")
+@streams_invariant("streams/second-int", "268-20", "268-34", checks=(VERSIONS, "streams/failures"))
 def second_int(history: History) -> Iterator[Violation]:
     """The supported version in an assignment is the leader's latest or the lowest of all members, by release."""
     for round, leader, each, info, _ in understood(history):
@@ -229,7 +233,7 @@ def second_int(history: History) -> Iterator[Violation]:
     "stuck-upgrade",
     links=("KIP-268",),
 )
-@streams_invariant("streams/future-gets", "268-15", "268-29", "268-31")
+@of_leading("streams/future-gets", "268-15", "268-29", "268-31")
 def future_gets(history: History) -> Iterator[Violation]:
     """A member of a version unknown to the leader gets its share from 2.4 on, before and in the draft no tasks."""
     todo = deployed(history)
@@ -273,7 +277,7 @@ def _has_a_share(round: Round, todo: Work) -> bool:
     "needless-move",
     links=("KIP-268",),
 )
-@streams_invariant("streams/others-get", "268-16", "268-30")
+@of_leading("streams/others-get", "268-16", "268-30")
 def others_get(history: History) -> Iterator[Violation]:
     """Beside unknown versions the other members share all tasks in the draft, and up to 2.3.1 get what they claim."""
     todo = deployed(history)
@@ -314,7 +318,7 @@ def _echoed(round: Round, leader: Life, given: list[Given]) -> Iterator[Violatio
     "misled-operator",
     links=("KIP-268",),
 )
-@streams_invariant("streams/hard-mix", "268-32")
+@streams_invariant("streams/hard-mix", "268-32", checks=(LEADING, "streams/upgrade"))
 def hard_mix(history: History) -> Iterator[Violation]:
     """An unknown version beside version 1 or 2 is an error: up to 2.6 an exception, later sent to all members."""
     todo = deployed(history)

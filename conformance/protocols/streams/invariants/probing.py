@@ -1,11 +1,13 @@
 """Invariants of version probing: it ends, happens only when needed, and reaches the latest common version."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.streams.invariants import ENDING
 from kipcheck.conformance.protocols.streams.invariants.trace import (
     FIRST_PROBED,
     NO_REJOIN,
@@ -25,6 +27,8 @@ from kipcheck.conformance.protocols.streams.model.members import AssignmentInfo
 from kipcheck.conformance.protocols.streams.ops import Present, Start
 from kipcheck.conformance.protocols.upgrade.ops import Settle
 
+of_ending = partial(streams_invariant, checks=(ENDING,))
+
 GENERATIONS = 3
 """The generations that a group may need per step until it is at rest: one to meet, one to change the version or to give
 up tasks, one to assign them."""
@@ -42,7 +46,7 @@ UNIQUE = 8
 
 
 @impact("Version probing never ends", "stuck group", "waiting", "stuck-group", links=("KIP-268",))
-@streams_invariant("streams/probing-ends", "268-24", "268-37")
+@streams_invariant("streams/probing-ends", "268-24", "268-37", checks=(ENDING, "streams/topologies"))
 def probing_ends(history: History) -> Iterator[Violation]:
     """A group comes to rest after a limited number of rebalances for each step."""
     events = streams_trace(history).events
@@ -115,7 +119,7 @@ def _few(generations: list[int]) -> str:
     "stuck-group",
     links=("KIP-268", "KAFKA-8649"),
 )
-@streams_invariant("streams/last-rebalance", "268-17", "268-18", "268-21", "268-36", "268-37")
+@of_ending("streams/last-rebalance", "268-17", "268-18", "268-21", "268-36", "268-37")
 def last_rebalance(history: History) -> Iterator[Violation]:
     """By edition, members whose version falls or changes, or the leader alone, request one more rebalance."""
     for round, each, info in processed(history):
@@ -163,7 +167,7 @@ def _has_other_causes(life: Life) -> bool:
     "stuck-upgrade",
     links=("KIP-268", "KAFKA-10455"),
 )
-@streams_invariant("streams/rejoins", "268-18", "268-24")
+@of_ending("streams/rejoins", "268-18", "268-24")
 def rejoins(history: History) -> Iterator[Violation]:
     """A member that requested an immediate rebalance gets one before the group is at rest.
 
@@ -188,7 +192,7 @@ def rejoins(history: History) -> Iterator[Violation]:
     "stuck-upgrade",
     links=("KAFKA-10455",),
 )
-@streams_invariant("streams/successive-differ", "268-45")
+@of_ending("streams/successive-differ", "268-45")
 def successive_differ(history: History) -> Iterator[Violation]:
     """Two successive subscriptions of a member differ."""
     last: dict[Life, tuple[Round, int]] = {}
@@ -216,7 +220,7 @@ def successive_differ(history: History) -> Iterator[Violation]:
     "stuck-upgrade",
     links=("KIP-268",),
 )
-@streams_invariant("streams/upgraded", "268-12", "268-13", "268-22", "268-23", "268-26")
+@of_ending("streams/upgraded", "268-12", "268-13", "268-22", "268-23", "268-26")
 def upgraded(history: History) -> Iterator[Violation]:
     """A group at rest has all its members, and uses the latest version that all support."""
     for each in stretches(history):
@@ -256,7 +260,7 @@ def _at_rest(stretch: Stretch, round: Round, lives: list[Life], present: dict[st
 
 
 @impact("A group probes versions without need", "trivia", "gating", "needless-move", links=("KIP-268",))
-@streams_invariant("streams/no-probing", "268-46")
+@of_ending("streams/no-probing", "268-46")
 def no_probing(history: History) -> Iterator[Violation]:
     """Between releases with the same latest version no member changes its version, or rejoins to change it."""
     found = streams_trace(history)

@@ -1,6 +1,7 @@
 """Invariants of task ownership in a Streams application: active tasks, standbys and host maps."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
@@ -10,6 +11,7 @@ from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names as listed_partitions
 from kipcheck.conformance.protocols.assignment.model.membership import Partitions
 from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.streams.invariants import OWNING, PLACING
 from kipcheck.conformance.protocols.streams.invariants.leaders import deployed, is_whole, listed
 from kipcheck.conformance.protocols.streams.invariants.trace import (
     FIRST_PROBED,
@@ -28,6 +30,9 @@ from kipcheck.conformance.protocols.streams.model.members import AssignmentInfo,
 from kipcheck.conformance.protocols.streams.model.tasks import Work
 from kipcheck.conformance.protocols.streams.ops import Died
 from kipcheck.conformance.protocols.upgrade.ops import Ended, Gave, PutOut, Took
+
+of_owning = partial(streams_invariant, checks=(OWNING,))
+of_placing = partial(streams_invariant, checks=(PLACING,))
 
 WARMS_UP = span("warm-ups")
 """Releases that have ``max.warmup.replicas`` (KIP-441); the others may assign no additional standbys (268-58)."""
@@ -79,7 +84,7 @@ def shares(round: Round, leader: Life) -> list[Share]:
 @impact(
     "A task runs in two members", "double processing", "ownership", "double-processing", links=("KIP-268", "KAFKA-8649")
 )
-@streams_invariant("streams/one-owner", "268-28")
+@of_owning("streams/one-owner", "268-28")
 def one_owner(history: History) -> Iterator[Violation]:
     """No task is active in two members in one generation."""
     for round, _, first, second in _shared(history):
@@ -100,7 +105,7 @@ def one_owner(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KAFKA-8649",),
 )
-@streams_invariant("streams/shared-while-probing", "268-43", grade=Grade.INFO)
+@of_owning("streams/shared-while-probing", "268-43", grade=Grade.INFO)
 def shared_while_probing(history: History) -> Iterator[Violation]:
     """Threads of one instance get the same partitions during version probing."""
     for round, leader, first, second in _shared(history):
@@ -141,7 +146,7 @@ class Ownership(NamedTuple):
     "double-processing",
     links=("KIP-429",),
 )
-@streams_invariant("streams/handed-over", "268-38", "268-28")
+@of_owning("streams/handed-over", "268-38", "268-28")
 def handed_over(history: History) -> Iterator[Violation]:
     """No member adds a partition that a running member has not given up."""
     owned: dict[Partition, Ownership] = {}
@@ -171,7 +176,7 @@ def handed_over(history: History) -> Iterator[Violation]:
 
 
 @impact("A task runs in no member", "stuck group", "ownership", "unread-partition", links=("KIP-268",))
-@streams_invariant("streams/all-owned", "268-28", "268-13", "268-31")
+@streams_invariant("streams/all-owned", "268-28", "268-13", "268-31", checks=(OWNING, "streams/upgrade"))
 def all_owned(history: History) -> Iterator[Violation]:
     """In a group at rest every task is active in some member."""
     todo = deployed(history)
@@ -203,7 +208,7 @@ def all_owned(history: History) -> Iterator[Violation]:
     "unread-partition",
     links=("KAFKA-8972",),
 )
-@streams_invariant("streams/tasks-match", "268-44")
+@of_owning("streams/tasks-match", "268-44")
 def tasks_match(history: History) -> Iterator[Violation]:
     """The task manager runs what was assigned; up to 2.3.1 it keeps its previous tasks during version probing."""
     for round, each, info in processed(history):
@@ -239,7 +244,7 @@ def keeps_its_tasks(life: Life, used: int, info: AssignmentInfo) -> bool:
 
 
 @impact("Tasks do not match the assigned partitions", "double processing", "layout", "wrong-data")
-@streams_invariant("streams/pairs", "268-51", "268-28")
+@of_owning("streams/pairs", "268-51", "268-28")
 def pairs(history: History) -> Iterator[Violation]:
     """Active tasks correspond to partitions: one for each, in the order of topics and partition numbers."""
     todo = deployed(history)
@@ -268,7 +273,7 @@ def _task(todo: Work, partition: Partition, info: AssignmentInfo) -> TaskId | No
     "wrong-data",
     links=("KAFKA-18613",),
 )
-@streams_invariant("streams/even-topics", "268-57")
+@of_placing("streams/even-topics", "268-57")
 def even_topics(history: History) -> Iterator[Violation]:
     """Co-partitioned topics of different sizes are not assigned: a partition without its partner cannot be joined."""
     todo, sizes = deployed(history), {each.name: each.partitions for each in streams_trace(history).deployed.topics}
@@ -293,7 +298,7 @@ def even_topics(history: History) -> Iterator[Violation]:
 @impact(
     "Tasks lack standbys, or have them in the same instance", "trivia", "answers", "unfair-load", links=("KIP-441",)
 )
-@streams_invariant("streams/standbys", "268-51", "268-58")
+@of_placing("streams/standbys", "268-51", "268-58")
 def standbys(history: History) -> Iterator[Violation]:
     """Each task with state has the configured number of standbys if there are enough instances, never on its own one.
 
@@ -340,7 +345,7 @@ def _misplaced(round: Round, found: list[Share], todo: Work) -> Iterator[Violati
 
 
 @impact("Tasks without state have standbys, which copy nothing", "trivia", "answers", "unfair-load")
-@streams_invariant("streams/idle-standbys", "268-58", grade=Grade.INFO)
+@of_placing("streams/idle-standbys", "268-58", grade=Grade.INFO)
 def idle_standbys(history: History) -> Iterator[Violation]:
     """A task without state has no standbys: there is nothing to copy."""
     todo = deployed(history)
@@ -360,7 +365,7 @@ def idle_standbys(history: History) -> Iterator[Violation]:
     "stale-view",
     links=("KAFKA-3914",),
 )
-@streams_invariant("streams/hosts", "268-03", "268-02", "268-59")
+@of_placing("streams/hosts", "268-03", "268-02", "268-59")
 def hosts(history: History) -> Iterator[Violation]:
     """The host map has every end point with the partitions of its members.
 

@@ -4,9 +4,9 @@ User data is decoded from its bytes with kipcheck's codec, in the layout of its 
 only for its own state, never for the contents of a message.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.core.case import Case, Role, Step
@@ -15,8 +15,7 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.requirement import requirements
-from kipcheck.conformance.core.verdict import Grade
-from kipcheck.conformance.protocols.declare.invariant import Search, invariant
+from kipcheck.conformance.protocols.declare.invariant import invariant
 from kipcheck.conformance.protocols.streams.blobs import latest, read_assignment, read_subscription
 from kipcheck.conformance.protocols.streams.model.members import (
     ENDLESS,
@@ -59,9 +58,8 @@ def is_of_streams(case: Case, step: Step) -> bool:
     return step.verb.startswith("stream-")
 
 
-def streams_invariant(id: str, *ids: str, grade: Grade = Grade.MUST) -> Callable[[Search], Search]:
-    """Declares an invariant of a Streams group."""
-    return invariant(id, *ids, role=Role.OPERATOR_TOOL, grade=grade, applies_to=is_of_streams)
+streams_invariant = partial(invariant, role=Role.OPERATOR_TOOL, applies_to=is_of_streams)
+"""Declares an invariant of a Streams group."""
 
 
 def is_draft(release: str) -> bool:

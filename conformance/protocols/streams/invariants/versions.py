@@ -1,11 +1,13 @@
 """Invariants of the metadata versions that members of a Streams group use: at the start, and after assignments."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE
 from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.streams.invariants import CONFIGURED, VERSIONS
 from kipcheck.conformance.protocols.streams.invariants.trace import (
     FIRST_PROBED,
     Life,
@@ -17,6 +19,9 @@ from kipcheck.conformance.protocols.streams.invariants.trace import (
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, AssignmentInfo, Misconfigured
 from kipcheck.conformance.protocols.streams.model.rules import LINES, Rules
 from kipcheck.conformance.protocols.streams.ops import Began, Refused
+
+of_versions = partial(streams_invariant, checks=(VERSIONS,))
+of_configured = partial(streams_invariant, checks=(CONFIGURED,))
 
 BEFORE_PROBING = LINES[: LINES.index("2.0")]
 """Values of ``upgrade.from`` that lower the used version."""
@@ -60,7 +65,7 @@ def has_fixed_version(life: Life) -> bool:
 @impact(
     "A restarted process subscribes in an old version", "refused peer", "versions", "stuck-upgrade", links=("KIP-268",)
 )
-@streams_invariant("streams/restarts-afresh", "268-47", "268-08")
+@of_versions("streams/restarts-afresh", "268-47", "268-08")
 def restarts_afresh(history: History) -> Iterator[Violation]:
     """A process that starts subscribes in its latest version, whatever version it used before it ended."""
     known: set[Life] = set()
@@ -87,7 +92,7 @@ def restarts_afresh(history: History) -> Iterator[Violation]:
     "stuck-upgrade",
     links=("KIP-268", "KAFKA-6054"),
 )
-@streams_invariant("streams/upgrade-from", "268-10", "268-41")
+@of_configured("streams/upgrade-from", "268-10", "268-41")
 def upgrade_from(history: History) -> Iterator[Violation]:
     """If upgrade.from names a release before version probing, a member subscribes in the version of that release."""
     for round in streams_trace(history).rounds:
@@ -112,7 +117,7 @@ def upgrade_from(history: History) -> Iterator[Violation]:
     "misled-operator",
     links=("KIP-268",),
 )
-@streams_invariant("streams/refuses-values", "268-08", "268-09", "268-39", "268-41", "268-55")
+@of_configured("streams/refuses-values", "268-08", "268-09", "268-39", "268-41", "268-55")
 def refuses_values(history: History) -> Iterator[Violation]:
     """A value of upgrade.from is a configuration error exactly if the release does not know it."""
     found = streams_trace(history)
@@ -139,7 +144,7 @@ def refuses_values(history: History) -> Iterator[Violation]:
     "stuck-upgrade",
     links=("KIP-429",),
 )
-@streams_invariant("streams/protocols", "268-38", "268-39")
+@of_configured("streams/protocols", "268-38", "268-39")
 def protocols(history: History) -> Iterator[Violation]:
     """Members from 2.4 on are cooperative unless upgrade.from names an older release, and in 4.x always."""
     for round in streams_trace(history).rounds:
@@ -168,7 +173,7 @@ def cooperates(life: Life) -> bool:
     "stuck-upgrade",
     links=("KIP-268", "KAFKA-8649"),
 )
-@streams_invariant("streams/used-within-own", "268-19", "268-35")
+@of_versions("streams/used-within-own", "268-19", "268-35")
 def used_within_own(history: History) -> Iterator[Violation]:
     """No member uses a metadata version above its own latest."""
     for _, violation in _above_own(history):
@@ -183,7 +188,7 @@ def used_within_own(history: History) -> Iterator[Violation]:
     "stuck-upgrade",
     links=("KAFKA-8649",),
 )
-@streams_invariant("streams/adopts-blindly", "268-33", grade=Grade.INFO)
+@of_versions("streams/adopts-blindly", "268-33", grade=Grade.INFO)
 def adopts_blindly(history: History) -> Iterator[Violation]:
     """Releases that adopt a supported version without a check may use a version above their own latest."""
     for life, violation in _above_own(history):
@@ -227,7 +232,7 @@ def _two(info: AssignmentInfo) -> str:
     "stuck-upgrade",
     links=("KIP-268",),
 )
-@streams_invariant("streams/used-within-told", "268-17", "268-19", "268-35")
+@streams_invariant("streams/used-within-told", "268-17", "268-19", "268-35", checks=(VERSIONS, "streams/failures"))
 def used_within_supported(history: History) -> Iterator[Violation]:
     """No member subscribes in a version above the supported version in its last assignment."""
     assigned: dict[Life, tuple[int, int]] = {}
@@ -253,7 +258,7 @@ def used_within_supported(history: History) -> Iterator[Violation]:
     "stuck-upgrade",
     links=("KIP-268",),
 )
-@streams_invariant("streams/follows", "268-17", "268-19", "268-35", "268-36")
+@of_versions("streams/follows", "268-17", "268-19", "268-35", "268-36")
 def follows(history: History) -> Iterator[Violation]:
     """After an assignment a member uses the version that follows from the used and supported version in it."""
     for round, each, info in processed(history):
@@ -293,7 +298,7 @@ def has_cause(used: int, info: AssignmentInfo) -> bool:
     "stuck-upgrade",
     links=("KIP-268",),
 )
-@streams_invariant("streams/old-data-moves-nobody", "268-48")
+@of_versions("streams/old-data-moves-nobody", "268-48")
 def old_data_changes_no_version(history: History) -> Iterator[Violation]:
     """An assignment in version 1 or 2 does not change a member's used version."""
     for round, each, info in processed(history):
@@ -311,7 +316,7 @@ def old_data_changes_no_version(history: History) -> Iterator[Violation]:
 
 
 @impact("An assignment that is too new is accepted", "wrong data", "versions", "wrong-data", links=("KIP-268",))
-@streams_invariant("streams/refuses-newer", "268-35")
+@of_versions("streams/refuses-newer", "268-35")
 def refuses_newer(history: History) -> Iterator[Violation]:
     """An assignment above the used version, or with a supported version above the own latest, is refused."""
     for round, each, info in processed(history):

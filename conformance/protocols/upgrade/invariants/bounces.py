@@ -3,18 +3,17 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import KIP_429
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names
 from kipcheck.conformance.protocols.assignment.model.membership import V0
 from kipcheck.conformance.protocols.cluster.kinds import KINDS
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.upgrade.invariants import upgrade_invariant
 from kipcheck.conformance.protocols.upgrade.invariants.ownership import (
     ObservedAt,
     Owners,
-    every_step,
     is_mixed,
     observed_events,
     trace,
@@ -120,7 +119,7 @@ def scripted(history: History, undefined: bool = False) -> Iterator[tuple[Observ
     "double-processing",
     links=("KIP-429",),
 )
-@invariant("bounce/eager-gives-up", "429-17", "429-19", role=Role.OPERATOR_TOOL, applies_to=every_step)
+@upgrade_invariant("bounce/eager-gives-up", "429-17", "429-19", checks=("bounce/upgrade",))
 def eager_gives_up(history: History) -> Iterator[Violation]:
     """An eager member has given up everything before it joins."""
     for observation, owners in observed_events(history):
@@ -141,7 +140,7 @@ def eager_gives_up(history: History) -> Iterator[Violation]:
 @impact(
     "A cooperative member revokes partitions without need", "trivia", "stickiness", "needless-move", links=("KIP-429",)
 )
-@invariant("bounce/incremental", "429-04", "429-15", "429-19", role=Role.OPERATOR_TOOL, applies_to=every_step)
+@upgrade_invariant("bounce/incremental", "429-04", "429-15", "429-19", checks=("bounce/upgrade",))
 def incremental(history: History) -> Iterator[Violation]:
     """A cooperative member revokes only partitions that an assignment took from it."""
     last: dict[str, tuple[int, Assigned]] = {}
@@ -183,7 +182,7 @@ def incremental(history: History) -> Iterator[Violation]:
     "misled-operator",
     links=("KIP-429",),
 )
-@invariant("bounce/mixed", "429-02", "429-10", "429-11", "429-13", role=Role.OPERATOR_TOOL, applies_to=every_step)
+@upgrade_invariant("bounce/mixed", "429-02", "429-10", "429-11", "429-13", checks=("bounce/mixed",))
 def mixed(history: History) -> Iterator[Violation]:
     """In a mixed group members that have revoked get only an error, and the others keep exactly what they own."""
     if not in_draft(history):
@@ -217,7 +216,7 @@ def mixed(history: History) -> Iterator[Violation]:
     "misled-operator",
     links=("KIP-429",),
 )
-@invariant("bounce/metric", "429-03", "429-11", "429-13", role=Role.OPERATOR_TOOL, applies_to=every_step)
+@upgrade_invariant("bounce/metric", "429-03", "429-11", "429-13", checks=("bounce/mixed",))
 def metric(history: History) -> Iterator[Violation]:
     """Each assignment with an error raises num.incompatible.rebalance by one, and nothing else raises it.
 
@@ -270,7 +269,7 @@ def _uncounted(member: str, at: int, generation: int, now: int) -> Violation:
     "double-processing",
     links=("KIP-429",),
 )
-@invariant("bounce/newest-leads", "429-08", "429-09", "429-12", role=Role.OPERATOR_TOOL, applies_to=every_step)
+@upgrade_invariant("bounce/newest-leads", "429-08", "429-09", "429-12", checks=("bounce/leaders",))
 def newest_leads(history: History) -> Iterator[Violation]:
     """If brokers choose the leader by version, a member with the highest version leads."""
     if not in_draft(history) or any(op.step.verb == "old-brokers" for op in history.ops):
@@ -305,7 +304,7 @@ def _joined_version(joining: Joining) -> tuple[int, bool]:
     "stuck-upgrade",
     links=("KIP-268", "KIP-429"),
 )
-@invariant("bounce/no-probing", "429-18", role=Role.OPERATOR_TOOL, grade=Grade.SHOULD,
+@upgrade_invariant("bounce/no-probing", "429-18", checks=("bounce/streams",), grade=Grade.SHOULD,
            applies_to=lambda case, step: step.verb == "roll-streams")  # fmt: skip
 def no_probing(history: History) -> Iterator[Violation]:
     """In a Streams group whose newest member leads, no member is asked to use an older version."""
@@ -322,7 +321,7 @@ def no_probing(history: History) -> Iterator[Violation]:
 
 
 @impact("A group never comes to rest after a restart", "stuck group", "waiting", "stuck-group", links=("KAFKA-13891",))
-@invariant("bounce/rests", "grp-19", "429-04", role=Role.OPERATOR_TOOL,
+@upgrade_invariant("bounce/rests", "grp-19", "429-04", checks=("bounce/upgrade",),
            applies_to=lambda case, step: step.verb == "settle")  # fmt: skip
 def rests(history: History) -> Iterator[Violation]:
     """A group comes to rest after a limited number of generations for each step."""
@@ -357,7 +356,7 @@ def _few(generations: Collection[int]) -> str:
     "stuck-upgrade",
     links=("KIP-429",),
 )
-@invariant("bounce/upgraded", "429-04", "429-14", "429-19", role=Role.OPERATOR_TOOL, applies_to=every_step)
+@upgrade_invariant("bounce/upgraded", "429-04", "429-14", "429-19", checks=("bounce/upgrade",))
 def upgraded(history: History) -> Iterator[Violation]:
     """When a group is at rest, all members that run are in it and use their configured version.
 

@@ -4,14 +4,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_names
 from kipcheck.conformance.protocols.assignment.model.membership import V0
 from kipcheck.conformance.protocols.cluster.kinds import TOPICS
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.upgrade import script_trace
+from kipcheck.conformance.protocols.upgrade.invariants import OWNERS, SERVED, upgrade_invariant
 from kipcheck.conformance.protocols.upgrade.ops import (
     OPERATIONS,
     Assigned,
@@ -169,11 +169,6 @@ def double_owners(history: History, undefined: bool = False) -> Iterator[tuple[D
                 yield DoubleOwner(partition, owners.owned[first][partition], taken), owners
 
 
-def every_step(case: Case, step: Step) -> bool:
-    """All steps except those about Streams, which are another group's."""
-    return step.verb != "roll-streams" and not step.verb.startswith("stream-")
-
-
 @impact(
     "A partition has two owners during an upgrade",
     "double processing",
@@ -181,7 +176,7 @@ def every_step(case: Case, step: Step) -> bool:
     "double-processing",
     links=("KIP-429", "KAFKA-12984"),
 )
-@invariant("bounce/one-owner", "429-05", "429-16", "429-13", role=Role.OPERATOR_TOOL, applies_to=every_step)
+@upgrade_invariant("bounce/one-owner", "429-05", "429-16", "429-13", checks=("bounce/ownership", OWNERS))
 def one_owner(history: History) -> Iterator[Violation]:
     """No partition is assigned to two members in one generation."""
     for clash, _ in double_owners(history):
@@ -196,7 +191,7 @@ def one_owner(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KIP-429", "KAFKA-14639"),
 )
-@invariant("bounce/revoked-first", "429-05", "429-15", "429-16", role=Role.OPERATOR_TOOL, applies_to=every_step)
+@upgrade_invariant("bounce/revoked-first", "429-05", "429-15", "429-16", checks=("bounce/ownership", OWNERS))
 def revoked_first(history: History) -> Iterator[Violation]:
     """No member adds a partition that a member of an earlier generation has not given up yet."""
     for clash, _ in double_owners(history):
@@ -211,7 +206,7 @@ def revoked_first(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KIP-429",),
 )
-@invariant("bounce/skipped-path", "429-06", role=Role.OPERATOR_TOOL, grade=Grade.INFO, applies_to=every_step)
+@upgrade_invariant("bounce/skipped-path", "429-06", checks=("bounce/leaders",), grade=Grade.INFO)
 def skipped_path(history: History) -> Iterator[Violation]:
     """A leader that does not know the newest version assigns partitions away from members that still read them."""
     for clash, owners in double_owners(history, undefined=True):
@@ -226,7 +221,7 @@ def skipped_path(history: History) -> Iterator[Violation]:
 
 
 @impact("Partitions stay unread after an upgrade", "stuck group", "ownership", "unread-partition", links=("KIP-429",))
-@invariant("bounce/all-owned", "grp-03", "429-04", role=Role.OPERATOR_TOOL, applies_to=every_step)
+@upgrade_invariant("bounce/all-owned", "grp-03", "429-04", checks=("bounce/ownership", SERVED))
 def all_owned(history: History) -> Iterator[Violation]:
     """When a group that is not mixed is at rest, all subscribed partitions are read."""
     for observation, owners in observed_events(history):
@@ -249,7 +244,7 @@ def all_owned(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KAFKA-7961",),
 )
-@invariant("bounce/subscribed", "grp-03", role=Role.OPERATOR_TOOL, applies_to=every_step)
+@upgrade_invariant("bounce/subscribed", "grp-03", checks=("bounce/ownership",))
 def subscribed(history: History) -> Iterator[Violation]:
     """No member adds partitions of a topic that it does not subscribe to."""
     for observation, owners in observed_events(history):
@@ -273,7 +268,7 @@ def subscribed(history: History) -> Iterator[Violation]:
 
 
 @impact("A lost response makes a member read or give up partitions", "double processing", "callbacks", "needless-move")
-@invariant("bounce/lost-is-neither", "429-05", role=Role.OPERATOR_TOOL,
+@upgrade_invariant("bounce/lost-is-neither", "429-05", checks=("bounce/ownership",),
            applies_to=lambda case, step: step.verb == "lose")  # fmt: skip
 def lost_is_neither(history: History) -> Iterator[Violation]:
     """A lost response counts neither as done nor as failed: no member adds or gives up partitions because of it."""
