@@ -492,4 +492,8 @@ class Operations(Generic[E, A]):
 
     def samples(self) -> Iterator[dict[str, Any]]:
         """Harmless operations of the testee protocol."""
-        return ({"op": each.verb, **each.body} for each in self.parse_shorthand(self._sample))
+        return self.as_json(self._sample)
+
+    def as_json(self, shorthand: str) -> Iterator[dict[str, Any]]:
+        """Events as operations of the testee protocol. Errors: ValueError."""
+        return ({"op": each.verb, **each.body} for each in self.parse_shorthand(shorthand))

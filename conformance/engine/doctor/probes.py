@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from importlib.resources import files
 from itertools import cycle, islice
@@ -22,13 +23,12 @@ from kipcheck.conformance.engine.doctor.report import (
     Unsuitable,
     offered,
 )
-from kipcheck.conformance.engine.doctor.samples import EDITION, asked_of, assignors, named, plain
+from kipcheck.conformance.engine.doctor.samples import EDITION, asked_of, assignors, named, plain, renamed
 from kipcheck.conformance.protocols import registry
-from kipcheck.conformance.protocols.assignment.checks.assignors import two_members
-from kipcheck.conformance.protocols.codec.checks.family import layouts
+from kipcheck.conformance.protocols.checks import FAMILIES
 from kipcheck.conformance.protocols.declare.check import Operation
-from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.targets import answers
+from kipcheck.conformance.targets.claimed_layouts import claimed_layouts
 from kipcheck.conformance.targets.protocol import BATCH, OPERATIONS, Claims
 from kipcheck.conformance.targets.transport.framing import Framing
 from kipcheck.conformance.targets.transport.pipe import Pipe
@@ -285,7 +285,8 @@ def unknown_message(testee: TesteeUnderTest) -> str:
         _unsupported(testee, {"op": "decode", "message": "Nothing", "version": 0, "hex": ""})
     if Role.LEADER in _roles(testee):
         testee.ready(Role.LEADER)
-        _unsupported(testee, two_members("first-come", "t"))
+        known = replace(_claims(testee), assignors=assignors())
+        _unsupported(testee, {**next(asked_of(known, Role.LEADER)), "assignor": "first-come"})
     return "unsupported"
 
 
@@ -365,7 +366,7 @@ def unicode(testee: TesteeUnderTest) -> str:
     sample = next(asked_of(_claims(testee), Role.LEADER), {})
     if Role.LEADER in _roles(testee) and sample.get("op") == "assign":
         testee.ready(Role.LEADER)
-        (result,) = testee.batch(two_members(sample["assignor"], TEXT))
+        (result,) = testee.batch(renamed(sample, sample["topics"][0]["name"], TEXT))
         topics = [topic for each in result.get("assignment", ()) for topic, _ in each["partitions"]]
         _is_text(topics, TEXT, "assign", result)
         return "kept in the name of a topic"
@@ -378,7 +379,7 @@ def _is_text(found: Any, expected: Any, what: str, result: Mapping[str, Any]) ->
 
 
 def _with_text(testee: TesteeUnderTest) -> tuple[Layout, str] | None:
-    for layout in layouts(_claims(testee)):
+    for layout in claimed_layouts(_claims(testee)):
         for slot in layout.slots:
             if slot.type == "string" and not slot.array and slot.tag is None:
                 return layout, slot.name
@@ -393,22 +394,16 @@ probe("who answers for leading versions", "", usual=True)(sample_probes.leading)
 @probe("each case starts with a new state", "start with a new state when the case of an operation changes")
 def afresh(testee: TesteeUnderTest) -> str:
     before, after = 1 << 30, (1 << 30) + 1
-    if Role.CONTROLLER in _roles(testee):
-        testee.ready(Role.CONTROLLER)
-        testee.batch({"op": "broker-up", "broker": 1, "low": 1, "high": 3, "case": before})
-        testee.batch({"op": "update", "level": 3, "allow_downgrade": False, "case": before})
-        (response,) = testee.batch({"op": "describe", "case": after})
-        if response.get("level") != 0:
-            raise ProbeFailed(f"a new case starts with the state {plain(response)}")
-        return "it does"
-    if GROUP in _claims(testee).machines:
-        testee.ready(Role.COORDINATOR)
-        join, describe = asked_of(_claims(testee), Role.COORDINATOR)
-        testee.batch({**join, "case": before})
-        (response,) = testee.batch({**describe, "case": after})
-        if any(each.get("members") for each in response.get("answers", ())):
-            raise ProbeFailed(f"a new case starts with the state {plain(response)!s:.100}")
-        return "it does"
+    for family in FAMILIES:
+        found = family.state_probe(_claims(testee)) if family.role in _roles(testee) else None
+        if found is not None:
+            testee.ready(family.role)
+            for each in found.before:
+                testee.batch({**each, "case": before})
+            (response,) = testee.batch({**found.after, "case": after})
+            if not found.is_new(response):
+                raise ProbeFailed(f"a new case starts with the state {plain(response)!s:.100}")
+            return "it does"
     raise Unsuitable("it supports no machine that would show it")
 
 

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.engine.doctor.report import Measurement, ProbeFailed, TesteeUnderTest, Unsuitable
-from kipcheck.conformance.protocols.codec.checks.family import layouts
-from kipcheck.conformance.protocols.codec.checks.samples import Sample, unlike_read, unlike_written
-from kipcheck.conformance.protocols.declare.check import Operation
+from kipcheck.conformance.engine.doctor.samples import EDITION, comparisons, named
+from kipcheck.conformance.protocols.declare.check import Comparison, Operation
+from kipcheck.conformance.targets.claimed_layouts import claimed_layouts
 from kipcheck.conformance.targets.protocol import BATCH
+from kipcheck.conformance.wire import layout
 
 SHOWN: Final = 3
 """Faults of samples that are shown."""
@@ -19,19 +20,13 @@ LATER: Final = 1000
 
 def samples(testee: TesteeUnderTest) -> str:
     """Each message in each version that it claims, encoded and decoded by it, and compared with the reference."""
-    pairs = [
-        (sample, operation)
-        for sample in _samples(testee)
-        for operation in (sample.encode, sample.decode(sample.data))
-        if _performs(testee, operation["op"], sample)
-    ]
+    pairs = _samples(testee)
     faults: list[str] = []
     compared: Counter[str] = Counter()
-    for (sample, operation), result in zip(pairs, _answers(testee, (each for _, each in pairs)), strict=True):
-        name = operation["op"]
-        found = unlike_written(sample, result) if name == "encode" else unlike_read(sample, result)
-        compared[name] += found is not None
-        faults += [f"{name} {sample}: {found}"] if found else []
+    for (operation, fault), result in zip(pairs, _answers(testee, (each.operation for each in pairs)), strict=True):
+        found = fault(result)
+        compared[operation["op"]] += found is not None
+        faults += [f"{named(operation)}: {found}"] if found else []
     if faults:
         more = f"; and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
         raise ProbeFailed(f"{'; '.join(faults[:SHOWN])}{more}")
@@ -44,8 +39,8 @@ def samples(testee: TesteeUnderTest) -> str:
 
 
 def prefixes(testee: TesteeUnderTest) -> str:
-    made = [each for each in _decoded(testee) if len(each.data) > 1]
-    results = _answers(testee, (each.decode(each.data[:-1]) for each in made))
+    made = [each for each in _decoded(testee) if len(_data(each)) > 1]
+    results = _answers(testee, (_with(each, _data(each)[:-1]) for each in made))
     return Measurement(
         f"the library: pass on the bytes as they are. Of {len(made)} messages without their last byte, "
         f"{_counted(results)}; a run expects that they are rejected"
@@ -54,7 +49,7 @@ def prefixes(testee: TesteeUnderTest) -> str:
 
 def trailing(testee: TesteeUnderTest) -> str:
     made = _decoded(testee)
-    results = _answers(testee, (each.decode(each.data + b"\0") for each in made))
+    results = _answers(testee, (_with(each, _data(each) + b"\0") for each in made))
     return Measurement(
         f"the library: a testee neither removes them nor rejects them itself. Of {len(made)} messages with a further "
         f"byte, {_counted(results)}; a run accepts both"
@@ -62,11 +57,11 @@ def trailing(testee: TesteeUnderTest) -> str:
 
 
 def leading(testee: TesteeUnderTest) -> str:
-    made = [each for each in _decoded(testee) if each.layout.prefix is not None]
+    made = [each for each in _decoded(testee) if _prefix_type(each) is not None]
     if not made:
         raise Unsuitable("it decodes no message with a version in its first bytes")
-    results = [*_answers(testee, (each.decode(_with_later_version(each)) for each in made))]
-    names = ", ".join(each.layout.message for each in made[:SHOWN])
+    results = [*_answers(testee, map(_with_later_version, made))]
+    names = ", ".join(each["message"] for each in made[:SHOWN])
     return Measurement(
         "they are part of the bytes, in both directions: if the library leaves them to its caller, the testee reads "
         f"and writes them, and answers unsupported for others. Of {len(made)} messages ({names}"
@@ -74,40 +69,48 @@ def leading(testee: TesteeUnderTest) -> str:
     )
 
 
-def _with_later_version(sample: Sample) -> bytes:
-    prefix = sample.layout.prefix
-    assert prefix is not None
-    size = {"int16": 2, "int32": 4}[prefix.type]
-    return LATER.to_bytes(size, "big") + sample.data[size:]
+def _data(operation: Operation) -> bytes:
+    return bytes.fromhex(operation["hex"])
+
+
+def _with(operation: Operation, data: bytes) -> Operation:
+    return {**operation, "hex": data.hex()}
+
+
+def _prefix_type(operation: Operation) -> str | None:
+    prefix = layout(EDITION, operation["message"], operation["version"]).prefix
+    return None if prefix is None else prefix.type
+
+
+def _with_later_version(operation: Operation) -> Operation:
+    size = {"int16": 2, "int32": 4}[_prefix_type(operation) or ""]
+    return _with(operation, LATER.to_bytes(size, "big") + _data(operation)[size:])
 
 
 # ---- samples and answers
 
 
-def _samples(testee: TesteeUnderTest) -> list[Sample]:
+def _samples(testee: TesteeUnderTest) -> list[Comparison]:
     """Errors: ``Unsuitable``."""
     assert testee.hello is not None
+    claims = testee.hello.claims
     if Role.CODEC not in testee.hello.roles:
         raise Unsuitable("it does not support the role codec")
     if testee.translated:
         raise Unsuitable("kipcheck translates its names of fields in a run")
     testee.ready(Role.CODEC)
-    if not (made := [*map(Sample.of, layouts(testee.hello.claims))]):
+    if next(claimed_layouts(claims), None) is None:
         raise Unsuitable("kipcheck knows none of the messages that it claims")
-    return made
+    return [*comparisons(claims, Role.CODEC)]
 
 
-def _decoded(testee: TesteeUnderTest) -> list[Sample]:
-    """One sample of each message that it decodes, in the highest version that is claimed. Errors: ``Unsuitable``."""
-    newest = {each.layout.message: each for each in _samples(testee)}.values()
-    if not (made := [each for each in newest if _performs(testee, "decode", each)]):
+def _decoded(testee: TesteeUnderTest) -> list[Operation]:
+    """One for each message that it decodes, in the highest version that is claimed. Errors: ``Unsuitable``."""
+    operations = (each.operation for each in _samples(testee))
+    newest = {each["message"]: each for each in operations if each["op"] == "decode"}
+    if not newest:
         raise Unsuitable("it decodes no message that kipcheck knows")
-    return made
-
-
-def _performs(testee: TesteeUnderTest, operation: str, sample: Sample) -> bool:
-    assert testee.hello is not None
-    return testee.hello.claims.performs(operation, sample.layout.message)
+    return [*newest.values()]
 
 
 def _answers(testee: TesteeUnderTest, operations: Iterable[Operation]) -> Iterator[Mapping[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import EDITIONS
 from kipcheck.conformance.protocols.checks import FAMILIES
-from kipcheck.conformance.protocols.declare.check import Operation
+from kipcheck.conformance.protocols.declare.check import Comparison, Operation
 from kipcheck.conformance.targets.protocol import STREAM, Claims
 
 EDITION: Final = "apache"
@@ -21,6 +21,24 @@ def asked_of(claims: Claims, role: Role) -> Iterator[Operation]:
             yield op
     if not any_found and role is not Role.CODEC:
         yield from asked_of(claims, Role.CODEC)
+
+
+def comparisons(claims: Claims, role: Role) -> Iterator[Comparison]:
+    """Those of its operations that are claimed."""
+    for family in FAMILIES:
+        for each in family.comparisons(claims) if family.role is role else ():
+            if claims.performs(each.operation["op"], each.operation["message"]):
+                yield each
+
+
+def renamed(value: Any, name: str, other: str) -> Any:
+    """JSON data with another text wherever ``name`` is one."""
+    match value:
+        case dict():
+            return {key: renamed(each, name, other) for key, each in value.items()}
+        case list() | tuple():
+            return [renamed(each, name, other) for each in value]
+    return other if value == name else value
 
 
 def assignors() -> tuple[str, ...]:

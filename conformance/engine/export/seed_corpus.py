@@ -6,11 +6,11 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.output_folder import OutputFolder
 from kipcheck.conformance.engine.export import input_files
-from kipcheck.conformance.protocols.codec.checks.example_values import SYSTEMATIC
-from kipcheck.conformance.protocols.codec.checks.family import Subject, drawn
+from kipcheck.conformance.protocols.checks import FAMILIES
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.framing import encode_request
 from kipcheck.conformance.wire.schema import messages, spec
@@ -18,6 +18,7 @@ from kipcheck.golden.vectors import vectors
 from kipcheck.strategies.damage import USUAL, damages
 
 DICTIONARY = "kipcheck.dict"
+CODEC = next(each for each in FAMILIES if each.role is Role.CODEC)
 
 
 class Seed(NamedTuple):
@@ -63,11 +64,11 @@ def _wanted(edition_name: str, globs: Sequence[str]) -> tuple[str, ...]:
 
 def _of(edition_name: str, layout: Layout, seed: int, values: int) -> Iterator[Seed]:
     about = layout.message, layout.version
+    subject = CODEC.subject(edition_name, *about)
+    examples = [(name, make(subject)) for name, make in CODEC.examples[:values]]
     for number in range(values):
         random = Random(f"{seed}/{layout.message}/{layout.version}/{number}")
-        systematic = SYSTEMATIC[number] if number < len(SYSTEMATIC) else None
-        value = systematic(layout) if systematic else drawn(Subject(edition_name, layout), random)
-        kind = systematic.__name__ if systematic else "drawn"
+        kind, value = examples[number] if number < len(examples) else ("drawn", CODEC.draw(subject, random))
         yield Seed(*about, layout.encode(value), kind)
         for each in damages(layout, value, random, USUAL):
             yield Seed(*about, each.data, f"{kind}, {each.kind}")

@@ -44,6 +44,24 @@ conforming target.
 """
 
 
+class Comparison(NamedTuple):
+    """An operation, and how the answer to it differs from the reference's."""
+
+    operation: Operation
+    fault: Callable[[Mapping[str, Any]], str | None]
+    """None if there is nothing to compare, else what is wrong, or an empty text."""
+
+
+class StateProbe(NamedTuple):
+    """Shows whether a machine begins each case anew."""
+
+    before: tuple[Operation, ...]
+    """They change its state."""
+    after: Operation
+    is_new: Callable[[Mapping[str, Any]], bool]
+    """Whether a new machine gives this answer to ``after``."""
+
+
 class Subject(Protocol):
     """What a check is applied to: a version of a message, an assignor, a machine."""
 
@@ -76,6 +94,14 @@ def nothing_is_granted(history: History) -> frozenset[str]:
 
 def no_operations(role: Role, claims: Claims) -> Iterable[Operation]:
     return ()
+
+
+def no_comparisons(claims: Claims) -> Iterable[Comparison]:
+    return ()
+
+
+def no_state_probe(claims: Claims) -> None:
+    return None
 
 
 def no_place(step: Step) -> None:
@@ -136,6 +162,12 @@ class Family(Generic[S]):
     """The verbs of the steps that the target granted, for the invariants that need one (``Invariant.after``)."""
     sample_ops: Callable[[Role, Claims], Iterable[Operation]] = no_operations
     """Harmless operations within the testee's claims, which the doctor sends. One family provides those of a role."""
+    comparisons: Callable[[Claims], Iterable[Comparison]] = no_comparisons
+    """Operations on all that is claimed, whose answers the doctor compares."""
+    state_probe: Callable[[Claims], StateProbe | None] = no_state_probe
+    """None: nothing that is claimed has a state."""
+    examples: tuple[tuple[str, Callable[[S], Value]], ...] = ()
+    """Systematic values by name, in the order in which they are tried before random ones."""
 
 
 class Conversation(NamedTuple):

@@ -1,14 +1,16 @@
 """Checks of controllers: the feature updates of KIP-584's draft."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from kipcheck.conformance.core.edition import APACHE, KIP_584, edition
-from kipcheck.conformance.protocols.declare.check import Check, Family
+from kipcheck.conformance.protocols.declare.check import Check, Family, StateProbe
 from kipcheck.conformance.protocols.declare.conversations import Subject, conversation, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.features import invariants
 from kipcheck.conformance.protocols.features.ops import OPERATIONS
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
+from kipcheck.conformance.targets.protocol import Claims
 
 
 def editions(name: str) -> Iterable[str]:
@@ -16,7 +18,15 @@ def editions(name: str) -> Iterable[str]:
     return (KIP_584.name,) if edition(name) in (APACHE, KIP_584) else ()
 
 
-CONTROLLER: Family[Subject] = operations_family(OPERATIONS, editions, lambda edition: FEATURE_UPDATES, "controller")
+def state_probe(claims: Claims) -> StateProbe:
+    """A new controller has no finalized level."""
+    *before, description = OPERATIONS.as_json("up 1 1-3; update 3; describe")
+    return StateProbe(tuple(before), description, lambda answer: answer.get("level") == 0)
+
+
+CONTROLLER: Family[Subject] = replace(
+    operations_family(OPERATIONS, editions, lambda edition: FEATURE_UPDATES, "controller"), state_probe=state_probe
+)
 
 CHECKS: tuple[Check[Subject], ...] = (
     Check(

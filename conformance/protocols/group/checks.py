@@ -9,7 +9,7 @@ from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import KIP_429, Standing, edition
 from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.declare.check import Check, Exhibit, Family, Operation
+from kipcheck.conformance.protocols.declare.check import Check, Exhibit, Family, Operation, StateProbe
 from kipcheck.conformance.protocols.declare.conversations import (
     Message,
     Subject,
@@ -96,7 +96,19 @@ def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
         yield from OPERATIONS.samples()
 
 
-COORDINATOR = replace(_family(released), describe=describe, sample_ops=sample_ops)
+def state_probe(claims: Claims) -> StateProbe | None:
+    """A new group has no members."""
+    if GROUP not in claims.machines:
+        return None
+    *before, description = OPERATIONS.samples()
+    return StateProbe(
+        tuple(before),
+        description,
+        lambda answer: not any(each.get("members") for each in answer.get("answers", ())),
+    )
+
+
+COORDINATOR = replace(_family(released), describe=describe, sample_ops=sample_ops, state_probe=state_probe)
 DRAFT_COORDINATOR = _family(draft)
 
 of = partial(invariants_of, part=invariants)

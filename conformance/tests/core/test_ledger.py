@@ -160,6 +160,7 @@ OTHERS = {
     ("conformance/cli/known.py", "each"): "an entry of a list",
     ("conformance/cli/run.py", "row"): "of the plan",
     ("conformance/engine/doctor/sample_probes.py", "each"): "the result of an operation",
+    ("conformance/engine/doctor/sample_probes.py", "operation"): "an operation",
 }
 """Other objects with keys of the same names."""
 

@@ -10,7 +10,7 @@ import pytest
 from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
-from kipcheck.conformance.engine.doctor.samples import asked_of, assignors, named
+from kipcheck.conformance.engine.doctor.samples import asked_of, assignors, comparisons, named, renamed
 from kipcheck.conformance.protocols.assignment.checks.assignors import LEADER, two_members
 from kipcheck.conformance.protocols.assignment.checks.mixed import MIXED
 from kipcheck.conformance.protocols.checks import CHECKS, FAMILIES, family_of
@@ -144,3 +144,33 @@ def test_every_process_that_talks_to_targets_knows_all_verbs(module: str) -> Non
         print(*(each for each in ("join", "loaded", "member-told", "member-poll") if answers_to(each) is None))"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_a_machine_that_begins_a_case_with_the_state_of_another_is_seen() -> None:
+    shown: dict[Role, dict[str, Any]] = {
+        Role.CONTROLLER: {"level": 3, "epoch": 1},
+        Role.COORDINATOR: {"answers": [{"members": [{"id": "c"}]}]},
+    }
+    new: dict[Role, dict[str, Any]] = {
+        Role.CONTROLLER: {"level": 0, "epoch": 0},
+        Role.COORDINATOR: {"answers": [{"members": []}]},
+    }
+    found = {family.role: probe for family in FAMILIES if (probe := family.state_probe(CLAIMS)) is not None}
+    assert found.keys() == shown.keys()
+    for role, probe in found.items():
+        assert probe.before and not probe.is_new(shown[role]) and probe.is_new(new[role])
+    assert [each["op"] for each in found[Role.CONTROLLER].before] == ["broker-up", "update"]
+    assert all(family.state_probe(Claims()) is None for family in FAMILIES if family.role is Role.COORDINATOR)
+
+
+def test_the_doctor_compares_what_is_claimed() -> None:
+    claims = Claims(messages={"HeartbeatRequest": (3, 4)}, operations={"HeartbeatRequest": ("decode",)})
+    assert [named(each.operation) for each in comparisons(claims, Role.CODEC)] == [
+        "decode HeartbeatRequest v3",
+        "decode HeartbeatRequest v4",
+    ]
+    assert not [*comparisons(claims, Role.LEADER)]
+
+
+def test_a_sample_is_asked_with_another_text() -> None:
+    assert renamed(two_members("range", "t"), "t", "grüße") == two_members("range", "grüße")

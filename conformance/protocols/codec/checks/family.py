@@ -2,20 +2,23 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, TypeAlias
 
 from kipcheck.conformance.core.case import Role, Step, step
-from kipcheck.conformance.core.edition import APACHE, edition
+from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.codec import invariants
 from kipcheck.conformance.protocols.codec.checks.example_values import SYSTEMATIC, bare
+from kipcheck.conformance.protocols.codec.checks.samples import Sample, unlike_read, unlike_written
 from kipcheck.conformance.protocols.codec.invariants.wire import canonical
 from kipcheck.conformance.protocols.codec.two_decoders import brief, kind_at, layout_of
-from kipcheck.conformance.protocols.declare.check import Check, Conversation, Exhibit, Family, Operation
+from kipcheck.conformance.protocols.declare.check import Check, Comparison, Conversation, Exhibit, Family, Operation
 from kipcheck.conformance.protocols.declare.coverage import Fields, outcome, size
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.targets.claimed_layouts import claimed_layouts
 from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.schema import messages, spec
@@ -222,23 +225,26 @@ def describe(operation: Operation) -> str | None:
     return f"{operation['op']} {operation['message']} v{operation['version']}"
 
 
-def layouts(claims: Claims) -> Iterator[Layout]:
-    """Of the messages and versions that are claimed and that ``apache`` has."""
-    known = set(messages(APACHE))
-    for name in claims.messages:
-        if name in known:
-            yield from (layout for layout in spec(APACHE, name) if claims.has(name, layout.version))
-
-
 def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
     """The defaults of every message, in each operation that is claimed."""
-    for layout in layouts(claims) if role is Role.CODEC else ():
+    for layout in claimed_layouts(claims) if role is Role.CODEC else ():
         value = layout.codec.to_json(layout.defaults())
         data = layout.encode(layout.defaults()).hex()
         about = {"message": layout.message, "version": layout.version}
         for op, given in (("encode", {"value": value}), ("decode", {"hex": data}), ("recode", {"hex": data})):
             if claims.performs(op, layout.message):
                 yield {"op": op, **about, **given}
+
+
+def comparisons(claims: Claims) -> Iterator[Comparison]:
+    """A sample of each version of a message, to encode and to decode."""
+    for sample in map(Sample.of, claimed_layouts(claims)):
+        yield Comparison(sample.encode, partial(unlike_written, sample))
+        yield Comparison(sample.decode, partial(unlike_read, sample))
+
+
+def _of_subject(make: Callable[[Layout], Value]) -> Callable[[Subject], Value]:
+    return lambda subject: make(subject.layout)
 
 
 CODEC: Family[Subject] = Family(
@@ -255,6 +261,8 @@ CODEC: Family[Subject] = Family(
     place=place,
     describe=describe,
     sample_ops=sample_ops,
+    comparisons=comparisons,
+    examples=tuple((make.__name__, _of_subject(make)) for make in SYSTEMATIC),
 )
 
 
@@ -279,7 +287,3 @@ def codec_check(
         about=lambda subject: versions(subject.layout),
         given=given, again=again, heavy=heavy, shrinks=shrinks,
     )  # fmt: skip
-
-
-def _of_subject(make: Callable[[Layout], Value]) -> Callable[[Subject], Value]:
-    return lambda subject: make(subject.layout)

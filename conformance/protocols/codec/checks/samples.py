@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from kipcheck.conformance.core.nearest import nearest
-from kipcheck.conformance.protocols.codec.checks.family import TAGS
+from kipcheck.conformance.protocols.codec.checks.example_values import TAGS
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference
 from kipcheck.conformance.protocols.declare.check import Operation
 from kipcheck.conformance.wire import Layout
@@ -33,15 +33,13 @@ class Sample:
             value["errorCode"] = 0  # with an error, clients expect version 0 (KIP-511)
         return cls(layout, layout.codec.to_json(value), layout.encode(value))
 
-    def __str__(self) -> str:
-        return f"{self.layout.message} v{self.layout.version}"
-
     @property
     def encode(self) -> Operation:
         return {"op": "encode", **self._about, "value": self.value}
 
-    def decode(self, data: bytes) -> Operation:
-        return {"op": "decode", **self._about, "hex": data.hex()}
+    @property
+    def decode(self) -> Operation:
+        return {"op": "decode", **self._about, "hex": self.data.hex()}
 
     @property
     def _about(self) -> dict[str, Any]:
