@@ -3,45 +3,23 @@
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from time import monotonic, process_time
-from typing import Any, NamedTuple
+from typing import Any
 
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.core.exits import CONFORMANT, FAILED, UNDECIDED
 from kipcheck.conformance.core.output_folder import OutputFolder, of_a_search
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.explore.counter_examples import history, jsonl, rows
-from kipcheck.conformance.machines.search import Breach, Search
+from kipcheck.conformance.machines.search import Search
 from kipcheck.conformance.protocols.declare.play import Playable, Product, Scope
-from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.invariants import invariant_of
 from kipcheck.reports import exploration
 from kipcheck.reports.ladder import ladder
 
 AT_ONCE = 20_000
 """States that are explored between two checks of the time."""
-
-
-class Stated(NamedTuple):
-    """What a counter-example contradicts."""
-
-    sentence: str
-    requirements: tuple[str, ...]
-
-
-def stated(breach: Breach[Any]) -> Stated:
-    """The sentence and requirements of the law if it has its own, else of the invariant that it restates.
-
-    Errors: LookupError if there is neither.
-    """
-    if breach.sentence:
-        return Stated(breach.sentence, breach.requirements)
-    for each in chain.from_iterable(map(all_invariants, Role)):
-        if each.id == breach.law:
-            return Stated(each.statement, each.requirements)
-    raise LookupError(f"no invariant {breach.law!r}")
 
 
 @dataclass(frozen=True)
@@ -78,7 +56,7 @@ class Explored:
             return None
         return {
             "invariant": breach.law,
-            "requirements": list(stated(breach).requirements),
+            "requirements": list(invariant_of(breach.law).requirements),
             "why": breach.why,
             "events": history(self.world, breach),
             "diagram": ladder(self._rows(), width),
@@ -101,7 +79,7 @@ class Explored:
         page = (
             self._about,
             found,
-            stated(self.search.breach).sentence,
+            invariant_of(self.search.breach.law).statement,
             list(self._clauses()),
             self._rows(),
             self._again(out),
@@ -126,7 +104,7 @@ class Explored:
         return shlex.join([*words, str(self._files(out)[0])])
 
     def _clauses(self) -> Iterator[dict[str, str]]:
-        for id in stated(self.search.breach).requirements if self.search.breach else ():
+        for id in invariant_of(self.search.breach.law).requirements if self.search.breach else ():
             each = requirements()[id]
             yield {"id": id, "clause": each.clause, "text": each.text}
 

@@ -77,8 +77,7 @@ class Law(Generic[P]):
     """An invariant of all reachable states."""
 
     id: str
-    requirements: tuple[str, ...]
-    sentence: str
+    """The id of the invariant of conversations that it restates, which has the sentence and the requirements."""
     view: Callable[[int, P], Hashable]
     """The data of a component that the law depends on; less data makes a faster search. None if there is none."""
     breach: Callable[[tuple[Any, ...]], str | None]
@@ -86,28 +85,15 @@ class Law(Generic[P]):
     at_rest: bool = False
     """True: the law applies only to states without enabled moves."""
 
-    @classmethod
-    def of(
-        cls, invariant: str, view: Callable[[int, P], Hashable], breach: Callable[[tuple[Any, ...]], str | None]
-    ) -> "Law[P]":
-        """A law that restates the invariant with this id, which has the sentence and the requirements."""
-        return cls(invariant, (), "", view, breach)
-
 
 @dataclass(frozen=True, slots=True)
 class StepLaw(Generic[P, V, G]):
     """An invariant of single steps of a component, whatever the others' states; checked on every act and take."""
 
     id: str
-    requirements: tuple[str, ...]
-    sentence: str
+    """As that of a ``Law``."""
     breach: Callable[[int, P, V | G, Did[P, G]], str | None]
     """Of the component's index, its state before, the move or message, and the result: the contradiction, or None."""
-
-    @classmethod
-    def of(cls, invariant: str, breach: Callable[[int, P, V | G, Did[P, G]], str | None]) -> "StepLaw[P, V, G]":
-        """As ``Law.of``."""
-        return cls(invariant, (), "", breach)
 
 
 class Event(NamedTuple, Generic[V]):

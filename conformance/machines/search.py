@@ -46,8 +46,7 @@ class Breach(NamedTuple, Generic[V]):
     """A counter-example of minimal length."""
 
     law: str
-    requirements: tuple[str, ...]
-    sentence: str
+    """Its id."""
     why: str
     path: tuple[Event[V], ...]
 
@@ -278,7 +277,7 @@ class Search(Generic[P, V, G]):
     def _check_state(self, state: int, view: int, resting: bool) -> None:
         """``view``: the packed views of all components. Views that keep the laws are not checked again."""
         for law, why in broken_laws(self.made, self._unpacked(state), resting):
-            self.breach = Breach(law.id, law.requirements, law.sentence, why, tuple(self._path(state)))
+            self.breach = Breach(law.id, why, tuple(self._path(state)))
             return
         self._kept.add(view)
 
@@ -289,7 +288,7 @@ class Search(Generic[P, V, G]):
         for event in whole.enabled(parts):
             for step in whole.run_move(parts, event) or ():
                 for law, why in broken_step_laws(self.made, step):
-                    return Breach(law.id, law.requirements, law.sentence, why, (*self._path(state), event))
+                    return Breach(law.id, why, (*self._path(state), event))
         raise ContractViolation(f"{self.made.names[0]} and the others do not do the same twice")
 
     def _path(self, state: int) -> list[Event[V]]:

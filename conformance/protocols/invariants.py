@@ -23,6 +23,14 @@ def all_invariants(role: Role) -> tuple[Invariant, ...]:
     return tuple(each for each in found if each.role in (role, None))
 
 
+def invariant_of(id: str) -> Invariant:
+    """Errors: LookupError."""
+    registry.parts("invariants")
+    if id not in INVARIANTS:
+        raise LookupError(f"no invariant {id!r}")
+    return INVARIANTS[id]
+
+
 def tags_vocabulary() -> tags.Vocabulary:
     """With the tags that invariants declare."""
     registry.parts("invariants")

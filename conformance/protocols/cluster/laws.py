@@ -37,7 +37,7 @@ def _one_owner(views: tuple[Any, ...]) -> Contradiction:
     return None
 
 
-ONE_OWNER: Law[Part] = Law.of("bounce/revoked-first", _owned, _one_owner)
+ONE_OWNER: Law[Part] = Law("bounce/revoked-first", _owned, _one_owner)
 
 
 def all_owned(partitions: Partitions) -> Law[Part]:
@@ -65,7 +65,7 @@ def all_owned(partitions: Partitions) -> Law[Part]:
         left = sorted(set(partitions) - {each for _, _, owned in present for each in owned})
         return f"the group is at rest, and {left[0][0]}-{left[0][1]} has no owner" if left and present else None
 
-    return Law.of("bounce/all-owned", resting, breach)
+    return Law("bounce/all-owned", resting, breach)
 
 
 def is_mixed(group: State) -> bool:
@@ -74,7 +74,7 @@ def is_mixed(group: State) -> bool:
     return len({each.version == V0 for each in metadata if isinstance(each, Subscription)}) > 1
 
 
-RESTS: Law[Part] = Law.of(
+RESTS: Law[Part] = Law(
     "bounce/rests",
     lambda index, part: part.rounds if isinstance(part, Centre) else None,
     lambda views: f"{ROUNDS} generations formed without a disturbance" if views[0] >= ROUNDS else None,
@@ -93,7 +93,7 @@ def _not_forgotten(views: tuple[Any, ...]) -> Contradiction:
     return f"member {lost[0]} waits for a response, but the coordinator has no such request" if lost else None
 
 
-WAITING: Law[Part] = Law.of(
+WAITING: Law[Part] = Law(
     "group/parked-answered",
     _waiting,
     _not_forgotten,

@@ -39,7 +39,7 @@ def _one_id(views: tuple[Any, ...]) -> Contradiction:
     return f"two members have the instance id {twice[0]}" if twice else None
 
 
-ONE_ID: Law[Part] = Law.of("group/one-id-per-instance", _instances, _one_id)
+ONE_ID: Law[Part] = Law("group/one-id-per-instance", _instances, _one_id)
 
 
 def _leading(index: int, part: Part) -> Any:
@@ -63,7 +63,7 @@ def _one_leader(views: tuple[Any, ...]) -> Contradiction:
     return f"{' and '.join(leading)} both lead one generation" if len(leading) > 1 else None
 
 
-ONE_LEADER: Law[Part] = Law.of("group/one-leader", _leading, _one_leader)
+ONE_LEADER: Law[Part] = Law("group/one-leader", _leading, _one_leader)
 
 
 def _assigned(index: int, part: Part) -> Any:
@@ -91,7 +91,7 @@ def _from_leader(views: tuple[Any, ...]) -> Contradiction:
     return None
 
 
-FROM_LEADER: Law[Part] = Law.of("group/assignment-from-leader", _assigned, _from_leader)
+FROM_LEADER: Law[Part] = Law("group/assignment-from-leader", _assigned, _from_leader)
 
 
 def outlives(storage: Storage) -> Law[Part]:
@@ -102,7 +102,7 @@ def outlives(storage: Storage) -> Law[Part]:
             return None
         return _recorded(part.group), _recorded(storage.recalled(part.group.log))
 
-    return Law.of("group/outlives-moves", kept, lambda views: _differ(*views[0]) if views[0] is not None else None)
+    return Law("group/outlives-moves", kept, lambda views: _differ(*views[0]) if views[0] is not None else None)
 
 
 def _recorded(group: State) -> tuple[Any, ...]:
@@ -146,7 +146,7 @@ def _not_forgotten(views: tuple[Any, ...]) -> Contradiction:
     return f"client {clients.index(unanswered[0]) + 1} waits for a response, but the coordinator has no such request"
 
 
-PARKED: Law[Part] = Law.of(
+PARKED: Law[Part] = Law(
     "group/parked-answered",
     _waiting,
     _not_forgotten,
@@ -176,7 +176,7 @@ def _grows(index: int, before: Part, cause: ClientMove | Message, did: Did[Part,
     return f"the generation changes by {risen}"
 
 
-GROWS: StepLaw[Part, ClientMove, Message] = StepLaw.of("group/generation-grows", _grows)
+GROWS: StepLaw[Part, ClientMove, Message] = StepLaw("group/generation-grows", _grows)
 
 
 def _stale(index: int, before: Part, cause: ClientMove | Message, did: Did[Part, Message]) -> Contradiction:
@@ -191,7 +191,7 @@ def _stale(index: int, before: Part, cause: ClientMove | Message, did: Did[Part,
     return f"{request.member} of generation {request.generation} is not rejected in generation {group.generation}"
 
 
-STALE: StepLaw[Part, ClientMove, Message] = StepLaw.of("group/stale-never-wins", _stale)
+STALE: StepLaw[Part, ClientMove, Message] = StepLaw("group/stale-never-wins", _stale)
 
 
 def _fenced(index: int, before: Part, cause: ClientMove | Message, did: Did[Part, Message]) -> Contradiction:
@@ -206,7 +206,7 @@ def _fenced(index: int, before: Part, cause: ClientMove | Message, did: Did[Part
     return f"{request.member} is not rejected, although {holder.id} has its instance id"
 
 
-FENCED: StepLaw[Part, ClientMove, Message] = StepLaw.of("group/fenced-never-wins", _fenced)
+FENCED: StepLaw[Part, ClientMove, Message] = StepLaw("group/fenced-never-wins", _fenced)
 
 
 def _once(index: int, before: Part, cause: ClientMove | Message, did: Did[Part, Message]) -> Contradiction:
@@ -215,7 +215,7 @@ def _once(index: int, before: Part, cause: ClientMove | Message, did: Did[Part, 
     return None
 
 
-ONCE: StepLaw[Part, ClientMove, Message] = StepLaw.of("group/answered-once", _once)
+ONCE: StepLaw[Part, ClientMove, Message] = StepLaw("group/answered-once", _once)
 
 
 def laws(storage: Storage) -> tuple[Law[Part] | StepLaw[Part, ClientMove, Message], ...]:

@@ -98,17 +98,17 @@ class Laws:
     @cached_property
     def all(self) -> tuple[Law[State] | StepLaw[State, Event, Event], ...]:
         return (
-            Law.of(
+            Law(
                 "member/gives-up-first",
                 lambda index, state: (state.phase, state.owned),
                 self._eager,
             ),
-            Law.of(
+            Law(
                 "member/lost-when-out",
                 lambda index, state: (state.asked, state.asked_as, state.owned),
                 self._out,
             ),
-            StepLaw.of(
+            StepLaw(
                 "member/owns-what-it-was-given",
                 _grown,
             ),

@@ -57,16 +57,14 @@ def grants_in_turn(index: int, before: Part, cause: Hashable, did: Did[Part, Mes
 
 
 ONE_HOLDER: Law[Part] = Law(
-    "one-holder", ("x-1",), "At most one client holds the lock.",
+    "one-holder",
     lambda index, part: isinstance(part, Client) and part.holds, one_holder,
 )  # fmt: skip
 NO_REST: Law[Part] = Law(
-    "no-rest", ("x-2",), "Nobody waits for ever.",
+    "no-rest",
     lambda index, part: isinstance(part, Client) and part.wants, somebody_moves, at_rest=True,
 )  # fmt: skip
-IN_TURN: StepLaw[Part, Move, Message] = StepLaw(
-    "in-turn", ("x-3",), "A lock that somebody waits for is not left free.", grants_in_turn
-)
+IN_TURN: StepLaw[Part, Move, Message] = StepLaw("in-turn", grants_in_turn)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def _first_member(views: tuple[Any, ...], what: str) -> str:
     return next(f"member {place} {what.format(each)}" for place, each in enumerate(views) if each)
 
 
-LIVES: Final[Law[Part]] = Law.of(
+LIVES: Final[Law[Part]] = Law(
     "streams/lives", _failure, lambda views: _first_member(views, "ends: {}") if any(views) else None
 )
 
@@ -65,14 +65,14 @@ def _within_own(consumers: Consumers) -> Law[Part]:
         used, latest = memory_of(part.state).used, consumers[part.kind].binary.latest
         return f"uses version {used}, above its latest version {latest}" if used > latest else ""
 
-    return Law.of("streams/used-within-own", above, lambda views: _first_member(views, "{}") if any(views) else None)
+    return Law("streams/used-within-own", above, lambda views: _first_member(views, "{}") if any(views) else None)
 
 
 HANDED_OVER: Final = replace(ONE_OWNER, id="streams/handed-over")
 
 
 def _probing_ends(most: int) -> Law[Part]:
-    return Law.of(
+    return Law(
         "streams/probing-ends",
         lambda index, part: part.rounds if isinstance(part, Centre) else None,
         lambda views: f"{most} generations formed without a disturbance" if views[0] >= most else None,
@@ -105,7 +105,7 @@ def _at_rest(id: str, view: Callable[[Node], Any], breach: Callable[[list[Any]],
         in_place = sorted(id for id, _, _ in nodes) == [*members] and all(at == generation for _, at, _ in nodes)
         return breach([seen for _, _, seen in nodes]) if in_place else None
 
-    return Law.of(id, resting, broken)
+    return Law(id, resting, broken)
 
 
 def _all_owned(tasks: frozenset[TaskId]) -> Law[Part]:
@@ -164,4 +164,4 @@ def _left(before: Node, after: Node) -> bool:
     return bool(before.id) and not after.id and before.kind == after.kind and bool(after.out)
 
 
-LAST_REBALANCE: Final[StepLaw[Part, Move, Message]] = StepLaw.of("streams/last-rebalance", _triggers_as_follower)
+LAST_REBALANCE: Final[StepLaw[Part, Move, Message]] = StepLaw("streams/last-rebalance", _triggers_as_follower)

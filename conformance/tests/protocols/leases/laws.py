@@ -13,6 +13,4 @@ def _one_holder(index: int, before: State, event: Event, did: Did[State, Event])
     return None
 
 
-ONE_HOLDER: StepLaw[State, Event, Event] = StepLaw(
-    "leases/one-holder", ("999-01",), "While a client has the lease, no other client is granted it.", _one_holder
-)
+ONE_HOLDER: StepLaw[State, Event, Event] = StepLaw("leases/one-holder", _one_holder)
