@@ -43,7 +43,7 @@ def draft(name: str) -> Iterable[str]:
 def group_sequence(history: History, violation: Violation) -> list[Exhibit]:
     """The requests to the coordinator; an answer that came later, at the step that caused it."""
     known = trace(history)
-    steps = {each.index: each for each in known.moments}
+    steps = {each.index: each for each in known.steps}
     clients = {each.index: each.actor for each in known.asked}
 
     def messages(op: Op) -> Iterator[Message]:
@@ -64,11 +64,11 @@ def group_sequence(history: History, violation: Violation) -> list[Exhibit]:
     return diagram(history, violation, messages)
 
 
-def _describe_step(step: Step, moment: TracedStep, known: Trace) -> str:
+def _describe_step(step: Step, traced: TracedStep, known: Trace) -> str:
     """``SyncGroup v3, member a.1, generation 1, gives a.1 x``."""
-    if not isinstance(moment.event, By):
+    if not isinstance(traced.event, By):
         return OPERATIONS.sentence(step)
-    asked = known.request(moment.index)
+    asked = known.request(traced.index)
     return OPERATIONS.describe_request(asked.request) + ", with an empty group id" * asked.nameless
 
 

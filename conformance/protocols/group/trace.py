@@ -89,7 +89,7 @@ class Trace:
 
     asked: tuple[TracedRequest, ...]
     """All requests, in the order in which they were sent."""
-    moments: tuple[TracedStep, ...]
+    steps: tuple[TracedStep, ...]
     """All steps except those that the target does not support."""
     strays: tuple[tuple[int, Reply], ...]
     """Unsolicited and duplicate answers, and one of another kind than its request, with the step that caused them."""
@@ -102,13 +102,13 @@ class Trace:
 
     @property
     def end_ms(self) -> int:
-        return self.moments[-1].to_ms if self.moments else 0
+        return self.steps[-1].to_ms if self.steps else 0
 
 
 @cached_on_history
 def trace(history: History) -> Trace:
     asked: dict[int, TracedRequest] = {}
-    moments: list[TracedStep] = []
+    steps: list[TracedStep] = []
     strays: list[tuple[int, Reply]] = []
     names, now, whole = Names(), 0, True
     for op in history.ops:
@@ -116,7 +116,7 @@ def trace(history: History) -> Trace:
             continue
         replies = _replies(op.observation)
         if replies is None:
-            return Trace(tuple(asked.values()), tuple(moments), tuple(strays), whole=False)
+            return Trace(tuple(asked.values()), tuple(steps), tuple(strays), whole=False)
         event, began = OPERATIONS.event_of(op.step), now
         if isinstance(event, Elapse):
             now += event.ms
@@ -138,10 +138,10 @@ def trace(history: History) -> Trace:
             if isinstance(reply, Joined):
                 joined.append((request_.actor, reply))
         names = names.after_answers(joined)
-        moments.append(TracedStep(op.index, event, began, now, replies, names))
+        steps.append(TracedStep(op.index, event, began, now, replies, names))
         if not whole:
             break
-    return Trace(tuple(asked.values()), tuple(moments), tuple(strays), whole)
+    return Trace(tuple(asked.values()), tuple(steps), tuple(strays), whole)
 
 
 def _replies(observation: Observation) -> tuple[Reply, ...] | None:

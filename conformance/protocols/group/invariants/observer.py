@@ -57,7 +57,7 @@ class Observer:
         }
 
     def follow(self) -> Mapping[int, Known]:
-        for step in self.group.trace.moments:
+        for step in self.group.trace.steps:
             self.before[step.index] = before = self.now
             self.index = step.index
             self.step(step)

@@ -284,7 +284,7 @@ def commits_kept(history: History) -> Iterator[Violation]:
 def failed_writes_count_nothing(history: History) -> Iterator[Violation]:
     """If a write fails, neither the commit is granted nor the leader's assignment handed out to any member."""
     group = group_trace(history)
-    for step in group.trace.moments:
+    for step in group.trace.steps:
         if not isinstance(step.event, FailWrite):
             continue
         exchange = _next_write(group, step)
@@ -317,7 +317,7 @@ def failed_writes_count_nothing(history: History) -> Iterator[Violation]:
 
 def _next_write(group: GroupTrace, failing: TracedStep) -> TracedRequest | None:
     """The next request that has to write: a commit, or the leader's SyncGroup that sets the assignment."""
-    for each in group.trace.moments:
+    for each in group.trace.steps:
         if each.index <= failing.index:
             continue
         if not isinstance(each.event, By):

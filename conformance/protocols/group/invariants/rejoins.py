@@ -161,7 +161,7 @@ def ends_when_all_joined(history: History) -> Iterator[Violation]:
     """Once all members have joined again and no id is reserved, the join phase ends at once."""
     group = group_trace(history)
     known = known_before(history)
-    for step in group.trace.moments:
+    for step in group.trace.steps:
         before = known[step.index]
         if not before.joining or before.failing or not before.complete or before.generation is None:
             continue

@@ -124,7 +124,7 @@ def _compared(history: History) -> Iterator[Difference]:
     state = service.initial()
     requests = {each.index: each.request for each in found.asked}
     apart = False
-    for step in found.moments:
+    for step in found.steps:
         if apart:
             if _starts_anew(found, step):
                 clock = replace(state.clock, now_ms=step.to_ms, timers=())
@@ -150,7 +150,7 @@ def _starts_anew(found: Trace, step: TracedStep) -> bool:
         and isinstance(request.request, Delete)
         and request.answer is not None
         and request.answer.error is Error.NONE
-        and not any(isinstance(each.event, FailWrite) and each.index < step.index for each in found.moments)
+        and not any(isinstance(each.event, FailWrite) and each.index < step.index for each in found.steps)
     )
 
 

@@ -80,7 +80,7 @@ class GroupTrace:
     def locations(self) -> Mapping[int, Location]:
         """The partition's location at the end of each step."""
         found, now = {}, Location.HERE
-        for each in self.trace.moments:
+        for each in self.trace.steps:
             match each.event:
                 case Unload():
                     now = Location.GONE
@@ -135,7 +135,7 @@ class GroupTrace:
     def moves(self) -> tuple[int, ...]:
         """The steps at which the group moved away."""
         found, before = [], Location.HERE
-        for each in self.trace.moments:
+        for each in self.trace.steps:
             if before is Location.HERE and self.locations[each.index] is Location.GONE:
                 found.append(each.index)
             before = self.locations[each.index]
@@ -365,16 +365,16 @@ class GroupTrace:
                     signs.append(each.to_ms)
         signs += [each.exchange.to_ms or 0 for each in self.join_results if each.by < until]
         signs += [each.exchange.to_ms or 0 for each in self.sync_results if each.by < until]
-        signs += [each.to_ms for each in self.trace.moments if each.index < until and isinstance(each.event, Loaded)]
+        signs += [each.to_ms for each in self.trace.steps if each.index < until and isinstance(each.event, Loaded)]
         return max(signs)
 
     @property
     def end(self) -> TracedStep | None:
-        return self.trace.moments[-1] if self.trace.moments else None
+        return self.trace.steps[-1] if self.trace.steps else None
 
     def between(self, first: int, last: int) -> Iterator[TracedStep]:
         """The steps strictly between the two."""
-        return (each for each in self.trace.moments if first < each.index < last)
+        return (each for each in self.trace.steps if first < each.index < last)
 
 
 @cached_on_history

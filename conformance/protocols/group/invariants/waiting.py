@@ -110,7 +110,7 @@ def assignments_in_time(history: History) -> Iterator[Violation]:
     for each in group.served_requests:
         if not each.parked or not isinstance(each.request, Sync) or superseded_by(group, each) is not None:
             continue
-        later = (step.index for step in group.trace.moments if step.index >= each.index)
+        later = (step.index for step in group.trace.steps if step.index >= each.index)
         if not any(group.dropped(each, index) for index in later):
             first = group.first_join_result(each.request.generation, group.incarnation(each.index))
             formed_ms = None if first is None else first.exchange.to_ms
@@ -152,7 +152,7 @@ def _was_in(group: GroupTrace, formed: JoinResult, member: str) -> bool:
 
 
 def _too_late(history: History, parked: TracedRequest, since: int, what: str) -> Iterator[Violation]:
-    for step in group_trace(history).trace.moments:
+    for step in group_trace(history).trace.steps:
         if step.index <= parked.index or (parked.by is not None and step.index >= parked.by):
             continue
         most, waited = longest_wait_ms(history, parked.index, step.index), step.to_ms - since
@@ -169,7 +169,7 @@ def removed_let_go(history: History) -> Iterator[Violation]:
     for each in group.served_requests:
         if not each.parked or not isinstance(each.request, Sync) or superseded_by(group, each) is not None:
             continue
-        for step in group.trace.moments:
+        for step in group.trace.steps:
             late = step.index > each.index and (each.by is None or step.index < each.by)
             if late and group.dropped(each, step.index):
                 waited = step.to_ms - each.at_ms
@@ -184,7 +184,7 @@ def _waits_for_leader(group: GroupTrace, parked: TracedRequest) -> Iterator[Viol
     join = group.joined(leader, parked.index) if leader is not None else None
     if leader is None or join is None:
         return
-    for step in group.trace.moments:
+    for step in group.trace.steps:
         if step.index <= parked.index or (parked.by is not None and step.index >= parked.by):
             continue
         if group.dropped(parked, step.index):
@@ -242,7 +242,7 @@ def superseded_let_go(history: History) -> Iterator[Violation]:
 def unload_answers_all(history: History) -> Iterator[Violation]:
     """When the group moves away parked requests get NOT_COORDINATOR, and no request is granted until it is loaded."""
     group = group_trace(history)
-    for step in group.trace.moments:
+    for step in group.trace.steps:
         if step.index not in group.moves:
             continue
         for each in group.served_requests:

@@ -67,8 +67,7 @@ def told(text: str, edition_name: str = "apache") -> list[str]:
     """Of each step, what came of it, in words: ``2: done`` answers the third step."""
     found = trace(held(Reference(), conversation(text, edition_name)))
     return [
-        "; ".join(f"{each.to}: {OPERATIONS.describe_answer(each)}" for each in moment.replies)
-        for moment in found.moments
+        "; ".join(f"{each.to}: {OPERATIONS.describe_answer(each)}" for each in traced.replies) for traced in found.steps
     ]
 
 
@@ -293,10 +292,10 @@ def answering(case: Case, **instead: Observation) -> History:
 def test_a_trace_ends_with_the_first_answer_that_is_lost_and_passes_over_what_cannot_be_said() -> None:
     case = conversation("join a; fail NOT_ENOUGH_REPLICAS; beat a; elapse 3000; beat a")
     cut = trace(answering(case, at2=Lost("gone"), at1=Unsupported("no log")))
-    assert [each.index for each in cut.moments] == [0]
+    assert [each.index for each in cut.steps] == [0]
     assert not cut.whole
     garbled = trace(answering(case, at2=Replied((("answers", [{"to": 2}]),))))
-    assert [each.index for each in garbled.moments] == [0, 1]
+    assert [each.index for each in garbled.steps] == [0, 1]
 
 
 def test_an_answer_to_nobody_is_a_stray() -> None:
