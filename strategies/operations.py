@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from kipcheck.conformance.core.operations import Field, Operation, declared
-from kipcheck.conformance.core.templates import Template
+from kipcheck.conformance.core.operations import Field, Form, Operation, declared
 from kipcheck.strategies.events import event
 from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Seq, Text
 
@@ -22,7 +21,7 @@ def body(operation: Operation, drawn: Mapping[str, Node] = MappingProxyType({}))
     return forms[0] if len(forms) == 1 else OneOf(forms)
 
 
-def _form(operation: Operation, form: Template, drawn: Mapping[str, Node]) -> Record:
+def _form(operation: Operation, form: Form, drawn: Mapping[str, Node]) -> Record:
     """In one form a field is null if the form does not name it, and may be null if it is optional there."""
     needed = tuple(
         (each.name, drawn.get(each.name) or _node(each, form)) for each in operation.fields if not each.optional
@@ -30,7 +29,7 @@ def _form(operation: Operation, form: Template, drawn: Mapping[str, Node]) -> Re
     return Record(needed, tuple((each.name, field_node(each)) for each in operation.fields if each.optional))
 
 
-def _node(field: Field, form: Template) -> Node:
+def _node(field: Field, form: Form) -> Node:
     if field.name not in form.fields:
         return Pick((field.absent,))
     return field_node(field)

@@ -9,13 +9,18 @@ from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, Final, Generic, TypeVar, get_type_hints
+from typing import Any, Final, Generic, TypeAlias, TypeVar, get_type_hints
 
 from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.field_kinds import Kind, kind_of
 from kipcheck.conformance.core.observed_events import ObservedEvents
+from kipcheck.conformance.core.request_words import EventWords, WordsForm
 from kipcheck.conformance.core.templates import Template, first_suiting
+
+Form: TypeAlias = Template | EventWords
+"""Text of an event."""
+Text: TypeAlias = str | WordsForm
 
 # What may stand in the annotation of a field
 
@@ -136,9 +141,9 @@ class Operation:
     actor: str
     sender: Template
     """The participant of a sequence diagram that sends it."""
-    sentence: tuple[Template, ...]
+    sentence: tuple[Form, ...]
     """For people: one for each form."""
-    shorthand: tuple[Template, ...]
+    shorthand: tuple[Form, ...]
     examples: str
     """In shorthand."""
     accepted: type | None
@@ -150,7 +155,7 @@ class Operation:
     fields: tuple[Field, ...]
     required: tuple[str, ...]
     """The fields that the schemas require."""
-    abbreviations: tuple[Template, ...]
+    abbreviations: tuple[Form, ...]
     """Shorthand that is parsed, and never printed."""
     text: Callable[[Any], str] | None
     """Prints an event for which there is no template."""
@@ -266,27 +271,27 @@ DECLARED: Final = "__declared__"
 T = TypeVar("T", bound=type)
 
 
-def _texts(text: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (text,) if isinstance(text, str) else text
+def _texts(text: Text | tuple[Text, ...]) -> tuple[Text, ...]:
+    return text if isinstance(text, tuple) else (text,)
 
 
 def operation(
     verb: str,
     actor: str,
-    shorthand: str | tuple[str, ...],
+    shorthand: Text | tuple[Text, ...],
     *,
     examples: str = "",
     sender: str = "",
     sentence: str | tuple[str, ...] = "",
     accepted: type | None = None,
     required: tuple[str, ...] | None = None,
-    abbreviations: str | tuple[str, ...] = (),
+    abbreviations: Text | tuple[Text, ...] = (),
     text: Callable[[Any], str] | None = None,
 ) -> Callable[[T], T]:
     """Declares a frozen dataclass as an operation. Its docstring is its meaning: a sentence in one line, and details.
 
-    ``shorthand``: templates, one for each form that the operation has: a field that a form does not name is null, or
-    has its default. ``sentence``: templates for people; none: the shorthand. ``sender``: none: the actor.
+    ``shorthand``: templates or ``words``, one for each form that the operation has: a field that a form does not name
+    is null, or has its default. ``sentence``: templates for people; none: the shorthand. ``sender``: none: the actor.
     ``examples``: in shorthand; an operation without fields is its own. ``abbreviations``: only parsed.
     ``required``: the fields that the schemas require; none: all that are not optional. ``text``: prints an event for
     which there is no template, and which is not parsed.
@@ -322,8 +327,11 @@ def _operation(made: type, given: Mapping[str, Any], other: Mapping[str, Kind]) 
     kinds = {each.name: each.kind for each in found}
     absent = {each.name: each.absent for each in found if each.may_be_absent}
 
-    def templates(texts: str | tuple[str, ...]) -> tuple[Template, ...]:
-        return tuple(Template(each, kinds, absent) for each in _texts(texts))
+    def forms(texts: Text | tuple[Text, ...]) -> tuple[Form, ...]:
+        return tuple(
+            Template(each, kinds, absent) if isinstance(each, str) else EventWords(each, kinds, absent)
+            for each in _texts(texts)
+        )
 
     meaning, details = _meaning(made)
     return Operation(
@@ -331,15 +339,15 @@ def _operation(made: type, given: Mapping[str, Any], other: Mapping[str, Kind]) 
         made,
         given["actor"],
         Template(given["sender"] or given["actor"], kinds, absent),
-        templates(given["sentence"] or given["shorthand"]),
-        templates(given["shorthand"]),
-        given["examples"] or ("" if found else "; ".join(_texts(given["shorthand"]))),
+        forms(given["sentence"] or given["shorthand"]),
+        forms(given["shorthand"]),
+        given["examples"] or ("" if found else "; ".join(each.text for each in forms(given["shorthand"]))),
         given["accepted"],
         given.get("meaning", meaning),
         given.get("details", details),
         found,
         tuple(each.name for each in found if not each.optional) if given["required"] is None else given["required"],
-        templates(given["abbreviations"]),
+        forms(given["abbreviations"]),
         given["text"],
         given,
     )

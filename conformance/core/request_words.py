@@ -3,12 +3,16 @@
 A form is declared as text: ``join {actor} {member:id=} {instance:as} {version:v} {nameless} {offsets*}``. An option is
 ``key=VALUE``, ``key VALUE``, a key and a number, or the name of a flag that is set; each other word is an item of the
 field with a star. An option is left out where its field has its default, which may depend on the other fields.
+
+The form of an event has no client: ``words("open {assignors!} {instance:as=}")``. A field with an exclamation mark is
+the first word. With two stars, all other words are the text of one value.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.field_kinds import Kind, TextForm
@@ -19,7 +23,10 @@ NEWEST: Final = "newest"
 Fields: TypeAlias = dict[str, Any]
 Default: TypeAlias = "Callable[[Fields], Any] | Any"
 """A value, or a function of the actor and the fields in front of it."""
-PART: Final = re.compile(r"\{(?P<name>\w+)(?P<items>\*?)(?::(?P<key>[a-z]+=?))?\}")
+PART: Final = re.compile(r"\{(?P<name>\w+)(?P<items>\*{0,2}|!)(?::(?P<key>[a-z]+=?))?\}")
+FIRST: Final = "!"
+WHOLE: Final = "**"
+EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 NONE: Final = "none"
 """No items, or null where the default is another value."""
 KEYWORD: Final = "as"
@@ -34,6 +41,8 @@ class WordOption:
     form: TextForm
     kind: Kind
     default: Default
+    whole: bool = False
+    """Its text is that of all items, and not of one."""
 
     @property
     def is_flag(self) -> bool:
@@ -46,9 +55,22 @@ class WordOption:
         lacks = text == NONE and self.kind.nullable and self.default is not None
         return None if lacks else self.form.parse(text)
 
+    def of_items(self, words: list[str]) -> Any:
+        if self.whole:
+            return self.form.parse(" ".join(words))
+        return tuple(map(self.form.parse, words)) if words != [NONE] else ()
+
+    @property
+    def usage(self) -> str:
+        if self.is_flag:
+            return self.key
+        return f"{self.key}{self.name.upper()}" if self.key else f"{self.name.upper()} ..."
+
     def texts(self, value: Any) -> Iterator[str]:
         if self.is_flag:
             yield self.key
+        elif self.whole:
+            yield from filter(None, [self.form.print(value)])
         elif not self.key:
             yield from map(self.form.print, value) if value else [NONE]
         else:
@@ -56,50 +78,37 @@ class WordOption:
             yield from (self.key, text) if self.key == KEYWORD else (f"{self.key}{text}",)
 
 
-class RequestWords:
-    """One form of a request."""
+class Words:
+    """A word, and options in any order."""
 
     def __init__(
-        self, text: str, kinds: Mapping[str, Kind], defaults: Mapping[str, Default], forms: Mapping[str, TextForm]
+        self,
+        word: str,
+        parts: list[str],
+        kinds: Mapping[str, Kind],
+        defaults: Mapping[str, Default],
+        forms: Mapping[str, TextForm],
     ) -> None:
         """``forms``: of fields whose kind has none, or another one; of one item, where the field has a star."""
-        self.text = text
-        self.word, actor, *parts = text.split()
-        self.first = "" if actor == "{actor}" else actor.removeprefix("{actor=").removesuffix("}")
-        """The client that a text may leave out; empty: it may not."""
+        self.word = word
         found = [each for part in parts if (each := PART.fullmatch(part))]
         self.options = tuple(_option(each, kinds, defaults, forms) for each in found)
         self._by_key = {each.key: each for each in self.options if each.key}
         self._items = next((each for each in self.options if not each.key), None)
-        self._defaults = defaults
 
     @cached_property
     def _in_order(self) -> tuple[WordOption, ...]:
         """Those whose default is a function last."""
         return tuple(sorted(self.options, key=lambda each: callable(each.default)))
 
-    def default(self, name: str) -> Any:
-        """The default of a field without other fields."""
-        found = next(each for each in self.options if each.name == name)
-        return found.absent({WORD: self.word, ACTOR: self.first, NEWEST: None})
-
-    def printed(self, actor: str, fields: Fields, newest: int | None = None) -> str:
-        """``newest``: the last version of the request, for defaults."""
-        given = {WORD: self.word, ACTOR: actor, NEWEST: newest, **fields}
-        words = [self.word] if actor == self.first else [self.word, actor]
+    def _printed(self, given: Fields, value_of: Callable[[str], Any]) -> Iterator[str]:
         for each in self.options:
-            value = fields[each.name]
+            value = value_of(each.name)
             if value != each.absent(given):
-                words += each.texts(value)
-        return " ".join(words)
+                yield from each.texts(value)
 
-    def parsed(self, words: list[str], newest: int | None = None) -> tuple[str, Fields]:
-        """The client and all fields. Errors: ValueError."""
-        left = [*words]
-        named = left and (not self.first or not self._is_option(left[0]))
-        actor = left.pop(0) if named else self.first
-        if not actor:
-            raise ValueError("the client is missing")
+    def _read(self, left: list[str], others: Fields) -> Fields:
+        """All fields. ``others``: what defaults depend on, besides. Errors: ValueError."""
         given: Fields = {}
         items: list[str] = []
         while left:
@@ -111,15 +120,14 @@ class RequestWords:
                 given[option.name] = True
             else:
                 given[option.name] = option.value(left.pop(0) if text is None and left else text or "")
+        if items and self._items is None:
+            raise ValueError(f"unexpected {', '.join(items)}")
         if items and self._items is not None:
-            form = self._items.form
-            given[self._items.name] = tuple(form.parse(each) for each in items) if items != [NONE] else ()
-        if (items and self._items is None) or "=" in actor:
-            raise ValueError(f"unexpected {', '.join(items) or actor}")
+            given[self._items.name] = self._items.of_items(items)
         for each in self._in_order:
             if each.name not in given:
-                given[each.name] = each.absent({WORD: self.word, ACTOR: actor, NEWEST: newest, **given})
-        return actor, given
+                given[each.name] = each.absent({WORD: self.word, **others, **given})
+        return given
 
     def _is_option(self, word: str) -> bool:
         return self._option(word)[0] is not None
@@ -134,12 +142,131 @@ class RequestWords:
         return (self._by_key.get(word[0]), word[1:]) if word[1:].isdecimal() else (None, None)
 
 
+class RequestWords(Words):
+    """One form of a request."""
+
+    def __init__(
+        self, text: str, kinds: Mapping[str, Kind], defaults: Mapping[str, Default], forms: Mapping[str, TextForm]
+    ) -> None:
+        self.text = text
+        word, actor, *parts = text.split()
+        super().__init__(word, parts, kinds, defaults, forms)
+        self.first = "" if actor == "{actor}" else actor.removeprefix("{actor=").removesuffix("}")
+        """The client that a text may leave out; empty: it may not."""
+
+    def default(self, name: str) -> Any:
+        """The default of a field without other fields."""
+        found = next(each for each in self.options if each.name == name)
+        return found.absent({WORD: self.word, ACTOR: self.first, NEWEST: None})
+
+    def printed(self, actor: str, fields: Fields, newest: int | None = None) -> str:
+        """``newest``: the last version of the request, for defaults."""
+        given = {WORD: self.word, ACTOR: actor, NEWEST: newest, **fields}
+        words = [self.word] if actor == self.first else [self.word, actor]
+        return " ".join([*words, *self._printed(given, fields.__getitem__)])
+
+    def parsed(self, words: list[str], newest: int | None = None) -> tuple[str, Fields]:
+        """The client and all fields. Errors: ValueError."""
+        left = [*words]
+        named = left and (not self.first or not self._is_option(left[0]))
+        actor = left.pop(0) if named else self.first
+        if not actor:
+            raise ValueError("the client is missing")
+        given = self._read(left, {ACTOR: actor, NEWEST: newest})
+        if "=" in actor:
+            raise ValueError(f"unexpected {actor}")
+        return actor, given
+
+
+class EventWords(Words):
+    """One form of an event, in the place of a ``Template``."""
+
+    def __init__(self, declared: "WordsForm", kinds: Mapping[str, Kind], absent: Mapping[str, Any]) -> None:
+        """``absent``: the values of fields that the form does not name."""
+        self.text = declared.text
+        word, *parts = declared.text.split()
+        defaults = {**absent, **declared.defaults}
+        first = PART.fullmatch(parts[0]) if parts else None
+        self._first = None
+        if first is not None and first["items"] == FIRST:
+            self._first = _option(first, kinds, defaults, declared.forms)
+            parts = parts[1:]
+        self._may_lack_first = self._first is not None and self._first.name in defaults
+        super().__init__(word, parts, kinds, defaults, declared.forms)
+        options = (*([] if self._first is None else [self._first]), *self.options)
+        self.fields = frozenset(each.name for each in options)
+        self._others = {name: value for name, value in {**absent, **declared.fixed}.items() if name not in self.fields}
+
+    def suits(self, value: Any) -> bool:
+        """Whether the fields that the form does not name have the values that they have in its texts."""
+        return all(getattr(value, name) == other for name, other in self._others.items())
+
+    def printed(self, value: Any) -> str:
+        words = [self.word]
+        if self._first is not None:
+            words.append(self._first.form.print(getattr(value, self._first.name)))
+        return " ".join([*words, *self._printed({}, value.__getattribute__)])
+
+    def parsed(self, text: str) -> Fields | None:
+        """All fields; None for a text with another word. Errors: ValueError."""
+        word, *left = text.split()
+        if word != self.word:
+            return None
+        given: Fields = {}
+        try:
+            if self._first is not None:
+                given[self._first.name] = self._first_of(self._first, left)
+            return {**self._others, **given, **self._read(left, given)}
+        except (LookupError, TypeError) as wrong:
+            raise ValueError(str(wrong)) from None
+
+    def _first_of(self, first: WordOption, left: list[str]) -> Any:
+        if left and "=" not in left[0] and not self._is_option(left[0]):
+            return first.value(left.pop(0))
+        if not self._may_lack_first:
+            raise ValueError(f"{first.name} is missing")
+        return first.default
+
+    @property
+    def usage(self) -> str:
+        """For people: ``open [ASSIGNORS] [as=INSTANCE]``."""
+        words = [self.word]
+        if self._first is not None:
+            words.append(f"[{self._first.name.upper()}]" if self._may_lack_first else self._first.name.upper())
+        return " ".join([*words, *(f"[{each.usage}]" for each in self.options)])
+
+
+@dataclass(frozen=True, slots=True)
+class WordsForm:
+    """What ``words`` declares."""
+
+    text: str
+    defaults: Mapping[str, Default]
+    forms: Mapping[str, TextForm]
+    fixed: Mapping[str, Any]
+
+
+def words(
+    text: str,
+    *,
+    defaults: Mapping[str, Default] = EMPTY,
+    forms: Mapping[str, TextForm] = EMPTY,
+    fixed: Mapping[str, Any] = EMPTY,
+) -> WordsForm:
+    """A form of an event. ``defaults``: in texts, where they are others than those of the class.
+
+    ``fixed``: values of fields that the form does not name, where they are others than those of the class.
+    """
+    return WordsForm(text, defaults, forms, fixed)
+
+
 def _option(
     found: re.Match[str], kinds: Mapping[str, Kind], defaults: Mapping[str, Default], forms: Mapping[str, TextForm]
 ) -> WordOption:
     name = found["name"]
     key = "" if found["items"] else found["key"] or name
-    return WordOption(name, key, forms.get(name) or kinds[name].text(""), kinds[name], defaults.get(name))
+    form = forms.get(name) or kinds[name].text("")
+    return WordOption(name, key, form, kinds[name], defaults.get(name), found["items"] == WHOLE)
 
 
 def pair(separator: str) -> TextForm:

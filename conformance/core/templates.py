@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from kipcheck.conformance.core.field_kinds import Kind, TextForm
 
@@ -95,7 +95,15 @@ class Template:
         return "".join(texts)
 
 
-def first_suiting(templates: Sequence[Template], value: Any) -> Template:
+class Suits(Protocol):
+    def suits(self, value: Any, /) -> bool: ...
+
+
+F = TypeVar("F", bound=Suits)
+
+
+def first_suiting(templates: Sequence[F], value: Any) -> F:
+    """The last one if none suits."""
     for each in templates:
         if each.suits(value):
             return each

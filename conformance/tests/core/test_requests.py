@@ -1,8 +1,14 @@
 """Requests of clients that are declared once, and the shorthand of their words."""
 
+from dataclasses import dataclass
+from typing import Annotated
+
 import pytest
 
-from kipcheck.conformance.core.case import step
+from kipcheck.conformance.core.case import Role, step
+from kipcheck.conformance.core.field_kinds import NOTHING, TextForm
+from kipcheck.conformance.core.operations import Operations, omissible, operation
+from kipcheck.conformance.core.request_words import listed, words
 from kipcheck.conformance.core.requests import RequestOperation
 from kipcheck.conformance.protocols.group.errors import Error
 from kipcheck.conformance.protocols.group.ops import OPERATIONS, By, Heartbeat, Join, Joined
@@ -53,3 +59,58 @@ def test_a_declaration_names_its_class_and_its_fields() -> None:
     found = OPERATIONS.requests["join"]
     assert isinstance(found, RequestOperation) and found.made is Join
     assert [each.name for each in found.fields][-2:] == ["protocol_version", "nameless"]
+
+
+# ---- the form of an event
+
+_NAMES = listed(TextForm(NOTHING, str, str))
+
+
+@operation(
+    "bake", "cook",
+    (words("bake {cakes!} {oven:in=} {hot} {guests*}", forms={"cakes": _NAMES, "guests": TextForm(NOTHING, str, str)}),
+     words("warm {cakes!} {guests**}", fixed={"hot": True},
+           forms={"cakes": _NAMES, "guests": TextForm(NOTHING, lambda text: tuple(text.split()), " ".join)})),
+    examples="bake apple,plum in=big a b",
+)  # fmt: skip
+@dataclass(frozen=True)
+class Bake:
+    """Bakes."""
+
+    cakes: Annotated[tuple[str, ...], omissible] = ("apple",)
+    oven: Annotated[str | None, omissible] = None
+    hot: Annotated[bool, omissible] = False
+    guests: Annotated[tuple[str, ...], omissible] = ()
+
+
+KITCHEN = Operations[Bake, Bake]("kitchen", Role.STORE, (Bake,))
+
+
+def baked(text: str) -> Bake:
+    (step,) = KITCHEN.parse_shorthand(text)
+    return KITCHEN.event_of(step)
+
+
+def test_words_of_an_event_stand_in_any_order_behind_the_first_one() -> None:
+    assert baked("bake plum,apple a hot in=big b") == Bake(("plum", "apple"), "big", True, ("a", "b"))
+    assert baked("bake in=big") == Bake(oven="big") and baked("bake") == Bake()
+    assert baked("warm plum a b") == Bake(("plum",), hot=True, guests=("a", "b"))
+    for event in (Bake(), Bake(("plum",), "big", True, ("a",)), Bake(guests=("a", "b"))):
+        text = KITCHEN.shorthand([KITCHEN.step_of(event)])
+        assert baked(text) == event and text.startswith("bake ")
+
+
+def test_the_first_form_is_taken_that_suits() -> None:
+    assert KITCHEN.shorthand([KITCHEN.step_of(Bake(hot=True))]) == "bake apple hot"
+    plain, warm = KITCHEN.by_verb["bake"].shorthand
+    assert plain.suits(Bake(oven="big")) and not warm.suits(Bake(hot=True, oven="big"))
+    assert plain.usage == "bake [CAKES] [in=OVEN] [hot] [GUESTS ...]"
+
+
+def test_words_that_no_form_has() -> None:
+    with pytest.raises(ValueError, match="unexpected out=x"):
+        words_of = words("warm {cakes!}", forms={"cakes": _NAMES})
+        kitchen = Operations[Bake, Bake]("kitchen", Role.STORE, (operation("warm", "cook", words_of)(Bake),))
+        kitchen.parse_shorthand("warm plum out=x")
+    with pytest.raises(ValueError, match="use bake"):
+        KITCHEN.parse_shorthand("fry")
