@@ -223,14 +223,27 @@ def _at(index: int, kind: Kind, found: Any) -> Any:
         raise TypeError(f"[{index}]{wrong}") from None
 
 
-def record(made: Any) -> Kind:
-    """The kind of a dataclass or named tuple: an object with its fields, which may omit those that have a default."""
+def record(
+    made: Any,
+    *,
+    kinds: Mapping[str, Kind] | None = None,
+    without: tuple[str, ...] = (),
+    omitted: tuple[str, ...] = (),
+    lenient: bool = False,
+) -> Kind:
+    """The kind of a dataclass or named tuple: an object with its fields, which may omit those that have a default.
+
+    ``kinds``: those of some fields. ``without``: fields that have a default, and that the object has not.
+    ``omitted``: fields that it has not where they are empty. ``lenient``: it may have others, which are ignored.
+    """
     hints = get_type_hints(made, include_extras=True)
+    given = kinds or {}
     if is_dataclass(made):
         defaults = {each.name: each.default for each in fields(made)}
     else:
         defaults = {name: made._field_defaults.get(name, MISSING) for name in made._fields}
-    kinds = {name: kind_of(hints[name]) for name in defaults}
+    defaults = {name: each for name, each in defaults.items() if name not in without}
+    kinds = {name: given.get(name) or kind_of(hints[name]) for name in defaults}
     needed = [name for name, default in defaults.items() if default is MISSING]
     readers = tuple((name, kind.exact, kind.read) for name, kind in kinds.items())
     writers = tuple((name, kind.write) for name, kind in kinds.items())
@@ -238,9 +251,10 @@ def record(made: Any) -> Kind:
     def read(found: Any) -> Any:
         try:
             if len(found) == len(readers):
-                return made(
-                    *[value if type(value := found[name]) in exact else read(value) for name, exact, read in readers]
-                )
+                values = [
+                    value if type(value := found[name]) in exact else read(value) for name, exact, read in readers
+                ]
+                return made(**dict(zip(kinds, values, strict=True))) if without else made(*values)
         except (KeyError, TypeError):
             pass  # which field it is, is found below
         return made(**_fields(found))
@@ -249,17 +263,21 @@ def record(made: Any) -> Kind:
         if not isinstance(found, Mapping):
             raise TypeError(f": must be an object, got {found!r}")
         for name in found.keys() - kinds.keys():
-            raise TypeError(f": unknown field {name}: the fields are {', '.join(kinds)}")
+            if not lenient:
+                raise TypeError(f": unknown field {name}: the fields are {', '.join(kinds)}")
         for name in needed:
             if name not in found:
                 raise TypeError(f": the field {name} is missing")
-        return {name: _under(name, kinds[name], value) for name, value in found.items()}
+        return {name: _under(name, kinds[name], value) for name, value in found.items() if name in kinds}
 
     def write(value: Any) -> dict[str, Any]:
         plain = {}
         for name, write in writers:
             part = getattr(value, name)
             plain[name] = part if write is None else write(part)
+        for name in omitted:
+            if not plain[name]:
+                del plain[name]
         return plain
 
     def text(note: str) -> TextForm:

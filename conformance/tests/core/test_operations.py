@@ -14,7 +14,7 @@ import pytest
 
 from kipcheck.conformance.core.case import Role, Step, step
 from kipcheck.conformance.core.field_kinds import kind_of, one_of
-from kipcheck.conformance.core.observed_events import ObservedEvents, observed
+from kipcheck.conformance.core.observed_events import ObservedEvents, observed, sent
 from kipcheck.conformance.core.operations import (
     Operations,
     about,
@@ -390,3 +390,50 @@ def test_an_answer_is_the_list_of_observed_events() -> None:
     for wrong in ({"what": "heard"}, {"name": "a"}, {"what": "gone"}, {"what": "gone", "name": 1}):
         with pytest.raises((LookupError, TypeError)):
             ROOMS.observed.from_json(wrong)
+
+
+# ---- requests among observed events
+
+
+@dataclass(frozen=True)
+class Order:
+    number: int = 0
+    meal: str = ""
+    table: int | None = None
+
+
+@observed("shouted", "shouts {words}", omitted=("loudness",), lenient=True)
+@dataclass(frozen=True)
+class Shouted:
+    words: str
+    loudness: str = ""
+
+
+WAITER = ObservedEvents[Any](
+    sent(Order, "order", "orders {meal}[ for table {table}]", without=("number",), prints={"meal": str.upper}),
+    Shouted,
+    key="action",
+)
+
+
+def test_a_request_is_an_event_of_the_machine_that_sends_it() -> None:
+    event = Order(0, "soup", 5)
+    assert WAITER.to_json(event) == {"action": "order", "meal": "soup", "table": 5}
+    assert WAITER.from_json({"action": "order", "table": 5, "meal": "soup"}) == event
+    assert WAITER.from_json({"action": "order", "meal": "soup", "other": 1}) == Order(0, "soup")
+    assert (WAITER.describe(event), WAITER.describe(Order(meal="tea"))) == ("orders SOUP for table 5", "orders TEA")
+
+
+def test_an_event_may_omit_what_is_empty() -> None:
+    assert WAITER.to_json(Shouted("fire")) == {"action": "shouted", "words": "fire"}
+    assert WAITER.to_json(Shouted("fire", "very"))["loudness"] == "very"
+    assert WAITER.from_json({"action": "shouted", "words": "fire", "other": None}) == Shouted("fire")
+
+
+def test_an_event_in_an_answer_is_checked() -> None:
+    assert WAITER.check({"action": "order", "meal": "soup", "table": None}) == ""
+    assert WAITER.check({"action": "order", "table": "x"}) == ".table: must be an integer, got 'x'"
+    assert WAITER.check({"action": "shouted"}) == ": the field words is missing"
+    others: tuple[Any, ...] = ({"action": "sit"}, {"action": []}, {}, None)
+    for wrong in others:
+        assert WAITER.check(wrong) == f": unknown action {wrong!r}: use one of order, shouted"
