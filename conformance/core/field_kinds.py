@@ -2,7 +2,7 @@
 
 A kind is derived from the annotation of a field: ``int``, ``bool``, ``str``, an enum, a literal, a tuple of one kind or
 of a fixed number of kinds, a dataclass or named tuple, and each of them or None. A kind in an annotation, such as
-``Annotated[str, one_of("a", "b")]``, is taken as it is.
+``Annotated[str, one_of("a", "b")]``, is taken as it is; the last one, if there are several.
 """
 
 import re
@@ -86,7 +86,7 @@ def kind_of(annotation: Any) -> Kind:
 def _present(annotation: Any) -> Kind:
     if get_origin(annotation) is Annotated:
         given = [each for each in annotation.__metadata__ if isinstance(each, Kind)]
-        return given[0] if given else kind_of(get_args(annotation)[0])
+        return given[-1] if given else kind_of(get_args(annotation)[0])
     if annotation in _SIMPLE:
         return _SIMPLE[annotation]
     if get_origin(annotation) is Literal:

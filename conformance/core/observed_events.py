@@ -99,14 +99,20 @@ class ObservedEvents(Generic[W]):
     def from_json(self, data: Mapping[str, Any]) -> W:
         """Errors: LookupError for an unknown event; TypeError for unknown, missing or invalid fields."""
         body = {**data}
-        event: W = self._readers[body.pop(self._key)](body)
+        read = self._readers.get(body.pop(self._key, None))
+        if read is None:
+            raise LookupError(self._unknown(data))
+        event: W = read(body)
         return event
+
+    def _unknown(self, data: Any) -> str:
+        return f"unknown {self._key} {data!r}: use one of {', '.join(self._readers)}"
 
     def check(self, data: Any) -> str:
         """Of an event in an answer: what is wrong with it, as ``core.verbs`` wants it."""
         name = data.get(self._key) if isinstance(data, Mapping) else None
         if not isinstance(name, str) or name not in self._readers:
-            return f": unknown {self._key} {data!r}: use one of {', '.join(self._readers)}"
+            return f": {self._unknown(data)}"
         try:
             self.from_json(data)
         except TypeError as wrong:

@@ -5,7 +5,8 @@ A form is declared as text: ``join {actor} {member:id=} {instance:as} {version:v
 field with a star. An option is left out where its field has its default, which may depend on the other fields.
 
 The form of an event has no client: ``words("open {assignors!} {instance:as=}")``. A field with an exclamation mark is
-the first word. With two stars, all other words are the text of one value.
+the first word, which a text may leave out if the form has a default of its own. With two stars, all other words are
+the text of one value.
 """
 
 import re
@@ -191,7 +192,7 @@ class EventWords(Words):
         if first is not None and first["items"] == FIRST:
             self._first = _option(first, kinds, defaults, declared.forms)
             parts = parts[1:]
-        self._may_lack_first = self._first is not None and self._first.name in defaults
+        self._may_lack_first = self._first is not None and self._first.name in declared.defaults
         super().__init__(word, parts, kinds, defaults, declared.forms)
         options = (*([] if self._first is None else [self._first]), *self.options)
         self.fields = frozenset(each.name for each in options)

@@ -23,10 +23,16 @@ from kipcheck.conformance.protocols.member import invariants
 from kipcheck.conformance.protocols.member.invariants.callbacks import describe
 from kipcheck.conformance.protocols.member.model.client import HEARTBEAT_MS
 from kipcheck.conformance.protocols.member.model.messages import Request
-from kipcheck.conformance.protocols.member.ops import COORDINATOR, MEMBER as MACHINE, USER, action_of, rules_of
+from kipcheck.conformance.protocols.member.model.rules import rules_of
+from kipcheck.conformance.protocols.member.ops import (
+    ACTIONS,
+    CONSUMER,
+    COORDINATOR,
+    MEMBER as MACHINE,
+    OPERATIONS,
+    USER,
+)
 from kipcheck.conformance.protocols.member.possible_conversations import conversation, impossible
-from kipcheck.conformance.protocols.member.sentences import describe_event, describe_request
-from kipcheck.conformance.protocols.member.shorthand import CONSUMER, parse_shorthand
 from kipcheck.conformance.protocols.member.strategies.conversations import conversations
 
 BEATS: Final = 20
@@ -52,19 +58,19 @@ def member_sequence(history: History, violation: Violation) -> list[Exhibit]:
 
     def messages(op: Op) -> Iterator[Message]:
         step = op.step
-        says = describe_event(step)
+        says = OPERATIONS.sentence(step)
         if not isinstance(op.observation, Replied):
             yield Message(step.actor, CONSUMER, says, answer(op.observation, listed), reply=step.actor == COORDINATOR)
             return
         yield Message(step.actor, CONSUMER, says, reply=step.actor == COORDINATOR)
-        actions = map(action_of, dict(op.observation.payload).get("actions", ()))
+        actions = map(ACTIONS.from_json, dict(op.observation.payload).get("actions", ()))
         for to, several in groupby(actions, lambda each: COORDINATOR if isinstance(each, Request) else USER):
             if to == USER:
                 yield Message(CONSUMER, USER, ", ".join(map(describe, several)), reply=True)
                 continue
             for each in several:
                 assert isinstance(each, Request)
-                yield Message(CONSUMER, COORDINATOR, describe_request(each))
+                yield Message(CONSUMER, COORDINATOR, ACTIONS.describe(each))
 
     return diagram(history, violation, messages)
 
@@ -86,10 +92,12 @@ def directed(subject: Subject) -> Iterable[Conversation]:
         begun = f"open range{instance}; subscribe t; poll; joined 1; synced t:0; poll; {second}; poll"
         beats = "; ".join([f"elapse {HEARTBEAT_MS - 1000}; beat", *[beat] * (BEATS - 1)])
         silence = "; ".join([second] * SILENCE)
-        yield Conversation(parse_shorthand(f"{begun}; {beats}; {silence}; poll"), "unpolled")
+        yield Conversation(OPERATIONS.parse_shorthand(f"{begun}; {beats}; {silence}; poll"), "unpolled")
     # An answer to a heartbeat that was not sent has no effect.
     often = "; ".join([f"{second}; beat"] * 2 * HEARTBEAT_S)
-    yield Conversation(parse_shorthand(f"open range; subscribe t; poll; joined 1; synced t:0; poll; {often}"), "often")
+    yield Conversation(
+        OPERATIONS.parse_shorthand(f"open range; subscribe t; poll; joined 1; synced t:0; poll; {often}"), "often"
+    )
 
 
 MEMBER = _family(released)

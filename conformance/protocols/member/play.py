@@ -14,28 +14,16 @@ from kipcheck.conformance.machines.product import Did, Law, StepLaw
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE as COOPERATIVE_STICKY, RANGE, Topic
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER, Assigned, Partitions
 from kipcheck.conformance.protocols.assignment.model.mixed_group import INCOMPATIBLE
-from kipcheck.conformance.protocols.declare.play import (
-    INTEGER,
-    TEXT,
-    Bound,
-    Conversation,
-    Field,
-    Kind,
-    Playable,
-    Product,
-    Scope,
-    Verb,
-    tuple_of,
-)
+from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.protocols.group.model.messages import Beat, Committed, Error, Fired, Joined, Left, Synced
+from kipcheck.conformance.protocols.group.ops import TIME
 from kipcheck.conformance.protocols.member.model.client import AnswerReceived, Client
 from kipcheck.conformance.protocols.member.model.consumer import CONSUMER, Consumer
 from kipcheck.conformance.protocols.member.model.messages import CommitOffsets, Event, Poll, Subscribe
-from kipcheck.conformance.protocols.member.model.rules import ASSIGNORS, Config, Rules
+from kipcheck.conformance.protocols.member.model.rules import ASSIGNORS, Config, Rules, rules_of
 from kipcheck.conformance.protocols.member.model.state import Asked, Phase, State
-from kipcheck.conformance.protocols.member.ops import ANSWER_VERB, COORDINATOR, TIME, USER, event_of, rules_of, step_of
-from kipcheck.conformance.protocols.member.shorthand import parse_shorthand, shorthand
+from kipcheck.conformance.protocols.member.ops import OPERATIONS
 
 ME, OTHER = "m1", "n1"
 TOPICS: Final = (("t",), ("t", "u"))
@@ -48,8 +36,6 @@ SYNC_ERRORS: Final = (
     Error.NOT_COORDINATOR,
 )
 BEAT_ERRORS: Final = (Error.NONE, *SYNC_ERRORS)
-OBJECT: Final = Kind("object", lambda value: isinstance(value, dict))
-BLOB: Final = Kind("object, or the empty string", lambda value: isinstance(value, dict) or value == "")
 
 
 @dataclass(frozen=True)
@@ -146,12 +132,14 @@ def _step(event: Event) -> Step:
         case Fired(timer):
             return step(TIME, "fired", timer=timer.kind)
         case Joined() | Synced() | Beat() | Left() | Committed():
-            return step_of(AnswerReceived(event))
-    return step_of(event)  # type: ignore[arg-type]
+            return OPERATIONS.step_of(AnswerReceived(event))
+    return OPERATIONS.step_of(event)  # type: ignore[arg-type]
 
 
 def _steps_text(steps: Iterable[Step]) -> str:
-    return "; ".join(f"{each['timer']} runs out" if each.verb == "fired" else shorthand([each]) for each in steps)
+    return "; ".join(
+        f"{each['timer']} runs out" if each.verb == "fired" else OPERATIONS.shorthand([each]) for each in steps
+    )
 
 
 def _rules(edition: Edition) -> Rules:
@@ -182,48 +170,15 @@ def single_consumer(consumer: Consumer, rounds: int) -> SingleMachine:
     )
 
 
-PARTITIONS: Final = tuple_of(TEXT, INTEGER).listed()
-TOPICS_KNOWN: Final = Field("topics", PARTITIONS, "name and number of partitions", needed=False)
 MEMBER = Playable(
     name="member",
     about="a consumer that is a member of a classic group",
     editions=lambda edition: None if rules_of(edition) else "apache, apache@RELEASE from 0.10.1.0 on and kip-429",
     world=_product,
-    verbs=(
-        Verb("member-open", (USER,), "a process starts with a new consumer", (
-            Field("assignors", TEXT.listed(), "preferred first; default range", needed=False),
-            TOPICS_KNOWN,
-            Field("instance", TEXT.or_null(), "group instance id", needed=False),
-            Field("rack", TEXT.or_null(), "client.rack", needed=False),
-            Field("protocol", TEXT.or_null(), "rebalance.protocol, only in kip-429", needed=False),
-        ), "open range; open cooperative-sticky as=i knows=t:3; open range protocol=cooperative"),
-        Verb("member-subscribe", (USER,), "subscribes", (Field("topics", TEXT.listed(), "names"),), "subscribe t,u"),
-        Verb("member-unsubscribe", (USER,), "unsubscribes", shorthand="unsubscribe"),
-        Verb("member-poll", (USER,), "polls with a timeout of zero", shorthand="poll"),
-        Verb("member-commit", (USER,), "commits offsets", (
-            Field("offsets", tuple_of(TEXT, INTEGER, INTEGER).listed(), "topic, partition, offset"),
-        ), "commit t:0=5"),
-        Verb("member-close", (USER,), "closes the consumer", shorthand="close"),
-        Verb(ANSWER_VERB, (COORDINATOR,), "answers the pending request of the matching kind", (
-            Field("answer", TEXT, "joined, synced, beat, left or committed"),
-            Field("error", TEXT, "name of the error; default NONE", needed=False),
-            Field("generation", INTEGER, "only for joined", needed=False),
-            Field("protocol_type", TEXT.or_null(), "only for joined and synced", needed=False),
-            Field("protocol", TEXT.or_null(), "only for joined and synced", needed=False),
-            Field("leader", TEXT, "only for joined", needed=False),
-            Field("member", TEXT, "only for joined", needed=False),
-            Field("members", tuple_of(TEXT, TEXT.or_null(), OBJECT).listed(), "id, instance, metadata", needed=False),
-            Field("skip_assignment", Kind("true or false", lambda value: isinstance(value, bool)), "only for joined",
-                  needed=False),
-            Field("assignment", BLOB, "only for synced", needed=False),
-        ), "joined 1 leader=m1 members=m1,n1; synced t:0; beat ILLEGAL_GENERATION"),
-        Verb("member-metadata", (COORDINATOR,), "reports the topics of the cluster",
-             (Field("topics", PARTITIONS, "name and number of partitions"),), "metadata t:3"),
-        Verb("member-disconnected", (COORDINATOR,), "cannot be reached: requests and responses in flight are lost",
-             shorthand="disconnected"),
-        Verb("member-elapse", (TIME,), "time passes", (Field("ms", INTEGER, "milliseconds"),), "elapse 3000"),
+    verbs=verbs(OPERATIONS),
+    conversation=lambda edition: Conversation(
+        "consumer", Client(_rules(edition)), OPERATIONS.event_of, OPERATIONS.parse_shorthand
     ),
-    conversation=lambda edition: Conversation("consumer", Client(_rules(edition)), event_of, parse_shorthand),
     dials={
         "rounds": Bound(1, "number of generations", (1, 2, 3)),
         "protocol": Bound(COOPERATIVE, "rebalance protocol", (COOPERATIVE, EAGER)),

@@ -10,7 +10,8 @@ from kipcheck.conformance.protocols.declare.check import Impossible
 from kipcheck.conformance.protocols.declare.conversations import possible_conversation
 from kipcheck.conformance.protocols.member.model.client import Action, Client
 from kipcheck.conformance.protocols.member.model.possible import conversation_faults
-from kipcheck.conformance.protocols.member.ops import action_of, event_of, rules_of
+from kipcheck.conformance.protocols.member.model.rules import rules_of
+from kipcheck.conformance.protocols.member.ops import ACTIONS, OPERATIONS
 from kipcheck.conformance.protocols.member.strategies.conversations import conversations
 
 conversation = possible_conversation(conversations)
@@ -25,7 +26,7 @@ def impossible(case: Case, answers: Sequence[Op]) -> Iterator[Impossible]:
     if rules is None:
         return
     answered = list(takewhile(lambda op: isinstance(op.observation, Replied | Refused), answers))
-    events = tuple(map(event_of, case.steps[: len(answered)] if answers else case.steps))
+    events = tuple(map(OPERATIONS.event_of, case.steps[: len(answered)] if answers else case.steps))
     actions = [_actions(each.observation) for each in answered] if answers else None
     for step, rule, why, idle in conversation_faults(Client(rules), events, actions):
         yield Impossible(step, rule.id, f"{rule.sentence} {why[0].upper()}{why[1:]}.", idle)
@@ -34,4 +35,4 @@ def impossible(case: Case, answers: Sequence[Op]) -> Iterator[Impossible]:
 def _actions(observation: Observation) -> tuple[Action, ...] | None:
     if not isinstance(observation, Replied):
         return None
-    return tuple(action_of(each) for each in dict(observation.payload).get("actions", ()))
+    return tuple(ACTIONS.from_json(each) for each in dict(observation.payload).get("actions", ()))

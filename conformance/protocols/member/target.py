@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 from kipcheck.conformance.core.edition import APACHE, Edition, edition
 from kipcheck.conformance.protocols.member.model.client import Client
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
-from kipcheck.conformance.protocols.member.model.rules import Config
-from kipcheck.conformance.protocols.member.ops import EVENTS, MEMBER, answer_of, event_of, rules_of
+from kipcheck.conformance.protocols.member.model.rules import Config, rules_of
+from kipcheck.conformance.protocols.member.ops import MEMBER, OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 from kipcheck.conformance.targets.protocol import Claims
 
@@ -15,7 +15,11 @@ from kipcheck.conformance.targets.protocol import Claims
 def member(edition: Edition, make: Callable[[Config], Consumer] = Consumer) -> MachineAdapter[Any, Any, Any] | None:
     """The consumer of an edition; None where the edition specifies no consumer."""
     rules = rules_of(edition)
-    return None if rules is None else MachineAdapter(Client(rules, make), EVENTS, event_of, answer_of)
+    return (
+        None
+        if rules is None
+        else MachineAdapter(Client(rules, make), OPERATIONS.verbs, OPERATIONS.event_of, OPERATIONS.answer_of)
+    )
 
 
 class ConsumerAdapter:

@@ -11,7 +11,7 @@ import pytest
 from kipcheck.conformance.clients.kafka_python import LIMITS, KafkaPython
 from kipcheck.conformance.clients.kafka_python_loop import BEGINNING, Clock, Loop
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.protocols.member.ops import MEMBER, action_of
+from kipcheck.conformance.protocols.member.ops import ACTIONS, MEMBER
 from kipcheck.conformance.targets.registry import installed
 
 pytestmark = pytest.mark.skipif(installed("kafka-python") is None, reason="kafka-python is not installed")
@@ -37,7 +37,7 @@ class Talk:
         told = self.raw(verb, **body)
         assert told["status"] == "accepted", told
         for each in told["actions"]:
-            action_of(each)  # in the words of the protocol
+            ACTIONS.from_json(each)  # in the words of the protocol
         actions: list[dict[str, Any]] = told["actions"]
         return actions
 

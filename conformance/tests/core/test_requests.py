@@ -68,7 +68,8 @@ _NAMES = listed(TextForm(NOTHING, str, str))
 
 @operation(
     "bake", "cook",
-    (words("bake {cakes!} {oven:in=} {hot} {guests*}", forms={"cakes": _NAMES, "guests": TextForm(NOTHING, str, str)}),
+    (words("bake {cakes!} {oven:in=} {hot} {guests*}", defaults={"cakes": ("apple",)},
+           forms={"cakes": _NAMES, "guests": TextForm(NOTHING, str, str)}),
      words("warm {cakes!} {guests**}", fixed={"hot": True},
            forms={"cakes": _NAMES, "guests": TextForm(NOTHING, lambda text: tuple(text.split()), " ".join)})),
     examples="bake apple,plum in=big a b",

@@ -27,7 +27,7 @@ from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.group.ops import OPERATIONS as GROUP_OPERATIONS
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter, DraftCoordinatorAdapter
 from kipcheck.conformance.protocols.invariants import all_invariants
-from kipcheck.conformance.protocols.member import shorthand as member_shorthand
+from kipcheck.conformance.protocols.member.ops import OPERATIONS as MEMBER_OPERATIONS
 from kipcheck.conformance.protocols.member.target import ConsumerAdapter
 from kipcheck.conformance.protocols.mutants import MUTANTS, Mutant
 from kipcheck.conformance.protocols.reference import Reference
@@ -73,7 +73,7 @@ CONVERSATIONS: Final[Mapping[str, Conversations]] = {
     },
     "group": Conversations(GROUP_OPERATIONS.parse_shorthand, GROUP_OPERATIONS.shorthand, reference_coordinator),
     "member": Conversations(
-        member_shorthand.parse_shorthand, member_shorthand.shorthand, lambda edition: ConsumerAdapter()
+        MEMBER_OPERATIONS.parse_shorthand, MEMBER_OPERATIONS.shorthand, lambda edition: ConsumerAdapter()
     ),
 }
 """By the first part of the ids of checks. Scripts of live clients take real time: tests/protocols/client plays theirs,

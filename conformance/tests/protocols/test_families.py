@@ -115,8 +115,8 @@ def test_verbs_are_registered_with_the_check_of_their_answers() -> None:
     for each in group.OPERATIONS.verbs:
         assert verbs.answers_to(each) == verbs.Answers("answers", group.check_answer)
         assert verbs.names_its_sender(each) is (each in group.OPERATIONS.requests)
-    for each in member.EVENTS:
-        assert verbs.answers_to(each) == verbs.Answers("actions", member.check_answer)
+    for each in member.OPERATIONS.verbs:
+        assert verbs.answers_to(each) == verbs.Answers("actions", member.ACTIONS.check)
     assert verbs.answers_to("enchant") is None
     assert operation(Step("a", "join", {"version": 3})) == {"op": "join", "actor": "a", "version": 3}
     assert operation(Step("codec", "decode", {"hex": ""})) == {"op": "decode", "hex": ""}

@@ -158,7 +158,7 @@ def test_the_shorthand_that_is_shown_of_an_event_says_that_event(name: str) -> N
 def test_the_events_that_are_listed_are_those_that_there_are() -> None:
     assert {each.name for each in PLAYABLES["features"].verbs} == set(UPDATES.verbs)
     assert {each.name for each in PLAYABLES["group"].verbs} == set(groups.OPERATIONS.verbs)
-    assert {each.name for each in PLAYABLES["member"].verbs} == set(members.EVENTS)
+    assert {each.name for each in PLAYABLES["member"].verbs} == set(members.OPERATIONS.verbs)
 
 
 class Pair(NamedTuple):

@@ -56,8 +56,8 @@ from kipcheck.conformance.protocols.member.model.messages import (
     Unsubscribe,
     UserEvent,
 )
-from kipcheck.conformance.protocols.member.model.rules import Rules
-from kipcheck.conformance.protocols.member.ops import action_of, event_of, rules_of
+from kipcheck.conformance.protocols.member.model.rules import Rules, rules_of
+from kipcheck.conformance.protocols.member.ops import ACTIONS, OPERATIONS
 
 CONSUMER: Final = "consumer"
 SEARCHED: Final = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
@@ -139,12 +139,12 @@ def _member_steps(history: History) -> Iterator[MemberStep]:
         actions: Actions = ()
         match op.observation:
             case Replied(payload):
-                actions = tuple(map(action_of, dict(payload).get("actions", ())))
+                actions = tuple(map(ACTIONS.from_json, dict(payload).get("actions", ())))
             case Refused():
                 pass
             case _:
                 return
-        event = event_of(op.step)
+        event = OPERATIONS.event_of(op.step)
         updater = ViewUpdater(rules, view, name_of(event, op.step.verb))
         received = updater.receive(event, isinstance(op.observation, Refused))
         after = updater.after(event, actions)

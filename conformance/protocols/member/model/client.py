@@ -11,25 +11,45 @@ from kipcheck.conformance.machines.clock import Clock
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic, roundrobin
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER
 from kipcheck.conformance.protocols.group.model.messages import Arm, Disarm, Fired, Timer
+from kipcheck.conformance.protocols.group.ops import Elapse
 from kipcheck.conformance.protocols.member.model import messages
 from kipcheck.conformance.protocols.member.model.consumer import Consumer
-from kipcheck.conformance.protocols.member.model.messages import (
-    Answer,
+from kipcheck.conformance.protocols.member.model.messages import UserEvent
+from kipcheck.conformance.protocols.member.model.rules import ASSIGNORS, Assignor, Config, Rules
+from kipcheck.conformance.protocols.member.model.state import State
+from kipcheck.conformance.protocols.member.ops import (
+    INCREMENTAL,
+    AnswerReceived,
     Close,
     CommitOffsets,
     Disconnected,
+    Event,
     Metadata,
+    Open,
     Poll,
     Request,
     Subscribe,
+    Unfit,
     Unsubscribe,
-    UserEvent,
 )
-from kipcheck.conformance.protocols.member.model.rules import ASSIGNORS, Assignor, Config, Rules
-from kipcheck.conformance.protocols.member.model.state import State
 
-INCREMENTAL: Final = "incremental"
-"""A custom assignor that supports only the cooperative protocol, and assigns like round robin."""
+__all__ = [
+    "BACKOFF_MS",
+    "HEARTBEAT_MS",
+    "INCREMENTAL",
+    "OFFERED",
+    "POLL_MS",
+    "SESSION_MS",
+    "Action",
+    "AnswerReceived",
+    "Client",
+    "ClientState",
+    "Elapse",
+    "Event",
+    "Open",
+    "Unfit",
+]
+
 OFFERED: Final[Mapping[str, Assignor]] = {
     **ASSIGNORS,
     INCREMENTAL: Assignor(INCREMENTAL, (COOPERATIVE,), roundrobin),
@@ -39,52 +59,6 @@ HEARTBEAT_MS: Final = 3_000
 POLL_MS: Final = 60_000
 BACKOFF_MS: Final = 100
 """Timeouts of every consumer in a conversation."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Open:
-    """A process starts with a new consumer. A former process ends without closing its consumer."""
-
-    assignors: tuple[str, ...] = ("range",)
-    """Assignors, preferred first. Ignored by the draft's members, which have a single assignor."""
-    topics: tuple[tuple[str, int], ...] = ()
-    """Topics of the cluster: name and number of partitions."""
-    instance: str | None = None
-    rack: str | None = None
-    protocol: str | None = None
-    """``rebalance.protocol``, only in the draft; None: not configured."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class AnswerReceived:
-    """The coordinator answers the pending request of the matching kind."""
-
-    answer: Answer
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Elapse:
-    """Time passes. Timers that become due expire in the order of their deadlines."""
-
-    ms: int
-
-
-Event: TypeAlias = (
-    Open | Subscribe | Unsubscribe | Poll | CommitOffsets | Close | Metadata | Disconnected | AnswerReceived | Elapse
-)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Unfit:
-    """The configuration of the consumer is invalid."""
-
-    why: str
-
-
 Action: TypeAlias = Request | UserEvent | Unfit
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeAlias, final
 
+from kipcheck.conformance.core.edition import KIP_429, Edition, Standing
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import named, span
 from kipcheck.conformance.protocols.assignment.model.assignment import (
@@ -170,3 +171,15 @@ class Config:
     poll_ms: int = 300_000
     """max.poll.interval.ms, which is also the rebalance timeout."""
     backoff_ms: int = 100
+
+
+def rules_of(edition: Edition) -> Rules | None:
+    """The rules of an edition's consumers; None if the edition does not specify any."""
+    if edition.name == KIP_429.name:
+        return Rules.drafted()
+    if edition.standing is not Standing.RELEASED:
+        return None
+    try:
+        return Rules.of(edition.release)
+    except ValueError:
+        return None

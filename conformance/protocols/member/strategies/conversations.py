@@ -57,9 +57,9 @@ from kipcheck.conformance.protocols.member.model.possible import (
     is_remembered,
     oldest_generation,
 )
-from kipcheck.conformance.protocols.member.model.rules import Rules
+from kipcheck.conformance.protocols.member.model.rules import Rules, rules_of
 from kipcheck.conformance.protocols.member.model.state import Pause, Phase, State
-from kipcheck.conformance.protocols.member.ops import ANSWER_VERB, event_of, rules_of, step_of
+from kipcheck.conformance.protocols.member.ops import ANSWER_VERB, OPERATIONS
 from kipcheck.conformance.protocols.member.strategies.episodes import EPISODES, Episode, Move
 from kipcheck.conformance.protocols.member.strategies.events import (
     BEAT_ERRORS,
@@ -320,14 +320,14 @@ def likely(client: Client, rules: Rules) -> Callable[[Scene, Swarm, Random], Ste
         seat = scene.seat
         if seat.opened is None or seat.state.phase is Phase.CLOSED:
             view = MemberView(rules, profile, random, scene, client.consumer(Open()))
-            return step_of(view.open())
+            return OPERATIONS.step_of(view.open())
         view = MemberView(rules, profile, random, scene, client.consumer(seat.opened))
         if not seat.state.topics and not scene.situation.commits:
-            return step_of(Subscribe(random.choice(SUBSCRIPTIONS)))
+            return OPERATIONS.step_of(Subscribe(random.choice(SUBSCRIPTIONS)))
         verbs = {*swarm.verbs, *(profile.episode.verbs if profile.episode else ())}
         moves = [(weight, make) for weight, verb, make in view.moves() if verb in verbs]
         (move,) = random.choices([make for _, make in moves], [weight for weight, _ in moves])
-        return step_of(move())
+        return OPERATIONS.step_of(move())
 
     return next_step
 
@@ -338,8 +338,8 @@ def conversations_of(rules: Rules) -> Conversations[Scene, Event]:
     stage = Stage(client)
     return Conversations(
         stage,
-        step_of,
-        event_of,
+        OPERATIONS.step_of,
+        OPERATIONS.event_of,
         declared(rules),
         PROGRESS,
         max_steps=40,

@@ -16,7 +16,7 @@ from kipcheck.conformance.protocols.assignment.model.membership import COOPERATI
 from kipcheck.conformance.protocols.member.model.client import INCREMENTAL
 from kipcheck.conformance.protocols.member.model.mending import GENERATIONS
 from kipcheck.conformance.protocols.member.model.rules import Rules
-from kipcheck.conformance.protocols.member.ops import ANSWER_VERB, CALLS, COORDINATOR
+from kipcheck.conformance.protocols.member.ops import ANSWER_VERB, COORDINATOR, OPERATIONS
 from kipcheck.strategies.events import event
 from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Scalar, Seq, record
 
@@ -123,7 +123,7 @@ def declared(rules: Rules) -> Mapping[str, Node]:
 
 
 def _called(verb: str, body: Node) -> Record:
-    return event(CALLS[verb][0], verb, body)
+    return event(OPERATIONS.by_verb[verb].actor, verb, body)
 
 
 def _open(rules: Rules) -> Node:

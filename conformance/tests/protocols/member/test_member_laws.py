@@ -8,7 +8,7 @@ import pytest
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.protocols.invariants import all_invariants
-from kipcheck.conformance.protocols.member.shorthand import parse_shorthand
+from kipcheck.conformance.protocols.member.ops import OPERATIONS
 
 LAWS = [each for each in all_invariants(Role.MEMBER) if each.id.startswith("member/")]
 ONE = [["t", 0]]
@@ -41,7 +41,7 @@ OWNS: Trace = [*JOINED, ("synced t:0", []), ("poll", [called("assigned", *ONE), 
 
 def broken(trace: Trace, edition: str = "apache") -> list[tuple[str, ...]]:
     """The violations of a trace, in the order of its steps."""
-    steps = parse_shorthand("; ".join(text for text, _ in trace))
+    steps = OPERATIONS.parse_shorthand("; ".join(text for text, _ in trace))
     ops = tuple(Op(k, step, Replied((("actions", trace[k][1]),))) for k, step in enumerate(steps))
     history = History(Case("member/errors", edition, Role.MEMBER, steps), "by hand", ops)
     found = [(each.at, law.id.removeprefix("member/"), *each.shape) for law in LAWS for each in law.search(history)]

@@ -21,9 +21,9 @@ from kipcheck.conformance.protocols.member.model.client import AnswerReceived, C
 from kipcheck.conformance.protocols.member.model.mending import mended, possible_event
 from kipcheck.conformance.protocols.member.model.messages import CommitOffsets, Disconnected, Poll, Subscribe
 from kipcheck.conformance.protocols.member.model.possible import RULES, Pending, Situation, Stage
-from kipcheck.conformance.protocols.member.ops import event_of, rules_of, step_of
+from kipcheck.conformance.protocols.member.model.rules import rules_of
+from kipcheck.conformance.protocols.member.ops import OPERATIONS
 from kipcheck.conformance.protocols.member.possible_conversations import impossible
-from kipcheck.conformance.protocols.member.shorthand import parse_shorthand
 from kipcheck.conformance.protocols.member.strategies.conversations import conversations
 from kipcheck.conformance.protocols.member.target import ConsumerAdapter
 from kipcheck.conformance.protocols.mutants import MUTANTS
@@ -43,7 +43,7 @@ ASKED = 'member-told {"answer": "joined", "generation": 1, "leader": "n1", "memb
 
 
 def conversation(text: str, edition_name: str = "apache") -> Case:
-    return Case("member/errors", edition_name, Role.MEMBER, parse_shorthand(text))
+    return Case("member/errors", edition_name, Role.MEMBER, OPERATIONS.parse_shorthand(text))
 
 
 def rules_broken(text: str, edition_name: str = "apache") -> list[tuple[int, str]]:
@@ -186,7 +186,7 @@ BROKEN = [
 def test_each_rule_is_broken_by_the_last_step_of_one_conversation_and_kept_by_one_like_it(
     rule: str, text: str, instead: str
 ) -> None:
-    assert rules_broken(text) == [(len(parse_shorthand(text)), rule)]
+    assert rules_broken(text) == [(len(OPERATIONS.parse_shorthand(text)), rule)]
     assert rules_broken(instead) == []
 
 
@@ -259,12 +259,12 @@ def test_a_step_that_cannot_happen_is_replaced_by_what_is_due() -> None:
     stage = Stage(Client(rules))
 
     def instead(text: str) -> Step:
-        events = [event_of(each) for each in parse_shorthand(text)]
+        events = [OPERATIONS.event_of(each) for each in OPERATIONS.parse_shorthand(text)]
         *_, last = mended(stage, events)
-        return step_of(last)
+        return OPERATIONS.step_of(last)
 
     def steps(text: str) -> Step:
-        return parse_shorthand(text)[-1]
+        return OPERATIONS.parse_shorthand(text)[-1]
 
     assert instead("poll").verb == "member-open"
     assert instead(COMMITS + "poll") == steps("committed")
@@ -279,7 +279,9 @@ def test_a_step_that_cannot_happen_is_replaced_by_what_is_due() -> None:
     assert instead("open range; subscribe t; poll; joined 60; synced t:0; subscribe u; poll; joined 60") == steps(
         "joined COORDINATOR_NOT_AVAILABLE"
     )
-    joined = event_of(instead("open sticky; subscribe t; poll; joined 0 me=m2 leader=m2 by=range members=m2/i,n1,n1"))
+    joined = OPERATIONS.event_of(
+        instead("open sticky; subscribe t; poll; joined 0 me=m2 leader=m2 by=range members=m2/i,n1,n1")
+    )
     assert isinstance(joined, AnswerReceived) and isinstance(joined.answer, Joined)
     assert (joined.answer.generation, joined.answer.protocol, joined.answer.leader) == (1, "sticky", "m2")
     assert [(id, instance) for id, instance, _ in joined.answer.members] == [("m2", None), ("n1", None)]
@@ -341,7 +343,7 @@ def test_an_answer_to_a_request_that_a_target_did_not_send_is_left_out() -> None
 
 
 def test_editions_without_consumers_have_no_rules() -> None:
-    assert list(impossible(Case("member/errors", "kip-584", Role.MEMBER, parse_shorthand("poll")), ())) == []
+    assert list(impossible(Case("member/errors", "kip-584", Role.MEMBER, OPERATIONS.parse_shorthand("poll")), ())) == []
 
 
 # Failures of earlier runs
@@ -396,7 +398,7 @@ def test_a_step_is_taken_once_while_a_conversation_is_drawn_and_checked(monkeypa
         return step(seat, event)
 
     monkeypatch.setattr(stage.client, "step", counted)
-    events = [event_of(each) for each in parse_shorthand(OWNS)]
+    events = [OPERATIONS.event_of(each) for each in OPERATIONS.parse_shorthand(OWNS)]
     assert [*mended(stage, events)] == events and taken == events
     assert [*mended(stage, events)] == events and taken == events
     other = [*events[:-1], Disconnected()]
