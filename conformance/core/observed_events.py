@@ -87,30 +87,30 @@ class ObservedEvents(Generic[W]):
         self.declared: tuple[Observed, ...] = tuple(
             each if isinstance(each, Observed) else getattr(each, OBSERVED) for each in events
         )
-        self._key = key
+        self.key = key
         self._readers = {each.what: each.kind.read for each in self.declared}
         self._writers = {each.made: (each.what, each.kind.plain) for each in self.declared}
         self._sentences = {each.made: each.describe for each in self.declared}
 
     def to_json(self, event: W) -> dict[str, Any]:
         what, write = self._writers[type(event)]
-        return {self._key: what, **write(event)}
+        return {self.key: what, **write(event)}
 
     def from_json(self, data: Mapping[str, Any]) -> W:
         """Errors: LookupError for an unknown event; TypeError for unknown, missing or invalid fields."""
         body = {**data}
-        read = self._readers.get(body.pop(self._key, None))
+        read = self._readers.get(body.pop(self.key, None))
         if read is None:
             raise LookupError(self._unknown(data))
         event: W = read(body)
         return event
 
     def _unknown(self, data: Any) -> str:
-        return f"unknown {self._key} {data!r}: use one of {', '.join(self._readers)}"
+        return f"unknown {self.key} {data!r}: use one of {', '.join(self._readers)}"
 
     def check(self, data: Any) -> str:
         """Of an event in an answer: what is wrong with it, as ``core.verbs`` wants it."""
-        name = data.get(self._key) if isinstance(data, Mapping) else None
+        name = data.get(self.key) if isinstance(data, Mapping) else None
         if not isinstance(name, str) or name not in self._readers:
             return f": {self._unknown(data)}"
         try:
