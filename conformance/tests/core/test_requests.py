@@ -84,7 +84,7 @@ class Bake:
     guests: Annotated[tuple[str, ...], omissible] = ()
 
 
-KITCHEN = Operations[Bake, Bake]("kitchen", Role.STORE, (Bake,))
+KITCHEN = Operations[Bake, Bake]("kitchen", Role.CONTROLLER, (Bake,))
 
 
 def baked(text: str) -> Bake:
@@ -111,7 +111,7 @@ def test_the_first_form_is_taken_that_suits() -> None:
 def test_words_that_no_form_has() -> None:
     with pytest.raises(ValueError, match="unexpected out=x"):
         words_of = words("warm {cakes!}", forms={"cakes": _NAMES})
-        kitchen = Operations[Bake, Bake]("kitchen", Role.STORE, (operation("warm", "cook", words_of)(Bake),))
+        kitchen = Operations[Bake, Bake]("kitchen", Role.CONTROLLER, (operation("warm", "cook", words_of)(Bake),))
         kitchen.parse_shorthand("warm plum out=x")
     with pytest.raises(ValueError, match="use bake"):
         KITCHEN.parse_shorthand("fry")
