@@ -89,7 +89,7 @@ class ObservedEvents(Generic[W]):
         )
         self.key = key
         self._readers = {each.what: each.kind.read for each in self.declared}
-        self._writers = {each.made: (each.what, each.kind.plain) for each in self.declared}
+        self._writers = {each.made: (each.what, each.kind.write or each.kind.plain) for each in self.declared}
         self._sentences = {each.made: each.describe for each in self.declared}
 
     def to_json(self, event: W) -> dict[str, Any]:

@@ -211,12 +211,13 @@ class Requester(Operations[E, A]):
 
     def answer_of(self, actions: Iterable[A]) -> dict[str, Any]:
         """All actions that a step caused, in order; or the rejection of the step."""
-        done = [*actions]
-        for each in done:
+        done = []
+        for each in actions:
             if type(each) in self._rejections:
                 written: dict[str, Any] = declared(type(each)).written(each)
                 return written
-        return self._actions.answer_of(done)
+            done.append(self._actions.to_json(each))
+        return {"status": "accepted", "actions": done}
 
     # Texts
 
