@@ -56,15 +56,23 @@ class RequestOperation:
     schema = Operation.schema
 
     @cached_property
+    def _unnamed(self) -> Fields:
+        """The hidden fields of the request, with their values."""
+        hidden = (each for each in _fields_of(self.made) if not each.key)
+        return {each.name: -1 if each.default is MISSING else each.default for each in hidden}
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(each.name for each in self.frame)
+
+    @cached_property
     def read(self) -> Callable[[str, Mapping[str, Any]], Any]:
         """The actor and the fields of a step -> its event. Errors: TypeError, as those of an operation."""
         own = {each.name: each.kind.read for each in self.own}
         frame = {each.name: each.kind.read for each in self.frame}
         every = {**own, **frame}
         needed = [each.name for each in self.own if each.default is MISSING]
-        unnamed = {each.name: each.default for each in _fields_of(self.made) if not each.key}
-        zero = {name: -1 if default is MISSING else default for name, default in unnamed.items()}
-        made, carrier = self.made, self.carrier
+        zero, made, carrier = self._unnamed, self.made, self.carrier
 
         def event(actor: str, body: Mapping[str, Any]) -> Any:
             given: Fields = {**zero}
@@ -106,13 +114,13 @@ class RequestOperation:
 
     def event(self, actor: str, fields: Fields) -> Any:
         """``fields``: values of fields, not of JSON."""
-        names = {each.name for each in self.frame}
-        unnamed = {
-            each.name: -1 if each.default is MISSING else each.default for each in _fields_of(self.made) if not each.key
-        }
-        own = {name: value for name, value in fields.items() if name not in names}
-        framed = {name: value for name, value in fields.items() if name in names}
-        return self.carrier(actor, self.made(**unnamed, **own), **framed)
+        own, framed = {**self._unnamed}, {}
+        for name, value in fields.items():
+            if name in self._names:
+                framed[name] = value
+            else:
+                own[name] = value
+        return self.carrier(actor, self.made(**own), **framed)
 
     def values(self, event: Any) -> Fields:
         own = {each.name: getattr(event.request, each.name) for each in self.own}

@@ -20,7 +20,6 @@ from kipcheck.conformance.protocols.declare.conversations import (
 )
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.member import invariants
-from kipcheck.conformance.protocols.member.invariants.callbacks import describe
 from kipcheck.conformance.protocols.member.model.client import HEARTBEAT_MS
 from kipcheck.conformance.protocols.member.model.messages import Request
 from kipcheck.conformance.protocols.member.model.rules import rules_of
@@ -66,7 +65,7 @@ def member_sequence(history: History, violation: Violation) -> list[Exhibit]:
         actions = map(ACTIONS.from_json, dict(op.observation.payload).get("actions", ()))
         for to, several in groupby(actions, lambda each: COORDINATOR if isinstance(each, Request) else USER):
             if to == USER:
-                yield Message(CONSUMER, USER, ", ".join(map(describe, several)), reply=True)
+                yield Message(CONSUMER, USER, ", ".join(map(ACTIONS.describe, several)), reply=True)
                 continue
             for each in several:
                 assert isinstance(each, Request)

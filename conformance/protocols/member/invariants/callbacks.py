@@ -20,17 +20,18 @@ from kipcheck.conformance.protocols.member.invariants.view import Round, View, i
 from kipcheck.conformance.protocols.member.model.client import Open
 from kipcheck.conformance.protocols.member.model.messages import (
     Close,
-    CommitEnded,
     Given,
     Lost,
     Metric,
     Poll,
     Raised,
     Reads,
+    Request,
     Revoked,
     Unsubscribe,
     UserEvent,
 )
+from kipcheck.conformance.protocols.member.ops import ACTIONS
 
 of_callbacks = partial(member_invariant, checks=("member/callbacks",))
 of_ownership = partial(member_invariant, checks=("member/ownership",))
@@ -55,20 +56,12 @@ def violation(step: MemberStep, why: str, expected: str, *shape: str) -> Violati
 
 
 def describe(action: object) -> str:
-    match action:
-        case Revoked(partitions) | Lost(partitions) | Given(partitions) | Reads(partitions):
-            return f"{type(action).__name__.lower()} {partition_names(partitions)}"
-        case Raised(error, exception):
-            return f"raised {error}" + (f" ({exception})" if exception else "")
-        case CommitEnded(error, exception):
-            return f"commit ended {error}" + (f" ({exception})" if exception else "")
-        case Metric(value):
-            return f"metric {value}"
-        case _:
-            member = getattr(action, "member", None)
-            named = "" if member is None else f" as {member or '(no id)'}"
-            generation = getattr(action, "generation", None)
-            return f"{type(action).__name__}{named}{'' if generation is None else f' in generation {generation}'}"
+    if not isinstance(action, Request):
+        return ACTIONS.describe(action)
+    member = getattr(action, "member", None)
+    named = "" if member is None else f" as {member or '(no id)'}"
+    generation = getattr(action, "generation", None)
+    return f"{type(action).__name__}{named}{'' if generation is None else f' in generation {generation}'}"
 
 
 def before_join(actions: Iterable[object]) -> Iterator[object]:
