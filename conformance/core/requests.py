@@ -247,6 +247,7 @@ class Requests(Operations[Any, Any]):
         self.declared = every
         self.by_verb = {each.verb: each for each in self.declared}
         self.answers: Mapping[str, RequestAnswer] = {each.name: each for each in map(declared, answers)}
+        self._by_word = {form.word: (each, form) for each in self.requests.values() for form in each.words}
         self._short = short
         self._carrier = next(iter(self.requests.values())).carrier
 
@@ -323,15 +324,14 @@ class Requests(Operations[Any, Any]):
         return tuple(self._words_parsed(each.split(), newest) for each in parts if each.strip())
 
     def _words_parsed(self, words: list[str], newest: Mapping[str, int]) -> Step:
-        for found in self.requests.values():
-            for form in found.words:
-                if form.word == words[0]:
-                    try:
-                        rest = words[1:] if found.prepared is None else found.prepared(words[1:])
-                        actor, fields = form.parsed(rest, newest.get(found.verb))
-                    except ValueError as wrong:
-                        raise ValueError(f"{' '.join(words)!r}: {wrong}") from None
-                    return found.write(found.event(actor, fields))
+        if words[0] in self._by_word:
+            found, form = self._by_word[words[0]]
+            try:
+                rest = words[1:] if found.prepared is None else found.prepared(words[1:])
+                actor, fields = form.parsed(rest, newest.get(found.verb))
+            except ValueError as wrong:
+                raise ValueError(f"{' '.join(words)!r}: {wrong}") from None
+            return found.write(found.event(actor, fields))
         for other in self._others:
             for template in other.shorthand:
                 given = template.parsed(" ".join(words))

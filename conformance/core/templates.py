@@ -6,7 +6,7 @@ words for the values of an enum, a separator.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
@@ -81,12 +81,20 @@ class Template:
 
     def parsed(self, text: str) -> dict[str, Any] | None:
         """The fields of a text; None for another text."""
-        found = re.fullmatch("".join(each.pattern for each in self.sections), text)
+        found = self._pattern.fullmatch(text)
         if found is None:
             return None
-        places = {each.name: each for section in self.sections for each in section.places}
-        given = {name: places[name].form.parse(each) for name, each in found.groupdict().items() if each is not None}
-        return {**{name: each for name, each in self._absent.items() if name not in given}, **given}
+        parsers = self._parsers
+        given = {name: parsers[name](each) for name, each in found.groupdict().items() if each is not None}
+        return {**self._absent, **given}
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile("".join(each.pattern for each in self.sections))
+
+    @cached_property
+    def _parsers(self) -> Mapping[str, Callable[[str], Any]]:
+        return {each.name: each.form.parse for section in self.sections for each in section.places}
 
     @property
     def usage(self) -> str:
