@@ -171,6 +171,31 @@ class Operation:
         return {each.name: each for each in self.fields}
 
     @cached_property
+    def _exact(self) -> Mapping[str, frozenset[type]] | None:
+        """The fields with the types of their values, if its only template can print a body as it is; None: it cannot."""
+        form = self.shorthand[0] if len(self.shorthand) == 1 else None
+        if self.text is not None or not isinstance(form, Template) or any(each.optional for each in form.sections):
+            return None
+        return None if any(each.kind.write for each in self.fields) else {e.name: e.kind.exact for e in self.fields}
+
+    def is_plain(self, body: Mapping[str, Any]) -> bool:
+        """Whether ``plain_text`` prints it."""
+        exact = self._exact
+        return (
+            exact is not None and body.keys() == exact.keys() and all(type(body[name]) in exact[name] for name in exact)
+        )
+
+    @cached_property
+    def plain_text(self) -> Callable[[Mapping[str, Any]], str]:
+        """The shorthand of a body whose values are those of the fields."""
+        form: Any = self.shorthand[0]
+        parts = [each for section in form.sections for each in section.parts]
+        if not form.fields:
+            text = "".join(parts)
+            return lambda body: text
+        return lambda body: "".join([each if type(each) is str else each.form.print(body[each.name]) for each in parts])
+
+    @cached_property
     def schema(self) -> dict[str, Any]:
         """The JSON schema of its body."""
         properties = {each.name: {**each.kind.schema, "description": each.meaning} for each in self.fields}
@@ -468,6 +493,9 @@ class Operations(Generic[E, A]):
         return "; ".join(map(self._step_text, steps))
 
     def _step_text(self, step: Step) -> str:
+        found = self.by_verb.get(step.verb)
+        if found is not None and found.is_plain(step.body):
+            return found.plain_text(step.body)
         event, found = self.event_of(step), self.by_verb[step.verb]
         if found.text is not None:
             return found.text(event)

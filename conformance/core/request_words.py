@@ -34,7 +34,7 @@ KEYWORD: Final = "as"
 """The option whose value is the next word."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WordOption:
     name: str
     key: str
@@ -42,12 +42,9 @@ class WordOption:
     form: TextForm
     kind: Kind
     default: Default
-    whole: bool = False
+    whole: bool
     """Its text is that of all items, and not of one."""
-
-    @property
-    def is_flag(self) -> bool:
-        return self.kind.schema.get("type") == "boolean"
+    is_flag: bool
 
     def absent(self, given: Fields) -> Any:
         return self.default(given) if callable(self.default) else self.default
@@ -67,16 +64,29 @@ class WordOption:
             return self.key
         return f"{self.key}{self.name.upper()}" if self.key else f"{self.name.upper()} ..."
 
-    def texts(self, value: Any) -> Iterator[str]:
-        if self.is_flag:
-            yield self.key
-        elif self.whole:
-            yield from filter(None, [self.form.print(value)])
-        elif not self.key:
-            yield from map(self.form.print, value) if value else [NONE]
-        else:
-            text = NONE if value is None else self.form.print(value)
-            yield from (self.key, text) if self.key == KEYWORD else (f"{self.key}{text}",)
+    @cached_property
+    def text(self) -> Callable[[Any], str]:
+        """A value that is not the default -> its words."""
+        return _text_of(self, lambda value: value)
+
+    @cached_property
+    def json_text(self) -> Callable[[Any], str]:
+        """The same for the value as JSON."""
+        return _text_of(self, self.kind.read)
+
+
+def _text_of(option: WordOption, read: Callable[[Any], Any]) -> Callable[[Any], str]:
+    key, write = option.key, option.form.print
+    if option.is_flag:
+        return lambda value: key
+    if option.whole:
+        return lambda value: write(read(value))
+    if not key:
+        return lambda value: " ".join(map(write, read(value))) or NONE
+    prefix = f"{key} " if key == KEYWORD else key
+    if write is str:
+        return lambda value: f"{prefix}{NONE if value is None else value}"
+    return lambda value: f"{prefix}{NONE if value is None else write(read(value))}"
 
 
 class Words:
@@ -106,7 +116,7 @@ class Words:
         for each in self.options:
             value = value_of(each.name)
             if value != each.absent(given):
-                yield from each.texts(value)
+                yield each.text(value)
 
     def _read(self, left: list[str], others: Fields) -> Fields:
         """All fields. ``others``: what defaults depend on, besides. Errors: ValueError."""
@@ -160,11 +170,30 @@ class RequestWords(Words):
         found = next(each for each in self.options if each.name == name)
         return found.absent({WORD: self.word, ACTOR: self.first, NEWEST: None})
 
-    def printed(self, actor: str, fields: Fields, newest: int | None = None) -> str:
-        """``newest``: the last version of the request, for defaults."""
-        given = {WORD: self.word, ACTOR: actor, NEWEST: newest, **fields}
+    @cached_property
+    def _plan(self) -> tuple[tuple[str, Any, Callable[[Fields], Any] | None, Callable[[Any], str]], ...]:
+        """For each option the name of its field, its default as JSON or the function that makes it, and its text."""
+        return tuple(
+            (each.name, None, _in_json(each.default, each.kind), each.json_text)
+            if callable(each.default)
+            else (each.name, each.kind.plain(each.default), None, each.json_text)
+            for each in self.options
+        )
+
+    def printed(self, actor: str, body: Mapping[str, Any], newest: int | None = None) -> str:
+        """``body``: the fields as JSON; defaults may depend on those alone whose values are the same in JSON.
+
+        ``newest``: the last version of the request, for defaults.
+        """
         words = [self.word] if actor == self.first else [self.word, actor]
-        return " ".join([*words, *self._printed(given, fields.__getitem__)])
+        given = {WORD: self.word, ACTOR: actor, NEWEST: newest, **body}
+        for name, default, function, text in self._plan:
+            if function is not None:
+                default = function(given)
+            value = body.get(name, default)
+            if value != default:
+                words.append(text(value))
+        return " ".join(words)
 
     def parsed(self, words: list[str], newest: int | None = None) -> tuple[str, Fields]:
         """The client and all fields. Errors: ValueError."""
@@ -267,7 +296,13 @@ def _option(
     name = found["name"]
     key = "" if found["items"] else found["key"] or name
     form = forms.get(name) or kinds[name].text("")
-    return WordOption(name, key, form, kinds[name], defaults.get(name), found["items"] == WHOLE)
+    is_flag = kinds[name].schema.get("type") == "boolean"
+    return WordOption(name, key, form, kinds[name], defaults.get(name), found["items"] == WHOLE, is_flag)
+
+
+def _in_json(default: Callable[[Fields], Any], kind: Kind) -> Callable[[Fields], Any]:
+    write = kind.write
+    return default if write is None else lambda given: write(default(given))
 
 
 def pair(separator: str) -> TextForm:

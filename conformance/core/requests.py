@@ -122,9 +122,10 @@ class RequestOperation:
                 own[name] = value
         return self.carrier(actor, self.made(**own), **framed)
 
-    def values(self, event: Any) -> Fields:
-        own = {each.name: getattr(event.request, each.name) for each in self.own}
-        return own | {each.name: getattr(event, each.name) for each in self.frame}
+    @cached_property
+    def usual(self) -> frozenset[str]:
+        """The fields that each step has."""
+        return frozenset(each.name for each in self.fields if not each.optional)
 
 
 def request(
@@ -306,7 +307,7 @@ class Requests(Operations[Any, Any]):
 
     def shorthand(self, steps: Iterable[Step], newest: Mapping[str, int] = NOTHING) -> str:
         """``newest``: versions by verb; a default version is never above them."""
-        text = "; ".join(self._text(each, newest) for each in steps)
+        text = "; ".join([self._text(each, newest) for each in steps])
         for word, others in self._short.items():
             text = text.replace(others, word)
         return text
@@ -315,8 +316,14 @@ class Requests(Operations[Any, Any]):
         found = self.requests.get(step.verb)
         if found is None:
             return super()._step_text(step)
-        values = found.values(self.event_of(step))
-        return min((each.printed(step.actor, values, newest.get(step.verb)) for each in found.words), key=len)
+        if step.body.keys() != found.usual:
+            step = self.step_of(self.event_of(step))
+        first, *others = found.words
+        text = first.printed(step.actor, step.body, newest.get(step.verb))
+        for each in others:
+            if len(text) > len(each.word) + len(step.actor):
+                text = min(text, each.printed(step.actor, step.body, newest.get(step.verb)), key=len)
+        return text
 
     def parse_shorthand(self, text: str, newest: Mapping[str, int] = NOTHING) -> tuple[Step, ...]:
         """Errors: ValueError."""
