@@ -172,7 +172,7 @@ class Operation:
 
     @cached_property
     def _exact(self) -> Mapping[str, frozenset[type]] | None:
-        """The fields with the types of their values, if its only template can print a body as it is; None: it cannot."""
+        """Field -> the types of its values, if the only template can print a body as it is; None: it cannot."""
         form = self.shorthand[0] if len(self.shorthand) == 1 else None
         if self.text is not None or not isinstance(form, Template) or any(each.optional for each in form.sections):
             return None
