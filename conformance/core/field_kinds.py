@@ -26,6 +26,8 @@ class TextForm:
     print: Callable[[Any], str]
     usage: str = ""
     """The form, for people; empty: the name of the field, in capitals."""
+    prints_json: bool = False
+    """Whether ``print`` takes the value as JSON too: lists in place of tuples."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -171,29 +171,39 @@ class Operation:
         return {each.name: each for each in self.fields}
 
     @cached_property
-    def _exact(self) -> Mapping[str, frozenset[type]] | None:
-        """Field -> the types of its values, if the only template can print a body as it is; None: it cannot."""
+    def plain_text(self) -> Callable[[Mapping[str, Any]], str | None] | None:
+        """Prints a body with all fields, and gives None for another one, or one that is invalid.
+
+        None: the operation has several forms, or one that leaves out fields.
+        """
         form = self.shorthand[0] if len(self.shorthand) == 1 else None
         if self.text is not None or not isinstance(form, Template) or any(each.optional for each in form.sections):
             return None
-        return None if any(each.kind.write for each in self.fields) else {e.name: e.kind.exact for e in self.fields}
+        if any(each.kind.nullable for each in self.fields) or form.fields != self.by_name.keys():
+            return None
+        whole, by_name = form.text, self.by_name
+        if not by_name:
+            return lambda body: None if body else whole
+        parts: list[tuple[str, str, Any, Any]] = [
+            (each, "", None, None)
+            if isinstance(each, str)
+            else ("", each.name, by_name[each.name].kind.read, each.form.print)
+            for section in form.sections
+            for each in section.parts
+        ]
 
-    def is_plain(self, body: Mapping[str, Any]) -> bool:
-        """Whether ``plain_text`` prints it."""
-        exact = self._exact
-        return (
-            exact is not None and body.keys() == exact.keys() and all(type(body[name]) in exact[name] for name in exact)
-        )
+        def plain(body: Mapping[str, Any]) -> str | None:
+            if len(body) != len(by_name):
+                return None
+            text = ""
+            try:
+                for literal, name, read, write in parts:
+                    text += literal if read is None else write(read(body[name]))
+            except (KeyError, TypeError):
+                return None
+            return text
 
-    @cached_property
-    def plain_text(self) -> Callable[[Mapping[str, Any]], str]:
-        """The shorthand of a body whose values are those of the fields."""
-        form: Any = self.shorthand[0]
-        parts = [each for section in form.sections for each in section.parts]
-        if not form.fields:
-            text = "".join(parts)
-            return lambda body: text
-        return lambda body: "".join([each if type(each) is str else each.form.print(body[each.name]) for each in parts])
+        return plain
 
     @cached_property
     def schema(self) -> dict[str, Any]:
@@ -442,6 +452,7 @@ class Operations(Generic[E, A]):
         self.by_verb: Mapping[str, Operation] = {each.verb: each for each in self.declared}
         self._readers = {each.verb: each.read for each in self.declared}
         self._writers = {each.made: each.write for each in self.declared}
+        self._plain_texts = {each.verb: each.plain_text for each in self.declared if each.plain_text is not None}
         self._sample = sample
         for each in self.declared:
             if each.accepted is not None:
@@ -493,9 +504,11 @@ class Operations(Generic[E, A]):
         return "; ".join(map(self._step_text, steps))
 
     def _step_text(self, step: Step) -> str:
-        found = self.by_verb.get(step.verb)
-        if found is not None and found.is_plain(step.body):
-            return found.plain_text(step.body)
+        plain = self._plain_texts.get(step.verb)
+        if plain is not None:
+            text = plain(step.body)
+            if text is not None:
+                return text
         event, found = self.event_of(step), self.by_verb[step.verb]
         if found.text is not None:
             return found.text(event)

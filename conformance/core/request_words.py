@@ -10,7 +10,7 @@ the text of one value.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -22,8 +22,8 @@ ACTOR: Final = "actor"
 WORD: Final = "word"
 NEWEST: Final = "newest"
 Fields: TypeAlias = dict[str, Any]
-Default: TypeAlias = "Callable[[Fields], Any] | Any"
-"""A value, or a function of the actor and the fields in front of it."""
+Default: TypeAlias = "Callable[[Fields, Mapping[str, Any]], Any] | Any"
+"""A value, or a function of the context (word, actor and newest version) and of the fields in front of it."""
 PART: Final = re.compile(r"\{(?P<name>\w+)(?P<items>\*{0,2}|!)(?::(?P<key>[a-z]+=?))?\}")
 FIRST: Final = "!"
 WHOLE: Final = "**"
@@ -46,8 +46,8 @@ class WordOption:
     """Its text is that of all items, and not of one."""
     is_flag: bool
 
-    def absent(self, given: Fields) -> Any:
-        return self.default(given) if callable(self.default) else self.default
+    def absent(self, context: Fields, given: Mapping[str, Any]) -> Any:
+        return self.default(context, given) if callable(self.default) else self.default
 
     def value(self, text: str) -> Any:
         lacks = text == NONE and self.kind.nullable and self.default is not None
@@ -72,7 +72,7 @@ class WordOption:
     @cached_property
     def json_text(self) -> Callable[[Any], str]:
         """The same for the value as JSON."""
-        return _text_of(self, self.kind.read)
+        return self.text if self.form.prints_json else _text_of(self, self.kind.read)
 
 
 def _text_of(option: WordOption, read: Callable[[Any], Any]) -> Callable[[Any], str]:
@@ -108,18 +108,13 @@ class Words:
         self._items = next((each for each in self.options if not each.key), None)
 
     @cached_property
-    def _in_order(self) -> tuple[WordOption, ...]:
-        """Those whose default is a function last."""
-        return tuple(sorted(self.options, key=lambda each: callable(each.default)))
+    def _in_order(self) -> tuple[tuple[str, Any, Callable[..., Any] | None], ...]:
+        """The fields with their defaults; those whose default is a function last."""
+        found = [(each.name, each.default, each.default if callable(each.default) else None) for each in self.options]
+        return tuple(sorted(found, key=lambda each: each[2] is not None))
 
-    def _printed(self, given: Fields, value_of: Callable[[str], Any]) -> Iterator[str]:
-        for each in self.options:
-            value = value_of(each.name)
-            if value != each.absent(given):
-                yield each.text(value)
-
-    def _read(self, left: list[str], others: Fields) -> Fields:
-        """All fields. ``others``: what defaults depend on, besides. Errors: ValueError."""
+    def _read(self, left: list[str], context: Fields) -> Fields:
+        """All fields. Errors: ValueError."""
         given: Fields = {}
         items: list[str] = []
         while left:
@@ -135,9 +130,9 @@ class Words:
             raise ValueError(f"unexpected {', '.join(items)}")
         if items and self._items is not None:
             given[self._items.name] = self._items.of_items(items)
-        for each in self._in_order:
-            if each.name not in given:
-                given[each.name] = each.absent({WORD: self.word, **others, **given})
+        for name, default, function in self._in_order:
+            if name not in given:
+                given[name] = default if function is None else function(context, given)
         return given
 
     def _is_option(self, word: str) -> bool:
@@ -168,10 +163,10 @@ class RequestWords(Words):
     def default(self, name: str) -> Any:
         """The default of a field without other fields."""
         found = next(each for each in self.options if each.name == name)
-        return found.absent({WORD: self.word, ACTOR: self.first, NEWEST: None})
+        return found.absent({WORD: self.word, ACTOR: self.first, NEWEST: None}, {})
 
     @cached_property
-    def _plan(self) -> tuple[tuple[str, Any, Callable[[Fields], Any] | None, Callable[[Any], str]], ...]:
+    def plan(self) -> tuple[tuple[str, Any, Callable[..., Any] | None, Callable[[Any], str]], ...]:
         """For each option the name of its field, its default as JSON or the function that makes it, and its text."""
         return tuple(
             (each.name, None, _in_json(each.default, each.kind), each.json_text)
@@ -186,10 +181,10 @@ class RequestWords(Words):
         ``newest``: the last version of the request, for defaults.
         """
         words = [self.word] if actor == self.first else [self.word, actor]
-        given = {WORD: self.word, ACTOR: actor, NEWEST: newest, **body}
-        for name, default, function, text in self._plan:
+        context = {WORD: self.word, ACTOR: actor, NEWEST: newest}
+        for name, default, function, text in self.plan:
             if function is not None:
-                default = function(given)
+                default = function(context, body)
             value = body.get(name, default)
             if value != default:
                 words.append(text(value))
@@ -202,10 +197,28 @@ class RequestWords(Words):
         actor = left.pop(0) if named else self.first
         if not actor:
             raise ValueError("the client is missing")
-        given = self._read(left, {ACTOR: actor, NEWEST: newest})
+        given = self._read(left, {WORD: self.word, ACTOR: actor, NEWEST: newest})
         if "=" in actor:
             raise ValueError(f"unexpected {actor}")
         return actor, given
+
+
+def shortest(forms: tuple[RequestWords, ...], actor: str, body: Mapping[str, Any], newest: int | None) -> str:
+    """As ``printed``, in the form that is shortest; the forms differ in their words alone."""
+    contexts = [{WORD: each.word, ACTOR: actor, NEWEST: newest} for each in forms]
+    texts = [[each.word] if actor == each.first else [each.word, actor] for each in forms]
+    for name, default, function, text in forms[0].plan:
+        value = body.get(name, default)
+        if function is None:
+            if value != default:
+                part = text(value)
+                for each in texts:
+                    each.append(part)
+        else:
+            for each, context in zip(texts, contexts, strict=True):
+                if value != function(context, body):
+                    each.append(text(value))
+    return min(map(" ".join, texts), key=len)
 
 
 class EventWords(Words):
@@ -235,7 +248,11 @@ class EventWords(Words):
         words = [self.word]
         if self._first is not None:
             words.append(self._first.form.print(getattr(value, self._first.name)))
-        return " ".join([*words, *self._printed({}, value.__getattribute__)])
+        for each in self.options:
+            part = getattr(value, each.name)
+            if part != each.default:
+                words.append(each.text(part))
+        return " ".join(words)
 
     def parsed(self, text: str) -> Fields | None:
         """All fields; None for a text with another word. Errors: ValueError."""
@@ -246,7 +263,7 @@ class EventWords(Words):
         try:
             if self._first is not None:
                 given[self._first.name] = self._first_of(self._first, left)
-            return {**self._others, **given, **self._read(left, given)}
+            return {**self._others, **given, **self._read(left, {})}
         except (LookupError, TypeError) as wrong:
             raise ValueError(str(wrong)) from None
 
@@ -300,9 +317,9 @@ def _option(
     return WordOption(name, key, form, kinds[name], defaults.get(name), found["items"] == WHOLE, is_flag)
 
 
-def _in_json(default: Callable[[Fields], Any], kind: Kind) -> Callable[[Fields], Any]:
+def _in_json(default: Callable[..., Any], kind: Kind) -> Callable[..., Any]:
     write = kind.write
-    return default if write is None else lambda given: write(default(given))
+    return default if write is None else lambda context, given: write(default(context, given))
 
 
 def pair(separator: str) -> TextForm:
@@ -312,7 +329,7 @@ def pair(separator: str) -> TextForm:
         first, _, second = text.partition(separator)
         return first, second
 
-    return TextForm("", parse, separator.join)
+    return TextForm("", parse, separator.join, prints_json=True)
 
 
 def listed(form: TextForm, separator: str = ",") -> TextForm:
@@ -320,4 +337,5 @@ def listed(form: TextForm, separator: str = ",") -> TextForm:
         "",
         lambda text: tuple(form.parse(each) for each in text.split(separator) if each),
         lambda value: separator.join(map(form.print, value)),
+        prints_json=form.prints_json,
     )

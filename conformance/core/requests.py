@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.field_kinds import TextForm
-from kipcheck.conformance.core.operations import DECLARED, Field, Operation, Operations, _fields_of, declared
-from kipcheck.conformance.core.request_words import Default, Fields, RequestWords
+from kipcheck.conformance.core.operations import DECLARED, Field, Form, Operation, Operations, _fields_of, declared
+from kipcheck.conformance.core.request_words import Default, Fields, RequestWords, shortest
 from kipcheck.conformance.core.templates import Template
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -62,10 +62,6 @@ class RequestOperation:
         return {each.name: -1 if each.default is MISSING else each.default for each in hidden}
 
     @cached_property
-    def _names(self) -> frozenset[str]:
-        return frozenset(each.name for each in self.frame)
-
-    @cached_property
     def read(self) -> Callable[[str, Mapping[str, Any]], Any]:
         """The actor and the fields of a step -> its event. Errors: TypeError, as those of an operation."""
         own = {each.name: each.kind.read for each in self.own}
@@ -112,20 +108,31 @@ class RequestOperation:
 
         return step
 
-    def event(self, actor: str, fields: Fields) -> Any:
-        """``fields``: values of fields, not of JSON."""
-        own, framed = {**self._unnamed}, {}
-        for name, value in fields.items():
-            if name in self._names:
-                framed[name] = value
-            else:
-                own[name] = value
-        return self.carrier(actor, self.made(**own), **framed)
+    @cached_property
+    def step(self) -> Callable[[str, Fields], Step]:
+        """An actor and values of fields -> the step."""
+        verb = self.verb
+        writers = tuple((each.name, each.kind.write, each.optional, each.default) for each in (*self.own, *self.frame))
+
+        def step(actor: str, fields: Fields) -> Step:
+            body: Fields = {}
+            for name, write, is_optional, default in writers:
+                value = fields[name]
+                if not is_optional or value != default:
+                    body[name] = value if write is None else write(value)
+            return Step(actor, verb, body)
+
+        return step
 
     @cached_property
     def usual(self) -> frozenset[str]:
         """The fields that each step has."""
         return frozenset(each.name for each in self.fields if not each.optional)
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The fields that a step may have."""
+        return frozenset(each.name for each in self.fields)
 
 
 def request(
@@ -157,6 +164,8 @@ def request(
         kinds = {each.name: each.kind for each in (*own, *frame)}
         texts = (words,) if isinstance(words, str) else words
         usual = {each.name: each.absent for each in (*own, *frame)}
+        if len({each.partition(" ")[2] for each in texts}) > 1:
+            raise ValueError(f"forms of {verb} differ in more than their words")
         found = RequestOperation(
             verb, made, carrier, actors, own, frame,
             tuple(each.name for each in (*own, *frame) if not each.optional) if required is None else required,
@@ -249,6 +258,10 @@ class Requests(Operations[Any, Any]):
         self.by_verb = {each.verb: each for each in self.declared}
         self.answers: Mapping[str, RequestAnswer] = {each.name: each for each in map(declared, answers)}
         self._by_word = {form.word: (each, form) for each in self.requests.values() for form in each.words}
+        self._others_by_word: dict[str, list[tuple[Operation, Form]]] = {}
+        for each in self._others:
+            for form in each.shorthand:
+                self._others_by_word.setdefault(form.text.split()[0], []).append((each, form))
         self._short = short
         self._carrier = next(iter(self.requests.values())).carrier
 
@@ -315,15 +328,15 @@ class Requests(Operations[Any, Any]):
     def _text(self, step: Step, newest: Mapping[str, int]) -> str:
         found = self.requests.get(step.verb)
         if found is None:
-            return super()._step_text(step)
-        if step.body.keys() != found.usual:
+            plain = self._plain_texts.get(step.verb)
+            text = None if plain is None else plain(step.body)
+            return super()._step_text(step) if text is None else text
+        names = step.body.keys()
+        if names != found.usual and not found.usual <= names <= found.known:
             step = self.step_of(self.event_of(step))
-        first, *others = found.words
-        text = first.printed(step.actor, step.body, newest.get(step.verb))
-        for each in others:
-            if len(text) > len(each.word) + len(step.actor):
-                text = min(text, each.printed(step.actor, step.body, newest.get(step.verb)), key=len)
-        return text
+        if len(found.words) > 1:
+            return shortest(found.words, step.actor, step.body, newest.get(step.verb))
+        return found.words[0].printed(step.actor, step.body, newest.get(step.verb))
 
     def parse_shorthand(self, text: str, newest: Mapping[str, int] = NOTHING) -> tuple[Step, ...]:
         """Errors: ValueError."""
@@ -338,12 +351,11 @@ class Requests(Operations[Any, Any]):
                 actor, fields = form.parsed(rest, newest.get(found.verb))
             except ValueError as wrong:
                 raise ValueError(f"{' '.join(words)!r}: {wrong}") from None
-            return found.write(found.event(actor, fields))
-        for other in self._others:
-            for template in other.shorthand:
-                given = template.parsed(" ".join(words))
-                if given is not None:
-                    return other.write(other.made(**given))
+            return found.step(actor, fields)
+        for other, template in self._others_by_word.get(words[0], ()):
+            given = template.parsed(" ".join(words))
+            if given is not None:
+                return other.write(other.made(**given))
         others = (each.shorthand[0].text.split()[0] for each in self._others)
         known = dict.fromkeys(
             (*(form.word for each in self.requests.values() for form in each.words), *others, *self._short)

@@ -9,11 +9,12 @@ from kipcheck.conformance.targets.testee import Limits, Testee
 from kipcheck.conformance.targets.transport.pipe import Command
 
 PREFIX = "cmd:"
+LIVE = "client:"
 
 
 def is_command(name: str) -> bool:
-    """Whether the target is a command line."""
-    return name.startswith(PREFIX)
+    """Whether the target is a command line: that of a testee, or of a live client."""
+    return name.startswith(PREFIX) or (name.startswith(LIVE) and "{" in name)
 
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:

@@ -50,6 +50,11 @@ def is_shared(name: str) -> bool:
     return name.partition(":")[0] not in UNSHARED
 
 
+def is_live(name: str) -> bool:
+    """Whether each case takes real time, and a process of its own."""
+    return name.partition(":")[0] in IN_REAL_TIME
+
+
 def is_steady(name: str) -> bool:
     """Whether it is known to give the same results each time. Other targets are left out of the hash of a campaign."""
     prefix, colon, _ = name.partition(":")

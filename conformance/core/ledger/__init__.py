@@ -135,6 +135,8 @@ class Ledger:
     """The same by invariant."""
     unreached: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     """Target, check and reason -> units that were not run."""
+    not_begun: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    """Target, check and reason -> skipped cases that the target cannot begin."""
 
     @property
     def targets(self) -> Sequence[Target]:
@@ -270,13 +272,15 @@ def read(path: Path) -> Ledger:
             totals.add(line.place, line.result, line.by or {})
             if line.case is None:
                 totals.unreached[line.target, line.check, line.why or ""] += 1
+            elif line.why:
+                totals.not_begun[line.target, line.check, line.why] += 1
             continue
         by_type.setdefault(type_of(line), []).append(line)
         if isinstance(line, Tally):
             totals.add_all(line)
         elif isinstance(line, HeldBack | Expected):
             count(totals.cases.setdefault(line.place, Counter()), line)
-    return Ledger(path, header, by_type, totals.cases, totals.held, totals.unreached)
+    return Ledger(path, header, by_type, totals.cases, totals.held, totals.unreached, totals.not_begun)
 
 
 def count(cases: Counter[str], line: HeldBack | Expected) -> None:
@@ -298,6 +302,7 @@ class _Totals:
     cases: dict[Place, Counter[str]] = field(default_factory=dict)
     held: dict[tuple[Place, str], Counter[str]] = field(default_factory=dict)
     unreached: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    not_begun: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def add(self, place: Place, result: str, by: Mapping[str, str]) -> None:
         if (counted := self.cases.get(place)) is None:

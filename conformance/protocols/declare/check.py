@@ -221,10 +221,6 @@ class Check(Generic[S]):
     """Its cases are so large that more values than its own number are never drawn."""
     shrinks: bool = True
     """Is it worth the time to look for a smaller case? Not where every try runs into a time limit."""
-    most_runs: int | None = None
-    """Where a case takes seconds and cases run at once: the most runs of a search for the least case. It leaves out
-    steps, and tries each of them at once.
-    """
 
     @property
     def role(self) -> Role:

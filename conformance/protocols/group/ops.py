@@ -5,7 +5,7 @@ Each request has a number, which its answer repeats. The answer may come at once
 """
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, TypeAlias, final
 
@@ -64,10 +64,10 @@ class By:
 def usual(version: int, static: int = 0) -> Default:
     """The version of a request in shorthand. ``static``: with an instance, or a version of KIP-429's draft."""
 
-    def default(given: Fields) -> int:
+    def default(context: Fields, given: Mapping[str, Any]) -> int:
         later = static and (given.get("instance") is not None or given.get("protocol_version") is not None)
         wanted = static if later else version
-        return wanted if given[NEWEST] is None else min(wanted, given[NEWEST])
+        return wanted if context[NEWEST] is None else min(wanted, context[NEWEST])
 
     return default
 
@@ -81,8 +81,8 @@ def usual_version(verb: str) -> int:
 DRAFT_JOIN: Final = 5
 
 
-def _own(given: Fields) -> str:
-    name: str = given[ACTOR]
+def _own(context: Fields, given: Mapping[str, Any]) -> str:
+    name: str = context[ACTOR]
     return name
 
 
@@ -92,7 +92,8 @@ def _offset_parsed(text: str) -> tuple[str, int, int]:
 
 
 def _offset_text(value: tuple[str, int, int]) -> str:
-    return str(value[2]) if value[:2] == ("t", 0) else ":".join(map(str, value))
+    topic, partition, offset = value
+    return str(offset) if topic == "t" and partition == 0 else f"{topic}:{partition}:{offset}"
 
 
 def _leaver_parsed(text: str) -> tuple[str, str | None]:
@@ -149,7 +150,7 @@ _DATED: Final = "{member}[, instance {instance}], generation {generation}"
           "{session_ms:session=} {rebalance_ms:rebalance=} {protocol_version:pv=} {nameless} {version:v}"
           for word in ("join", "rejoin")),
     defaults={"protocol_type": "consumer", "protocols": (("p", "x"),), "version": usual(3, static=5),
-              "member": lambda given: given[ACTOR] if given[WORD] == "rejoin" else ""},
+              "member": lambda context, given: context[ACTOR] if context[WORD] == "rejoin" else ""},
     forms={"protocols": listed(pair(":"))},
     carried=("nameless",),
     examples="join a; rejoin a; join b as i lists=p:x,q:y",
@@ -240,8 +241,8 @@ class Heartbeat:
 @final
 @request(
     "leave", By, CLIENTS, "leave {actor} {members*} {nameless} {version:v}",
-    defaults={"members": lambda given: ((given[ACTOR], None),), "version": usual(3)},
-    forms={"members": TextForm(NOTHING, _leaver_parsed, _leaver_text)},
+    defaults={"members": lambda context, given: ((context[ACTOR], None),), "version": usual(3)},
+    forms={"members": TextForm(NOTHING, _leaver_parsed, _leaver_text, prints_json=True)},
     prepared=_own_instance,
     carried=("nameless",),
     examples="leave a; leave a b/i",
@@ -266,7 +267,7 @@ class Leave:
     "commit", By, CLIENTS,
     "commit {actor} {member:id=} {instance:as} {offsets*} {behind:behind=} {nameless} {version:v}",
     defaults={"member": _own, "offsets": (), "version": usual(7)},
-    forms={"offsets": TextForm(NOTHING, _offset_parsed, _offset_text)},
+    forms={"offsets": TextForm(NOTHING, _offset_parsed, _offset_text, prints_json=True)},
     carried=("behind", "nameless"),
     lead=3,
     examples="commit a 5",

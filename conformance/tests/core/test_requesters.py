@@ -83,37 +83,37 @@ KINDS: dict[str, Any] = {
 
 
 @receives(
-    "guest-told", "waiter",
+    "guest-answer", "waiter",
     received(Served, words("served {meal!} {price:for=}", defaults={"price": 5}), words("served {error!}"), **KINDS),
     received(Paid, words("paid {change:change=}"), words("paid {error!}"), **KINDS),
     examples="served soup; paid", text=lambda event: "served, somehow" if isinstance(event.answer, Served) else "",
 )  # fmt: skip
 @dataclass(frozen=True)
-class Told:
+class Answered:
     """Answers the request."""
 
     answer: Served | Paid
 
 
-Event: TypeAlias = Sit | Told
+Event: TypeAlias = Sit | Answered
 GUEST = Requester[Event, Any](
     "guest",
     Role.CONTROLLER,
-    (Sit, Told),
+    (Sit, Answered),
     ObservedEvents(sent(Order, "order", "orders {meal}", without=("request",)), Ate, key="action"),
     rejections=(Closed,),
 )
 
 
 def test_a_step_has_the_name_of_the_answer_and_its_fields() -> None:
-    served = step("waiter", "guest-told", answer="served", error="NONE", meal="soup", price=4)
-    event = Told(Served(0, Trouble.NONE, "soup", 4))
+    served = step("waiter", "guest-answer", answer="served", error="NONE", meal="soup", price=4)
+    event = Answered(Served(0, Trouble.NONE, "soup", 4))
     assert GUEST.event_of(served) == event and GUEST.step_of(event) == served
-    assert GUEST.event_of(step("", "guest-told", answer="paid")) == Told(Paid(0, Trouble.NONE))
+    assert GUEST.event_of(step("", "guest-answer", answer="paid")) == Answered(Paid(0, Trouble.NONE))
 
 
 def test_an_answer_with_an_error_has_only_fields_that_differ_from_their_defaults() -> None:
-    event = Told(Served(0, Trouble.SOLD_OUT, price=4))
+    event = Answered(Served(0, Trouble.SOLD_OUT, price=4))
     assert GUEST.step_of(event).body == {"answer": "served", "error": "SOLD_OUT", "price": 4}
     assert GUEST.event_of(GUEST.step_of(event)) == event
 
@@ -130,7 +130,7 @@ def test_an_answer_with_an_error_has_only_fields_that_differ_from_their_defaults
 )
 def test_answers_that_are_refused(body: dict[str, Any], why: str) -> None:
     with pytest.raises(TypeError, match=why):
-        GUEST.event_of(step("waiter", "guest-told", **body))
+        GUEST.event_of(step("waiter", "guest-answer", **body))
 
 
 @pytest.mark.parametrize(
@@ -141,12 +141,12 @@ def test_words_are_read_and_printed(text: str) -> None:
 
 
 def test_what_words_cannot_express_is_json() -> None:
-    dear = step("waiter", "guest-told", answer="served", error="SOLD_OUT", price=9)
+    dear = step("waiter", "guest-answer", answer="served", error="SOLD_OUT", price=9)
     text = GUEST.shorthand([dear])
-    assert text == 'guest-told {"answer": "served", "error": "SOLD_OUT", "price": 9}'
+    assert text == 'guest-answer {"answer": "served", "error": "SOLD_OUT", "price": 9}'
     assert GUEST.parse_shorthand(text) == (dear,)
     assert GUEST.sentence(dear) == "served, somehow"
-    failed = step("waiter", "guest-told", answer="paid", error="SOLD_OUT", change=9)
+    failed = step("waiter", "guest-answer", answer="paid", error="SOLD_OUT", change=9)
     assert GUEST.sentence(failed) == GUEST.shorthand([failed]) != "served, somehow"
     assert GUEST.inexact(Served(0, Trouble.SOLD_OUT, price=9), 1) == "served SOLD_OUT"
 
@@ -157,7 +157,7 @@ def test_what_words_cannot_express_is_json() -> None:
         ("stand", "invalid step 'stand': use sit TABLE, served MEAL"),
         ("sit", "invalid step 'sit': table is missing: use sit TABLE"),
         ("served soup cold", r"unexpected cold: use served MEAL \[for=PRICE\] or served ERROR"),
-        ("guest-told {", "invalid step 'guest-told {'"),
+        ("guest-answer {", "invalid step 'guest-answer {'"),
         ('guest-jump {"x": 1}', "unknown event 'guest-jump'"),
     ],
 )
@@ -167,15 +167,18 @@ def test_words_that_are_refused(text: str, why: str) -> None:
 
 
 def test_the_fields_of_all_answers_stand_in_tables_and_schemas() -> None:
-    told = GUEST.by_verb["guest-told"]
-    assert [(each.name, each.meaning, each.optional) for each in told.fields] == [
+    carrier = GUEST.by_verb["guest-answer"]
+    assert [(each.name, each.meaning, each.optional) for each in carrier.fields] == [
         ("answer", "served or paid", False),
         ("error", "what is wrong", False),
         ("meal", "only for served", True),
         ("price", "only for served", True),
         ("change", "only for paid", True),
     ]
-    assert told.required == ("answer", "error") and told.schema["properties"]["answer"]["enum"] == ["served", "paid"]
+    assert carrier.required == ("answer", "error") and carrier.schema["properties"]["answer"]["enum"] == [
+        "served",
+        "paid",
+    ]
 
 
 def test_an_answer_lists_requests_and_events_or_is_a_rejection() -> None:

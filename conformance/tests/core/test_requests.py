@@ -9,7 +9,7 @@ from kipcheck.conformance.core.case import Role, step
 from kipcheck.conformance.core.field_kinds import NOTHING, TextForm
 from kipcheck.conformance.core.operations import Operations, omissible, operation
 from kipcheck.conformance.core.request_words import listed, words
-from kipcheck.conformance.core.requests import RequestOperation
+from kipcheck.conformance.core.requests import RequestOperation, request
 from kipcheck.conformance.protocols.group.errors import Error
 from kipcheck.conformance.protocols.group.ops import OPERATIONS, By, Heartbeat, Join, Joined
 
@@ -46,6 +46,31 @@ def test_defaults_of_words_depend_on_other_fields_and_on_the_newest_version() ->
 def test_words_that_are_not_read(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         OPERATIONS.parse_shorthand(text)
+
+
+def test_the_shortest_form_is_printed_of_steps_with_any_fields() -> None:
+    (join,) = OPERATIONS.parse_shorthand("join a id=b as i v9 pv=1")
+    assert OPERATIONS.shorthand([join]) == "join a id=b as i pv=1 v9"
+    assert OPERATIONS.shorthand([step("a", "join", **{**join.body, "member": "a"})]) == "rejoin a as i pv=1 v9"
+    named = step("a", "heartbeat", version=3, member="a", instance=None, behind=0, nameless=False)
+    assert OPERATIONS.shorthand([named]) == "beat a"
+    assert OPERATIONS.shorthand([step("a", "join", version=3, member="", instance=None, protocol_type="consumer",
+                                      protocols=[["p", "x"]])]) == "join a"  # fmt: skip
+
+
+@pytest.mark.parametrize("body", [{}, {"ms": "x"}, {"ms": 5, "other": 1}, {"other": 5}])
+def test_a_step_that_is_no_event_has_no_shorthand(body: dict[str, object]) -> None:
+    with pytest.raises(TypeError):
+        OPERATIONS.shorthand([step("time", "elapse", **body)])
+    with pytest.raises(TypeError):
+        OPERATIONS.shorthand([step("a", "heartbeat", version=3, **body)])
+
+
+def test_forms_of_a_request_differ_in_their_words_alone() -> None:
+    with pytest.raises(ValueError, match="forms of dance differ"):
+        request(
+            "dance", By, ("a",), ("dance {actor} {version:v}", "hop {actor}"), examples="", sentence="", carried=()
+        )(Heartbeat)
 
 
 def test_an_answer_from_a_later_release_is_read() -> None:

@@ -67,7 +67,7 @@ def test_who_fails_again_is_told_of() -> None:
     ("changed", "says"),
     [
         ({"case_id": "0" * 16}, f"the case has id {ONE.case_id}, but 0000000000000000 was reviewed"),
-        ({"requirements": ["grp-05", "grp-99"]}, "unknown requirement grp-99"),
+        ({"requirements": ["grp-05", "grp-00"]}, "unknown requirement grp-00"),
         ({"invariant": "wire/none"}, "unknown invariant 'wire/none' of a codec"),
         ({"invariant": "wire/reads-alike"}, "wire/reads-alike cannot be judged with reference"),
         ({"case": {**TEXT["case"], "edition": "none"}}, "the case cannot run: "),
