@@ -17,6 +17,7 @@ from kipcheck.conformance.core.ledger import (
 from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
 from kipcheck.reports.phrases import about_cause, expected, named, named_once, numbered, operation, reason, some, where
 from kipcheck.reports.summary import RESULTS, WORDS, Summary, held_back, ways_to_differ
+from kipcheck.reports.totals import not_begun
 
 WIDTH = 110
 DIFFERENCES = 40
@@ -140,6 +141,7 @@ def _skips(found: Summary) -> Iterator[str]:
         alike.setdefault((each.target, each.why), []).append(each.check)
     for (target, why), checks in alike.items():
         yield from textwrap.wrap(f"{target}: {', '.join(checks)} skipped: {why}", WIDTH, subsequent_indent="  ")
+    yield from not_begun(found.ledger.not_begun)
     for line in found.ledger.held_back:
         if line.result == "SKIP":
             yield f"{line.target}: {line.check}: {held_back(line)}, a known deviation"

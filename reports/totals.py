@@ -1,7 +1,7 @@
 """What every form of a report counts, computed once: causes, distinct failures, and cases by result."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +67,12 @@ def not_judged(target: str, ids: Sequence[str], most: int | None = None) -> str:
     left = "" if most is None or len(ids) <= most else f" and {len(ids) - most} more"
     were = "was" if len(ids) == 1 else "were"
     return f"{target}: {some(len(ids), 'invariant')} {were} not judged: {', '.join(ids[:most])}{left}"
+
+
+def not_begun(cases: Mapping[tuple[str, str, str], int]) -> Iterator[str]:
+    """``client:x: client/groups: 4 cases skipped: the command lacks {instance}``."""
+    for (target, check, why), number in cases.items():
+        yield f"{target}: {check}: {some(number, 'case')} skipped: {why}"
 
 
 def _listed(numbers: Mapping[str, int]) -> str:

@@ -25,7 +25,8 @@ class Conclusion:
     counts: Counts
     """Target -> check -> result -> cases."""
     held_back: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """(target, check) -> cases among the skipped ones that were held back behind a known deviation."""
+    """(target, check) -> cases among the skipped ones that were held back behind a known deviation, or that a live
+    client cannot begin."""
 
     def skipped_checks(self) -> Iterator[Skip]:
         """The checks in which every case was skipped."""

@@ -252,6 +252,8 @@ def _conclude(
     for source in sources:
         for line in source.ledger.held_back:
             held_back[line.target, line.check] += line.cases if line.result == Result.SKIP.name else 0
+        for (target, check, _), number in source.ledger.not_begun.items():
+            held_back[target, check] += number
     conclusion = Conclusion(counts, held_back)
     for skip in conclusion.skipped_checks():
         writer.write(skip)

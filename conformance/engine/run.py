@@ -362,9 +362,12 @@ class _Run:
         for case, verdict, judged in result.cases:
             counts[verdict] += 1
             line = Verdict(
-                target=name, check=check.id, subject=subject, version=version, case=case, result=verdict, by=judged
-            )
+                target=name, check=check.id, subject=subject, version=version, case=case, result=verdict, by=judged,
+                why=result.skipped.get(case),
+            )  # fmt: skip
             self.writer.write(line)
+        if result.skipped:
+            self.held_back.setdefault((name, check.id), Counter())[Result.SKIP.name] += len(result.skipped)
         if counts[Result.UNKNOWN.name]:
             self.exits.add(UNDECIDED)
 

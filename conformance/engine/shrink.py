@@ -3,7 +3,7 @@
 The same way is a violation with the same shape, wherever it stands among the violations of the smaller case.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from kipcheck.conformance.engine.worker import Finding, Worker
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.targets.registry import is_live
 from kipcheck.strategies.parse import belongs
 from kipcheck.strategies.reduce import reduce
 
@@ -21,6 +22,28 @@ TRIES: Final = 300
 """The most smaller values that are tried for one failure."""
 DEADLY_TRIES: Final = 24
 """The same where each failing try costs a process, and perhaps the whole time limit of a case."""
+
+LIVE_RUNS: Final = 30
+"""The most cases that are run for one failure of a live client, each in real time."""
+
+
+class _FewRuns(Worker):
+    """The worker of a live client, which finds nothing once it has run so many cases. Each case has a process of its
+    own, so there is no state to renew."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self.left = LIVE_RUNS
+
+    def renew(self) -> None:
+        pass
+
+    def every_violation(
+        self, cases: list[Case], invariant: Invariant
+    ) -> Iterator[tuple[History, tuple[Violation, ...]]]:
+        if len(cases) <= self.left:
+            self.left -= len(cases)
+            yield from self._worker.every_violation(cases, invariant)
 
 
 def unshrunk(finding: Finding) -> Finding:
@@ -31,11 +54,13 @@ def unshrunk(finding: Finding) -> Finding:
 def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     """The finding with the smallest case found that fails in the same way; None if the case alone does not fail."""
     check, unit = CHECKS[finding.unit.check], finding.unit
+    if live := is_live(unit.target):
+        worker = _FewRuns(worker)
     subject = check.family.subject(unit.edition, unit.subject, unit.version)
     invariant = next(each for each in all_invariants(check.role) if each.id == finding.invariant)
     rerun = _alone(worker, finding, invariant)
     remembers = rerun is None
-    if rerun is None:
+    if rerun is None and not live:
         worker.renew()  # state in the target may hide it: try again with a fresh session
         rerun = _alone(worker, finding, invariant)
     if rerun is None:
@@ -45,8 +70,8 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     best = replace(finding, history=history, violation=violation, shape=expected_shape)
     if not check.shrinks or remembers:
         return best
-    if check.most_runs is not None:
-        return _with_fewest_steps_at_once(worker, best, invariant, check.most_runs)
+    if live:
+        return _with_fewest_steps_at_once(worker, best, invariant)
     tried: set[str] = set()
     passed: set[str] = set()
     """The ids of cases that did not fail: several values may give one case."""
@@ -100,17 +125,16 @@ def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant) -> F
     return best
 
 
-def _with_fewest_steps_at_once(worker: Worker, best: Finding, invariant: Invariant, most_runs: int) -> Finding:
-    """Removes the steps that the failure does not need. Every case with one step less is run at once; what each of them
-    does without, a case then does without altogether, or the first of them is taken."""
-    runs = 0
-    while runs < most_runs:
+def _with_fewest_steps_at_once(worker: Worker, best: Finding, invariant: Invariant) -> Finding:
+    """As ``_with_fewest_steps``, where a case takes seconds and cases run side by side.
+
+    All cases with one step less are run at once. The steps that each of them does without are then left out together;
+    if that does not fail, the first of these cases is taken.
+    """
+    while True:
         shorter = {
             case.id: (left_out, case) for left_out in range(len(best.case.steps)) if (case := _less(best, [left_out]))
         }
-        if not shorter:
-            break
-        runs += len(shorter)
         cases = [case for _, case in shorter.values()]
         failed = {
             history.case.id: (history, found) for history, found in worker.violations(cases, invariant, best.shape)
@@ -121,7 +145,6 @@ def _with_fewest_steps_at_once(worker: Worker, best: Finding, invariant: Invaria
         history, found = next(iter(failed.values()))
         least = _less(best, needless) if len(needless) > 1 else None
         if least is not None:
-            runs += 1
             history, found = worker.violation(least, invariant, best.shape) or (history, found)
         best = replace(best, history=history, violation=found)
     return best

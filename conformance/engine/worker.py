@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.history import History, Unsupported
 from kipcheck.conformance.core.verdict import Grade, Result, Verdict, Violation, worst
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.deaths import Deaths
@@ -78,6 +78,8 @@ class UnitResult:
     """The shape of deaths -> cases that were not run, because they look like those."""
     reached: set[str] = field(default_factory=set)
     """The invariants that a case could violate: it was judged, and the target granted what the invariant is about."""
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Case id -> why a script was not begun."""
     gave_up: bool = False
     """Whether the target cannot be used any more."""
 
@@ -148,10 +150,11 @@ class Worker:
             session = self.session(unit.edition, CHECKS[unit.check].role)
         except Broken as why:
             return UnitResult(unit, breaches=[] if observed else [str(why)], unreached=str(why), gave_up=True)
+        known = len(session.breaches)
         try:
             return self._run_session(unit, session)
         except (Broken, Unstable) as why:
-            return UnitResult(unit, unreached=str(why), gave_up=True)  # the session has recorded it
+            return UnitResult(unit, breaches=[*session.breaches[known:]], unreached=str(why), gave_up=True)
 
     def _run_session(self, unit: Unit, session: Session) -> UnitResult:
         samples = self.samples(unit)
@@ -228,6 +231,8 @@ def judged(
         verdicts = list(judge(history, invariants_of(check)))
         by = {each.invariant: each.result.name for each in verdicts}
         result.cases.append((sample.case.id, _word(verdicts, check.role), by))
+        if why := _not_begun(history):
+            result.skipped[sample.case.id] = why
         result.reached.update(_reached(check, history, verdicts))
         for verdict in verdicts:
             if verdict.result is Result.FAIL:
@@ -239,6 +244,14 @@ def judged(
         if unit.compared:
             result.answers.append(check.family.digest(history))
     return result
+
+
+def _not_begun(history: History) -> str:
+    """Why a script of a live client was not begun; empty: it was."""
+    first = history.ops[0].observation
+    if history.case.role is Role.CLIENT and isinstance(first, Unsupported) and first.limit:
+        return first.reason
+    return ""
 
 
 def _reached(check: Check[Any], history: History, verdicts: Iterable[Verdict]) -> Iterator[str]:

@@ -67,8 +67,8 @@ def test_what_there_is_is_in_order() -> None:
             "Odd Id: invalid id of an invariant",
         ),
         (
-            lambda of: replace(of, invariants=(*of.invariants, replace(INVARIANT, requirements=("grp-99",)))),
-            "unknown requirement 'grp-99'",
+            lambda of: replace(of, invariants=(*of.invariants, replace(INVARIANT, requirements=("grp-00",)))),
+            "unknown requirement 'grp-00'",
         ),
         (
             lambda of: replace(

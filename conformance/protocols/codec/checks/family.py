@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kipcheck.conformance.core.case import Role, Step, step
 from kipcheck.conformance.core.edition import edition
@@ -26,6 +26,9 @@ from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.messages import from_layout
 from kipcheck.strategies.nodes import Node
 from kipcheck.strategies.reduce import least
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.wire.explain import Explained
 
 TAGS = "_unknownTaggedFields"
 EXPLAINED = 2048
@@ -109,7 +112,12 @@ def explained(layout: Layout, data: bytes, violation: Violation) -> list[Exhibit
     if len(data) > EXPLAINED:
         beginning = {"offset": 0, "bytes": data[:32].hex(), "path": "", "type": "", "value": f"... {len(data)} bytes"}
         return [_bytes([{**beginning, "guilty": True}])]
-    found = explain(layout, data)
+    return [rows_of(explain(layout, data), violation)]
+
+
+def rows_of(found: "Explained", violation: Violation) -> Exhibit:
+    """The rows of explained bytes; the one at the violation's path or offset is marked."""
+    data = found.data
     rows: list[dict[str, Any]] = [
         {
             "offset": row.offset,
@@ -136,7 +144,7 @@ def explained(layout: Layout, data: bytes, violation: Violation) -> list[Exhibit
         )
     for row in _guilty(rows, violation):
         row["guilty"] = True
-    return [_bytes(rows)]
+    return _bytes(rows)
 
 
 def _guilty(rows: list[dict[str, Any]], violation: Violation) -> list[dict[str, Any]]:
