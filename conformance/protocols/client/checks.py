@@ -2,15 +2,23 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import Replied
-from kipcheck.conformance.protocols.client import invariants
+from kipcheck.conformance.protocols.client.invariants import (  # noqa: F401 - they declare the laws
+    connections,
+    consumer_groups,
+    identity,
+    leading,
+    membership,
+    partitions,
+)
+from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.strategies import SCRIPTS, script
+from kipcheck.conformance.protocols.client.wording import exhibits
 from kipcheck.conformance.protocols.declare.check import Check, Family
-from kipcheck.conformance.protocols.declare.conversations import Subject, Value, Wording, machine_family
+from kipcheck.conformance.protocols.declare.conversations import Subject, Value, machine_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 
 FIRST: Final = (
@@ -23,6 +31,12 @@ FIRST: Final = (
     "late SyncGroup 1500; pieces JoinGroup; pass 200",
     "reset Heartbeat; reset JoinGroup; reset SyncGroup; pass 200",
     "answer JoinGroup COORDINATOR_LOAD_IN_PROGRESS; answer OffsetCommit UNKNOWN_MEMBER_ID; pass 1200",
+    "move; answer FindCoordinator COORDINATOR_NOT_AVAILABLE; silent Heartbeat 400; together Heartbeat",
+    "member reads t,u owns 0,1 of 1 v3; rebalance; tags JoinGroup; reset SyncGroup amid",
+    "assignors cooperative-sticky; pass 200; others 1 lead; rebalance; rebalance",
+    "static; pass 1400; rebalance; restart; rebalance",
+    "static; fence; pass 1200",
+    "protocol consumer; assign 0,1; rebalance; answer ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH; pass 1200",
 )
 """The scripts that come before those that are drawn."""
 
@@ -40,33 +54,19 @@ def first_values(*scripts: str) -> tuple[Callable[[Subject], Value], ...]:
     return tuple(map(value, scripts))
 
 
-def describe(event: dict[str, Any]) -> str:
-    """An observed event as a sentence for reports."""
-    more = {name: value for name, value in event.items() if name not in ("what", "ms", "api", "version", "hex")}
-    named = f" {event['api']} v{event['version']}" if "api" in event else ""
-    listed = ", ".join(f"{name} {value}" for name, value in more.items())
-    return f"{event['ms']} ms: {event['what']}{named} {listed}".rstrip()
-
-
-def _events(reply: Replied) -> Iterable[str]:
-    return map(describe, dict(reply.payload).get("actions", ()))
-
-
-WORDING: Final = Wording("client", OPERATIONS.sender, OPERATIONS.sentence, lambda reply: "", _events)
 CLIENT: Final[Family[Subject]] = replace(
-    machine_family(OPERATIONS.role, OPERATIONS.machine, editions, lambda edition: SCRIPTS, WORDING.sequence),
+    machine_family(OPERATIONS.role, OPERATIONS.machine, editions, lambda edition: SCRIPTS, exhibits),
     steps_are_apart=False,
 )
 
 CHECKS: tuple[Check[Subject], ...] = (
     Check(
-        invariants.SURVIVES_GROUPS,
+        SURVIVES_GROUPS,
         "a program that consumes keeps the rules of its group through rebalances and errors",
         CLIENT,
         script,
         values=40,
-        invariants=invariants_of(invariants.SURVIVES_GROUPS),
+        invariants=invariants_of(SURVIVES_GROUPS),
         first=first_values(*FIRST),
-        most_runs=30,
     ),
 )

@@ -1,69 +1,153 @@
-"""Which steps a script may have: what a broker and the other members of a group can do to a client."""
+"""Which steps a script may have: what a broker, a network, a user and the other members can do to a client."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, NamedTuple
 
+from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.client.ops import (
+    OPERATIONS,
+    SETTINGS,
     Answer,
     Assign,
+    Assignors,
     Error,
     Event,
+    Fence,
+    GroupProtocol,
+    Grow,
     Kind,
     Late,
+    Member,
     Others,
-    Pass,
     Pieces,
-    Rebalance,
     Reset,
+    Silent,
+    Static,
+    Subscribe,
+    Tags,
+    Together,
 )
 
+COORDINATOR: Final[tuple[Error, ...]] = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
+LEADER: Final[tuple[Error, ...]] = (
+    "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "KAFKA_STORAGE_ERROR", "FENCED_LEADER_EPOCH",
+    "UNKNOWN_LEADER_EPOCH",
+)  # fmt: skip
 ERRORS: Final[Mapping[Kind, tuple[Error, ...]]] = {
-    "JoinGroup": ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "UNKNOWN_MEMBER_ID"),
-    "SyncGroup": (
-        "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID",
-        "REBALANCE_IN_PROGRESS",
+    "JoinGroup": (*COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID"),
+    "SyncGroup": (*COORDINATOR, "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"),
+    "Heartbeat": (*COORDINATOR, "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"),
+    "OffsetCommit": (
+        *COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID",
+        "REBALANCE_IN_PROGRESS", "UNKNOWN_TOPIC_OR_PARTITION",
     ),
-    "Heartbeat": (
-        "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID",
-        "REBALANCE_IN_PROGRESS",
+    "FindCoordinator": ("COORDINATOR_NOT_AVAILABLE",),
+    "Metadata": ("LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION"),
+    "OffsetFetch": ("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT"),
+    "ListOffsets": (*LEADER, "OFFSET_NOT_AVAILABLE"),
+    "Fetch": (*LEADER, "OFFSET_OUT_OF_RANGE"),
+    "LeaveGroup": (*COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID"),
+    "ConsumerGroupHeartbeat": (
+        *COORDINATOR, "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH",
     ),
-    "OffsetCommit": get_args(Error),
 }  # fmt: skip
-"""The errors with which a broker answers each request of a known group (``GroupCoordinator``). A heartbeat of a group
-that is loading is accepted, and a SyncGroup of one is answered as if the group rebalanced."""
+"""The errors that pass with which a broker answers each request of a known group and topic.
 
-State: TypeAlias = tuple[()]
+Sources: ``GroupCoordinatorService`` and ``GroupMetadataManager`` for groups, ``KafkaApis`` for FindCoordinator and
+Metadata, ``ReplicaManager`` and ``Partition`` for Fetch and ListOffsets. A heartbeat of a group that is loading is
+accepted, and a SyncGroup of one is answered as if the group rebalanced. An OffsetFetch that cannot be answered now gets
+NOT_COORDINATOR, since consumers before 3.9 do not expect COORDINATOR_NOT_AVAILABLE.
+"""
+SINCE: Final[Mapping[tuple[Kind, Error], int]] = {
+    ("OffsetFetch", "UNSTABLE_OFFSET_COMMIT"): 7,
+    ("ListOffsets", "FENCED_LEADER_EPOCH"): 4,
+    ("ListOffsets", "UNKNOWN_LEADER_EPOCH"): 4,
+    ("ListOffsets", "OFFSET_NOT_AVAILABLE"): 5,
+    ("Fetch", "FENCED_LEADER_EPOCH"): 9,
+    ("Fetch", "UNKNOWN_LEADER_EPOCH"): 9,
+}
+"""The version of a request since which a broker gives that answer; others: all versions."""
+CONSUMER_ONLY: Final = frozenset({"ConsumerGroupHeartbeat"})
+CLASSIC_ONLY: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
+MOST_OTHERS: Final = 16
+PARTITIONS: Final = 4
+"""Of each topic."""
+MOST_PARTITIONS: Final = 1000
+MOST_MS: Final = 10_000
+"""The longest delay of a script."""
+GENERATIONS: Final = range(10)
+VERSIONS: Final = range(4)
+"""Of a subscription."""
+
+
+class State(NamedTuple):
+    """What the steps so far say about the program."""
+
+    started: bool = False
+    static: bool = False
+    consumer: bool = False
+    """It uses the protocol of KIP-848."""
+    fenced: bool = False
 
 
 class Scripts:
-    """The machine along which scripts are drawn. It has no state: any order of steps is a script."""
+    """The machine along which scripts are drawn. Any order of steps is a script; not all are worth a draw."""
 
     def initial(self) -> State:
-        return ()
+        return State()
 
     def step(self, state: State, event: Event, /) -> Transition[State, Any]:
+        match event:
+            case Static():
+                state = state._replace(static=True)
+            case GroupProtocol(name):
+                state = state._replace(consumer=name == "consumer")
+            case Fence():
+                state = state._replace(fenced=state.static, started=True)
+            case Others() | Assign() | Grow():
+                pass
+            case _ if not isinstance(event, SETTINGS):
+                state = state._replace(started=True)
         return Transition(state)
 
-    def enabled(self, state: State, /) -> Iterable[Event]:
-        yield Rebalance()
-        yield Pass(200)
-        yield Pass(1200)
-        for number in range(4):
-            yield Others(number, "lead")
-            if number:
-                yield Others(number, "follow")
-        for partitions in ((), (0,), (1, 2), (0, 1, 2), (3,)):
-            yield Assign(partitions)
-        for kind, errors in ERRORS.items():
-            for error in errors:
-                yield Answer(kind, error)
-            yield Late(kind, 400)
-            yield Late(kind, 1500)
-            yield Pieces(kind)
-            yield Reset(kind)
+
+def is_worth(state: State, event: Event) -> bool:
+    """Whether a client can notice the step after these."""
+    if state.fenced or not is_possible(event):
+        return False
+    match event:
+        case Fence():
+            return state.static and not state.consumer
+        case Others() | Member():
+            return not state.consumer
+        case Answer() | Late() | Pieces() | Reset() | Silent() | Together() | Tags():
+            return event.kind not in (CLASSIC_ONLY if state.consumer else CONSUMER_ONLY)
+    return not (state.started and isinstance(event, SETTINGS))
 
 
 def is_possible(event: Event) -> bool:
-    """Whether a broker can do that."""
-    return not isinstance(event, Answer) or event.error in ERRORS[event.kind]
+    """Whether a broker, a network, a user and other members can do that."""
+    match event:
+        case Answer(kind, error):
+            return error in ERRORS[kind]
+        case Others(number):
+            return 0 <= number <= MOST_OTHERS
+        case Member():
+            return event.version in VERSIONS and event.back in GENERATIONS and all(each >= 0 for each in event.owned)
+        case Assign(partitions, more):
+            return all(0 <= each < MOST_PARTITIONS for each in (*partitions, *more))
+        case Grow(partitions):
+            return PARTITIONS <= partitions <= MOST_PARTITIONS
+        case Subscribe(number):
+            return number in (1, 2)
+    return 0 <= getattr(event, "ms", 0) <= MOST_MS
+
+
+PLACEHOLDERS: Final[Mapping[type, str]] = {Static: "instance", Assignors: "assignors", GroupProtocol: "protocol"}
+
+
+def needs(steps: Iterable[Step]) -> frozenset[str]:
+    """The optional placeholders that a command has to have for a script: ``instance`` and so on."""
+    of_verb = {OPERATIONS.verb_of[made]: name for made, name in PLACEHOLDERS.items()}
+    return frozenset(of_verb[each.verb] for each in steps if each.verb in of_verb)

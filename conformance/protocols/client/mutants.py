@@ -63,11 +63,67 @@ class AsksTheUnoffered(LiveMutant):
     consumer = "AsksTheUnoffered"
 
 
+@broken("correlates", "stop")
+class SendsTwiceWithOneId(LiveMutant):
+    """Two heartbeats are sent at once with one correlation id."""
+
+    consumer = "RepeatsIds"
+
+
+@broken("does-not-spin", "answer Heartbeat NOT_COORDINATOR; stop")
+class LooksUpWithoutPause(LiveMutant):
+    """A lost coordinator is looked up again and again, without a pause."""
+
+    consumer = "Spins"
+
+
+@broken("paces-itself", "answer Heartbeat NOT_COORDINATOR; stop")
+class LooksUpTooOften(LiveMutant):
+    """A lost coordinator is looked up 60 times."""
+
+    consumer = "Hurries"
+
+
 @broken("names-itself", "stop")
 class NamesAnotherGeneration(LiveMutant):
     """Heartbeats carry a generation that no answer had."""
 
     consumer = "NamesAnother"
+
+
+@broken("joins-with-its-id", "rebalance; stop")
+class JoinsWithoutItsId(LiveMutant):
+    """A rebalance takes the member id."""
+
+    consumer = "DropsItsId"
+
+
+@broken("keeps-its-id", "answer Heartbeat ILLEGAL_GENERATION; stop")
+class JoinsAsAStranger(LiveMutant):
+    """An old generation takes the member id."""
+
+    consumer = "JoinsAsAStranger"
+
+
+@broken("names-its-instance", "static; stop")
+class HidesItsInstance(LiveMutant):
+    """Heartbeats of a static member carry no instance id."""
+
+    consumer = "HidesItsInstance"
+
+
+@broken("names-its-protocol", "stop")
+class SyncsWithoutItsProtocol(LiveMutant):
+    """SyncGroup names no protocol."""
+
+    consumer = "HidesItsProtocol"
+
+
+@broken("keeps-its-settings", "rebalance; stop")
+class ChangesItsTimeout(LiveMutant):
+    """Each JoinGroup has a longer session timeout."""
+
+    consumer = "ChangesItsTimeout"
 
 
 @broken("stops-when-fenced", "answer Heartbeat UNKNOWN_MEMBER_ID; stop")
@@ -84,6 +140,13 @@ class SendsNoHeartbeat(LiveMutant):
     consumer = "Silent"
 
 
+@broken("beats-no-more-than-due", "pass 1400; stop")
+class BeatsAtEachTurn(LiveMutant):
+    """Heartbeats are 20 ms apart."""
+
+    consumer = "Hastens"
+
+
 @broken("comes-back", "rebalance; stop")
 class IgnoresRebalances(LiveMutant):
     """A heartbeat that is answered REBALANCE_IN_PROGRESS changes nothing."""
@@ -91,11 +154,18 @@ class IgnoresRebalances(LiveMutant):
     consumer = "Stays"
 
 
-@broken("reads-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop")
-class FetchesOn(LiveMutant):
-    """What another member was given is fetched on."""
+@broken("syncs", "answer SyncGroup COORDINATOR_NOT_AVAILABLE; pass 1500; stop")
+class ReadsOnWithoutSync(LiveMutant):
+    """A SyncGroup that fails is not sent again, and the member takes its generation for complete."""
 
-    consumer = "ReadsOn"
+    consumer = "GivesUpSync"
+
+
+@broken("finds-its-coordinator", "answer Heartbeat NOT_COORDINATOR; stop")
+class KeepsItsCoordinator(LiveMutant):
+    """After NOT_COORDINATOR the client goes on with the same broker."""
+
+    consumer = "KeepsItsCoordinator"
 
 
 @broken("leaves", "stop")
@@ -105,11 +175,11 @@ class EndsWithoutLeaving(LiveMutant):
     consumer = "Vanishes"
 
 
-@broken("does-not-spin", "answer Heartbeat NOT_COORDINATOR; stop")
-class LooksUpWithoutPause(LiveMutant):
-    """A lost coordinator is looked up again and again, without a pause."""
+@broken("leaves", "static; stop")
+class LeavesAsAStaticMember(LiveMutant):
+    """A static member closes with LeaveGroup."""
 
-    consumer = "Spins"
+    consumer = "LeavesForGood"
 
 
 @broken("ends-when-stopped", "answer Heartbeat ILLEGAL_GENERATION; stop")
@@ -117,3 +187,94 @@ class EndsAtAnOldGeneration(LiveMutant):
     """The program ends when its generation is over."""
 
     consumer = "Gives"
+
+
+@broken("reads-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop")
+class FetchesOn(LiveMutant):
+    """What another member was given is fetched on."""
+
+    consumer = "ReadsOn"
+
+
+@broken("commits-its-own", "pass 200; others 1 lead; rebalance; pass 1200; stop")
+class CommitsOn(LiveMutant):
+    """What another member was given is committed on."""
+
+    consumer = "CommitsOn"
+
+
+@broken("owns-nothing-when-eager", "rebalance; stop")
+class ClaimsWhenEager(LiveMutant):
+    """A member with range alone claims what it had before."""
+
+    consumer = "ClaimsWhenEager"
+
+
+@broken("claims-what-it-owns", "assignors cooperative-sticky; rebalance; stop")
+class ClaimsNothing(LiveMutant):
+    """A cooperative member never claims what it owns."""
+
+    consumer = "ClaimsNothing"
+
+
+@broken("assigns-to-everybody", "others 1 lead; stop")
+class AssignsToItselfAlone(LiveMutant):
+    """The leader sends an assignment for itself alone."""
+
+    consumer = "ForgetsAMember"
+
+
+@broken("assigns-each-partition-once", "others 1 lead; rebalance; stop")
+class AssignsAllToAll(LiveMutant):
+    """The leader gives each member all partitions."""
+
+    consumer = "GivesTwice"
+
+
+@broken("assigns-evenly", "others 1 lead; rebalance; stop")
+class KeepsAllPartitions(LiveMutant):
+    """The leader keeps all partitions, and gives the others empty assignments."""
+
+    consumer = "Hoards"
+
+
+@broken("hands-over", "assignors cooperative-sticky; pass 200; others 1 lead; rebalance; stop")
+class GivesAwayWhatItReads(LiveMutant):
+    """A cooperative leader gives away what it still reads."""
+
+    consumer = "HandsOverAtOnce"
+
+
+@broken("stays-fenced", "static; fence; stop")
+class BeatsOnWhenFenced(LiveMutant):
+    """A member whose instance id another process has sends heartbeats for a second and a half."""
+
+    consumer = "BeatsOnWhenFenced"
+
+
+@broken("names-its-epoch", "protocol consumer; rebalance; stop")
+class NamesAnotherEpoch(LiveMutant):
+    """A heartbeat carries an epoch that no answer had."""
+
+    consumer = "NamesAnotherEpoch"
+
+
+@broken("joins-anew-when-fenced", "protocol consumer; answer ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH; stop")
+class KeepsItsEpoch(LiveMutant):
+    """FENCED_MEMBER_EPOCH does not change the epoch."""
+
+    consumer = "KeepsItsEpoch"
+
+
+@broken("owns-what-it-is-assigned", "protocol consumer; pass 1200; stop")
+class OwnsMore(LiveMutant):
+    """A heartbeat says that the member owns one partition more."""
+
+    consumer = "OwnsMore"
+
+
+@broken("leaves-with-its-epoch", "protocol consumer; stop")
+class EndsWithItsEpoch(LiveMutant):
+    """A member of KIP-848's protocol closes without a last heartbeat."""
+
+    consumer = "Vanishes"

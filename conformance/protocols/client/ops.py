@@ -7,19 +7,30 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.operations import Operations, about, operation, typical
+from kipcheck.conformance.core.operations import Operations, about, operation, optional, typical
 
 CLIENT: Final = "client"
 """The machine: a program that consumes, in a group whose broker and other members follow a script."""
 BROKER: Final = "broker"
 OTHERS: Final = "others"
 USER: Final = "user"
-Kind: TypeAlias = Literal["JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"]
-"""The requests that a script answers with errors."""
+Kind: TypeAlias = Literal[
+    "JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "FindCoordinator", "Metadata", "OffsetFetch", "ListOffsets",
+    "Fetch", "LeaveGroup", "ConsumerGroupHeartbeat",
+]  # fmt: skip
+"""The requests whose answers a script changes."""
 Error: TypeAlias = Literal[
     "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "ILLEGAL_GENERATION",
-    "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS",
+    "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE",
+    "NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH",
+    "OFFSET_NOT_AVAILABLE", "UNSTABLE_OFFSET_COMMIT", "OFFSET_OUT_OF_RANGE", "FENCED_MEMBER_EPOCH",
 ]  # fmt: skip
+Released: TypeAlias = Literal["3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
+Topic: TypeAlias = Literal["t", "u", "gone"]
+Damage: TypeAlias = Literal["whole", "future", "tail", "cut", "empty", "long", "negative"]
+MALFORMED: Final[frozenset[Damage]] = frozenset({"cut", "empty", "long", "negative"})
+"""What no reader of subscriptions can read."""
+Assignor: TypeAlias = Literal["range", "roundrobin", "sticky", "cooperative-sticky"]
 
 
 @operation(
@@ -35,13 +46,56 @@ class Others:
     place: Annotated[Literal["lead", "follow"], about("what the client does; alone it leads")]
 
 
-@operation("client-assign", OTHERS, "assign[ {partitions}]", examples="assign 0,2", sentence="assigns[ {partitions}]")
+@operation(
+    "client-member", OTHERS,
+    "member[ reads {topics}][ owns {owned}][ of {back}][ v{version}][ data {data}][ damaged {damage}]",
+    examples="member reads t,u owns 0,1 of 1 v3; member reads t data noise; member damaged future",
+    sentence="another member: reads[ {topics}][, owns {owned}][ of {back} generations ago][, version {version}]"
+             "[, user data: {data}][, metadata: {damage}]",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One more other member is in the group from its next rebalance on, after the client joined it.
+
+    The client is shown its subscription where it leads.
+    """
+
+    topics: Annotated[tuple[Topic, ...], about("topics that it subscribes to; gone does not exist"),
+                      typical(("t",), ("t", "u"), ("u",), ("gone",), ("t", "gone"), ())] = ()  # fmt: skip
+    owned: Annotated[tuple[int, ...], about("partitions of t that it claims; none: what the leader gave it"),
+                     typical((), (0,), (1, 2), (0, 1, 2, 3), (7,))] = ()  # fmt: skip
+    back: Annotated[int, about("how many generations ago it was given them"), typical(0, 1, 3)] = 0
+    version: Annotated[int, about("version of its metadata"), typical(range(4))] = 0
+    data: Annotated[Literal["none", "sticky", "noise", "huge"], about("its user data; sticky: its claims")] = "none"
+    damage: Annotated[Damage, about("what is wrong with its metadata; future: a version that does not exist yet"),
+                      typical("future", "tail", "cut", "empty", "long", "negative"), optional] = "whole"  # fmt: skip
+
+
+@operation(
+    "client-assign", OTHERS, "assign[ {partitions}][ and {more}]",
+    examples="assign 0,2; assign 1 and 0",
+    sentence="assigns[ {partitions}][, and {more} of the second topic]",
+)  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Assign:
     """The leader gives a client that follows these partitions, from its next assignment on."""
 
     partitions: Annotated[tuple[int, ...], about("partitions of the topic"),
                           typical((), (0,), (1, 2), (0, 1, 2), (3,))] = ()  # fmt: skip
+    more: Annotated[tuple[int, ...], about("partitions of the second topic, if the client has one"),
+                    typical((0,), (1,)), optional] = ()  # fmt: skip
+
+
+@operation(
+    "client-grow", USER, "grow {partitions}",
+    examples="grow 8",
+    sentence="gives the topic {partitions} partitions",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """The topic gets more partitions."""
+
+    partitions: Annotated[int, about("how many it has then"), typical(5, 8, 100)]
 
 
 @operation("client-rebalance", OTHERS, "rebalance", sentence="another member joins or leaves")
@@ -101,18 +155,93 @@ class Pieces:
 
 
 @operation(
-    "client-reset", BROKER, "reset {kind}",
-    examples="reset Heartbeat",
-    sentence="resets the connection at the next {kind}",
+    "client-reset", BROKER, "reset {kind}[ {when}]",
+    examples="reset Heartbeat; reset JoinGroup amid",
+    sentence="resets the connection at the next {kind}[, {when} its answer]",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The connection is reset in place of an answer to the next request of a kind.
+    """The connection is reset before, amid or after the answer to the next request of a kind.
 
     The step ends when the client is a stable member again.
     """
 
     kind: Annotated[Kind, about("the request")]
+    when: Annotated[
+        Literal["before", "amid", "after"],
+        about("when; before: there is no answer"),
+        typical("amid", "after"),
+        optional,
+    ] = "before"
+
+
+@operation(
+    "client-silent", BROKER, "silent {kind} {ms}",
+    examples="silent Heartbeat 400",
+    sentence="never answers the next {kind}, and closes the connection after {ms} ms",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """The next request of a kind is never answered.
+
+    The connection is closed later, if the client does not close it before. The step ends when the client is a stable
+    member again.
+    """
+
+    kind: Annotated[Kind, about("the request")]
+    ms: Annotated[int, about("milliseconds until the connection is closed"), typical(400, 1500)]
+
+
+@operation(
+    "client-together", BROKER, "together {kind}",
+    examples="together Heartbeat",
+    sentence="answers the next {kind} in one segment with the request after it",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The answer to the next request of a kind comes in one segment with that to the following request.
+
+    If the client sends none meanwhile, it comes alone after 300 ms. The step ends when the client is a stable member
+    again.
+    """
+
+    kind: Annotated[Kind, about("the request")]
+
+
+@operation(
+    "client-tags", BROKER, "tags {kind}",
+    examples="tags JoinGroup",
+    sentence="adds unknown tags to the answer to the next {kind}",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """The answer to the next request of a kind has tagged fields that no release has, if its version is flexible.
+
+    The step ends when the client is a stable member again.
+    """
+
+    kind: Annotated[Kind, about("the request")]
+
+
+@operation("client-move", BROKER, "move", sentence="the coordinator moves to the other node")
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The coordinator of the group moves to the other node of the cluster.
+
+    The step ends when the client is a stable member again.
+    """
+
+
+@operation(
+    "client-older", BROKER, "older {release}",
+    examples="older 2.8.2",
+    sentence="is of release {release}",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Older:
+    """The broker has the versions of an older release from the next start of the program on."""
+
+    release: Annotated[Released, about("the release"), typical("3.9.2", "2.8.2", "2.1.1")]
 
 
 @operation("client-pass", BROKER, "pass {ms}", examples="pass 500", sentence="{ms} ms pass")
@@ -129,6 +258,71 @@ class Stop:
     """The user ends the program with SIGTERM; the step ends with the program."""
 
 
-Event: TypeAlias = Others | Assign | Rebalance | Answer | Late | Pieces | Reset | Pass | Stop
-EVENTS: Final = (Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Stop)
+@operation("client-static", USER, "static", sentence="gives the program an instance id")
+@dataclass(frozen=True, slots=True)
+class Static:
+    """The program is a static member from its next start on."""
+
+
+@operation(
+    "client-assignors", USER, "assignors {names}",
+    examples="assignors cooperative-sticky",
+    sentence="lets the program use {names}",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Assignors:
+    """The program uses these assignors from its next start on."""
+
+    names: Annotated[tuple[Assignor, ...], about("assignors, preferred first"),
+                     typical(("range",), ("roundrobin",), ("cooperative-sticky",),
+                             ("sticky",))]  # fmt: skip
+
+
+@operation(
+    "client-protocol", USER, "protocol {name}",
+    examples="protocol consumer",
+    sentence="lets the program use the protocol {name}",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class GroupProtocol:
+    """The program uses this protocol of groups from its next start on."""
+
+    name: Annotated[Literal["consumer", "classic"], about("the protocol; consumer is that of KIP-848")]
+
+
+@operation("client-topics", USER, "topics {number}", examples="topics 2", sentence="names {number} topics")
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """The program is given so many topics at its next start: t, or t and u."""
+
+    number: Annotated[int, about("how many topics"), typical(2, 1)]
+
+
+@operation("client-fence", USER, "fence", sentence="starts another program with the same instance id")
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Another program joins with the instance id of the client, which is no member any more. It may end."""
+
+
+@operation("client-restart", USER, "restart", sentence="SIGTERM, then a new start")
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """The user ends the program with SIGTERM, and starts it again.
+
+    The step ends when the client is a stable member again.
+    """
+
+
+Setting: TypeAlias = Static | Assignors | GroupProtocol | Older | Subscribe
+"""What concerns the next start of the program."""
+Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags
+"""What happens to the answer to a request."""
+Event: TypeAlias = (
+    Others | Member | Assign | Grow | Rebalance | Answer | Disturbed | Move | Pass | Setting | Fence | Restart | Stop
+)
+SETTINGS: Final = (Static, Assignors, GroupProtocol, Older, Subscribe)
+EVENTS: Final = (
+    Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
+    *SETTINGS, Fence, Restart, Stop,
+)  # fmt: skip
 OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")

@@ -5,20 +5,41 @@ from random import Random
 from typing import Final
 
 from kipcheck.conformance.core.case import Step, steps_from
-from kipcheck.conformance.protocols.client.model import Scripts, State
-from kipcheck.conformance.protocols.client.ops import EVENTS, OPERATIONS, Event, Stop
+from kipcheck.conformance.protocols.client.model import Scripts, State, is_worth
+from kipcheck.conformance.protocols.client.ops import EVENTS, OPERATIONS, SETTINGS, Event, Stop
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
-from kipcheck.strategies.events import Conversations
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.events import Conversations, Swarm
 from kipcheck.strategies.operations import nodes
+
+PROGRESS: Final = frozenset({"client-rebalance", "client-answer"})
+WEIGHTS: Final = {**dict.fromkeys(PROGRESS, 4), "client-member": 3, "client-assign": 2, "client-restart": 0.5,
+                  "client-fence": 4, **dict.fromkeys((OPERATIONS.verb_of[each] for each in SETTINGS), 0.4)}  # fmt: skip
+"""The weights of steps; others: 1. A script that needs a placeholder is skipped for a command without it."""
+DRAWN: Final = nodes(*EVENTS[:-1])
+TRIES: Final = 100
+
+
+def likely(state: State, swarm: Swarm, random: Random) -> Step | None:
+    """A step that the client can notice."""
+    weights = [WEIGHTS.get(each, 1) for each in swarm.verbs]
+    for _ in range(TRIES):
+        (verb,) = random.choices(swarm.verbs, weights)
+        found = Step(**compiled(DRAWN[verb])(random))
+        if is_worth(state, OPERATIONS.event_of(found)):
+            return found
+    return None
+
 
 SCRIPTS: Final[Conversations[State, Event]] = Conversations(
     Scripts(),
     OPERATIONS.step_of,
     OPERATIONS.event_of,
-    events=nodes(*EVENTS[:-1]),
-    progress=frozenset({"client-rebalance", "client-answer"}),
+    events=DRAWN,
+    progress=PROGRESS,
     max_steps=6,
+    likely=likely,
     enabled_shares=(1.0,),
     near_shares=(0.0,),
 )

@@ -5,16 +5,31 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kipcheck.conformance.core.history import History
+from kipcheck.conformance.protocols.client.ops import MALFORMED, OPERATIONS, Member
 
-UNKNOWN_MEMBER_ID: Final = 25
+NOT_COORDINATOR: Final = 16
 ILLEGAL_GENERATION: Final = 22
+UNKNOWN_MEMBER_ID: Final = 25
+REBALANCE_IN_PROGRESS: Final = 27
+MEMBER_ID_REQUIRED: Final = 79
 FENCED_INSTANCE_ID: Final = 82
-FENCING: Final = frozenset({UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID})
+FENCED_MEMBER_EPOCH: Final = 110
+FENCING: Final = frozenset({UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH})
+FATAL: Final = frozenset({23, 24, 26, 29, 30, 31, 35, 42, 81, FENCED_INSTANCE_ID, 111, 112, 128})
+"""Errors after which a consumer raises: protocols that do not match, invalid settings, no authorization, and so on."""
 GRACE_MS: Final = 1000
 """What the client does so long after an answer may precede it."""
+RACE_MS: Final = 100
+"""So long after an answer a request of another thread or connection may have been written before it was read."""
+NEVER: Final = 1 << 60
 LATE_MS: Final = 50
 """A script says nothing of bounds in time if an idle loop of ours was late by so much."""
+HEARTBEAT: Final = "ConsumerGroupHeartbeat"
+"""The only request of groups of KIP-848, but for OffsetCommit; what is a generation elsewhere is an epoch there."""
 GROUP_REQUESTS: Final = frozenset({"SyncGroup", "Heartbeat", "OffsetCommit"})
+"""Those that carry member id and generation."""
+STARTS: Final = frozenset({"launched", "restarted", "ended", "killed"})
+"""Events after which no process of before is left."""
 
 
 @dataclass(slots=True)
@@ -28,6 +43,10 @@ class Membership:
     """When the client was sent that it is over; None: it is not."""
     synced_ms: int | None = None
     partitions: frozenset[str] = frozenset()
+    error: int = 0
+    """The error that ended it; 0: a newer one did, or the client left."""
+    adopted: bool = True
+    """Whether the assignment has bytes. A client need not take one without."""
 
     def is_current(self, ms: int) -> bool:
         """Whether it is over for at most the grace."""
@@ -41,60 +60,126 @@ class Happened:
     step: int
     event: Mapping[str, Any]
     memberships: tuple[Membership, ...]
+    in_doubt: bool = False
+    """Of an answer: its connection ended so early after it that the client need not have read it."""
 
     @property
     def ms(self) -> int:
         ms: int = self.event["ms"]
         return ms
 
+    @property
+    def what(self) -> str:
+        what: str = self.event["what"]
+        return what
+
+    @property
+    def api(self) -> str:
+        api: str = self.event["api"]
+        return api
+
+    @property
+    def error(self) -> int:
+        error: int = self.event.get("error", 0)
+        return error
+
+    @property
+    def pipelined(self) -> bool:
+        """Whether the request was sent before the answer before it could be read."""
+        return bool(self.event.get("pipelined"))
+
+    @property
+    def now(self) -> Membership | None:
+        """The membership that is not over."""
+        last = self.memberships[-1] if self.memberships else None
+        return last if last is not None and last.until_ms is None else None
+
     def is_request(self, *apis: str) -> bool:
-        return self.event["what"] == "request" and (not apis or self.event["api"] in apis)
+        return self.what == "request" and (not apis or self.event["api"] in apis)
 
     def is_answer(self, *apis: str) -> bool:
-        return self.event["what"] == "answer" and (not apis or self.event["api"] in apis)
+        return self.what == "answer" and (not apis or self.event["api"] in apis)
 
 
 @dataclass(slots=True)
 class _Reader:
     memberships: list[Membership] = field(default_factory=list)
+    in_doubt: bool = False
 
-    def read(self, event: Mapping[str, Any]) -> None:
-        if event["what"] != "answer" or event["api"] not in (*GROUP_REQUESTS, "JoinGroup", "LeaveGroup"):
+    def read(self, event: Mapping[str, Any], in_doubt: bool) -> None:
+        self.in_doubt = in_doubt
+        if event["what"] in STARTS:
+            return self.memberships.clear()
+        if event["what"] != "answer" or event["api"] not in (*GROUP_REQUESTS, "JoinGroup", "LeaveGroup", HEARTBEAT):
             return
         error, ms = event.get("error", 0), event["ms"]
         if error in FENCING:
-            newest = self.memberships[-1:]
-            given = event.get("to") or [event.get("member"), *(each.generation for each in newest)]
-            if given in [[each.member, each.generation] for each in newest]:
-                self._end(ms)  # an answer to an older request says nothing of the newest membership
+            self._fence(event, error, ms)
+        elif error:
+            return
         elif event["api"] == "LeaveGroup":
             self._end(ms)
-        elif event["api"] == "JoinGroup" and not error:
+        elif event["api"] == "JoinGroup":
             before = self.memberships[-1] if self.memberships else None
             self._end(ms)
             # What it had is taken away by the answer to SyncGroup.
-            kept = before.partitions if before is not None and before.until_ms == ms else frozenset()
-            self.memberships.append(Membership(event["member"], event["generation"], ms, partitions=kept))
-        elif event["api"] == "SyncGroup" and not error and self.memberships:
-            now = self.memberships[-1]
-            now.until_ms = ms
-            self.memberships.append(
-                Membership(now.member, now.generation, ms, synced_ms=ms, partitions=frozenset(event["partitions"]))
+            kept = (
+                before.partitions if before is not None and before.until_ms in (ms, None) and not before.error else ()
             )
+            self.memberships.append(Membership(event["member"], event["generation"], ms, partitions=frozenset(kept)))
+        elif event["api"] == "SyncGroup" and self.memberships:
+            now = self.memberships[-1]
+            given = frozenset(event["partitions"])
+            self._renew(Membership(now.member, now.generation, ms, None, ms, given, adopted="empty" not in event))
+        elif event["api"] == HEARTBEAT:
+            self._beaten(event, ms)
 
-    def _end(self, ms: int) -> None:
-        if self.memberships and self.memberships[-1].until_ms is None:
-            self.memberships[-1].until_ms = ms
+    def _fence(self, event: Mapping[str, Any], error: int, ms: int) -> None:
+        newest = self.memberships[-1:]
+        given = event.get("to") or [event.get("member"), *(each.generation for each in newest)]
+        same_member = event["api"] == HEARTBEAT and [given[0]] == [each.member for each in newest]
+        if same_member or given in [[each.member, each.generation] for each in newest]:
+            self._end(ms, error)  # an answer to an older request says nothing of the newest membership
+
+    def _beaten(self, event: Mapping[str, Any], ms: int) -> None:
+        now = self.memberships[-1] if self.memberships else None
+        if event["generation"] < 0:
+            return self._end(ms)
+        same = now is not None and now.until_ms is None and now.member == event["member"]
+        given = event.get("partitions")
+        if same and now is not None and given is None and now.generation == event["generation"]:
+            return
+        had = now.partitions if same and now is not None else frozenset()
+        partitions = had if given is None else frozenset(given)
+        self._renew(Membership(event["member"], event["generation"], ms, None, ms, partitions))
+
+    def _renew(self, found: Membership) -> None:
+        self._end(found.since_ms)
+        self.memberships.append(found)
+
+    def _end(self, ms: int, error: int = 0) -> None:
+        """Ends what is not over, unless the client may not know it."""
+        for each in self.memberships if not self.in_doubt else ():
+            if each.until_ms is None:
+                each.until_ms, each.error = ms, error
 
 
 def trace(history: History) -> Iterator[Happened]:
     """All events up to the first step without an answer. Memberships change after the event that changes them."""
-    reader = _Reader()
-    for step, event in history.actions():
-        yield Happened(step, event, tuple(reader.memberships))
-        reader.read(event)
+    reader, events = _Reader(), [*history.actions()]
+    closed = {event["connection"]: event["ms"] for _, event in events if event["what"] == "closed"}
+    for step, event in events:
+        in_doubt = event["what"] == "answer" and closed.get(event["connection"], NEVER) <= event["ms"] + RACE_MS
+        yield Happened(step, event, tuple(reader.memberships), in_doubt)
+        reader.read(event, in_doubt)
 
 
 def was_late(history: History) -> bool:
     """Whether an idle loop of ours was late in a step, so that the script says nothing of bounds in time."""
     return any(event["what"] == "idle" and event["late_ms"] >= LATE_MS for _, event in history.actions())
+
+
+def has_malformed_member(history: History, step: int) -> bool:
+    """Whether another member's metadata cannot be read, since that step or before: then the group is not healthy."""
+    members = (each for each in history.case.steps[: step + 1] if each.verb == OPERATIONS.verb_of[Member])
+    return any(each.body.get("damage") in MALFORMED for each in members)

@@ -1,0 +1,22 @@
+"""Declares laws of clients."""
+
+from functools import partial
+from typing import Final
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.client.trace import Happened, was_late
+from kipcheck.conformance.protocols.declare.invariant import invariant
+
+SURVIVES_GROUPS: Final = "client/groups"
+law = partial(invariant, role=Role.CLIENT, checks=(SURVIVES_GROUPS,))
+timed = partial(law, unsure=was_late)
+"""Declares a law with a bound in time."""
+
+
+def breach(each: Happened, why: str, expected: str, observed: str, *shape: str) -> Violation:
+    return Violation(why, (each.step,), expected, observed, shape=shape)
+
+
+def listed(partitions: frozenset[str] | set[str] | list[str]) -> str:
+    return ", ".join(sorted(partitions)) or "nothing"

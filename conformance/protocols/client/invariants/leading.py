@@ -1,0 +1,174 @@
+"""Laws of a client that leads: its SyncGroup is judged by the invariants of assignors."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Op, Replied
+from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.assignment.invariants import assignments, cooperation
+from kipcheck.conformance.protocols.assignment.model.assignment import ASSIGNORS, COOPERATIVE, NO_GENERATION
+from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS, breach, law
+from kipcheck.conformance.protocols.client.trace import GRACE_MS, RACE_MS, STARTS, Happened, trace, was_late
+from kipcheck.conformance.protocols.declare.invariant import impact
+
+INT32: Final = 4
+Search = Callable[[History], Iterator[Violation]]
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """A SyncGroup of a client that leads, and the answer to its JoinGroup."""
+
+    joined: Mapping[str, Any]
+    synced: Happened
+    sizes: Mapping[str, int]
+    """Topic -> partitions, as the client was sent them last in Metadata."""
+    lasted_ms: int = 0
+    """Until the client sent JoinGroup again, or was closed."""
+    is_last: bool = True
+
+    @property
+    def is_readable(self) -> bool:
+        return all(each["subscription"] is not None for each in self.joined["members"])
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the client was sent the numbers of partitions of all subscribed topics.
+
+        A client may assign before it has them, and join again when it has. What others subscribe to it has to ask for:
+        an assignment without it counts, if the client made not up for it.
+        """
+        topics = {each["id"]: {*each["subscription"]["topics"]} for each in self.joined["members"]}
+        wanted = {n: size for n, size in self.joined["sizes"].items() if n in set[str]().union(*topics.values())}
+        unknown = wanted.keys() - self.sizes.keys()
+        if any(self.sizes.get(name, size) != size for name, size in wanted.items()):
+            return False
+        rests = self.is_last and self.lasted_ms > GRACE_MS
+        return not unknown or (rests and unknown.isdisjoint(topics.get(self.joined["member"], ())))
+
+    @property
+    def op(self) -> Op:
+        """As an assignment of an assignor."""
+        topics = [{"name": name, "partitions": size, "racks": None} for name, size in self.joined["sizes"].items()]
+        assignor = self.joined["protocol"]
+        members = [_member(each, assignor) for each in self.joined["members"]]
+        given = [{"id": id, "partitions": _pairs(found or ())} for id, found in self.synced.event["assignments"]]
+        step = Step("leader", "assign", {"assignor": assignor, "topics": topics, "members": members})
+        return Op(self.synced.step, step, Replied((("assignment", given),)))
+
+
+def _member(each: Mapping[str, Any], assignor: str) -> dict[str, Any]:
+    found = each["subscription"] or {"topics": []}
+    generation, data = found.get("generation", NO_GENERATION), found.get("data")
+    if assignor == COOPERATIVE and "generation" not in found and data and len(data) >= 2 * INT32:
+        generation = int.from_bytes(bytes.fromhex(data)[:INT32], "big", signed=True)
+    return {
+        "id": each["id"], "subscription": found["topics"], "owned": _pairs(found.get("owned", ())),
+        "generation": generation, "instance": each["instance"], "rack": None, "userData": data,
+    }  # fmt: skip
+
+
+def _pairs(names: Any) -> list[list[Any]]:
+    return [[topic, int(number)] for topic, _, number in (each.rpartition("-") for each in names)]
+
+
+@cached_on_history
+def led(history: History) -> tuple[Led, ...]:
+    joined: Mapping[str, Any] | None = None
+    answers: list[tuple[int, Mapping[str, int]]] = []
+    found: list[Led] = []
+    rests = False
+    late = was_late(history)
+    for each in trace(history):
+        if found and rests:
+            found[-1] = replace(found[-1], lasted_ms=each.ms - found[-1].synced.ms)
+        if each.what in STARTS:
+            answers, joined, rests = [], None, False
+        elif each.is_answer("Metadata"):
+            answers.append((each.ms, each.event.get("sizes", {})))
+        elif each.is_answer("JoinGroup"):
+            joined = each.event if "members" in each.event else None
+        elif each.is_request("SyncGroup") and joined is not None:
+            if (each.event["member"], each.event["generation"]) == (joined["member"], joined["generation"]):
+                read = [sizes for ms, sizes in answers if ms < each.ms - RACE_MS]
+                found.append(Led(joined, each, {name: size for sizes in read for name, size in sizes.items()}))
+                rests = not late
+            joined = None
+        elif found and each.is_request("JoinGroup"):
+            rests, found[-1] = False, replace(found[-1], is_last=False)
+        elif each.what == "signalled":
+            rests = False
+    return tuple(found)
+
+
+def _judged(history: History, *searches: Search) -> Iterator[Violation]:
+    ops = tuple(
+        each.op for each in led(history)
+        if each.is_readable and each.is_judged and each.joined["protocol"] in ASSIGNORS
+        and all(found is not None for _, found in each.synced.event["assignments"])
+    )  # fmt: skip
+    if not ops:
+        return
+    made = History(Case(SURVIVES_GROUPS, history.case.edition, Role.LEADER, tuple(op.step for op in ops)), "", ops)
+    for search in searches:
+        for each in search(made):
+            yield Violation(each.why, each.at, each.expected, each.observed, shape=each.shape)
+
+
+@impact("A member of the group gets no assignment, or a stranger gets one", "stuck group", "answers", "stuck-group")
+@law("client/assigns-to-everybody", "grp-12", "grp-67")
+def assigns_to_everybody(history: History) -> Iterator[Violation]:
+    """A leader's SyncGroup has a readable assignment for each member and no other; that of a follower has none."""
+    leads: bool | None = None
+    for each in trace(history):
+        if each.is_answer("JoinGroup") and not each.error:
+            leads = each.event["leads"]
+        elif each.is_request("SyncGroup") and leads is False and each.event["assignments"] and not each.pipelined:
+            yield breach(each, "a follower sends assignments", "none", str(len(each.event["assignments"])), "follower")
+    for round in led(history):
+        members = {each["id"] for each in round.joined["members"]}
+        given = [id for id, _ in round.synced.event["assignments"]]
+        for id in sorted(members - {*given}):
+            yield breach(round.synced, f"{id} is a member, and gets no assignment", id, "none", "member missing")
+        for id in sorted({*given} - members):
+            yield breach(round.synced, f"{id} gets an assignment, and is no member", "none", id, "stranger")
+        for id in sorted({each for each in given if given.count(each) > 1}):
+            yield breach(round.synced, f"{id} gets two assignments", "one", "two", "member twice")
+        for id in (id for id, found in round.synced.event["assignments"] if found is None):
+            yield breach(round.synced, f"the assignment of {id} cannot be read", "an assignment", "", "unreadable")
+
+
+@impact(
+    "A partition has two readers, or none",
+    "double processing",
+    "ownership",
+    "double-processing",
+    "unread-partition",
+)
+@law("client/assigns-each-partition-once", "grp-03", "429-16")
+def assigns_each_partition_once(history: History) -> Iterator[Violation]:
+    """A leader gives each partition of subscribed topics to one member that subscribes to it, and nothing else."""
+    yield from _judged(history, assignments.nothing_else, assignments.one_owner, assignments.none_idle)
+
+
+@impact("Members get more partitions than others without need", "trivia", "balance", "unfair-load")
+@law("client/assigns-evenly", "grp-13")
+def assigns_evenly(history: History) -> Iterator[Violation]:
+    """The shares that a leader gives differ by no more than its assignor allows."""
+    yield from _judged(history, assignments.balance)
+
+
+@impact(
+    "A partition is assigned while another member still reads it",
+    "double processing",
+    "claims",
+    "double-processing",
+    links=("KIP-429",),
+)
+@law("client/hands-over", "429-05", "429-16")
+def hands_over(history: History) -> Iterator[Violation]:
+    """A cooperative leader gives a claimed partition to no member that does not claim it."""
+    yield from _judged(history, cooperation.hand_over)

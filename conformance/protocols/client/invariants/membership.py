@@ -1,0 +1,239 @@
+"""Laws of being a member: heartbeats, fencing, recovery and the end."""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
+from kipcheck.conformance.protocols.client.trace import (
+    FATAL,
+    FENCED_INSTANCE_ID,
+    GRACE_MS,
+    GROUP_REQUESTS,
+    HEARTBEAT,
+    NOT_COORDINATOR,
+    RACE_MS,
+    STARTS,
+    Happened,
+    has_malformed_member,
+    trace,
+)
+from kipcheck.conformance.protocols.declare.invariant import impact
+
+SESSION_MS: Final = 3000
+"""Where a JoinGroup names none."""
+INTERVALS: Final = 4
+MOST_BEATS: Final = 3
+"""In a heartbeat interval, on average of ``INTERVALS``."""
+
+
+@impact(
+    "A consumer that was removed from its group goes on as if it were a member",
+    "double processing",
+    "identity",
+    "stuck-group",
+)
+@timed("client/stops-when-fenced", "grp-64")
+def stops_when_fenced(history: History) -> Iterator[Violation]:
+    """A second after it was sent that its membership is over, a member sends no request with that id and generation."""
+    for each in trace(history):
+        if not each.is_request(*GROUP_REQUESTS):
+            continue
+        given = each.event.get("member"), each.event.get("generation")
+        same = [one for one in each.memberships if (one.member, one.generation) == given]
+        if same and not any(one.is_current(each.ms) for one in same):
+            late = each.ms - max(one.until_ms or 0 for one in same)
+            yield breach(
+                each, f"{late} ms after its membership ended, the client sends {each.event['api']} with it",
+                "no request with that generation", f"generation {given[1]}", each.event["api"], "fenced",
+            )  # fmt: skip
+
+
+@impact("A consumer stops its heartbeats, and is removed from its group", "stuck group", "gating", "stuck-group")
+@timed("client/beats", "grp-69")
+def beats(history: History) -> Iterator[Violation]:
+    """A stable member sends a heartbeat, or another request of its group, before its session ends."""
+    last, session_ms, closes = -1, SESSION_MS, False
+    for each in trace(history):
+        now = each.now
+        if each.is_request("JoinGroup"):
+            session_ms = each.event.get("session_ms", SESSION_MS)
+        if each.is_request(HEARTBEAT):
+            return  # sessions of KIP-848 are a matter of the broker
+        closes = (closes or each.what == "signalled") and each.what not in STARTS
+        if now is None or now.synced_ms is None or closes or each.what in STARTS:
+            last = -1
+            continue
+        last = max(last, now.synced_ms)
+        if each.ms - last > session_ms:
+            why = f"a stable member sent nothing to its group for {each.ms - last} ms"
+            yield breach(each, why, f"a heartbeat within {session_ms} ms", "none", "no heartbeat")
+            return
+        if each.is_request(*GROUP_REQUESTS):
+            last = each.ms
+
+
+@impact("A consumer sends its coordinator more heartbeats than are due", "trivia", "resources", "needless-move")
+@timed("client/beats-no-more-than-due", "grp-89")
+def beats_no_more_than_due(history: History) -> Iterator[Violation]:
+    """While they are answered without an error, a member sends at most three heartbeats in its heartbeat interval."""
+    interval_ms: int | None = None
+    times: deque[int] = deque()
+    for each in trace(history):
+        if each.what == "launched":
+            interval_ms = each.event.get("heartbeat_ms")
+        if (each.is_answer() and each.error) or each.is_request("JoinGroup", "SyncGroup"):
+            times.clear()  # a heartbeat that failed is repeated earlier
+        if interval_ms is None or not each.is_request("Heartbeat"):
+            continue
+        times.append(each.ms)
+        while times[0] < each.ms - INTERVALS * interval_ms:
+            times.popleft()
+        if len(times) > MOST_BEATS * INTERVALS + 1:
+            why = f"{len(times)} heartbeats in {each.ms - times[0]} ms, where the interval is {interval_ms} ms"
+            yield breach(each, why, f"at most {MOST_BEATS} in {interval_ms} ms", str(len(times)), "heartbeats")
+            return
+
+
+@impact("A consumer does not return to its group after an error that passes", "stuck group", "waiting", "stuck-group")
+@timed("client/comes-back", "grp-66")
+def comes_back(history: History) -> Iterator[Violation]:
+    """After an error that it can recover from, or a rebalance, a client is a stable member again.
+
+    Not judged in a group with a member whose metadata no one can read: a leader has nothing to assign to it.
+    """
+    last = ""
+    for each in trace(history):
+        if each.is_answer() and each.error:
+            last = f"{each.api} {each.error}"
+        if each.is_answer() and each.error in FATAL:
+            return  # it may raise, and stay out
+        if each.what == "unsettled" and not has_malformed_member(history, each.step):
+            waited = each.event["waited_ms"]
+            why = f"{waited} ms after {last or 'the rebalance'} the client is no stable member"
+            yield breach(each, why, "JoinGroup and SyncGroup", "no stable member", "lost", last)
+        if each.what == "settled":
+            last = ""
+
+
+@impact(
+    "A consumer reads and commits with its old partitions in a generation whose assignment it does not have",
+    "double processing",
+    "waiting",
+    "double-processing",
+    "stuck-group",
+    links=("KAFKA-12890",),
+)
+@timed("client/syncs", "grp-67")
+def syncs(history: History) -> Iterator[Violation]:
+    """A client that joined sends SyncGroup, or joins again, before it acts as a member for its session timeout."""
+    joined: Happened | None = None
+    asked, session_ms = -1, SESSION_MS
+    for each in trace(history):
+        if each.is_request("JoinGroup"):
+            joined, session_ms = None, each.event.get("session_ms", SESSION_MS)
+        elif each.is_request("SyncGroup"):
+            joined, asked = None, each.event["connection"]
+        elif each.is_request("LeaveGroup") or each.what == "signalled" or each.what in STARTS:
+            joined, asked = None, -1
+        elif each.is_answer("SyncGroup"):
+            joined, asked = (each if each.error else None), -1
+        elif (each.is_answer("JoinGroup") and not each.error) or (
+            each.what == "closed" and each.event["connection"] == asked
+        ):
+            joined, asked = each, -1
+        elif joined is not None and each.is_request("Fetch", *GROUP_REQUESTS) and each.ms > joined.ms + session_ms:
+            why = f"{each.ms - joined.ms} ms after it joined, or its SyncGroup failed, the client sends {each.api}"
+            yield breach(each, why, "SyncGroup or JoinGroup", each.api, "no SyncGroup")
+            return
+
+
+@impact(
+    "A consumer asks a broker that is not its coordinator any more", "trivia", "waiting", "needless-move", "stuck-group"
+)
+@timed("client/finds-its-coordinator", "grp-77", grade=Grade.SHOULD)
+def finds_its_coordinator(history: History) -> Iterator[Violation]:
+    """After NOT_COORDINATOR a client looks its coordinator up before it sends the next request of its group."""
+    lost: Happened | None = None
+    for each in trace(history):
+        if each.is_answer(*GROUP_REQUESTS, "JoinGroup", HEARTBEAT) and each.error == NOT_COORDINATOR:
+            lost = lost or (None if each.in_doubt else each)
+        elif each.is_request("FindCoordinator") or each.what == "signalled" or each.what in STARTS:
+            lost = None
+        elif lost is None or not each.is_request(*GROUP_REQUESTS, "JoinGroup", HEARTBEAT) or each.pipelined:
+            continue
+        elif each.ms > lost.ms + RACE_MS:
+            late = each.ms - lost.ms
+            why = f"{late} ms after NOT_COORDINATOR the client sends {each.api} without a look-up of its coordinator"
+            yield breach(each, why, "FindCoordinator first", each.api, each.api, lost.api)
+            lost = None
+
+
+@impact(
+    "Two processes with one instance id fence each other for ever", "double processing", "identity", "stuck-group",
+    links=("KIP-345",),
+)  # fmt: skip
+@timed("client/stays-fenced", "grp-98")
+def stays_fenced(history: History) -> Iterator[Violation]:
+    """A second after FENCED_INSTANCE_ID a member sends no further request to its group with that instance id."""
+    fenced: dict[str, int] = {}
+    instance = ""
+    for each in trace(history):
+        if each.what in STARTS:
+            fenced.clear()
+        if each.is_request(*GROUP_REQUESTS, "JoinGroup", HEARTBEAT):
+            instance = each.event.get("instance", "")
+            since = fenced.get(instance)
+            if since is not None and each.ms > since + GRACE_MS and each.event.get("generation", 0) >= -1:
+                why = f"{each.ms - since} ms after FENCED_INSTANCE_ID the client sends {each.api} as {instance}"
+                yield breach(each, why, "no further request", each.api, each.api, "fenced instance")
+                return
+        elif each.is_answer() and each.error == FENCED_INSTANCE_ID and instance and not each.in_doubt:
+            fenced.setdefault(instance, each.ms)
+
+
+@impact("A consumer that is closed stays a member until its session ends", "stuck group", "gating", "stuck-group")
+@law("client/leaves", "grp-69")
+def leaves(history: History) -> Iterator[Violation]:
+    """A dynamic member that is closed sends LeaveGroup; a static one sends none."""
+    static, left, member = False, False, False
+    for each in trace(history):
+        if each.is_request("JoinGroup"):
+            static = "instance" in each.event
+        elif each.is_request("LeaveGroup"):
+            left = True
+            if static:
+                yield breach(each, "a static member sent LeaveGroup", "no LeaveGroup", "LeaveGroup", "static")
+        elif each.what == "signalled":
+            member = each.now is not None and each.now.synced_ms is not None
+            left = False
+        elif each.is_request(HEARTBEAT):
+            return  # client/leaves-with-its-epoch
+        elif each.what == "ended" and member and not left and not static:
+            yield breach(each, "the client ended without LeaveGroup", "LeaveGroup", "none", "no LeaveGroup")
+
+
+@impact("A consumer ends by itself, or does not end when it is closed", "crash or hang", "waiting", "hang")
+@law("client/ends-when-stopped", "grp-95")
+def ends_when_stopped(history: History) -> Iterator[Violation]:
+    """A program ends within 10 s of SIGTERM, and not before it but for an error that it has to raise."""
+    signalled = raises = False
+    for each in trace(history):
+        if each.is_answer() and each.error in FATAL:
+            raises = True
+        match each.what:
+            case "signalled":
+                signalled = True
+            case "launched" | "restarted":
+                signalled = raises = False
+            case "killed":
+                yield breach(each, "10 s after SIGTERM the program still runs", "its end", "it runs", "hangs")
+            case "ended" if not signalled and not raises:
+                crashed = each.event["code"] < 0
+                if has_malformed_member(history, each.step) and not crashed:
+                    continue  # it may raise where its group has a member whose metadata no one can read
+                how = f"exit code {each.event['code']}"
+                last = each.event["stderr"].rstrip().rpartition("\n")[2]
+                yield breach(each, f"the program ended by itself, {how}: {last}", "it consumes", how, "ended", how)

@@ -1,0 +1,132 @@
+"""Laws of partitions: what a client reads, commits and claims is what it was assigned."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
+from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
+from kipcheck.conformance.protocols.client.trace import ILLEGAL_GENERATION, RACE_MS, Happened, Membership, trace
+from kipcheck.conformance.protocols.declare.invariant import impact
+
+EAGER: Final = frozenset({RANGE, ROUNDROBIN, STICKY})
+"""Kafka's assignors that support nothing else: a member that offers one is eager."""
+
+
+@impact("A consumer reads partitions of other members", "double processing", "ownership", "double-processing")
+@timed("client/reads-its-own", "grp-61")
+def reads_its_own(history: History) -> Iterator[Violation]:
+    """A client fetches only partitions that it is assigned, or was until a second ago."""
+    for each in trace(history):
+        if not each.is_request("Fetch"):
+            continue
+        mine = _all(one for one in each.memberships if one.is_current(each.ms))
+        strange = {*each.event["partitions"]} - mine
+        if strange and not _is_new(each):
+            yield _strange(each, "fetches", strange, mine, _all(iter(each.memberships)))
+
+
+@impact("A consumer overwrites the offsets of other members", "wrong data", "ownership", "double-processing")
+@timed("client/commits-its-own", "grp-61", "grp-88")
+def commits_its_own(history: History) -> Iterator[Violation]:
+    """A client commits only partitions that it was assigned in the generation of its OffsetCommit."""
+    for each in trace(history):
+        if not each.is_request("OffsetCommit") or not each.event.get("member"):
+            continue
+        given = each.event["member"], each.event.get("generation", -1)
+        allowed = _all(
+            one for at, one in enumerate(each.memberships)
+            if (one.member, one.generation) == given and (one.synced_ms is not None or one.is_current(each.ms))
+        )  # fmt: skip
+        allowed |= _all(one for one in each.memberships if one.until_ms is not None and one.is_current(each.ms))
+        strange = {*each.event["partitions"]} - allowed
+        known = any((one.member, one.generation) == given for one in each.memberships)
+        if strange and known and not _is_new(each):
+            yield _strange(each, "commits", strange, allowed, _all(iter(each.memberships)))
+
+
+def _all(memberships: Iterator[Membership]) -> frozenset[str]:
+    return frozenset[str]().union(*(one.partitions for one in memberships))
+
+
+def _is_new(each: Happened) -> bool:
+    """Whether there was no assignment yet."""
+    return not any(one.synced_ms is not None for one in each.memberships)
+
+
+def _strange(each: Happened, does: str, strange: set[str], mine: frozenset[str], ever: frozenset[str]) -> Violation:
+    how = "taken away" if ever.issuperset(strange) else "never assigned"
+    why = f"the client {does} {listed(strange)}, {how}"
+    return breach(each, why, f"within {listed(mine)}", listed(strange), how)
+
+
+# What it claims when it joins
+
+
+@impact(
+    "An eager consumer claims partitions, so that a leader may take them for still owned",
+    "trivia",
+    "claims",
+    "needless-move",
+    links=("KIP-429",),
+)
+@law("client/owns-nothing-when-eager", "grp-60")
+def owns_nothing_when_eager(history: History) -> Iterator[Violation]:
+    """A member that offers an eager assignor owns nothing when it joins."""
+    for each in trace(history):
+        if not each.is_request("JoinGroup") or EAGER.isdisjoint(name for name, _ in each.event["protocols"]):
+            continue
+        for (name, _), found in zip(each.event["protocols"], each.event["subscriptions"], strict=True):
+            if found is not None and found.get("owned"):
+                why = f"the subscription of an eager member for {name} claims {listed(found['owned'])}"
+                yield breach(each, why, "nothing", listed(found["owned"]), "eager claim")
+                break
+
+
+@impact(
+    "A subscription claims partitions that the member does not own, or omits some",
+    "double processing",
+    "claims",
+    "double-processing",
+    links=("KIP-429", "KAFKA-12984"),
+)
+@law("client/claims-what-it-owns", "grp-62")
+def claims_what_it_owns(history: History) -> Iterator[Violation]:
+    """A cooperative member joins with the partitions of its last assignment, and the generation that it has."""
+    for each in trace(history):
+        if not each.is_request("JoinGroup") or each.pipelined:
+            continue
+        if {name for name, _ in each.event["protocols"]} != {COOPERATIVE}:
+            continue
+        found = each.event["subscriptions"][0]
+        if found is not None and "owned" in found:
+            yield from _claims(each, found)
+
+
+def _claims(each: Happened, found: dict[str, Any]) -> Iterator[Violation]:
+    right = [{one for one in owned if one.rpartition("-")[0] in found["topics"]} for owned in _owned(each)]
+    claimed = {*found["owned"]}
+    if claimed not in right:
+        more = claimed - set().union(*right)
+        shape = "after its membership ended" if each.now is None else "too many" if more else "too few"
+        why = f"the subscription claims {listed(claimed)}; the member owns {listed(right[0])}"
+        yield breach(each, why, listed(right[0]), listed(claimed), "owned", shape)
+    if each.now is not None and "generation" in found:
+        known = {each.now.generation, *(one.generation for one in each.memberships[-2:] if one.synced_ms is not None)}
+        if found["generation"] not in known:
+            why = f"the subscription is of generation {found['generation']}, the member of {each.now.generation}"
+            yield breach(each, why, f"generation {each.now.generation}", str(found["generation"]), "generation")
+
+
+def _owned(each: Happened) -> list[frozenset[str]]:
+    """What the member may own, the likeliest first."""
+    nothing = frozenset[str]()
+    if each.now is None:
+        last = each.memberships[-1] if each.memberships else None
+        return [nothing, last.partitions] if last is not None and last.error == ILLEGAL_GENERATION else [nothing]
+    right = [each.now.partitions, *(one.partitions for one in each.memberships[:-1] if one.until_ms is None)]
+    recent = each.now.synced_ms is not None and each.ms <= each.now.synced_ms + RACE_MS
+    if len(each.memberships) > 1 and (recent or not each.now.adopted):
+        right.append(each.memberships[-2].partitions)
+    return right

@@ -1,0 +1,122 @@
+"""Scripts for live clients: what is drawn, what is possible, and what a command needs for it."""
+
+from random import Random
+
+import pytest
+
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.history import History, Op
+from kipcheck.conformance.live.answered_errors import CODES, with_error
+from kipcheck.conformance.protocols.client.checks import FIRST
+from kipcheck.conformance.protocols.client.invariants.membership import ends_when_stopped
+from kipcheck.conformance.protocols.client.model import ERRORS, SINCE, Scripts, State, is_possible, is_worth, needs
+from kipcheck.conformance.protocols.client.ops import EVENTS, OPERATIONS
+from kipcheck.conformance.protocols.client.strategies import SCRIPTS
+from kipcheck.conformance.targets.protocol import observed
+from kipcheck.conformance.wire.schema import spec
+
+
+def drawn(number: int) -> list[str]:
+    random = Random("scripts")
+    return [OPERATIONS.shorthand(SCRIPTS.draw(random, SCRIPTS.swarm(random))) for _ in range(number)]
+
+
+def test_every_step_is_drawn_possible_and_read_back() -> None:
+    verbs = set()
+    for text in drawn(600):
+        steps = OPERATIONS.parse_shorthand(text)
+        assert OPERATIONS.shorthand(steps) == text
+        assert all(is_possible(OPERATIONS.event_of(each)) for each in steps)
+        verbs |= {each.verb for each in steps}
+    assert verbs == {OPERATIONS.verb_of[each] for each in EVENTS[:-1]}
+
+
+def test_few_drawn_scripts_need_an_optional_placeholder() -> None:
+    found = [needs(OPERATIONS.parse_shorthand(each)) for each in drawn(600)]
+    assert sum(map(bool, found)) < 120
+    assert frozenset[str]().union(*found) == {"instance", "assignors", "protocol"}
+
+
+def test_a_script_names_the_placeholders_that_it_needs() -> None:
+    steps = OPERATIONS.parse_shorthand("static; protocol consumer; assignors range,sticky; topics 2; restart; stop")
+    assert needs(steps) == {"instance", "protocol", "assignors"}
+    assert not needs(OPERATIONS.parse_shorthand("others 2 follow; topics 2; older 2.8.2; move; stop"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["answer Fetch UNKNOWN_MEMBER_ID", "answer FindCoordinator NOT_COORDINATOR", "others 17 lead", "others -1 lead",
+     "member v4", "member of 10", "assign 1000", "assign 0 and -1", "grow 3", "grow 1001", "topics 3", "pass 10001",
+     "late Fetch -1"],
+)  # fmt: skip
+def test_what_no_broker_and_no_user_can_do_is_impossible(text: str) -> None:
+    (step,) = OPERATIONS.parse_shorthand(text)
+    assert not is_possible(OPERATIONS.event_of(step))
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [("", "fence"), ("protocol consumer", "answer Heartbeat NOT_COORDINATOR"), ("protocol consumer", "others 1 lead"),
+     ("", "answer ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID"), ("rebalance", "static"), ("static; fence", "rebalance")],
+)  # fmt: skip
+def test_what_a_client_cannot_notice_is_not_drawn(before: str, text: str) -> None:
+    state = State()
+    for each in OPERATIONS.parse_shorthand(before) if before else ():
+        state = Scripts().step(state, OPERATIONS.event_of(each)).state
+    (step,) = OPERATIONS.parse_shorthand(text)
+    assert not is_worth(state, OPERATIONS.event_of(step))
+
+
+def test_first_scripts_are_possible() -> None:
+    for text in FIRST:
+        assert all(is_possible(OPERATIONS.event_of(each)) for each in OPERATIONS.parse_shorthand(text))
+
+
+def test_each_error_of_a_script_has_a_code_and_versions_that_exist() -> None:
+    assert {error for errors in ERRORS.values() for error in errors} == set(CODES)
+    for (kind, error), version in SINCE.items():
+        highest = spec(APACHE, f"{kind}Request").versions.high
+        assert error in ERRORS[kind] and highest is not None and 0 < version <= highest
+
+
+BODIES = {
+    "FindCoordinator": ({"nodeId": 1, "host": "h", "port": 1, "errorCode": 0},
+                        {"coordinators": [{"key": "g", "nodeId": 1, "host": "h", "port": 1, "errorCode": 0}]}),
+    "Metadata": ({"topics": [{"errorCode": 0, "name": "t", "partitions": [{"errorCode": 0, "leaderId": 1}]}]},),
+    "OffsetFetch": ({"topics": [{"name": "t", "partitions": [{"partitionIndex": 0, "errorCode": 0}]}], "errorCode": 0},
+                    {"groups": [{"groupId": "g", "errorCode": 0,
+                                 "topics": [{"name": "t", "partitions": [{"partitionIndex": 0, "errorCode": 0}]}]}]}),
+    "ListOffsets": ({"topics": [{"name": "t", "partitions": [{"partitionIndex": 0, "errorCode": 0}]}]},),
+    "Fetch": ({"errorCode": 0, "responses": [{"topic": "t", "partitions": [{"errorCode": 0, "records": b"x"}]}]},),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("api", BODIES)
+def test_an_answer_has_exactly_the_error_of_the_script(api: str) -> None:
+    for error in ERRORS[api]:  # type: ignore[index]
+        for version, body in enumerate(BODIES[api], start=7):
+            assert codes(with_error(api, version, body, error)) == {CODES[error]}
+
+
+def codes(value: object) -> set[int]:
+    """The error codes in a body, but 0."""
+    if isinstance(value, dict):
+        own = {value["errorCode"]} - {0} if "errorCode" in value else set()
+        return own.union(*map(codes, value.values()))
+    return set[int]().union(*map(codes, value)) if isinstance(value, list) else set()
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "broken"),
+    [("member damaged cut; rebalance", 1, 0), ("member damaged cut; rebalance", -6, 1),
+     ("member damaged future; rebalance", 1, 1), ("rebalance; member damaged cut", 1, 1)],
+)  # fmt: skip
+def test_a_program_that_ends_is_judged_in_a_healthy_group_and_a_crash_in_any(text: str, code: int, broken: int) -> None:
+    steps = OPERATIONS.parse_shorthand(text)
+    at = text.split("; ").index("rebalance")
+    events = [[{"what": "ended", "ms": 1, "code": code, "stderr": ""}] if step == at else [] for step in range(2)]
+    answers = (observed({"status": "accepted", "actions": each}) for each in events)
+    ops = (Op(at, *each, at + 1) for at, each in enumerate(zip(steps, answers, strict=True)))
+    history = History(Case("client/groups", "apache", Role.CLIENT, steps), "it", tuple(ops))
+    assert len(list(ends_when_stopped(history))) == broken
