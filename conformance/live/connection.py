@@ -124,7 +124,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._active_s = self.front.now()
         self._input += data
-        self._advance()
+        self._advance(just_read=True)
 
     def pause_writing(self) -> None:
         self._writing_paused = True
@@ -202,11 +202,13 @@ class Connection(asyncio.Protocol):
 
     # Input
 
-    def _advance(self) -> None:
-        """Handles complete requests, as many as may be in progress."""
+    def _advance(self, just_read: bool = False) -> None:
+        """Handles complete requests, as many as may be in progress. All but the first one in bytes that were just read
+        came while an earlier one was not answered."""
         if self._advancing:
             return  # an answer was given within the loop below, which goes on
         self._advancing, at = True, 0
+        pipelined = not just_read
         try:
             while self.open and len(self._progress) < self.window and not self._writing_paused:
                 size = self._size(at)
@@ -214,7 +216,8 @@ class Connection(asyncio.Protocol):
                     break
                 payload = bytes(self._input[at + SIZE : at + SIZE + size])
                 at += SIZE + size
-                self._handle(payload)
+                self._handle(payload, pipelined or bool(self._progress))
+                pipelined = True
         finally:
             self._advancing = False
             del self._input[:at]
@@ -233,7 +236,7 @@ class Connection(asyncio.Protocol):
             return None
         return size if len(self._input) - at - SIZE >= size else None
 
-    def _handle(self, payload: bytes) -> None:
+    def _handle(self, payload: bytes, pipelined: bool) -> None:
         front, now = self.front, self.front.now()
         front.pass_frame(self.number, True, frame(payload))
         try:
@@ -245,15 +248,15 @@ class Connection(asyncio.Protocol):
             return self.abort("a request that cannot be read")
         if content.refused is not None:
             front.traffic.found(Finding(now, self.number, content.refused, payload, answered=True))
-        request = self._request(content, now)
+        request = self._request(content, now, pipelined)
         self._progress.append(request)
         front.traffic.received(request)
         front.guard(self, lambda: front.script.received(request, self))
 
-    def _request(self, found: Content, now: float) -> Received:
+    def _request(self, found: Content, now: float, pipelined: bool) -> Received:
         return Received(
             found.message, found.version, found.correlation_id, found.client_id, found.body, self.number, self.peer[0],
-            now, self.reached, found.served,
+            now, self.reached, found.served, pipelined,
         )  # fmt: skip
 
     def _count_input(self) -> None:

@@ -1,56 +1,125 @@
-"""A small consumer over one socket, which keeps every rule. Mutants change one decision each.
+"""A small consumer, which keeps every rule. Mutants change one decision each.
 
-As a program: ``python -m kipcheck.conformance.live.consumer BOOTSTRAP GROUP TOPIC``.
+It has one connection to the broker that it was given, and one to its coordinator. As a program:
+``python -m kipcheck.conformance.live.consumer BOOTSTRAP GROUP TOPIC``.
 """
 
 import asyncio
 import signal
 import sys
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.live.contents import assignment, subscription
 from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
 from kipcheck.conformance.wire.schema import spec
 
 VERSIONS: Final = {
     "ApiVersions": 0, "Metadata": 1, "FindCoordinator": 0, "JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3,
-    "LeaveGroup": 1, "OffsetCommit": 5, "Fetch": 4,
+    "LeaveGroup": 1, "OffsetCommit": 7, "Fetch": 4, "ConsumerGroupHeartbeat": 1,
 }  # fmt: skip
+WITH_IDS: Final = 12
+"""Metadata."""
+COORDINATED: Final = frozenset({
+    "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "ConsumerGroupHeartbeat",
+})  # fmt: skip
 NONE, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE, MEMBER_ID_REQUIRED = 0, 25, 22, 27, 79
-RETRIED: Final = frozenset({14, 15, 16, REBALANCE, ILLEGAL_GENERATION})
-PAUSE_S: Final = 0.02
-HEARTBEAT_S: Final = 0.1
+FENCED_MEMBER_EPOCH: Final = 110
+NO_COORDINATOR: Final = (15, 16)
+RETRIED: Final = frozenset({14, *NO_COORDINATOR, REBALANCE, ILLEGAL_GENERATION})
+COOPERATIVE: Final = "cooperative-sticky"
+PAUSE_S: Final = 0.06
+HEARTBEAT_S: Final = 0.15
 TRIES: Final = 5
+
+Partition = tuple[str, int]
+
+
+class Channel:
+    """A connection, which is opened again when it is lost."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host, self.port = host, port
+        self.sent = 0
+        self.writer: asyncio.StreamWriter | None = None
+
+    async def ask(self, message: bytes) -> bytes:
+        """The answer to a request, each without its size. Errors: OSError, EOFError."""
+        await self.write(message)
+        return await self.read()
+
+    async def write(self, message: bytes) -> None:
+        if self.writer is None:
+            self.reader, self.writer = await asyncio.open_connection(self.host, self.port)
+        self.writer.write(frame(message))
+
+    async def read(self) -> bytes:
+        size = int.from_bytes(await self.reader.readexactly(4), "big")
+        return await self.reader.readexactly(size)
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+        self.writer = None
 
 
 class Consumer:
     """Runs until it is stopped."""
 
-    def __init__(self, bootstrap: str, group: str, topic: str, session_ms: int) -> None:
-        self.host, _, port = bootstrap.rpartition(":")
-        self.port = int(port)
-        self.group, self.topic, self.session_ms = group, topic, session_ms
-        self.member, self.generation = "", -1
-        self.owned: tuple[int, ...] = ()
+    def __init__(
+        self, bootstrap: str, group: str, topics: str, session_ms: int, instance: str = "", assignors: str = "",
+        protocol: str = "",
+    ) -> None:  # fmt: skip
+        """``topics`` and ``assignors``: with commas between them; ``protocol``: ``consumer`` for that of KIP-848."""
+        host, _, port = bootstrap.rpartition(":")
+        self.home = self.coordinator = Channel(host, int(port))
+        self.group, self.topics, self.session_ms = group, topics.split(","), session_ms
+        self.instance = instance or None
+        self.assignors = (assignors or "range").split(",")
+        self.is_modern = protocol == "consumer"
+        self.member, self.generation = (str(uuid.uuid4()), 0) if self.is_modern else ("", -1)
+        self.owned: tuple[Partition, ...] = ()
+        self.ids: dict[str, uuid.UUID] = {}
+        """Of topics, for KIP-848."""
         self.stopping = asyncio.Event()
-        self.sent = 0
+
+    @property
+    def is_cooperative(self) -> bool:
+        return {*self.assignors} == {COOPERATIVE}
 
     async def run(self) -> int:
         """Its exit code."""
-        await self.connect()
         try:
             await self.ask("ApiVersions", {})
-            await self.ask("Metadata", {"topics": [{"name": self.topic}]})
-            await self.ask("FindCoordinator", {"key": self.group})
-            await self.join()
-            while not self.stopping.is_set():
-                await self.round()
-            await self.leave()
+            described = await self.ask("Metadata", {"topics": [{"name": each} for each in self.topics]})
+            self.ids = {each["name"]: each["topicId"] for each in described["topics"] if "topicId" in each}
+            await self.find_coordinator()
+            await (self.live_by_heartbeats() if self.is_modern else self.live())
         finally:
-            self.writer.close()
+            self.home.close()
+            self.coordinator.close()
         return 0
+
+    async def live(self) -> None:
+        await self.join()
+        while not self.stopping.is_set():
+            await self.round()
+        await self.leave()
+
+    async def find_coordinator(self) -> None:
+        while not self.stopping.is_set():
+            found = await self.ask("FindCoordinator", {"key": self.group})
+            if found["errorCode"] == NONE:
+                break
+            await asyncio.sleep(PAUSE_S)
+        else:
+            return
+        if self.coordinator is not self.home:
+            self.coordinator.close()
+        self.coordinator = Channel(found["host"], found["port"])
 
     async def round(self) -> None:
         """A heartbeat, a fetch, a commit, and what follows from their answers."""
@@ -60,27 +129,37 @@ class Consumer:
             error = await self.commit()
         if error != NONE:
             return await self.recover(error)
+        await self.rest()
+
+    async def rest(self) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self.stopping.wait(), HEARTBEAT_S)
 
     async def recover(self, error: int) -> None:
-        if error == UNKNOWN_MEMBER_ID:
-            self.member, self.generation = "", -1
-        if error in (15, 16):
-            await self.ask("FindCoordinator", {"key": self.group})
-            return
+        if error not in RETRIED and error != UNKNOWN_MEMBER_ID:
+            raise RuntimeError(f"error {error}")
+        if error in (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION):
+            self.forget(error)
+        if error in NO_COORDINATOR:
+            return await self.find_coordinator()
         await asyncio.sleep(PAUSE_S)
         if error != 14:
             await self.join()
 
+    def forget(self, error: int) -> None:
+        """It is no member any more."""
+        self.member, self.generation = ("" if error == UNKNOWN_MEMBER_ID else self.member), -1
+        self.own(())
+
     async def join(self) -> None:
         """Joins until it has an assignment."""
         while not self.stopping.is_set():
-            metadata = spec(APACHE, "ConsumerProtocolSubscription").at(0).encode({"topics": [self.topic]})
+            if not self.is_cooperative:
+                self.own(())
             answer = await self.ask("JoinGroup", {
-                "groupId": self.group, "sessionTimeoutMs": self.session_ms, "rebalanceTimeoutMs": 5000,
-                "memberId": self.member, "protocolType": "consumer",
-                "protocols": [{"name": "range", "metadata": metadata}],
+                "groupId": self.group, "sessionTimeoutMs": self.session_ms, "rebalanceTimeoutMs": 6000,
+                "memberId": self.member, "groupInstanceId": self.instance, "protocolType": "consumer",
+                "protocols": [{"name": each, "metadata": self.metadata(each)} for each in self.assignors],
             })  # fmt: skip
             error = answer["errorCode"]
             if error == NONE:
@@ -91,86 +170,165 @@ class Consumer:
             elif error == MEMBER_ID_REQUIRED:
                 self.member = answer["memberId"]
                 continue
-            if error == UNKNOWN_MEMBER_ID:
-                self.member = ""
+            if error in (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION):
+                self.forget(error)
+            elif error in NO_COORDINATOR:
+                await self.find_coordinator()
             elif error not in RETRIED:
                 raise RuntimeError(f"error {error}")
             await asyncio.sleep(PAUSE_S)
 
+    def metadata(self, assignor: str) -> bytes:
+        """Its subscription for an assignor."""
+        found = {"topics": self.topics, "userData": None}
+        if assignor == COOPERATIVE:
+            owned = {"ownedPartitions": self.listed(self.owned, "topic"), "generationId": self.generation}
+            return spec(APACHE, "ConsumerProtocolSubscription").at(2).encode({**found, **owned})
+        return spec(APACHE, "ConsumerProtocolSubscription").at(0).encode(found)
+
     async def sync(self, joined: Mapping[str, Any]) -> int:
-        assignments = []
+        given: Mapping[str, list[Partition]] = {}
         if joined["leader"] == self.member:
-            members = [each["memberId"] for each in joined["members"]]
-            for place, each in enumerate(members):
-                mine = list(range(place, 4, len(members)))
-                assignments.append({"memberId": each, "assignment": self.assignment(mine)})
-        answer = await self.ask("SyncGroup", {**self.names(), "assignments": assignments})
+            found = {each["memberId"]: subscription(APACHE, each["metadata"]) for each in joined["members"]}
+            topics = sorted({*self.topics}.union(*(each["topics"] for each in found.values() if each)))
+            described = await self.ask("Metadata", {"topics": [{"name": each} for each in topics]})
+            sizes = {each["name"]: len(each["partitions"]) for each in described["topics"]}
+            given = self.assign(sizes, {id: each or {"topics": []} for id, each in found.items()})
+        assignments = [{"memberId": id, "assignment": self.assignment(mine)} for id, mine in given.items()]
+        named = {"protocolType": "consumer", "protocolName": joined["protocolName"]}
+        answer = await self.ask("SyncGroup", {**self.names(), **named, "assignments": assignments})
         if answer["errorCode"] == NONE:
-            found = spec(APACHE, "ConsumerProtocolAssignment").at(0).decode(answer["assignment"])
-            self.own(tuple(part for each in found["assignedPartitions"] for part in each["partitions"]))
+            names = (each.rpartition("-") for each in assignment(APACHE, answer["assignment"]) or ())
+            self.own(tuple((topic, int(number)) for topic, _, number in names))
         error: int = answer["errorCode"]
         return error
 
-    def own(self, partitions: tuple[int, ...]) -> None:
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Partition]]:
+        """Deals the partitions of each topic to its subscribers; withholds what a cooperative member still owns."""
+        given: dict[str, list[Partition]] = {id: [] for id in members}
+        owners = {name: id for id, each in members.items() for name in each.get("owned", ())}
+        for topic, size in sizes.items():
+            readers = sorted(id for id, each in members.items() if topic in each["topics"])
+            for number in range(size) if readers else ():
+                reader = readers[number % len(readers)]
+                if not self.is_cooperative or owners.get(f"{topic}-{number}", reader) == reader:
+                    given[reader].append((topic, number))
+        return given
+
+    def own(self, partitions: tuple[Partition, ...]) -> None:
         self.owned = partitions
 
-    def assignment(self, partitions: list[int]) -> bytes:
-        topics = [{"topic": self.topic, "partitions": partitions}] if partitions else []
+    def assignment(self, partitions: Iterable[Partition]) -> bytes:
+        topics = self.listed(partitions, "topic")
         return spec(APACHE, "ConsumerProtocolAssignment").at(0).encode({"assignedPartitions": topics, "userData": None})
 
+    def listed(self, partitions: Iterable[Partition], name: str) -> list[dict[str, Any]]:
+        by_topic: dict[str, list[int]] = {}
+        for topic, number in partitions:
+            by_topic.setdefault(topic, []).append(number)
+        return [{name: topic, "partitions": numbers} for topic, numbers in by_topic.items()]
+
     async def fetch(self) -> None:
-        parts = [{"partition": each, "fetchOffset": 0, "partitionMaxBytes": 1000} for each in self.owned]
-        await self.ask("Fetch", {
-            "replicaId": -1, "maxWaitMs": 1, "minBytes": 0, "maxBytes": 10_000,
-            "topics": [{"topic": self.topic, "partitions": parts}],
-        })  # fmt: skip
+        topics = self.listed(self.owned, "topic")
+        for each in topics:
+            parts = each["partitions"]
+            each["partitions"] = [{"partition": one, "fetchOffset": 0, "partitionMaxBytes": 1000} for one in parts]
+        await self.ask("Fetch", {"replicaId": -1, "maxWaitMs": 1, "minBytes": 0, "maxBytes": 10_000, "topics": topics})
 
     async def commit(self) -> int:
-        parts = [{"partitionIndex": each, "committedOffset": 1, "committedMetadata": ""} for each in self.owned]
-        names = {**self.names()}
-        answer = await self.ask("OffsetCommit", {
-            "groupId": names["groupId"], "memberId": names["memberId"],
-            "generationIdOrMemberEpoch": names["generationId"],
-            "topics": [{"name": self.topic, "partitions": parts}],
-        })  # fmt: skip
+        topics = self.listed(self.owned, "name")
+        for each in topics:
+            parts = each["partitions"]
+            each["partitions"] = [{"partitionIndex": one, "committedOffset": 1} for one in parts]
+        names = self.names()
+        names["generationIdOrMemberEpoch"] = names.pop("generationId")
+        answer = await self.ask("OffsetCommit", {**names, "topics": topics})
         error: int = answer["topics"][0]["partitions"][0]["errorCode"]
-        return error
+        return NONE if error == 3 else error
 
     async def leave(self) -> None:
-        if self.member:
+        if self.is_modern:
+            self.generation = -1 if self.instance is None else -2
+            await self.beat()
+        elif self.member and self.instance is None:
             await self.ask("LeaveGroup", {"groupId": self.group, "memberId": self.member})
 
     def names(self) -> dict[str, Any]:
-        return {"groupId": self.group, "memberId": self.member, "generationId": self.generation}
+        return {
+            "groupId": self.group, "memberId": self.member, "generationId": self.generation,
+            "groupInstanceId": self.instance,
+        }  # fmt: skip
 
-    # Connection
+    # KIP-848
+
+    async def live_by_heartbeats(self) -> None:
+        while not self.stopping.is_set():
+            answer = await self.beat()
+            error = answer["errorCode"]
+            if error == NONE:
+                self.generation = answer["memberEpoch"]
+                if answer["assignment"] is not None:
+                    self.take(answer["assignment"]["topicPartitions"])
+                if self.owned:
+                    await self.fetch()
+                    await self.commit()
+                await self.rest()
+            elif error in (UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH):
+                self.join_anew()
+            elif error in NO_COORDINATOR:
+                await self.find_coordinator()
+            elif error in RETRIED:
+                await asyncio.sleep(PAUSE_S)
+            else:
+                raise RuntimeError(f"error {error}")
+        await self.leave()
+
+    def join_anew(self) -> None:
+        self.generation = 0
+        self.own(())
+
+    def take(self, given: Iterable[Mapping[str, Any]]) -> None:
+        names = {id: name for name, id in self.ids.items()}
+        self.own(tuple((names[each["topicId"]], number) for each in given for number in each["partitions"]))
+
+    async def beat(self) -> dict[str, Any]:
+        parts = self.listed(self.owned, "topicId")
+        return await self.ask("ConsumerGroupHeartbeat", {
+            "groupId": self.group, "memberId": self.member, "memberEpoch": self.generation,
+            "instanceId": self.instance, "rackId": None, "rebalanceTimeoutMs": 6000,
+            "subscribedTopicNames": self.topics, "subscribedTopicRegex": None, "serverAssignor": None,
+            "topicPartitions": [{**each, "topicId": self.ids[each["topicId"]]} for each in parts],
+        })  # fmt: skip
+
+    # Connections
 
     def version(self, api: str) -> int:
-        return VERSIONS[api]
+        return VERSIONS[api] if api != "Metadata" or not self.is_modern else WITH_IDS
 
-    def written(self, api: str, version: int, body: Mapping[str, Any]) -> bytes:
-        return encode_request(APACHE, f"{api}Request", version, self.sent, "small", body)
-
-    async def connect(self) -> None:
-        self.reader, self.writer = await asyncio.open_connection(self.host, self.port)
+    def written(self, api: str, version: int, correlation: int, body: Mapping[str, Any]) -> bytes:
+        return encode_request(APACHE, f"{api}Request", version, correlation, "small", body)
 
     async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer; over a new connection if the one that there was is lost. Errors: OSError, EOFError."""
+        """The answer; over a new connection if the one that there was is lost. Errors: ConnectionError."""
         for _ in range(TRIES):
+            channel = self.coordinator if api in COORDINATED else self.home
             try:
-                return await self._ask(api, body)
+                return await self._ask(channel, api, body)
             except (OSError, EOFError):
-                self.writer.close()
+                channel.close()
                 await asyncio.sleep(PAUSE_S)
-                await self.connect()
         raise ConnectionError(f"{api} was never answered")
 
-    async def _ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    async def _ask(self, channel: Channel, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         version = self.version(api)
-        self.sent += 1
-        self.writer.write(frame(self.written(api, version, body)))
-        size = int.from_bytes(await self.reader.readexactly(4), "big")
-        return decode_response(await self.reader.readexactly(size), APACHE, f"{api}Response", version).body
+        channel.sent += 1
+        answer = await channel.ask(self.written(api, version, channel.sent, self.known(api, version, body)))
+        return decode_response(answer, APACHE, f"{api}Response", version).body
+
+    def known(self, api: str, version: int, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that a version has."""
+        fields = {each.name for each in spec(APACHE, f"{api}Request").at(version).slots}
+        return {name: value for name, value in body.items() if name in fields}
 
 
 async def main(made: type[Consumer], bootstrap: str, group: str, topic: str) -> int:

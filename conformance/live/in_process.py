@@ -1,6 +1,7 @@
 """Plays scripts with a consumer that runs in this process, step by step."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Thread
 from typing import Any, Final, final
@@ -9,7 +10,7 @@ from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.live import odd_consumers
 from kipcheck.conformance.live.built_in import Settings
 from kipcheck.conformance.live.consumer import Consumer
-from kipcheck.conformance.live.launch import Program
+from kipcheck.conformance.live.launch import Program, placeholders
 from kipcheck.conformance.live.play import Play
 from kipcheck.conformance.live.target import served
 from kipcheck.conformance.targets.protocol import Broken
@@ -26,8 +27,15 @@ class Consumers:
 
     made: type[Consumer]
 
+    def given(self, settings: Settings) -> Mapping[str, str]:
+        return placeholders(settings)
+
     async def start(self, settings: Settings) -> Program:
-        return _Running(self.made(settings.bootstrap, settings.group, settings.topics[0], settings.session_ms))
+        made = self.made(
+            settings.bootstrap, settings.group, ",".join(settings.topics), settings.session_ms, settings.instance,
+            settings.assignors, settings.protocol,
+        )  # fmt: skip
+        return _Running(made)
 
 
 @final

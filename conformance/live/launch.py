@@ -2,19 +2,24 @@
 
 import asyncio
 import os
+import re
 import shlex
 import signal
 from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Final, Protocol, final
 
 from kipcheck.conformance.core.foreign import clean
-from kipcheck.conformance.live.built_in import PREFIX, Settings
+from kipcheck.conformance.live.built_in import OPTIONAL, PREFIX, Settings
 
 LINES: Final = 5
 """Of stderr: this many from its beginning, and from its end."""
 LONGEST_LINE: Final = 300
+NEEDED: Final = ("{bootstrap}", "{group}", "{topics}")
+PLACEHOLDER: Final = re.compile(r"\{[a-z_]+\}")
 
 
 class Program(Protocol):
@@ -40,6 +45,10 @@ class Program(Protocol):
 
 
 class Launcher(Protocol):
+    def given(self, settings: Settings) -> Mapping[str, str]:
+        """The settings that reach its programs, by placeholder."""
+        ...
+
     async def start(self, settings: Settings) -> Program:
         """Errors: OSError."""
         ...
@@ -52,7 +61,26 @@ def placeholders(settings: Settings) -> dict[str, str]:
 
 def missing(command: str) -> list[str]:
     """The placeholders that a command must have and lacks."""
-    return [each for each in ("{bootstrap}", "{group}", "{topics}") if each not in command]
+    return [each for each in NEEDED if each not in command]
+
+
+def unknown(command: str) -> list[str]:
+    """What looks like a placeholder of a command and is none."""
+    known = {*NEEDED, *(f"{{{each}}}" for each in OPTIONAL)}
+    return [each for each in dict.fromkeys(PLACEHOLDER.findall(command)) if each not in known]
+
+
+def optional(command: str) -> frozenset[str]:
+    """The optional placeholders of a command."""
+    return frozenset(each for each in OPTIONAL if f"{{{each}}}" in command)
+
+
+def short(command: str) -> str:
+    """The words before the first placeholder, without an option that it belongs to. Errors: ValueError."""
+    words = list(takewhile(lambda word: not PLACEHOLDER.search(word), shlex.split(command)))
+    while len(words) > 1 and words[-1].startswith("-"):
+        words.pop()
+    return shlex.join(words)
 
 
 @final
@@ -74,6 +102,12 @@ class Commands:
                 word = word.replace("{" + name + "}", value)
             found.append(word)
         return found
+
+    def given(self, settings: Settings) -> Mapping[str, str]:
+        """Those that a word names; of a command without placeholders all, since it reads its environment."""
+        known = placeholders(settings)
+        named = {name: value for name, value in known.items() if any("{" + name + "}" in word for word in self.words)}
+        return named or known
 
     async def start(self, settings: Settings) -> Program:
         process = await asyncio.create_subprocess_exec(

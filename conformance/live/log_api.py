@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kipcheck.conformance.live.groups import Answer, Handler
@@ -20,9 +21,19 @@ LARGEST_ANSWER: Final = 4 << 20
 """``fetch.max.bytes`` of this broker, whatever the client allows."""
 
 
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A Fetch for which there are no records yet."""
+
+    request: Received
+    answer: Answer
+    timer: asyncio.TimerHandle | None = None
+
+
 class LogApi:
     def __init__(self, topics: Topics) -> None:
         self.topics = topics
+        self._waiting: list[_Waiting] = []
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
@@ -39,16 +50,31 @@ class LogApi:
         return {"name": asked["name"], "partitions": parts}
 
     def fetch(self, request: Received, answer: Answer) -> None:
-        """Answers at once if there are records or errors, else after the longest time that the client waits.
+        """Answers at once if there are records or errors, else when a topic grew, or after the longest time that the
+        client waits.
 
         Sessions of fetches are not offered: session id 0 makes clients name all partitions in each request.
         """
         topics, found = self._fetched(request)
-        body = {"errorCode": 0, "sessionId": 0, "responses": topics}
         wait_s = min(max(request.body["maxWaitMs"], 0) / 1000, LONGEST_WAIT_S)
         if found or not request.body["minBytes"] or not wait_s:
-            return answer(body)
-        asyncio.get_running_loop().call_later(wait_s, answer, body)
+            return answer(_fetch_response(topics))
+        waiting = _Waiting(request, answer)
+        waiting.timer = asyncio.get_running_loop().call_later(wait_s, self._end, waiting, topics)
+        self._waiting.append(waiting)
+
+    def grew(self) -> None:
+        """A topic has new records: answers each waiting Fetch that they are for."""
+        for each in tuple(self._waiting):
+            topics, found = self._fetched(each.request)
+            if found:
+                self._end(each, topics)
+
+    def _end(self, waiting: _Waiting, topics: list[dict[str, Any]]) -> None:
+        self._waiting.remove(waiting)
+        if waiting.timer is not None:
+            waiting.timer.cancel()
+        waiting.answer(_fetch_response(topics))
 
     def _fetched(self, request: Received) -> tuple[list[dict[str, Any]], bool]:
         """The topics of the response, and whether there is anything but empty partitions."""
@@ -67,6 +93,10 @@ class LogApi:
             named = {"topicId": each["topicId"]} if by_id else {"topic": each["topic"]}
             topics.append({**named, "partitions": parts})
         return topics, found
+
+
+def _fetch_response(topics: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"errorCode": 0, "sessionId": 0, "responses": topics}
 
 
 def _read(topic: Topic | None, unknown: int, asked: Mapping[str, Any], room: int, first: bool) -> dict[str, Any]:

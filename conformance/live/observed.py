@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.live.contents import Contents
 from kipcheck.conformance.live.received import Received
-from kipcheck.conformance.live.scripted import partitions_of
 from kipcheck.conformance.live.topics import Topics
 from kipcheck.conformance.live.traffic import Finding, Frame
 
@@ -19,8 +19,7 @@ class Recorder:
     """An observer of traffic. Events are taken from it after each step."""
 
     def __init__(self, edition: Edition, topics: Topics) -> None:
-        self.edition = edition
-        self.topics = topics
+        self.contents = Contents(edition, topics)
         self.events: list[dict[str, Any]] = []
 
     def add(self, what: str, at_s: float, **more: Any) -> None:
@@ -42,13 +41,13 @@ class Recorder:
         pass
 
     def received(self, request: Received) -> None:
-        more = self._asked(request)
+        more = self.contents.asked(request)
         self.add(
             "request", request.at_s, connection=request.connection, api=request.api, version=request.version, **more
         )
 
     def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None:
-        more = self._answered(request, body)
+        more = self.contents.answered(request, body)
         self.add("answer", at_s, connection=request.connection, api=request.api, version=request.version, **more)
 
     def found(self, finding: Finding) -> None:
@@ -57,67 +56,6 @@ class Recorder:
             "refused", finding.at_s, connection=finding.connection, message=refused.message, version=refused.version,
             kind=refused.kind, why=str(refused), hex=finding.payload[:SHOWN_BYTES].hex(),
         )  # fmt: skip
-
-    # Contents
-
-    def _asked(self, request: Received) -> dict[str, Any]:
-        body = request.body
-        found: dict[str, Any] = {}
-        for name, shown in NAMES.items():
-            if body.get(name) is not None:
-                found[shown] = body[name]
-        match request.api:
-            case "JoinGroup":
-                found["protocols"] = [[each["name"], each["metadata"].hex()] for each in body["protocols"]]
-            case "SyncGroup":
-                found["assignments"] = {
-                    each["memberId"]: partitions_of(self.edition, each["assignment"]) for each in body["assignments"]
-                }
-            case "LeaveGroup" if "members" in body:
-                found["members"] = [each["memberId"] for each in body["members"]]
-            case "Fetch":
-                found["partitions"] = self._partitions(body["topics"], "topic", "partition")
-            case "OffsetCommit":
-                found["partitions"] = self._partitions(body["topics"], "name", "partitionIndex")
-        return found
-
-    def _partitions(self, topics: Any, name: str, index: str) -> list[str]:
-        found = []
-        for each in topics:
-            topic = self.topics.find(each.get(name), each.get("topicId"))
-            shown = topic.name if topic is not None else each.get(name)
-            found += [f"{shown}-{part[index]}" for part in each["partitions"]]
-        return found
-
-    def _answered(self, request: Received, body: Mapping[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        if request.api in ("SyncGroup", "Heartbeat", "OffsetCommit"):
-            found["to"] = [request.body["memberId"], self._asked(request).get("generation", -1)]
-        if "errorCode" in body:
-            found["error"] = int(body["errorCode"])
-        match request.api:
-            case "JoinGroup":
-                found |= {
-                    "generation": body["generationId"], "member": body["memberId"],
-                    "leads": body["leader"] == body["memberId"],
-                }  # fmt: skip
-            case "SyncGroup":
-                found["partitions"] = partitions_of(self.edition, body["assignment"])
-            case "OffsetCommit":
-                found["error"] = max(
-                    (int(part["errorCode"]) for each in body["topics"] for part in each["partitions"]), default=0
-                )
-        return found
-
-
-NAMES: Final = {
-    "memberId": "member",
-    "generationId": "generation",
-    "generationIdOrMemberEpoch": "generation",
-    "groupInstanceId": "instance",
-    "sessionTimeoutMs": "session_ms",
-}
-"""Field of a request -> its name in events."""
 
 
 class Idle:

@@ -3,43 +3,100 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final, assert_never
 
 from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.edition import Edition, edition as edition_of
+from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.live.built_in import Settings
-from kipcheck.conformance.live.disturbances import InPieces, LateAnswer, ResetConnection
+from kipcheck.conformance.live.disturbances import (
+    Disturbance,
+    InOneSegment,
+    InPieces,
+    LateAnswer,
+    NoAnswer,
+    ResetConnection,
+    WithTags,
+)
 from kipcheck.conformance.live.front import Front
 from kipcheck.conformance.live.launch import Launcher, Program
 from kipcheck.conformance.live.observed import Idle, Recorder
-from kipcheck.conformance.live.scripted import GROUP, TOPIC, ScriptedBroker
+from kipcheck.conformance.live.other_members import TOPIC
+from kipcheck.conformance.live.scripted import GROUP, SECOND, ScriptedBroker
 from kipcheck.conformance.live.traffic import Traffic
-from kipcheck.conformance.protocols.client.model import is_possible
+from kipcheck.conformance.live.unjoined import describe
+from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, is_possible
 from kipcheck.conformance.protocols.client.ops import (
     OPERATIONS,
     Answer,
     Assign,
+    Assignors,
+    Disturbed,
     Event,
+    Fence,
+    GroupProtocol,
+    Grow,
+    Kind,
     Late,
+    Member,
+    Move,
+    Older,
     Others,
     Pass,
     Pieces,
     Rebalance,
     Reset,
+    Restart,
+    Setting,
+    Silent,
+    Static,
     Stop,
+    Subscribe,
+    Tags,
+    Together,
 )
-from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.targets.protocol import Broken
 
 SESSION_MS, HEARTBEAT_MS, REBALANCE_MS = 3000, 300, 6000
+INSTANCE: Final = "i"
 CONNECT_S: Final = 30.0
 SETTLE_S: Final = 10.0
 """The longest time until a client is a stable member again; its own longest pause is much shorter."""
-COMMIT_S: Final = 1.0
-"""The longest wait for a commit: a client without a new position sends none."""
+UNSENT_S: Final = 1.0
+"""The longest wait for a request that a client need not send."""
+CERTAIN: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
+"""The requests that each client sends, if it uses their protocol."""
+FENCED_S: Final = 0.6
+"""Time for a client to notice that another one has its instance id."""
+NODES: Final = 2
 STOP_S: Final = 10.0
 AFTER_S: Final = 0.15
 """A step lasts so much longer, so that an answer to its last message belongs to it."""
+
+
+BEFORE: Final = (Others, Assign, Grow, Static, Assignors, GroupProtocol, Older, Subscribe)
+"""The steps that a program need not run for."""
+
+
+class Unsuited(Exception):
+    """The client may lack what the script needs of it: an assignor, a protocol, an older release of the broker."""
+
+
+def disturbance(event: Disturbed) -> Disturbance:
+    match event:
+        case Late(ms=ms):
+            return LateAnswer(ms)
+        case Silent(ms=ms):
+            return NoAnswer(ms)
+        case Reset(when=when):
+            return ResetConnection(when)
+        case Pieces():
+            return InPieces()
+        case Together():
+            return InOneSegment()
+        case Tags():
+            return WithTags()
 
 
 class Play:
@@ -53,6 +110,15 @@ class Play:
         self.launcher = launcher
         self.program: Program | None = None
         self.idle = Idle()
+        self.settings = Settings(
+            "", GROUP, (TOPIC,), session_ms=SESSION_MS, heartbeat_ms=HEARTBEAT_MS, rebalance_ms=REBALANCE_MS
+        )
+        """Of the program's next start."""
+        self.release = ""
+        """Of the broker, from the program's next start on; empty: that of the edition."""
+        self.fenced = False
+        self._suited = ""
+        """What was needed of the program when it joined last."""
         self._over = False
 
     async def step(self, step: Step) -> dict[str, Any]:
@@ -62,9 +128,12 @@ class Play:
             return {"status": "unsupported", "message": "a broker does not answer that"}
         if self._over:
             return {"status": "accepted", "actions": []}
-        if not isinstance(event, Others | Assign) and self.program is None:
-            await self._start()
-        await self._take(event)
+        try:
+            if not isinstance(event, BEFORE) and self.program is None:
+                await self._start()
+            await self._take(event)
+        except Unsuited as why:
+            return {"status": "unsupported", "message": str(why)}
         self.recorder.add("idle", self.front.now(), late_ms=self.idle.late_ms())
         return {"status": "accepted", "actions": self.recorder.take()}
 
@@ -76,74 +145,147 @@ class Play:
         self.broker.close()
 
     async def _take(self, event: Event) -> None:
+        broker = self.broker
         match event:
             case Others(number, place):
-                self.broker.others = tuple(f"other-{each}" for each in range(number))
-                self.broker.leads = place == "lead"
-            case Assign(partitions):
-                self.broker.given = partitions
+                broker.place_others(number, place == "lead")
+            case Member():
+                broker.add_other(event)
+            case Assign(partitions, more):
+                broker.given = {TOPIC: partitions, SECOND: more}
+            case Grow(partitions):
+                broker.grow(partitions)
             case Rebalance():
-                self.broker.rebalance()
+                broker.rebalance()
+                await self._settle()
+            case Move():
+                broker.move()
                 await self._settle()
             case Answer(kind, error):
-                self.broker.fail_next(kind, Error[error])
-                await self._settle(kind)
-            case Late(kind, ms):
-                self.broker.disturb(kind, LateAnswer(ms))
-                await self._settle(kind)
-            case Pieces(kind):
-                self.broker.disturb(kind, InPieces())
-                await self._settle(kind)
-            case Reset(kind):
-                self.broker.disturb(kind, ResetConnection())
-                await self._settle(kind)
+                if self._may_be_sent(kind):
+                    broker.fail_next(kind, error)
+                    await self._settle(kind)
+            case Late() | Pieces() | Reset() | Silent() | Together() | Tags():
+                if self._may_be_sent(event.kind):
+                    broker.disturb(event.kind, disturbance(event))
+                    await self._settle(event.kind)
             case Pass(ms):
                 await self._wait(ms / 1000)
+            case Fence():
+                self.fenced = broker.instance is not None
+                broker.fence()
+                await self._wait(FENCED_S)
+            case Restart():
+                await self._restart()
             case Stop():
                 await self._stop()
             case _:
+                self._set(event)
+
+    def _set(self, event: Setting) -> None:
+        """What is different when the program starts next."""
+        match event:
+            case Static():
+                self.settings = replace(self.settings, instance=INSTANCE)
+            case Assignors(names):
+                self.settings = replace(self.settings, assignors=",".join(names))
+            case GroupProtocol(name):
+                self.settings = replace(self.settings, protocol=name)
+            case Subscribe(number):
+                self.settings = replace(self.settings, topics=(TOPIC, SECOND)[:number])
+            case Older(release):
+                self.release = release
+            case _:
                 assert_never(event)
 
-    async def _start(self) -> None:
-        host, port = await self.front.listen("127.0.0.1", 0)
-        settings = Settings(
-            f"{host}:{port}", GROUP, (TOPIC,), session_ms=SESSION_MS, heartbeat_ms=HEARTBEAT_MS,
-            rebalance_ms=REBALANCE_MS,
-        )  # fmt: skip
+    def _may_be_sent(self, kind: Kind) -> bool:
+        return kind not in (CLASSIC_ONLY if self.broker.is_modern else CONSUMER_ONLY)
+
+    async def _restart(self) -> None:
+        await self._stop()
+        if self.fenced:
+            return  # another program has its instance id
+        self._over = False
+        self.recorder.add("restarted", self.front.now())
+        await self._start(again=True)
+
+    async def _start(self, again: bool = False) -> None:
+        """Errors: ``Broken``; ``Unsuited``. ``again``: a client that does not come back breaks a law."""
+        if not self.broker.nodes:
+            self.broker.nodes = [await self.front.listen("127.0.0.1", 0) for _ in range(NODES)]
+            host, port = self.broker.nodes[0]
+            self.settings = replace(self.settings, bootstrap=f"{host}:{port}")
+        self._become()
+        self.broker.subscribed = self.settings.topics
+        self.broker.has_joined = self.broker.stable = False
         try:
-            self.program = await self.launcher.start(settings)
+            self.program = await self.launcher.start(self.settings)
         except OSError as wrong:
             raise Broken(f"the program cannot be started: {wrong}") from None
-        ended = self.program.ended
+        given = self.launcher.given(self.settings)
+        known = {name: int(given[name]) for name in ("session_ms", "heartbeat_ms") if name in given}
+        self.recorder.add("launched", self.front.now(), **known)
         begun = self.front.now()
         while not (self.broker.has_joined and self.broker.stable):
-            if ended.done() or self.front.now() - begun > CONNECT_S:
-                raise Broken(self._never_joined())
-            await asyncio.wait([ended], timeout=0.02)
+            if self.program.ended.done() or self.front.now() - begun > CONNECT_S:
+                self._over = True
+                return self._not_joined(again)
+            await asyncio.wait([self.program.ended], timeout=0.02)
+        self._suited = self._wanted()
         self.recorder.add("joined", self.front.now())
         await self._wait(AFTER_S)
         self.idle.late_ms()  # no law about time looks at the start, in which much is loaded
+
+    def _become(self) -> None:
+        """The broker has the versions of the older release."""
+        own = self.broker.edition.release
+        if self.release and Release.parse(self.release) < Release.parse(own):
+            self.broker.become(edition_of(f"apache@{self.release}"))
+        else:
+            self.release = ""
+
+    def _wanted(self) -> str:
+        """What the script needs of the program that some lack."""
+        given = self.settings
+        wanted = {
+            f"a broker of {self.release}": self.release, "a static member": given.instance,
+            f"assignors {given.assignors}": given.assignors, f"protocol {given.protocol}": given.protocol,
+            "two topics": given.topics[1:],
+        }  # fmt: skip
+        return ", ".join(name for name, is_wanted in wanted.items() if is_wanted)
+
+    def _not_joined(self, again: bool) -> None:
+        wanted = self._wanted()
+        if wanted and not (again and wanted == self._suited):
+            raise Unsuited(f"the client does not join with {wanted}: {self._never_joined()}")
+        if not again:
+            raise Broken(self._never_joined())
+        self._over = False
+        if not self._has_ended():
+            self.recorder.add("unsettled", self.front.now(), waited_ms=round(CONNECT_S * 1000), unsent=[])
 
     def _never_joined(self) -> str:
         assert self.program is not None
         ended = self.program.ended
         how = f"ended with code {ended.result()}" if ended.done() else f"ran for {CONNECT_S:.0f} s"
-        seen = [f"{each['api']} v{each['version']}" for each in self.recorder.events if each["what"] == "request"]
-        requests = f"its last requests: {', '.join(seen[-8:])}" if seen else "it sent no request"
-        return f"the program {how} before it was a member of the group; {requests}\n{self.program.output}".rstrip()
+        return describe(self.recorder.events, how, self.program.output)
 
-    async def _settle(self, kind: str = "") -> None:
-        """Waits until the client is a stable member, and the error was sent."""
-        unsent_s = COMMIT_S if kind == "OffsetCommit" else self.settle_s
+    async def _settle(self, kind: Kind | None = None) -> None:
+        """Waits until the client is a stable member, and the answer that the script changes was sent."""
+        if self.fenced or kind == "LeaveGroup":
+            return await self._wait(AFTER_S)
+        unsent_s = self.settle_s if kind is None or kind in CERTAIN else UNSENT_S
         begun = self.front.now()
         while (self.broker.pending or not self.broker.stable) and not self._has_ended():
-            if self.front.now() - begun > (unsent_s if self.broker.pending else self.settle_s):
+            if self.front.now() - begun > self.settle_s:
+                break
+            if self.broker.pending and self.broker.stable and self.front.now() - begun > unsent_s:
                 break
             await asyncio.sleep(0.01)
         unsent = self.broker.drop_pending()
         if self._over:
             return  # which is recorded
-        if unsent and not self.broker.rebalancing and self.broker.member:
+        if unsent and not self.broker.rebalancing and self.broker.is_member:
             self.broker.stable = True  # nothing was sent that could disturb the client
         what = "settled" if self.broker.stable else "unsettled"
         now = self.front.now()

@@ -37,6 +37,8 @@ class Received:
     """The address and port of this broker that the client connected to."""
     served: bool = True
     """False only for ApiVersions in another version."""
+    pipelined: bool = False
+    """It was sent before the answer to the request before it, on the same connection, could be read."""
 
     @property
     def api(self) -> str:

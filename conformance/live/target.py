@@ -6,15 +6,18 @@ What follows is a command if it contains ``{bootstrap}``, else the name of a bui
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import Edition, edition as edition_of
-from kipcheck.conformance.core.history import History, Observation, Op
+from kipcheck.conformance.core.history import History, Observation, Op, Unsupported
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.live import built_in
-from kipcheck.conformance.live.launch import Commands, Launcher, missing
+from kipcheck.conformance.live.built_in import OPTIONAL
+from kipcheck.conformance.live.launch import NEEDED, Commands, Launcher, missing, optional, short, unknown
 from kipcheck.conformance.live.play import play
+from kipcheck.conformance.protocols.client.model import needs
 from kipcheck.conformance.protocols.client.ops import CLIENT
 from kipcheck.conformance.protocols.client.trace import was_late
 from kipcheck.conformance.protocols.invariants import all_invariants
@@ -28,7 +31,7 @@ from kipcheck.conformance.targets.protocol import (
     Unavailable,
     observed,
 )
-from kipcheck.conformance.targets.session import Limits
+from kipcheck.conformance.targets.session import LONGEST_NAME, Limits
 from kipcheck.conformance.targets.toolchains import environments
 
 TOGETHER: Final = 8
@@ -40,18 +43,28 @@ CLAIMS: Final = Claims(machines=(CLIENT,))
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:
     """Errors: LookupError for a bad command line or an unknown client; ``Unavailable``."""
-    if "{" not in rest:
-        client, at, version = rest.partition("@")
-        if at and not environments.RELEASE.fullmatch(version):
-            raise LookupError(f"invalid release {version!r} of {client}: use a form like {client}@2.3.0")
-        try:
-            return LiveClient(name, Commands(built_in.command(rest)), version)
-        except LookupError as unknown:
-            raise LookupError(f"{unknown}; a command contains {{bootstrap}}, {{group}} and {{topics}}") from None
+    return _command(name, rest) if "{" in rest else _built_in(name, rest)
+
+
+def _built_in(name: str, rest: str) -> "LiveClient":
+    client, at, version = rest.partition("@")
+    if at and not environments.RELEASE.fullmatch(version):
+        raise LookupError(f"invalid release {version!r} of {client}: use a form like {client}@2.3.0")
+    try:
+        return LiveClient(name, Commands(built_in.command(rest)), built_in.release(rest), built_in.taken(rest))
+    except LookupError as other:
+        raise LookupError(f"{other}; a command contains {', '.join(NEEDED)}") from None
+
+
+def _command(name: str, rest: str) -> "LiveClient":
     if needed := missing(rest):
         raise LookupError(f"{name!r} lacks {', '.join(needed)}: kipcheck puts address, group and topics there")
+    if strange := unknown(rest):
+        known = f"the others are {', '.join(f'{{{each}}}' for each in OPTIONAL)}"
+        raise LookupError(f"{name!r} has {', '.join(strange)}, which kipcheck does not know; {known}")
     try:
-        return LiveClient(name, Commands.of(rest))
+        named = f"client:{short(rest)}"[:LONGEST_NAME]
+        return LiveClient(named, Commands.of(rest), "0", optional(rest), command=name)
     except ValueError as wrong:
         raise LookupError(f"invalid command line {name!r}: {wrong}") from None
 
@@ -64,23 +77,28 @@ def rows() -> Iterator[dict[str, Any]]:
 class LiveClient:
     """A program, started anew for each case."""
 
-    def __init__(self, name: str, launcher: Launcher, version: str = "") -> None:
+    def __init__(self, name: str, launcher: Launcher, version: str, taken: frozenset[str], command: str = "") -> None:
+        """``taken``: the optional placeholders of its command."""
         self.name = name
-        self.info = TargetInfo(name, version or "0", "", "", CLAIMS.roles, CLAIMS)
-        self._launcher = launcher
+        self.launcher = launcher
+        self.taken = taken
+        limits = {_braced(each): f"the command lacks {_braced(each)}" for each in OPTIONAL if each not in taken}
+        claims = replace(CLAIMS, limits=limits)
+        self.info = TargetInfo(name, version, "", "", claims.roles, claims, command)
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
         if role is not Role.CLIENT:
             raise NotPlayed(self.info, role)
-        yield LiveSession(self.info, self._launcher, served(edition))
+        yield LiveSession(self.info, self.launcher, self.taken, served(edition))
 
 
 class LiveSession:
     troubles: Sequence[str] = ()
 
-    def __init__(self, info: TargetInfo, launcher: Launcher, edition: Edition) -> None:
+    def __init__(self, info: TargetInfo, launcher: Launcher, taken: frozenset[str], edition: Edition) -> None:
         self.info = info
+        self._taken = taken
         self.breaches: list[str] = []
         self._launcher = launcher
         self._edition = edition
@@ -112,7 +130,15 @@ class LiveSession:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _played(self, case: Case) -> tuple[Observation, ...]:
-        return tuple(observed(each) for each in await play(self._edition, self._launcher, case.steps))
+        """All steps are unsupported if the command lacks what the script needs."""
+        needed = sorted(needs(case.steps))
+        lacking = [_braced(each) for each in needed if each not in self._taken]
+        if lacking:
+            return (Unsupported(f"the command lacks {', '.join(lacking)}", lacking[0]),) * len(case.steps)
+        found = tuple(observed(each) for each in await play(self._edition, self._launcher, case.steps))
+        # A value that this client does not have, as librdkafka has no assignor "sticky".
+        limit = _braced(needed[0]) if needed else ""
+        return tuple(replace(each, limit=limit) if isinstance(each, Unsupported) else each for each in found)
 
     async def _confirmed(self, case: Case, found: tuple[Observation, ...], alone: bool) -> tuple[Observation, ...]:
         """What breaks a bound in time, in a way that is not confirmed, is played again, alone, until this machine is in
@@ -125,6 +151,10 @@ class LiveSession:
                 break
             found, alone = await self._played(case), True
         return found
+
+
+def _braced(name: str) -> str:
+    return f"{{{name}}}"
 
 
 def _history(target: str, case: Case, found: Sequence[Observation]) -> History:

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, final
 
 from kipcheck.conformance.wire.record_batches import batch, encode
@@ -51,6 +51,12 @@ class Topics:
     def find(self, name: str | None, id: uuid.UUID | None) -> Topic | None:
         """By name, if there is one, else by id."""
         return self.by_name.get(name) if name else self.by_id.get(id) if id else None
+
+    def grow(self, name: str) -> None:
+        """Gives each partition of a topic one more record."""
+        old = self.by_name[name]
+        new = replace(old, records=(*old.records, one_record(name, old.end)))
+        self.by_name[name] = self.by_id[old.id] = new
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -2,20 +2,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
 	"github.com/IBM/sarama"
 )
 
 type handler struct{}
-
 func (handler) Setup(sarama.ConsumerGroupSession) error   { return nil }
 func (handler) Cleanup(sarama.ConsumerGroupSession) error { return nil }
 func (handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
@@ -26,25 +24,27 @@ func (handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.Co
 	return nil
 }
 
+var assignors = map[string]sarama.BalanceStrategy{"range": sarama.NewBalanceStrategyRange(),
+	"roundrobin": sarama.NewBalanceStrategyRoundRobin(), "sticky": sarama.NewBalanceStrategySticky()}
+
 func given(name string) string { return os.Getenv("KIPCHECK_" + name) }
 
 func set(name string, to *time.Duration) {
-	if number, err := strconv.Atoi(given(name)); err == nil {
-		*to = time.Duration(number) * time.Millisecond
+	if found, err := time.ParseDuration(given(name) + "ms"); err == nil {
+		*to = found
 	}
 }
 
 func main() {
 	config := sarama.NewConfig()
-	config.Version = sarama.V2_8_0_0
-	config.Consumer.Offsets.Initial = sarama.OffsetOldest
-	config.Consumer.Offsets.AutoCommit.Interval = 100 * time.Millisecond
-	set("SESSION_MS", &config.Consumer.Group.Session.Timeout)
-	set("HEARTBEAT_MS", &config.Consumer.Group.Heartbeat.Interval)
-	set("REBALANCE_MS", &config.Consumer.Group.Rebalance.Timeout)
-	config.Consumer.Group.InstanceId = given("INSTANCE")
-	if given("CLIENT_ID") != "" {
-		config.ClientID = given("CLIENT_ID")
+	member, offsets := &config.Consumer.Group, &config.Consumer.Offsets
+	config.Version, offsets.Initial, offsets.AutoCommit.Interval = sarama.V2_8_0_0, sarama.OffsetOldest, 100*time.Millisecond
+	set("SESSION_MS", &member.Session.Timeout)
+	set("HEARTBEAT_MS", &member.Heartbeat.Interval)
+	set("REBALANCE_MS", &member.Rebalance.Timeout)
+	member.InstanceId, config.ClientID = given("INSTANCE"), cmp.Or(given("CLIENT_ID"), config.ClientID)
+	for place, each := range strings.FieldsFunc(given("ASSIGNORS"), func(char rune) bool { return char == ',' }) {
+		member.Rebalance.GroupStrategies = append(member.Rebalance.GroupStrategies[:place:place], assignors[each])
 	}
 	group, err := sarama.NewConsumerGroup([]string{given("BOOTSTRAP")}, given("GROUP"), config)
 	if err != nil {
@@ -52,7 +52,9 @@ func main() {
 	}
 	ended, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	for ended.Err() == nil {
-		group.Consume(ended, strings.Split(given("TOPICS"), ","), handler{})
+		if err := group.Consume(ended, strings.Split(given("TOPICS"), ","), handler{}); err == sarama.ErrFencedInstancedId {
+			panic(err)
+		}
 	}
 	group.Close()
 }

@@ -260,6 +260,22 @@ def test_fetch_returns_records_and_waits_at_the_end() -> None:
     run(test)
 
 
+def test_a_fetch_that_waits_is_answered_when_its_topic_grows() -> None:
+    async def test(world: World) -> None:
+        assert isinstance(world.script, Broker)
+        client = await world.connect()
+        waiting = asyncio.ensure_future(read(client, 10, 60_000))
+        await asyncio.sleep(0.05)
+        world.script.topics.grow("t")
+        world.script.log.grew()
+        some, waited = await waiting
+        assert [(each.offset, each.value) for one in decode(some["records"]) for each in one.records] == [(10, b"t 10")]
+        assert waited < 5
+        assert world.script.topics.by_id[IDS["t"]].end == world.script.topics.by_name["t"].end == 11
+
+    run(test)
+
+
 # KIP-848
 
 

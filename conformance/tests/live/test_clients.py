@@ -25,8 +25,9 @@ Story = Callable[[Consumers], Awaitable[None]]
 
 
 ATTEMPTS = {"kafka-python": 3}
-"""Clients whose own defects sometimes end a story. kafka-python 3.0.12: after some successful SyncGroups the leader
-sends nothing any more, neither heartbeats nor Fetch, so that its session ends, and it does not return."""
+"""Clients whose own defects sometimes end a story. kafka-python 3.0.12: a leader that joins again since its metadata
+changed forgets that join if it outlasts a poll, so that it sends nothing any more, neither heartbeats nor Fetch
+(docs/findings/kafka-python-forgets-a-join-for-a-new-subscription.md)."""
 
 
 def play(client: str, story: Story, place: Path, named: str = f"apache@{NEWEST}", **settings: Any) -> Watch:

@@ -1,0 +1,64 @@
+"""Answers of a broker with an error in them, made of those without one."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kipcheck.conformance.protocols.client.ops import Error
+
+CODES: Final[Mapping[Error, int]] = {
+    "OFFSET_OUT_OF_RANGE": 1, "UNKNOWN_TOPIC_OR_PARTITION": 3, "LEADER_NOT_AVAILABLE": 5, "NOT_LEADER_OR_FOLLOWER": 6,
+    "COORDINATOR_LOAD_IN_PROGRESS": 14, "COORDINATOR_NOT_AVAILABLE": 15, "NOT_COORDINATOR": 16,
+    "ILLEGAL_GENERATION": 22, "UNKNOWN_MEMBER_ID": 25, "REBALANCE_IN_PROGRESS": 27, "KAFKA_STORAGE_ERROR": 56,
+    "FENCED_LEADER_EPOCH": 74, "UNKNOWN_LEADER_EPOCH": 75, "OFFSET_NOT_AVAILABLE": 78, "UNSTABLE_OFFSET_COMMIT": 88,
+    "FENCED_MEMBER_EPOCH": 110,
+}  # fmt: skip
+"""``org.apache.kafka.common.protocol.Errors``"""
+GROUP_ERRORS_SINCE: Final = 2
+"""OffsetFetch with an error of the group."""
+NOWHERE: Final = {"nodeId": -1, "host": "", "port": -1}
+
+
+def with_error(api: str, version: int, body: Mapping[str, Any], error: Error) -> dict[str, Any]:
+    """The answer as a broker gives it with that error. ``body``: without an error."""
+    code = CODES[error]
+    match api:
+        case "FindCoordinator" if "coordinators" in body:
+            return {**body, "coordinators": [{**each, **NOWHERE, "errorCode": code} for each in body["coordinators"]]}
+        case "FindCoordinator":
+            return {**body, **NOWHERE, "errorCode": code}
+        case "Metadata":
+            return {**body, "topics": [_described(each, error, code) for each in body["topics"]]}
+        case "OffsetFetch":
+            return _fetched_offsets(version, body, error, code)
+        case "ListOffsets":
+            return {**body, "topics": _each(body["topics"], {"errorCode": code, "timestamp": -1, "offset": -1})}
+        case "Fetch":
+            empty = {"errorCode": code, "highWatermark": -1, "lastStableOffset": -1, "logStartOffset": -1,
+                     "records": b""}  # fmt: skip
+            return {**body, "responses": _each(body["responses"], empty)}
+    raise LookupError(f"no errors of {api}")
+
+
+def _each(topics: Any, changed: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{**each, "partitions": [{**part, **changed} for part in each["partitions"]]} for each in topics]
+
+
+def _described(topic: Mapping[str, Any], error: Error, code: int) -> dict[str, Any]:
+    """Partitions without a leader, or a topic that the broker does not know yet."""
+    if error == "LEADER_NOT_AVAILABLE":
+        return {**topic, "partitions": [{**each, "errorCode": code, "leaderId": -1} for each in topic["partitions"]]}
+    known = {"topicId": uuid.UUID(int=0)} if "topicId" in topic else {}
+    return {**topic, **known, "errorCode": code, "partitions": []}
+
+
+def _fetched_offsets(version: int, body: Mapping[str, Any], error: Error, code: int) -> dict[str, Any]:
+    empty = {"errorCode": code, "committedOffset": -1, "committedLeaderEpoch": -1, "metadata": ""}
+    groups = "groups" in body
+    if error == "UNSTABLE_OFFSET_COMMIT" or version < GROUP_ERRORS_SINCE:
+        if groups:
+            return {**body, "groups": [{**each, "topics": _each(each["topics"], empty)} for each in body["groups"]]}
+        return {**body, "topics": _each(body["topics"], empty)}
+    if groups:
+        return {**body, "groups": [{**each, "topics": [], "errorCode": code} for each in body["groups"]]}
+    return {**body, "topics": [], "errorCode": code}
