@@ -24,7 +24,7 @@ FENCE: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 TARGET: Final = re.compile(r"^\| target \| (\S+)", re.MULTILINE)
 
 ERRANDS: Final = (
-    "test-your-client", "gate-your-ci", "plan-an-upgrade-of-streams", "run-a-night", "write-a-testee",
+    "five-minutes", "test-your-client", "gate-your-ci", "plan-an-upgrade-of-streams", "run-a-night", "write-a-testee",
     "serve-a-broker", "read-a-failure", "report-a-false-alarm", "troubleshooting", "glossary",
 )  # fmt: skip
 REFERENCE: Final = {

@@ -1,6 +1,7 @@
 """Every page about a finding still says what is so: its reproduction is run, and prints what the page says."""
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -20,14 +21,14 @@ from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.target_entries import target_entries
-from kipcheck.conformance.targets.toolchains import build, go, maven, node
+from kipcheck.conformance.targets.toolchains import build, environments, go, maven, node
 from kipcheck.conformance.tests.support import kafka_broker
 from kipcheck.conformance.tests.support.loops import for_each
 
 FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
 PAGES = sorted(each for each in FINDINGS.glob("*.md") if each.name != "index.md")
 REPRODUCTION = re.compile(
-    r"^```(python|java|go|js)\n(.*?)^```\n\nIt prints\n\n^```text\n(.*?)^```\n", re.MULTILINE | re.DOTALL
+    r"^```(python|java|go|js|json)\n(.*?)^```\n\nIt prints\n\n^```text\n(.*?)^```\n", re.MULTILINE | re.DOTALL
 )
 
 
@@ -39,14 +40,23 @@ def row(page: str, name: str) -> str:
 
 BROKER = "kafka-group-coordinator"
 """The target whose reproductions are programs in Python that use a broker of its release."""
+LIVE = "client:"
+"""Before the name of a client that a script of ``client/groups`` shows the defect of."""
 MARKS = {"java": pytest.mark.jars, "go": pytest.mark.go, "js": pytest.mark.node}
+LIVE_MARKS = {
+    "java": pytest.mark.jars, "franz-go": pytest.mark.go, "sarama": pytest.mark.go, "kafkajs": pytest.mark.node,
+    "platformatic-kafka": pytest.mark.node,
+}  # fmt: skip
 
 
 def marked(path: Path) -> Any:
     text = path.read_text("utf-8")
     marks = [mark for language, mark in MARKS.items() if f"\n```{language}\n" in text]
-    if row(text, "target").split()[0] == BROKER:
+    name = row(text, "target").split()[0]
+    if name == BROKER:
         marks.append(pytest.mark.jars)
+    if name.startswith(LIVE) and "\n```json\n" in text and name.removeprefix(LIVE) in LIVE_MARKS:
+        marks.append(LIVE_MARKS[name.removeprefix(LIVE)])
     return pytest.param(path, id=path.stem, marks=marks)
 
 
@@ -56,6 +66,8 @@ def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(pat
     page = path.read_text("utf-8")
     name, release = row(page, "target").split()
     ((language, code, printed),) = REPRODUCTION.findall(page)
+    if language == "json":
+        return assert_replayed(code, name, release, printed, tmp_path)
     with kafka_broker.running(release, tmp_path) if name == BROKER else nullcontext(None) as port:
         command = COMMANDS[language](code, name, release, tmp_path)
         if port is not None:
@@ -68,12 +80,34 @@ def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(pat
     assert (done.returncode, done.stdout) == (ends, printed), done.stderr
 
 
-def played(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+RUNS = 3
+"""A script whose defect is a race of threads is run so often at most."""
+
+
+def assert_replayed(code: str, name: str, release: str, printed: str, place: Path) -> None:
+    """``kipcheck replay`` of a script prints the law that the released client breaks. ID: any uuid; N: any number."""
+    assert json.loads(code)["target"] in (name, f"{name}@{release}")
+    file = place / "failure.json"
+    file.write_text(code, "utf-8")
+    for _ in range(RUNS):
+        done = played([sys.executable, "-m", "kipcheck", "replay", str(file)], 300)
+        found = re.sub(r"\b\d+ (ms|[A-Z]\w+ requests)", r"N \1", UUID.sub("ID", done.stdout))
+        if done.returncode == 1:
+            break
+    assert (done.returncode, found) == (1, printed), done.stderr
+
+
+def played(command: list[str], seconds: int = 60) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
 
 
 def python(code: str, name: str, release: str, place: Path) -> list[str]:
     imported = {*re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)} - sys.stdlib_module_names
+    if name.startswith(LIVE):
+        name = name.removeprefix(LIVE)
+        assert imported == {{"kafka-python": "kafka"}.get(name, name.replace("-", "_"))}
+        return [str(environments.interpreter(name, release)), "-c", code]
     if name == BROKER:
         assert not imported
         return [sys.executable, "-c", code]
@@ -135,7 +169,7 @@ COMMANDS = {"python": python, "java": java, "go": in_go, "js": in_js}
 def test_a_page_names_what_is_broken_and_stands_in_the_index(path: Path) -> None:
     page = path.read_text("utf-8")
     named = [requirements()[id] for id in re.findall(r"\b(?:grp|\d{3})-\d\d\b", row(page, "requirement"))]
-    roles = (Role.CODEC, Role.LEADER, Role.COORDINATOR, Role.MEMBER, Role.OPERATOR_TOOL)
+    roles = (Role.CODEC, Role.LEADER, Role.COORDINATOR, Role.MEMBER, Role.OPERATOR_TOOL, Role.CLIENT)
     invariants = {each.id: each for role in roles for each in all_invariants(role)}
     found_by = re.findall(r"`([\w/-]+)`", row(page, "found by"))
     assert {*found_by} <= {*CHECKS, *invariants}
@@ -198,7 +232,7 @@ def test_a_page_that_can_be_filed_states_effect_range_source_and_mend(path: Path
 @for_each(tuple(each for each in PAGES if each.name.startswith(("aiokafka-", "kafka-python-"))))
 def test_a_linked_line_is_the_code_of_the_release(path: Path) -> None:
     page = path.read_text("utf-8")
-    name, release = row(page, "target").split()
+    name, release = row(page, "target").removeprefix(LIVE).split()
     try:
         installed = version(name)
     except PackageNotFoundError:
@@ -218,6 +252,7 @@ def test_a_reproduction_in_python_uses_public_interfaces_only(path: Path) -> Non
 PRIVATE = {
     "java": r"internals?\b|setAccessible|getDeclared|java\.lang\.reflect|\bsun\.",
     "go": r"/internal/|\breflect\b|\bunsafe\b|go:linkname",
+    "json": r"$^",
     "js": r"\b_\w|@platformatic/kafka/|dist/|Symbol\.for|\[\w*[kK][A-Z]\w+\]",
 }
 """Signs of an interface that is not public, by language."""

@@ -50,6 +50,7 @@ class Trial:
 
 
 ENDLESS: Final = Trial(read="it listens until it is stopped")
+MINE: Final = "client:./my-consumer --brokers {bootstrap} --group {group} --topics {topics}"
 SERVES: Final = Trial(serves=True, out="listening 127.0.0.1:")
 TRIALS: Final[dict[str, dict[str, Trial]]] = {
     "test-your-client": {
@@ -63,6 +64,16 @@ TRIALS: Final[dict[str, dict[str, Trial]]] = {
         "kipcheck show ID": Trial(out="FAIL"),
         "kipcheck run --target aiokafka --profile consumer-client": Trial(1, SMALL),
         'kipcheck run --target "cmd:./old" --target "cmd:./new" --name old --name new': Trial(1, SMALL, out="old"),
+    },
+    "five-minutes": {
+        f'kipcheck doctor --target "{MINE}"': Trial(3, out="no LeaveGroup"),
+        f'kipcheck run --target "{MINE}"': Trial(1, ("--cases", "2"), out="stuck group"),
+        "kipcheck show ID": Trial(out="without LeaveGroup"),
+        "kipcheck replay ID --trust": Trial(1, out="fails again"),
+        "kipcheck run --target client:kafka-python": Trial(read="it takes minutes"),
+        "kipcheck run --target client:franz-go": Trial(read="it needs Go"),
+        "kipcheck run --target client:java@3.9.2": Trial(read="it needs a JDK"),
+        "kipcheck run --target client:kafkajs": Trial(read="it needs Node"),
     },
     "gate-your-ci": {
         'kipcheck run --target "cmd:./my-testee" --known known.toml --out kipcheck-out': Trial(0, SMALL),
@@ -218,6 +229,10 @@ def player(place: Path, tools: Path) -> None:
         script = (tools if name == "kipcheck" else place) / name
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kipcheck {run} "$@"\n')
         script.chmod(0o755)
+    consumer = place / "my-consumer"  # it does not leave its group
+    odd = "kipcheck.conformance.live.odd_consumers"
+    consumer.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {odd} Vanishes "$2" "$4" "$6"\n')
+    consumer.chmod(0o755)
 
 
 def environment_of(tools: Path) -> dict[str, str]:
