@@ -176,7 +176,7 @@ class Connection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Sends bytes at once, whatever is in progress."""
-        if not self.open or not data:
+        if not self.open or not data or self.transport.is_closing():
             return
         self.front.pass_frame(self.number, False, data)
         self.transport.write(data)

@@ -37,6 +37,11 @@ FIRST: Final = (
     "static; pass 1400; rebalance; restart; rebalance",
     "static; fence; pass 1200",
     "protocol consumer; assign 0,1; rebalance; answer ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH; pass 1200",
+    "answer SyncGroup COORDINATOR_NOT_AVAILABLE; pass 1500",
+    "others 1 follow; reset SyncGroup; pass 200; rebalance",
+    "answer JoinGroup UNKNOWN_MEMBER_ID; pass 200; rebalance",
+    "assignors range,roundrobin; pass 200; rebalance",
+    "pass 500; answer OffsetCommit NOT_COORDINATOR; pass 3500",
 )
 """The scripts that come before those that are drawn."""
 

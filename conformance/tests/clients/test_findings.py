@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
@@ -81,21 +82,33 @@ def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(pat
 
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-RUNS = 3
-"""A script whose defect is a race of threads is run so often at most."""
+AT_ONCE = 6
+"""A script whose defect is a race of threads is run so often side by side, after a run alone."""
 
 
 def assert_replayed(code: str, name: str, release: str, printed: str, place: Path) -> None:
     """``kipcheck replay`` of a script prints the law that the released client breaks. ID: any uuid; N: any number."""
     assert json.loads(code)["target"] in (name, f"{name}@{release}")
+    skip_a_release_for_later_nodes(name.removeprefix(LIVE), release)
     file = place / "failure.json"
     file.write_text(code, "utf-8")
-    for _ in range(RUNS):
-        done = played([sys.executable, "-m", "kipcheck", "replay", str(file)], 300)
-        found = re.sub(r"\b\d+ (ms|[A-Z]\w+ requests)", r"N \1", UUID.sub("ID", done.stdout))
-        if done.returncode == 1:
-            break
+    done = replayed(file)
+    if done.returncode != 1:
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            runs = [*threads.map(lambda _: replayed(file), range(AT_ONCE))]
+        done = next((each for each in runs if each.returncode == 1), done)
+    found = re.sub(r"\b\d+ (ms|[A-Z]\w+ requests)", r"N \1", UUID.sub("ID", done.stdout))
     assert (done.returncode, found) == (1, printed), done.stderr
+
+
+def replayed(file: Path) -> subprocess.CompletedProcess[str]:
+    return played([sys.executable, "-m", "kipcheck", "replay", str(file)], 300)
+
+
+def skip_a_release_for_later_nodes(name: str, release: str) -> None:
+    entry = target_entries().get(name)
+    if entry is not None and entry.kind == "node" and release == entry.default != node.default(entry):
+        pytest.skip(f"{name} {release} needs a later Node than {node.node()}")
 
 
 def played(command: list[str], seconds: int = 60) -> subprocess.CompletedProcess[str]:
@@ -155,8 +168,7 @@ def in_js(code: str, name: str, release: str, place: Path) -> list[str]:
     """Beside what npm installed for the testee of that release."""
     imported = re.findall(r"from '(?:\./node_modules/)?(@?[^']+)'", code)
     assert all(each.startswith(node.PACKAGES[name]) for each in imported if not each.startswith("node:"))
-    if release == target_entries()[name].default != node.default(target_entries()[name]):
-        pytest.skip(f"{name} {release} needs a later Node than {node.node()}")
+    skip_a_release_for_later_nodes(name, release)
     (place / "node_modules").symlink_to(node.build(name, release) / "node_modules")
     (place / "main.mjs").write_text(code, "utf-8")
     return [str(node.node()), str(place / "main.mjs")]

@@ -54,8 +54,12 @@ def stops_when_fenced(history: History) -> Iterator[Violation]:
 @impact("A consumer stops its heartbeats, and is removed from its group", "stuck group", "gating", "stuck-group")
 @timed("client/beats", "grp-69")
 def beats(history: History) -> Iterator[Violation]:
-    """A stable member sends a heartbeat, or another request of its group, before its session ends."""
+    """A stable member sends a heartbeat, or another request of its group, before its session ends.
+
+    A request that is answered NOT_COORDINATOR is no sign of life: no coordinator took it.
+    """
     last, session_ms, closes = -1, SESSION_MS, False
+    unanswered: list[Happened] = []
     for each in trace(history):
         now = each.now
         if each.is_request("JoinGroup"):
@@ -65,14 +69,29 @@ def beats(history: History) -> Iterator[Violation]:
         closes = (closes or each.what == "signalled") and each.what not in STARTS
         if now is None or now.synced_ms is None or closes or each.what in STARTS:
             last = -1
+            unanswered.clear()
             continue
         last = max(last, now.synced_ms)
-        if each.ms - last > session_ms:
-            why = f"a stable member sent nothing to its group for {each.ms - last} ms"
+        silent_ms = each.ms - max([last, *(request.ms for request in unanswered)])
+        if silent_ms > session_ms:
+            why = f"a stable member sent nothing to its group for {silent_ms} ms"
             yield breach(each, why, f"a heartbeat within {session_ms} ms", "none", "no heartbeat")
             return
         if each.is_request(*GROUP_REQUESTS):
-            last = each.ms
+            unanswered.append(each)
+        elif each.is_answer(*GROUP_REQUESTS):
+            request = taken(unanswered, each)
+            if request is not None and each.error != NOT_COORDINATOR:
+                last = max(last, request.ms)
+
+
+def taken(unanswered: list[Happened], answer: Happened) -> Happened | None:
+    """Takes the request of an answer out of those without one. None: it is older than they are."""
+    for each in unanswered:
+        if (each.api, each.event["connection"]) == (answer.api, answer.event["connection"]):
+            unanswered.remove(each)
+            return each
+    return None
 
 
 @impact("A consumer sends its coordinator more heartbeats than are due", "trivia", "resources", "needless-move")
