@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
-from kipcheck.conformance.core.foreign import harmless, one_line
+from kipcheck.conformance.core.foreign import harmless, is_data, one_line
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
 from kipcheck.reports.phrases import named, named_once, some
 from kipcheck.reports.summary import KNOWN, RESULTS, WORDS, CauseOf, Summary, held_back, ways_to_differ
@@ -234,9 +234,10 @@ def _commands(found: Summary) -> Iterator[str]:
     if not new:
         return
     id = _row(new[0], several=False).id
+    trust = "" if is_data(found.ledger.opened(new[0].new[0].target)) else " --trust"
     rows = (
         (f"kipcheck show {id}{_out(found)}", "its requirement, steps and bytes"),
-        (f"kipcheck replay {id}{_out(found)}", "runs the case again"),
+        (f"kipcheck replay {id}{_out(found)}{trust}", "runs the case again"),
         (_details(found), "all failures in this way"),
     )
     wide = max(len(command) for command, _ in rows)

@@ -1,6 +1,7 @@
 """A broker on loopback, one node, whose groups are run by the reference machines."""
 
 import re
+import uuid
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
@@ -44,6 +45,8 @@ MACHINES: Final[Mapping[str, type[messages.Request]]] = {
 }
 SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Names and versions of client software in ApiVersions (KIP-511)."""
+OFFSETS: Final = Topic("__consumer_offsets", 50, uuid.uuid5(uuid.NAMESPACE_OID, "kipcheck/__consumer_offsets"))
+"""The internal topic, which a broker has since its first group. No Fetch reads it."""
 GROUP_KEY, BATCHES_SINCE, ALL_FEATURES_SINCE = 0, 4, 4
 
 
@@ -150,7 +153,7 @@ class Broker:
     def metadata(self, request: Received, answer: Answer) -> None:
         asked, version = request.body["topics"], request.version
         if asked is None or (version == 0 and not asked):
-            topics = [_described(each) for each in self.topics.by_name.values()]
+            topics = [_described(each) for each in (*self.topics.by_name.values(), OFFSETS)]
         else:
             topics = [self._described(each) for each in asked]
         host, port = request.reached
@@ -165,7 +168,7 @@ class Broker:
 
     def _described(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         name, id = asked["name"], asked.get("topicId")
-        topic = self.topics.find(name, id)
+        topic = OFFSETS if name == OFFSETS.name else self.topics.find(name, id)
         if topic is not None:
             return _described(topic)
         error = UNKNOWN_TOPIC_OR_PARTITION if name is not None else UNKNOWN_TOPIC_ID
@@ -187,7 +190,8 @@ def _described(topic: Topic) -> dict[str, Any]:
          "replicaNodes": [NODE], "isrNodes": [NODE], "offlineReplicas": []}
         for index in range(topic.partitions)
     ]  # fmt: skip
-    return {"errorCode": NONE, "name": topic.name, "topicId": topic.id, "partitions": partitions}
+    internal = topic is OFFSETS
+    return {"errorCode": NONE, "name": topic.name, "topicId": topic.id, "isInternal": internal, "partitions": partitions}
 
 
 def _ranges(edition: Edition, names: tuple[str, ...]) -> dict[int, range]:

@@ -7,7 +7,7 @@ import pytest
 
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.live.broker import Broker, coordinator_of
+from kipcheck.conformance.live.broker import OFFSETS, Broker, coordinator_of
 from kipcheck.conformance.live.received import Received
 from kipcheck.conformance.live.settings import Settings, parse
 from kipcheck.conformance.live.topics import Topics, parse_topic
@@ -110,7 +110,10 @@ def test_metadata_has_ids_and_one_node() -> None:
         found = await client.ask("Metadata", 12, {"topics": None})
         assert [(each["nodeId"], each["port"]) for each in found["brokers"]] == [(1, world.port)]
         sizes = {each["name"]: (each["topicId"], len(each["partitions"])) for each in found["topics"]}
-        assert sizes == {"t": (IDS["t"], 3), "u": (IDS["u"], 2)}
+        assert sizes == {"t": (IDS["t"], 3), "u": (IDS["u"], 2), OFFSETS.name: (OFFSETS.id, 50)}
+        assert [each["name"] for each in found["topics"] if each["isInternal"]] == [OFFSETS.name]
+        named = await client.ask("Metadata", 12, {"topics": [{"topicId": OFFSETS.id, "name": OFFSETS.name}]})
+        assert [(each["errorCode"], each["isInternal"]) for each in named["topics"]] == [(0, True)]
         by_id = await client.ask("Metadata", 12, {"topics": [{"topicId": IDS["u"], "name": None}]})
         assert by_id["topics"][0]["name"] == "u"
         unknown = await client.ask("Metadata", 12, {"topics": [{"topicId": edition_id(), "name": None}]})
