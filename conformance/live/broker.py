@@ -190,8 +190,8 @@ def _described(topic: Topic) -> dict[str, Any]:
          "replicaNodes": [NODE], "isrNodes": [NODE], "offlineReplicas": []}
         for index in range(topic.partitions)
     ]  # fmt: skip
-    internal = topic is OFFSETS
-    return {"errorCode": NONE, "name": topic.name, "topicId": topic.id, "isInternal": internal, "partitions": partitions}
+    about = {"name": topic.name, "topicId": topic.id, "isInternal": topic is OFFSETS}
+    return {"errorCode": NONE, **about, "partitions": partitions}
 
 
 def _ranges(edition: Edition, names: tuple[str, ...]) -> dict[int, range]:
