@@ -124,7 +124,9 @@ class Contents:
 
     def _beaten(self, body: Mapping[str, Any]) -> dict[str, Any]:
         given = body.get("assignment")
-        found = {"member": body["memberId"], "generation": body["memberEpoch"]}
+        found = {
+            "member": body["memberId"], "generation": body["memberEpoch"], "interval_ms": body["heartbeatIntervalMs"],
+        }  # fmt: skip
         return found if given is None else found | {"partitions": self._by_id(given["topicPartitions"])}
 
     def _by_id(self, given: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -264,6 +264,16 @@ class KeepsItsEpoch(Consumer):
             super().join_anew()
 
 
+class SilentOnceAssigned(Consumer):
+    beats = 0
+
+    async def beat(self) -> dict[str, Any]:
+        self.beats += 1
+        if self.beats > 3 and self.generation > 0:
+            await self.stopping.wait()
+        return await super().beat()
+
+
 class OwnsMore(Consumer):
     beats = 0
 

@@ -273,6 +273,13 @@ class OwnsMore(LiveMutant):
     consumer = "OwnsMore"
 
 
+@broken("beats-in-time", "protocol consumer; pass 3600; stop")
+class SendsNoFurtherHeartbeat(LiveMutant):
+    """A member of KIP-848's protocol sends no heartbeat once it has its assignment."""
+
+    consumer = "SilentOnceAssigned"
+
+
 @broken("leaves-with-its-epoch", "protocol consumer; stop")
 class EndsWithItsEpoch(LiveMutant):
     """A member of KIP-848's protocol closes without a last heartbeat."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed
+from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
 from kipcheck.conformance.protocols.client.trace import (
     FENCED_MEMBER_EPOCH,
     HEARTBEAT,
@@ -20,6 +20,8 @@ from kipcheck.conformance.protocols.declare.invariant import impact
 JOINS, LEAVES, LEAVES_FOR_A_WHILE = 0, -1, -2
 """Epochs."""
 FENCED: Final = (FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID)
+INTERVALS: Final = 10
+"""A session of a consumer group is longer than its heartbeat interval; by default nine times as long."""
 OWN_ID_SINCE: Final = 1
 """The version in which a member chooses its id itself (KIP-1082)."""
 
@@ -96,6 +98,27 @@ def owns_what_it_is_assigned(history: History) -> Iterator[Violation]:
             if strange and each.event["generation"] > JOINS:
                 why = f"a heartbeat says that the member owns {listed(strange)}"
                 yield breach(each, why, f"within {listed(assigned)}", listed(strange), "owned")
+
+
+@impact(
+    "A consumer stops its heartbeats, and is removed from its group", "stuck group", "gating", "stuck-group",
+    links=("KIP-848",),
+)  # fmt: skip
+@timed("client/beats-in-time", "grp-99")
+def beats_in_time(history: History) -> Iterator[Violation]:
+    """A member sends its next heartbeat within ten of the heartbeat intervals that the last answer had."""
+    since: Happened | None = None
+    for each in trace(history):
+        if each.is_answer(HEARTBEAT):
+            stays = not each.error and each.event["generation"] > JOINS and not each.in_doubt
+            since = each if stays else None
+        elif each.is_request(HEARTBEAT) or each.what == "signalled" or each.what in STARTS:
+            since = None
+        elif since is not None and each.ms - since.ms > INTERVALS * since.event["interval_ms"]:
+            interval_ms, silent_ms = since.event["interval_ms"], each.ms - since.ms
+            why = f"the member sent no heartbeat for {silent_ms} ms, though its interval is {interval_ms} ms"
+            yield breach(each, why, f"a heartbeat within {INTERVALS * interval_ms} ms", "none", "no heartbeat")
+            return
 
 
 @impact(
