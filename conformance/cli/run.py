@@ -119,11 +119,16 @@ def _add_replay(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.engine import run, selection
+    from kipcheck.conformance.engine import profile, run, selection
 
+    profiles = tuple(options.profile or ())
+    try:
+        targets = tuple(profile.with_options(each, profiles) for each in options.target or ("kafka-python",))
+    except profile.InvalidProfile as why:
+        return complain(why, USAGE)
     outcome = run.run(
         run.Options(
-            targets=tuple(options.target or ("kafka-python",)),
+            targets=targets,
             edition=options.edition,
             checks=tuple(options.check or ("*",)),
             messages=tuple(options.message or ("*",)),
@@ -138,7 +143,7 @@ def _run(options: argparse.Namespace) -> int:
             names=tuple(options.name or ()),
             require=tuple(options.require or ()),
             known=tuple(options.known or ()),
-            profiles=tuple(options.profile or ()),
+            profiles=profiles,
         )
     )
     if options.dry_run and not outcome.why:

@@ -3,7 +3,7 @@
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -15,12 +15,14 @@ from kipcheck.conformance.core.plain import short_digest
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.engine.known.rules import SubjectVersion, numbers, places_in
+from kipcheck.conformance.targets.command import LIVE, is_command
 from kipcheck.conformance.targets.protocol import TargetInfo
 
 CHECK = "profile"
 """Stands for a check in the ledger and in lists of known deviations."""
 KEYS: Mapping[str, type] = {
     "sentence": str, "roles": list, "assignors": list, "machines": list, "messages": dict, "must": list,
+    "options": list,
 }  # fmt: skip
 NAMES: Mapping[type, str] = {str: "a string", list: "a list of strings", dict: "a table of strings"}
 
@@ -39,6 +41,8 @@ class Profile:
     machines: tuple[str, ...] = ()
     must: tuple[str, ...] = ()
     """Requirements of grade SHOULD whose violation is a failure in this profile."""
+    options: tuple[str, ...] = ()
+    """Words that end the command of a live client, as ``--option session.timeout.ms={session_ms}``."""
     given: str = ""
     """The name or path as given."""
 
@@ -95,6 +99,16 @@ def load(named: str) -> Profile:
     return _profile(named, listed)
 
 
+def with_options(target: str, profiles: Iterable[str]) -> str:
+    """The command of a live client, which the options of these profiles end; another target as it is.
+
+    Errors: ``InvalidProfile``.
+    """
+    words = [word for each in profiles for word in load(each).options]
+    takes_them = target.startswith(LIVE) and is_command(target)
+    return f"{target} {shlex.join(words)}" if words and takes_them else target
+
+
 def _profile(named: str, listed: Mapping[str, Any]) -> Profile:
     for key, value in listed.items():
         if key not in KEYS:
@@ -123,9 +137,9 @@ def _profile(named: str, listed: Mapping[str, Any]) -> Profile:
     required = Profile(
         re.sub(r"\.toml$", "", Path(named).name), listed["sentence"],
         tuple(known[each] for each in listed.get("roles", ())), messages, tuple(listed.get("assignors", ())),
-        tuple(listed.get("machines", ())), tuple(listed.get("must", ())), named,
+        tuple(listed.get("machines", ())), tuple(listed.get("must", ())), tuple(listed.get("options", ())), named,
     )  # fmt: skip
-    if not (required.roles or messages or required.assignors or required.machines or required.must):
+    if not any(listed.get(each) for each in KEYS if each != "sentence"):
         raise InvalidProfile(f"profile {named}: it requires nothing")
     return required
 

@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from kipcheck.conformance.cli import main
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.ledger import Ledger, read
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.engine import run as engine_run
-from kipcheck.conformance.engine.profile import InvalidProfile, load, shipped
+from kipcheck.conformance.engine.profile import InvalidProfile, load, shipped, with_options
 from kipcheck.conformance.engine.run import Options, Outcome, run
+from kipcheck.conformance.live.built_in import Settings
+from kipcheck.conformance.live.launch import Commands
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
@@ -51,6 +54,27 @@ def held(monkeypatch: pytest.MonkeyPatch, options: Options, target: Any) -> tupl
     outcome = run(options)
     assert outcome.ledger is not None
     return outcome, read(outcome.ledger)
+
+
+def test_options_of_a_profile_end_the_command_of_a_live_client_only(tmp_path: Path) -> None:
+    short = tmp_path / "short.toml"
+    short.write_text('sentence = "short times"\noptions = ["--option", "session.timeout.ms={session_ms}", "a b"]\n')
+    profiles = (str(short), "consumer-client")
+    command = "client:./consume {bootstrap} {group} {topics}"
+    found = with_options(command, profiles)
+    assert found == f"{command} --option 'session.timeout.ms={{session_ms}}' 'a b'"
+    given = Settings("127.0.0.1:1", "g", ("t",), session_ms=3000)
+    words = Commands.of(found.removeprefix("client:")).argv(given)
+    assert words == ["./consume", "127.0.0.1:1", "g", "t", "--option", "session.timeout.ms=3000", "a b"]
+    for other in ("client:kafka-python", "kafka-python", "cmd:./testee"):
+        assert with_options(other, profiles) == other
+
+
+def test_a_bad_profile_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = tmp_path / "bad.toml"
+    bad.write_text('sentence = "short times"\noptions = "--fast"\n')
+    assert main.run(["run", "--profile", str(bad), "--out", str(tmp_path / "out")]) == 2
+    assert "options must be a list of strings, got '--fast'" in capsys.readouterr().err
 
 
 def test_who_claims_all_of_it_conforms(monkeypatch: pytest.MonkeyPatch, options: Options) -> None:
