@@ -4,6 +4,7 @@ Derived here: the step of a case and back, the answer of the testee protocol, sh
 JSON schemas, tables and samples. ``strategies/operations.py`` derives what is drawn by default.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.field_kinds import Kind, kind_of
 from kipcheck.conformance.core.observed_events import ObservedEvents
 from kipcheck.conformance.core.request_words import EventWords, WordsForm
-from kipcheck.conformance.core.templates import Template, first_suiting
+from kipcheck.conformance.core.templates import Place, Template, first_suiting
 
 Form: TypeAlias = Template | EventWords
 """Text of an event."""
@@ -204,6 +205,27 @@ class Operation:
             return text
 
         return plain
+
+    def short_reader(self, form: Form) -> Callable[[list[str]], Step | None]:
+        """Reads the words of a form: a step, or None for words of another form. Errors of it: ValueError."""
+        actor, verb = self.actor, self.verb
+        parts = form.sections[0].parts if isinstance(form, Template) and len(form.sections) == 1 else ()
+        if len(parts) == 1 and not self.fields:
+            return lambda words: Step(actor, verb, {}) if len(words) == 1 else None
+        match parts:
+            case [str(word), Place(name, text)] if word.count(" ") == 1 and [*self.by_name] == [name]:
+                suits, plain = re.compile(text.pattern).fullmatch, self.fields[0].kind.plain
+                return lambda words: (
+                    Step(actor, verb, {name: plain(text.parse(words[1]))})
+                    if len(words) == 2 and suits(words[1])
+                    else None
+                )
+
+        def read(words: list[str]) -> Step | None:
+            given = form.parsed(" ".join(words))
+            return None if given is None else self.write(self.made(**given))
+
+        return read
 
     @cached_property
     def schema(self) -> dict[str, Any]:

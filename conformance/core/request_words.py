@@ -10,9 +10,10 @@ the text of one value.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -49,9 +50,12 @@ class WordOption:
     def absent(self, context: Fields, given: Mapping[str, Any]) -> Any:
         return self.default(context, given) if callable(self.default) else self.default
 
+    @property
+    def may_be_none(self) -> bool:
+        return self.kind.nullable and self.default is not None
+
     def value(self, text: str) -> Any:
-        lacks = text == NONE and self.kind.nullable and self.default is not None
-        return None if lacks else self.form.parse(text)
+        return None if text == NONE and self.may_be_none else self.form.parse(text)
 
     def of_items(self, words: list[str]) -> Any:
         if self.whole:
@@ -113,39 +117,59 @@ class Words:
         found = [(each.name, each.default, each.default if callable(each.default) else None) for each in self.options]
         return tuple(sorted(found, key=lambda each: each[2] is not None))
 
-    def _read(self, left: list[str], context: Fields) -> Fields:
-        """All fields. Errors: ValueError."""
+    def _of_kind(self, option: WordOption, value: Any) -> Any:
+        """A value as the fields that are read have it."""
+        return value
+
+    def _reader(self, option: WordOption) -> Callable[[str], Any]:
+        return option.value if option.may_be_none else option.form.parse
+
+    @cached_property
+    def _readers(self) -> Mapping[str, tuple[str, bool, Callable[[str], Any]]]:
+        """By the key: the field, whether it is a flag, and what reads the text."""
+        return {key: (each.name, each.is_flag, self._reader(each)) for key, each in self._by_key.items()}
+
+    def _given(self, words: Iterable[str]) -> Fields:
+        """The fields that the words name. Errors: ValueError."""
         given: Fields = {}
         items: list[str] = []
-        while left:
-            word = left.pop(0)
-            option, text = self._option(word)
-            if option is None:
-                items.append(word)
-            elif option.is_flag:
-                given[option.name] = True
+        readers, following = self._readers, iter(words)
+        for word in following:
+            key, equals, text = word.partition("=")
+            if equals:
+                found = readers.get(f"{key}=")
+            elif word in readers:
+                found = readers[word]
+                text = "" if found[1] else next(following, "")
+            elif word[1:].isdecimal():
+                found, text = readers.get(word[0]), word[1:]
             else:
-                given[option.name] = option.value(left.pop(0) if text is None and left else text or "")
+                found = None
+            if found is None:
+                items.append(word)
+            else:
+                name, is_flag, read = found
+                given[name] = True if is_flag else read(text)
         if items and self._items is None:
             raise ValueError(f"unexpected {', '.join(items)}")
         if items and self._items is not None:
-            given[self._items.name] = self._items.of_items(items)
+            given[self._items.name] = self._of_kind(self._items, self._items.of_items(items))
+        return given
+
+    def _read(self, words: Iterable[str], context: Fields) -> Fields:
+        """All fields. Errors: ValueError."""
+        given = self._given(words)
         for name, default, function in self._in_order:
             if name not in given:
                 given[name] = default if function is None else function(context, given)
         return given
 
     def _is_option(self, word: str) -> bool:
-        return self._option(word)[0] is not None
-
-    def _option(self, word: str) -> tuple[WordOption | None, str | None]:
-        """The option that begins with a word, and its text; None: the text is the next word."""
-        key, equals, text = word.partition("=")
+        """Whether an option begins with the word."""
+        key, equals, _ = word.partition("=")
         if equals:
-            return self._by_key.get(f"{key}="), text
-        if word in self._by_key:
-            return self._by_key[word], None
-        return (self._by_key.get(word[0]), word[1:]) if word[1:].isdecimal() else (None, None)
+            return f"{key}=" in self._by_key
+        return word in self._by_key or (word[1:].isdecimal() and word[0] in self._by_key)
 
 
 class RequestWords(Words):
@@ -154,9 +178,11 @@ class RequestWords(Words):
     def __init__(
         self, text: str, kinds: Mapping[str, Kind], defaults: Mapping[str, Default], forms: Mapping[str, TextForm]
     ) -> None:
+        """``kinds``: in the order of the fields in a step."""
         self.text = text
         word, actor, *parts = text.split()
         super().__init__(word, parts, kinds, defaults, forms)
+        self._kinds = kinds
         self.first = "" if actor == "{actor}" else actor.removeprefix("{actor=").removesuffix("}")
         """The client that a text may leave out; empty: it may not."""
 
@@ -165,60 +191,109 @@ class RequestWords(Words):
         found = next(each for each in self.options if each.name == name)
         return found.absent({WORD: self.word, ACTOR: self.first, NEWEST: None}, {})
 
+    def _of_kind(self, option: WordOption, value: Any) -> Any:
+        return option.kind.plain(value)
+
+    def _reader(self, option: WordOption) -> Callable[[str], Any]:
+        value, write = super()._reader(option), option.kind.write
+        return value if write is None else lambda text: write(value(text))
+
     @cached_property
-    def plan(self) -> tuple[tuple[str, Any, Callable[..., Any] | None, Callable[[Any], str]], ...]:
-        """For each option the name of its field, its default as JSON or the function that makes it, and its text."""
-        return tuple(
-            (each.name, None, _in_json(each.default, each.kind), each.json_text)
-            if callable(each.default)
-            else (each.name, each.kind.plain(each.default), None, each.json_text)
+    def _usual(self) -> Fields:
+        """The fields in the order of the class, with those defaults as JSON that steps may share."""
+        found = {each.name: each for each in self.options}
+        return {
+            name: None if callable(found[name].default) else kind.plain(found[name].default)
+            for name, kind in self._kinds.items()
+        }
+
+    @cached_property
+    def _made(self) -> tuple[tuple[str, Callable[..., Any]], ...]:
+        """The fields whose default is made for each step: a list, or what a function gives, which come last."""
+        lists = [
+            (each.name, _in_json(lambda context, given, each=each: each.default, each.kind))
             for each in self.options
+            if not callable(each.default) and isinstance(self._usual[each.name], list)
+        ]
+        return (*lists, *((name, function) for _, name, function, _ in self.functions))
+
+    @cached_property
+    def constants(self) -> tuple[tuple[str, Any, Callable[[Any], str]], ...]:
+        """The name, default as JSON, and text of each option whose default is a value."""
+        return tuple(
+            (each.name, each.kind.plain(each.default), each.json_text)
+            for each in self.options
+            if not callable(each.default)
         )
 
-    def printed(self, actor: str, body: Mapping[str, Any], newest: int | None = None) -> str:
-        """``body``: the fields as JSON; defaults may depend on those alone whose values are the same in JSON.
+    @cached_property
+    def functions(self) -> tuple[tuple[bool, str, Callable[..., Any], Callable[[Any], str]], ...]:
+        """Whether it stands in front, and the name, default and text of each option whose default is a function.
 
-        ``newest``: the last version of the request, for defaults.
+        Errors: ValueError if one stands between others.
         """
-        words = [self.word] if actor == self.first else [self.word, actor]
-        context = {WORD: self.word, ACTOR: actor, NEWEST: newest}
-        for name, default, function, text in self.plan:
-            if function is not None:
-                default = function(context, body)
-            value = body.get(name, default)
-            if value != default:
-                words.append(text(value))
-        return " ".join(words)
+        made = [callable(each.default) for each in self.options]
+        if made != [*takewhile(bool, made), *[False] * made.count(False), *takewhile(bool, reversed(made))]:
+            raise ValueError(f"{self.text!r}: defaults that are made belong in front of the others, or behind them")
+        first = made.index(False) if False in made else 0
+        return tuple(
+            (place < first, each.name, _in_json(each.default, each.kind), each.json_text)
+            for place, each in enumerate(self.options)
+            if callable(each.default)
+        )
 
-    def parsed(self, words: list[str], newest: int | None = None) -> tuple[str, Fields]:
-        """The client and all fields. Errors: ValueError."""
-        left = [*words]
-        named = left and (not self.first or not self._is_option(left[0]))
-        actor = left.pop(0) if named else self.first
-        if not actor:
-            raise ValueError("the client is missing")
-        given = self._read(left, {WORD: self.word, ACTOR: actor, NEWEST: newest})
-        if "=" in actor:
-            raise ValueError(f"unexpected {actor}")
-        return actor, given
+    @cached_property
+    def parsed(self) -> Callable[[list[str], int | None], tuple[str, Fields]]:
+        """Words -> the client and all fields as JSON, in the order of the class. Errors of it: ValueError."""
+        word, first, usual, made, read = self.word, self.first, self._usual, self._made, self._given
+
+        def parsed(words: list[str], newest: int | None) -> tuple[str, Fields]:
+            if not words and not first:
+                raise ValueError("the client is missing")
+            if words and not (first and self._is_option(words[0])):
+                actor, *words = words
+            else:
+                actor = first
+            given = read(words)
+            if "=" in actor:
+                raise ValueError(f"unexpected {actor}")
+            found = {**usual, **given}
+            context = {WORD: word, ACTOR: actor, NEWEST: newest}
+            for name, make in made:
+                if name not in given:
+                    found[name] = make(context, found)
+            return actor, found
+
+        return parsed
 
 
-def shortest(forms: tuple[RequestWords, ...], actor: str, body: Mapping[str, Any], newest: int | None) -> str:
-    """As ``printed``, in the form that is shortest; the forms differ in their words alone."""
-    contexts = [{WORD: each.word, ACTOR: actor, NEWEST: newest} for each in forms]
-    texts = [[each.word] if actor == each.first else [each.word, actor] for each in forms]
-    for name, default, function, text in forms[0].plan:
-        value = body.get(name, default)
-        if function is None:
-            if value != default:
-                part = text(value)
-                for each in texts:
-                    each.append(part)
-        else:
-            for each, context in zip(texts, contexts, strict=True):
-                if value != function(context, body):
-                    each.append(text(value))
-    return min(map(" ".join, texts), key=len)
+def printer(forms: Sequence[RequestWords]) -> Callable[[str, Mapping[str, Any], int | None], str]:
+    """Prints a request in the form that is shortest; the forms differ in their words alone.
+
+    It is given the client; the fields as JSON, where defaults may depend on those alone whose values are the same in
+    JSON; and the last version of the request, for defaults.
+    """
+    constants = forms[0].constants
+    variants = tuple((each.word, each.first, each.functions) for each in forms)
+
+    def printed(actor: str, body: Mapping[str, Any], newest: int | None) -> str:
+        get, shortest = body.get, ""
+        inner = [text(value) for name, usual, text in constants if (value := get(name, usual)) != usual]
+        for word, first, functions in variants:
+            words = [word] if actor == first else [word, actor]
+            context = {WORD: word, ACTOR: actor, NEWEST: newest}
+            behind: list[str] = []
+            for is_first, name, made, text in functions:
+                if (value := body[name]) != made(context, body):
+                    (words if is_first else behind).append(text(value))
+            words += inner
+            words += behind
+            found = " ".join(words)
+            if not shortest or len(found) < len(shortest):
+                shortest = found
+        return shortest
+
+    return printed
 
 
 class EventWords(Words):

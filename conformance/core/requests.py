@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.field_kinds import TextForm
-from kipcheck.conformance.core.operations import DECLARED, Field, Form, Operation, Operations, _fields_of, declared
-from kipcheck.conformance.core.request_words import Default, Fields, RequestWords, shortest
+from kipcheck.conformance.core.operations import DECLARED, Field, Operation, Operations, _fields_of, declared
+from kipcheck.conformance.core.request_words import Default, Fields, RequestWords, printer
 from kipcheck.conformance.core.templates import Template
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -110,19 +110,22 @@ class RequestOperation:
 
     @cached_property
     def step(self) -> Callable[[str, Fields], Step]:
-        """An actor and values of fields -> the step."""
+        """An actor and all fields as JSON -> the step, which takes the fields over."""
         verb = self.verb
-        writers = tuple((each.name, each.kind.write, each.optional, each.default) for each in (*self.own, *self.frame))
+        omitted = tuple((each.name, each.kind.plain(each.default)) for each in self.fields if each.optional)
 
-        def step(actor: str, fields: Fields) -> Step:
-            body: Fields = {}
-            for name, write, is_optional, default in writers:
-                value = fields[name]
-                if not is_optional or value != default:
-                    body[name] = value if write is None else write(value)
+        def step(actor: str, body: Fields) -> Step:
+            for name, default in omitted:
+                if body[name] == default:
+                    del body[name]
             return Step(actor, verb, body)
 
         return step
+
+    @cached_property
+    def printed(self) -> Callable[[str, Mapping[str, Any], int | None], str]:
+        """The client, the body of a step and the last version of the request -> shorthand."""
+        return printer(self.words)
 
     @cached_property
     def usual(self) -> frozenset[str]:
@@ -258,10 +261,10 @@ class Requests(Operations[Any, Any]):
         self.by_verb = {each.verb: each for each in self.declared}
         self.answers: Mapping[str, RequestAnswer] = {each.name: each for each in map(declared, answers)}
         self._by_word = {form.word: (each, form) for each in self.requests.values() for form in each.words}
-        self._others_by_word: dict[str, list[tuple[Operation, Form]]] = {}
+        self._others_by_word: dict[str, list[Callable[[list[str]], Step | None]]] = {}
         for each in self._others:
             for form in each.shorthand:
-                self._others_by_word.setdefault(form.text.split()[0], []).append((each, form))
+                self._others_by_word.setdefault(form.text.split()[0], []).append(each.short_reader(form))
         self._short = short
         self._carrier = next(iter(self.requests.values())).carrier
 
@@ -326,22 +329,21 @@ class Requests(Operations[Any, Any]):
         return text
 
     def _text(self, step: Step, newest: Mapping[str, int]) -> str:
-        found = self.requests.get(step.verb)
+        verb, body = step.verb, step.body
+        found = self.requests.get(verb)
         if found is None:
-            plain = self._plain_texts.get(step.verb)
-            text = None if plain is None else plain(step.body)
+            plain = self._plain_texts.get(verb)
+            text = None if plain is None else plain(body)
             return super()._step_text(step) if text is None else text
-        names = step.body.keys()
-        if names != found.usual and not found.usual <= names <= found.known:
-            step = self.step_of(self.event_of(step))
-        if len(found.words) > 1:
-            return shortest(found.words, step.actor, step.body, newest.get(step.verb))
-        return found.words[0].printed(step.actor, step.body, newest.get(step.verb))
+        if body.keys() != found.usual and not found.usual <= body.keys() <= found.known:
+            body = self.step_of(self.event_of(step)).body
+        return found.printed(step.actor, body, newest.get(verb))
 
     def parse_shorthand(self, text: str, newest: Mapping[str, int] = NOTHING) -> tuple[Step, ...]:
         """Errors: ValueError."""
-        parts = (part for each in text.split(";") for part in self._short.get(each.strip(), each).split(";"))
-        return tuple(self._words_parsed(each.split(), newest) for each in parts if each.strip())
+        if self._short:
+            text = ";".join([self._short.get(each.strip(), each) for each in text.split(";")])
+        return tuple([self._words_parsed(words, newest) for each in text.split(";") if (words := each.split())])
 
     def _words_parsed(self, words: list[str], newest: Mapping[str, int]) -> Step:
         if words[0] in self._by_word:
@@ -352,10 +354,9 @@ class Requests(Operations[Any, Any]):
             except ValueError as wrong:
                 raise ValueError(f"{' '.join(words)!r}: {wrong}") from None
             return found.step(actor, fields)
-        for other, template in self._others_by_word.get(words[0], ()):
-            given = template.parsed(" ".join(words))
-            if given is not None:
-                return other.write(other.made(**given))
+        for read in self._others_by_word.get(words[0], ()):
+            if (step := read(words)) is not None:
+                return step
         others = (each.shorthand[0].text.split()[0] for each in self._others)
         known = dict.fromkeys(
             (*(form.word for each in self.requests.values() for form in each.words), *others, *self._short)
