@@ -185,21 +185,24 @@ class Operation:
         whole, by_name = form.text, self.by_name
         if not by_name:
             return lambda body: None if body else whole
-        parts: list[tuple[str, str, Any, Any]] = [
-            (each, "", None, None)
+        parts: list[tuple[str, str, Any, Any, Any]] = [
+            (each, "", (), None, None)
             if isinstance(each, str)
-            else ("", each.name, by_name[each.name].kind.read, each.form.print)
+            else ("", each.name, by_name[each.name].kind.exact, by_name[each.name].kind.read, each.form.print)
             for section in form.sections
             for each in section.parts
         ]
-
         def plain(body: Mapping[str, Any]) -> str | None:
             if len(body) != len(by_name):
                 return None
             text = ""
             try:
-                for literal, name, read, write in parts:
-                    text += literal if read is None else write(read(body[name]))
+                for literal, name, exact, read, write in parts:
+                    if read is None:
+                        text += literal
+                    else:
+                        value = body[name]
+                        text += write(value if type(value) in exact else read(value))
             except (KeyError, TypeError):
                 return None
             return text

@@ -10,7 +10,7 @@ the text of one value.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -176,13 +176,20 @@ class RequestWords(Words):
     """One form of a request."""
 
     def __init__(
-        self, text: str, kinds: Mapping[str, Kind], defaults: Mapping[str, Default], forms: Mapping[str, TextForm]
+        self,
+        text: str,
+        kinds: Mapping[str, Kind],
+        defaults: Mapping[str, Default],
+        forms: Mapping[str, TextForm],
+        omitted: Collection[str],
     ) -> None:
-        """``kinds``: in the order of the fields in a step."""
+        """``kinds``: in the order of the fields in a step. ``omitted``: the fields that a step lacks where they have
+        their default, which is a value."""
         self.text = text
         word, actor, *parts = text.split()
         super().__init__(word, parts, kinds, defaults, forms)
         self._kinds = kinds
+        self._omitted = omitted
         self.first = "" if actor == "{actor}" else actor.removeprefix("{actor=").removesuffix("}")
         """The client that a text may leave out; empty: it may not."""
 
@@ -244,16 +251,15 @@ class RequestWords(Words):
 
     @cached_property
     def parsed(self) -> Callable[[list[str], int | None], tuple[str, Fields]]:
-        """Words -> the client and all fields as JSON, in the order of the class. Errors of it: ValueError."""
-        word, first, usual, made, read = self.word, self.first, self._usual, self._made, self._given
+        """Words, which it takes, -> the client and the fields of a step as JSON. Errors of it: ValueError."""
+        word, first, made, read = self.word, self.first, self._made, self._given
+        omitted = {name: self._usual[name] for name in self._omitted}
+        usual = {name: each for name, each in self._usual.items() if name not in omitted}
 
         def parsed(words: list[str], newest: int | None) -> tuple[str, Fields]:
-            if not words and not first:
+            actor = words.pop(0) if words and not (first and self._is_option(words[0])) else first
+            if not actor:
                 raise ValueError("the client is missing")
-            if words and not (first and self._is_option(words[0])):
-                actor, *words = words
-            else:
-                actor = first
             given = read(words)
             if "=" in actor:
                 raise ValueError(f"unexpected {actor}")
@@ -262,6 +268,9 @@ class RequestWords(Words):
             for name, make in made:
                 if name not in given:
                     found[name] = make(context, found)
+            for name in omitted:
+                if name in given and given[name] == omitted[name]:
+                    del found[name]
             return actor, found
 
         return parsed
@@ -274,7 +283,8 @@ def printer(forms: Sequence[RequestWords]) -> Callable[[str, Mapping[str, Any], 
     JSON; and the last version of the request, for defaults.
     """
     constants = forms[0].constants
-    variants = tuple((each.word, each.first, each.functions) for each in forms)
+    by_length = sorted(forms, key=lambda each: len(each.word))
+    variants = tuple((each.word, each.first, each.functions) for each in by_length)
 
     def printed(actor: str, body: Mapping[str, Any], newest: int | None) -> str:
         get, shortest = body.get, ""
@@ -283,14 +293,18 @@ def printer(forms: Sequence[RequestWords]) -> Callable[[str, Mapping[str, Any], 
             words = [word] if actor == first else [word, actor]
             context = {WORD: word, ACTOR: actor, NEWEST: newest}
             behind: list[str] = []
+            named = 0
             for is_first, name, made, text in functions:
                 if (value := body[name]) != made(context, body):
                     (words if is_first else behind).append(text(value))
+                    named += 1
             words += inner
             words += behind
             found = " ".join(words)
             if not shortest or len(found) < len(shortest):
                 shortest = found
+            if not named:
+                break  # a longer word saves nothing
         return shortest
 
     return printed

@@ -109,20 +109,6 @@ class RequestOperation:
         return step
 
     @cached_property
-    def step(self) -> Callable[[str, Fields], Step]:
-        """An actor and all fields as JSON -> the step, which takes the fields over."""
-        verb = self.verb
-        omitted = tuple((each.name, each.kind.plain(each.default)) for each in self.fields if each.optional)
-
-        def step(actor: str, body: Fields) -> Step:
-            for name, default in omitted:
-                if body[name] == default:
-                    del body[name]
-            return Step(actor, verb, body)
-
-        return step
-
-    @cached_property
     def printed(self) -> Callable[[str, Mapping[str, Any], int | None], str]:
         """The client, the body of a step and the last version of the request -> shorthand."""
         return printer(self.words)
@@ -167,12 +153,13 @@ def request(
         kinds = {each.name: each.kind for each in (*own, *frame)}
         texts = (words,) if isinstance(words, str) else words
         usual = {each.name: each.absent for each in (*own, *frame)}
+        omitted = [each.name for each in (*own, *frame) if each.optional]
         if len({each.partition(" ")[2] for each in texts}) > 1:
             raise ValueError(f"forms of {verb} differ in more than their words")
         found = RequestOperation(
             verb, made, carrier, actors, own, frame,
             tuple(each.name for each in (*own, *frame) if not each.optional) if required is None else required,
-            tuple(RequestWords(each, kinds, {**usual, **defaults}, forms) for each in texts),
+            tuple(RequestWords(each, kinds, {**usual, **defaults}, forms, omitted) for each in texts),
             _template(sentence, every, prints), examples, *_documented(made), lead, prepared,
         )  # fmt: skip
         setattr(made, DECLARED, found)
@@ -265,6 +252,7 @@ class Requests(Operations[Any, Any]):
         for each in self._others:
             for form in each.shorthand:
                 self._others_by_word.setdefault(form.text.split()[0], []).append(each.short_reader(form))
+        self._printers = {each.verb: (each.usual, each.known, each.printed) for each in self.requests.values()}
         self._short = short
         self._carrier = next(iter(self.requests.values())).carrier
 
@@ -330,14 +318,14 @@ class Requests(Operations[Any, Any]):
 
     def _text(self, step: Step, newest: Mapping[str, int]) -> str:
         verb, body = step.verb, step.body
-        found = self.requests.get(verb)
-        if found is None:
+        if verb not in self._printers:
             plain = self._plain_texts.get(verb)
             text = None if plain is None else plain(body)
             return super()._step_text(step) if text is None else text
-        if body.keys() != found.usual and not found.usual <= body.keys() <= found.known:
+        usual, known, printed = self._printers[verb]
+        if body.keys() != usual and not usual <= body.keys() <= known:
             body = self.step_of(self.event_of(step)).body
-        return found.printed(step.actor, body, newest.get(verb))
+        return printed(step.actor, body, newest.get(verb) if newest else None)
 
     def parse_shorthand(self, text: str, newest: Mapping[str, int] = NOTHING) -> tuple[Step, ...]:
         """Errors: ValueError."""
@@ -353,7 +341,7 @@ class Requests(Operations[Any, Any]):
                 actor, fields = form.parsed(rest, newest.get(found.verb))
             except ValueError as wrong:
                 raise ValueError(f"{' '.join(words)!r}: {wrong}") from None
-            return found.step(actor, fields)
+            return Step(actor, found.verb, fields)
         for read in self._others_by_word.get(words[0], ()):
             if (step := read(words)) is not None:
                 return step
