@@ -268,8 +268,8 @@ class RequestWords(Words):
             for name, make in made:
                 if name not in given:
                     found[name] = make(context, found)
-            for name in omitted:
-                if name in given and given[name] == omitted[name]:
+            for name, default in omitted.items():
+                if name in given and given[name] == default:
                     del found[name]
             return actor, found
 
