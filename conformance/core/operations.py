@@ -192,6 +192,7 @@ class Operation:
             for section in form.sections
             for each in section.parts
         ]
+
         def plain(body: Mapping[str, Any]) -> str | None:
             if len(body) != len(by_name):
                 return None
