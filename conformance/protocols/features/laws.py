@@ -1,7 +1,7 @@
 """Laws of a feature controller, checked in every state and step of its model: they restate its invariants."""
 
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
-from kipcheck.conformance.protocols.features.model import State
+from kipcheck.conformance.protocols.features.model.controller import State
 from kipcheck.conformance.protocols.features.ops import Event, Update
 
 

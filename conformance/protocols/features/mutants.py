@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
-from kipcheck.conformance.protocols.features.model import (
+from kipcheck.conformance.protocols.features.model.controller import (
     FEATURE_UPDATE_FAILED,
     INVALID_REQUEST,
     Broker,

@@ -1,6 +1,6 @@
 """KIP-584: brokers start with the range they support, are upgraded and stop; the operator finalizes levels."""
 
-from kipcheck.conformance.protocols.features.model import FeatureController, State
+from kipcheck.conformance.protocols.features.model.controller import FeatureController, State
 from kipcheck.conformance.protocols.features.ops import (
     OPERATIONS,
     BrokerDown,

@@ -4,7 +4,7 @@ from typing import Any
 
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
-from kipcheck.conformance.protocols.features.model import FeatureController
+from kipcheck.conformance.protocols.features.model.controller import FeatureController
 from kipcheck.conformance.protocols.features.ops import OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
