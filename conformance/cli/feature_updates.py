@@ -6,10 +6,10 @@ from typing import Final
 
 from kipcheck.conformance.cli.feature_state import HIGHEST, FeatureState
 from kipcheck.conformance.core.nearest import hint
-from kipcheck.conformance.protocols.features.cluster_ops import Answered, Requested, UpdateFeatures
 from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster
 from kipcheck.conformance.protocols.features.model.draft_rules import FEATURE_UPDATE_FAILED, NONE
 from kipcheck.conformance.protocols.features.model.ranges import Range
+from kipcheck.conformance.protocols.features.ops.cluster import Answered, Requested, UpdateFeatures
 from kipcheck.conformance.wire.workbench import Unreadable
 
 ADD, UPGRADE, DOWNGRADE, DELETE = "Add", "Upgrade", "Downgrade", "Delete"

@@ -21,7 +21,7 @@ class ProtocolPackage:
     """``PROTOCOL`` in ``protocols/NAME/protocol.py``. The other modules of the package are found by their names.
 
     ========== ============================================================================
-    ops        ``OPERATIONS``: its operations, from which ``publish`` derives
+    ops        ``OPERATIONS``: its operations, from which ``publish`` derives; a folder has a module for each machine
     target     ``ADAPTERS``: machine -> ``AdapterOf``
     checks     ``CHECKS``: its checks, in order
     strategies ``CONVERSATIONS``: machine -> edition -> the conversations that are drawn

@@ -2,7 +2,7 @@
 
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
 from kipcheck.conformance.protocols.features.model.controller import State
-from kipcheck.conformance.protocols.features.ops import Event, Update
+from kipcheck.conformance.protocols.features.ops.controller import Event, Update
 
 
 def _suits(views: tuple[State]) -> str | None:

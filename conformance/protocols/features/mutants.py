@@ -13,7 +13,15 @@ from kipcheck.conformance.protocols.features.model.controller import (
     FeatureController,
     State,
 )
-from kipcheck.conformance.protocols.features.ops import OPERATIONS, Action, BrokerUp, Event, Rejected, Told, Update
+from kipcheck.conformance.protocols.features.ops.controller import (
+    OPERATIONS,
+    Action,
+    BrokerUp,
+    Event,
+    Rejected,
+    Told,
+    Update,
+)
 
 
 class Playing(MachineMutant, FeatureController):

@@ -5,7 +5,7 @@ from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Pla
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.protocols.features.laws import COUNTS, SUITS
 from kipcheck.conformance.protocols.features.model.controller import ENVIRONMENT_EVENTS, FeatureController
-from kipcheck.conformance.protocols.features.ops import OPERATIONS
+from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 
 
 def _product(edition: Edition, scope: Scope) -> Product:

@@ -16,7 +16,22 @@ from dataclasses import dataclass, replace
 from typing import assert_never, final
 
 from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.protocols.features.cluster_ops import (
+from kipcheck.conformance.protocols.features.model.draft_rules import (
+    FEATURE_UPDATE_FAILED,
+    INVALID_REQUEST,
+    NONE,
+    FeatureUpdate,
+    refusal,
+)
+from kipcheck.conformance.protocols.features.model.ranges import (
+    Range,
+    Ranges,
+    common,
+    highest_minimum,
+    ranges,
+    unsupported,
+)
+from kipcheck.conformance.protocols.features.ops.cluster import (
     NOT_CONTROLLER,
     UNAUTHORIZED,
     Action,
@@ -41,21 +56,6 @@ from kipcheck.conformance.protocols.features.cluster_ops import (
     Waiting,
     Watch,
     Write,
-)
-from kipcheck.conformance.protocols.features.model.draft_rules import (
-    FEATURE_UPDATE_FAILED,
-    INVALID_REQUEST,
-    NONE,
-    FeatureUpdate,
-    refusal,
-)
-from kipcheck.conformance.protocols.features.model.ranges import (
-    Range,
-    Ranges,
-    common,
-    highest_minimum,
-    ranges,
-    unsupported,
 )
 
 

@@ -1,7 +1,8 @@
 """The operations of a cluster of KIP-584's draft: brokers, elections of controllers, updates of several features."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.field_kinds import Kind, TextForm, kind_of
@@ -62,15 +63,18 @@ def _requested(text: str) -> Requested:
 NAME: Final = r"[A-Za-z_]\w*"
 
 
-def _kind(made: type, pattern: str, parse: object, print_: object, usage: str) -> Kind:
-    form = TextForm(pattern, parse, print_, usage)  # type: ignore[arg-type]
+def kind_with_text(
+    made: type, pattern: str, parse: Callable[[str], Any], print_: Callable[[Any], str], usage: str
+) -> Kind:
+    """The kind of a record with this form in shorthand."""
+    form = TextForm(pattern, parse, print_, usage)
     return replace(kind_of(made), text=lambda note: form)
 
 
-SUPPORTED: Final = _kind(
+SUPPORTED: Final = kind_with_text(
     Supported, rf"{NAME}:\d+-\d+", _supported, lambda each: f"{each.feature}:{each.low}-{each.high}", "A:LOW-HIGH"
 )
-REQUESTED: Final = _kind(
+REQUESTED: Final = kind_with_text(
     Requested, rf"(?:{NAME})?:-?\d+!?", _requested,
     lambda each: f"{each.feature}:{each.level}{'!' * each.allow_downgrade}", "A:LEVEL[!]",
 )  # fmt: skip

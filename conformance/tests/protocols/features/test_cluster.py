@@ -6,7 +6,9 @@ import pytest
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.machines.plain_search import Edge, explore
-from kipcheck.conformance.protocols.features.cluster_ops import (
+from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster, Node, PendingWrite, State
+from kipcheck.conformance.protocols.features.model.ranges import unsupported
+from kipcheck.conformance.protocols.features.ops.cluster import (
     OPERATIONS,
     Action,
     Answered,
@@ -21,8 +23,6 @@ from kipcheck.conformance.protocols.features.cluster_ops import (
     Watch,
     Write,
 )
-from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster, Node, PendingWrite, State
-from kipcheck.conformance.protocols.features.model.ranges import unsupported
 
 INVALID, FAILED, STOPS = "INVALID_REQUEST", "FEATURE_UPDATE_FAILED", "INCOMPATIBLE_BROKER"
 TWO = "start 0 a:1-2,b:1-3; start 1 a:1-2,b:1-2; elect 0; "
