@@ -11,6 +11,7 @@ from kipcheck.conformance.protocols.features.ops.controller import (
     Restart,
     Update,
 )
+from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_updates
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.operations import nodes
 
@@ -22,4 +23,8 @@ FEATURE_UPDATES: Conversations[State, Event] = Conversations(
     progress=frozenset({"update", "broker-up", "describe"}),
 )
 """KIP-584: brokers start with the range they support, are upgraded and stop; the operator finalizes levels."""
-CONVERSATIONS = {"features": lambda edition: FEATURE_UPDATES, "kraft-features": kraft_updates}
+CONVERSATIONS = {
+    "features": lambda edition: FEATURE_UPDATES,
+    "kraft-features": kraft_updates,
+    "zookeeper-features": zookeeper_updates,
+}

@@ -1,16 +1,21 @@
 """The reference machines of feature controllers as adapters."""
 
-from typing import Any
+from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition, Standing
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.releases_table import since, span
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
+from kipcheck.conformance.protocols.declare.package import released_in, released_since
 from kipcheck.conformance.protocols.features.model.controller import FeatureController
 from kipcheck.conformance.protocols.features.model.kraft import KraftController
-from kipcheck.conformance.protocols.features.model.kraft_rules import FIRST, Rules
-from kipcheck.conformance.protocols.features.ops import kraft
+from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
+from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController
+from kipcheck.conformance.protocols.features.ops import kraft, zookeeper
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
+
+IN_ZOOKEEPER: Final = released_in(span("feature-znode"), span("zookeeper"))
+IN_KRAFT: Final = released_since(since("java-controller-runs"))
 
 
 def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
@@ -18,9 +23,19 @@ def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
 
 
 def kraft_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
-    if edition.standing is not Standing.RELEASED or Release.parse(edition.release) < FIRST:
+    if not IN_KRAFT(edition):
         return None
     return adapter_of(kraft.OPERATIONS, KraftController(Rules.of(edition.release)))
 
 
-ADAPTERS = {OPERATIONS.machine: adapter, kraft.OPERATIONS.machine: kraft_adapter}
+def zookeeper_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
+    if not IN_ZOOKEEPER(edition):
+        return None
+    return adapter_of(zookeeper.OPERATIONS, ZooKeeperController(edition.release))
+
+
+ADAPTERS = {
+    OPERATIONS.machine: adapter,
+    kraft.OPERATIONS.machine: kraft_adapter,
+    zookeeper.OPERATIONS.machine: zookeeper_adapter,
+}

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-MODULES: Final = ("controller", "kraft")
+MODULES: Final = ("controller", "kraft", "zookeeper")
 """In the order in which they are published."""
