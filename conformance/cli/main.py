@@ -13,6 +13,7 @@ from kipcheck.conformance.cli import (
     doctor,
     explore,
     export,
+    features,
     golden,
     known,
     lookup,
@@ -33,7 +34,7 @@ from kipcheck.conformance.engine.interrupts import handled
 
 GROUPS = (
     running, show, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden,
-    lookup, mutants, doctor, testee, serve, export, corpus,
+    lookup, mutants, doctor, testee, serve, features, export, corpus,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""
 

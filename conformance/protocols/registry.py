@@ -83,9 +83,18 @@ def machines_of(edition: Edition) -> tuple[str, ...]:
 
 
 def operations() -> "Mapping[str, Operations[Any, Any]]":
-    """The declared operations of all protocols, by folder, in order; protocols that declare none are left out."""
-    found = {folder: getattr(part, "OPERATIONS", None) for folder, part in parts("ops").items()}
-    return {folder: each for folder, each in found.items() if each is not None}
+    """The declared operations of all protocols, in order; protocols that declare none are left out.
+
+    By folder; those of a part that is a folder, one module for each machine, by machine.
+    """
+    found: dict[str, Operations[Any, Any]] = {}
+    for folder, part in parts("ops").items():
+        if hasattr(part, "OPERATIONS"):
+            found[folder] = part.OPERATIONS
+        for name in getattr(part, "MODULES", ()):
+            each = getattr(part, name).OPERATIONS
+            found[each.machine] = each
+    return found
 
 
 def by_machine(found: Mapping[str, T]) -> dict[str, T]:

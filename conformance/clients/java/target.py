@@ -17,8 +17,11 @@ ARTIFACTS: Final[Mapping[str, str]] = {jar(part): part for part in programs.PART
 """The name of the jar -> the part of Kafka in it."""
 STREAMS: Final = "kafka-streams"
 COORDINATOR: Final = "kafka-group-coordinator"
+CONTROLLER: Final = "kafka-metadata"
 RUN: Final = releases(span("java-coordinator-runs"))
 """The releases whose group coordinator is run; of the others only the records are used: before 3.9 it was a preview."""
+CONTROLS: Final = releases(span("java-controller-runs"))
+"""The releases whose controller of feature versions is run."""
 USED: Final = releases(span("generated-records"))
 UNUSED: Final = ("Fetch", "ListOffsets", "OffsetForLeaderEpoch", "Produce")
 """Messages of which an older release has generated classes that it does not use, or schemas with records in them."""
@@ -69,6 +72,8 @@ def _roles(artifact: str, version: str) -> list[str]:
         return ["codec", "leader"]
     if artifact == STREAMS:
         return ["codec", "leader", "member", "operator-tool"]
+    if _controls(artifact, version):
+        return ["codec", "controller"]
     return ["codec", "coordinator"] if _runs(artifact, version) else ["codec"]
 
 
@@ -104,11 +109,17 @@ def coordinates(artifact: str, version: str) -> list[str]:
     needed = [*programs.coordinates(version, (ARTIFACTS[artifact],))]
     if _runs(artifact, version):
         needed += _running(version)
+    if _controls(artifact, version):
+        needed += [f"{GROUP}:kafka-{part}:{version}" for part in ("server-common", "raft")]
     return sorted(needed, key=lambda each: not each.startswith(f"{GROUP}:{artifact}:"))
 
 
 def _runs(artifact: str, version: str) -> bool:
     return artifact == COORDINATOR and Release.parse(version) in RUN
+
+
+def _controls(artifact: str, version: str) -> bool:
+    return artifact == CONTROLLER and Release.parse(version) in CONTROLS
 
 
 def _running(version: str) -> list[str]:

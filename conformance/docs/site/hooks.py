@@ -30,7 +30,7 @@ ERRANDS: Final = (
 REFERENCE: Final = {
     "Targets": ("targets", "testee", "coordinators", "streams"),
     "Runs": ("reports", "failures", "known", "campaigns", "matrix", "ci/index", "golden"),
-    "What is tested": ("declarations", "layouts", "assignments", "assign", "groups", "explore", "metadata"),
+    "What is tested": ("declarations", "layouts", "assignments", "assign", "groups", "features", "explore", "metadata"),
 }
 INSIDE: Final = ("architecture", "mutants", "style", "glossary")
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import Edition, Standing
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 AdapterOf: TypeAlias = Callable[[Edition], MachineAdapter[Any, Any, Any] | None]
@@ -21,7 +21,7 @@ class ProtocolPackage:
     """``PROTOCOL`` in ``protocols/NAME/protocol.py``. The other modules of the package are found by their names.
 
     ========== ============================================================================
-    ops        ``OPERATIONS``: its operations, from which ``publish`` derives
+    ops        ``OPERATIONS``: its operations, from which ``publish`` derives; a folder has a module for each machine
     target     ``ADAPTERS``: machine -> ``AdapterOf``
     checks     ``CHECKS``: its checks, in order
     strategies ``CONVERSATIONS``: machine -> edition -> the conversations that are drawn
@@ -53,6 +53,16 @@ def released_since(release: str) -> Has:
 
     def has(edition: Edition) -> bool:
         return released(edition) and Release.parse(edition.release) >= Release.parse(release)
+
+    return has
+
+
+def released_in(*spans: str) -> Has:
+    """For machines of the releases in all of these spans: ``2.7.0-3.9.2``."""
+    found = [releases(each) for each in spans]
+
+    def has(edition: Edition) -> bool:
+        return released(edition) and all(Release.parse(edition.release) in each for each in found)
 
     return has
 

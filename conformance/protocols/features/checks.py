@@ -8,7 +8,7 @@ from kipcheck.conformance.protocols.declare.check import Check, Family, StatePro
 from kipcheck.conformance.protocols.declare.conversations import Subject, conversation, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.features import invariants
-from kipcheck.conformance.protocols.features.ops import OPERATIONS
+from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
 from kipcheck.conformance.targets.protocol import Claims
 
@@ -18,8 +18,10 @@ def editions(name: str) -> Iterable[str]:
     return (KIP_584.name,) if edition(name) in (APACHE, KIP_584) else ()
 
 
-def state_probe(claims: Claims) -> StateProbe:
+def state_probe(claims: Claims) -> StateProbe | None:
     """A new controller has no finalized level."""
+    if OPERATIONS.machine not in claims.machines:
+        return None
     *before, description = OPERATIONS.as_json("up 1 1-3; update 3; describe")
     return StateProbe(tuple(before), description, lambda answer: answer.get("level") == 0)
 

@@ -1,8 +1,8 @@
 """Laws of a feature controller, checked in every state and step of its model: they restate its invariants."""
 
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
-from kipcheck.conformance.protocols.features.model import State
-from kipcheck.conformance.protocols.features.ops import Event, Update
+from kipcheck.conformance.protocols.features.model.controller import State
+from kipcheck.conformance.protocols.features.ops.controller import Event, Update
 
 
 def _suits(views: tuple[State]) -> str | None:

@@ -6,14 +6,22 @@ from typing import TypeVar
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
-from kipcheck.conformance.protocols.features.model import (
+from kipcheck.conformance.protocols.features.model.controller import (
     FEATURE_UPDATE_FAILED,
     INVALID_REQUEST,
     Broker,
     FeatureController,
     State,
 )
-from kipcheck.conformance.protocols.features.ops import OPERATIONS, Action, BrokerUp, Event, Rejected, Told, Update
+from kipcheck.conformance.protocols.features.ops.controller import (
+    OPERATIONS,
+    Action,
+    BrokerUp,
+    Event,
+    Rejected,
+    Told,
+    Update,
+)
 
 
 class Playing(MachineMutant, FeatureController):

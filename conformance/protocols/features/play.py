@@ -4,8 +4,8 @@ from kipcheck.conformance.core.edition import KIP_584, Edition
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.protocols.features.laws import COUNTS, SUITS
-from kipcheck.conformance.protocols.features.model import ENVIRONMENT_EVENTS, FeatureController
-from kipcheck.conformance.protocols.features.ops import OPERATIONS
+from kipcheck.conformance.protocols.features.model.controller import ENVIRONMENT_EVENTS, FeatureController
+from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 
 
 def _product(edition: Edition, scope: Scope) -> Product:

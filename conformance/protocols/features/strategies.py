@@ -1,7 +1,8 @@
-"""KIP-584: brokers start with the range they support, are upgraded and stop; the operator finalizes levels."""
+"""What is drawn for controllers of feature versions."""
 
-from kipcheck.conformance.protocols.features.model import FeatureController, State
-from kipcheck.conformance.protocols.features.ops import (
+from kipcheck.conformance.protocols.features.kraft_strategies import kraft_updates
+from kipcheck.conformance.protocols.features.model.controller import FeatureController, State
+from kipcheck.conformance.protocols.features.ops.controller import (
     OPERATIONS,
     BrokerDown,
     BrokerUp,
@@ -10,6 +11,7 @@ from kipcheck.conformance.protocols.features.ops import (
     Restart,
     Update,
 )
+from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_updates
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.operations import nodes
 
@@ -20,4 +22,9 @@ FEATURE_UPDATES: Conversations[State, Event] = Conversations(
     events=nodes(Describe, Update, BrokerUp, BrokerDown, Restart),
     progress=frozenset({"update", "broker-up", "describe"}),
 )
-CONVERSATIONS = {"features": lambda edition: FEATURE_UPDATES}
+"""KIP-584: brokers start with the range they support, are upgraded and stop; the operator finalizes levels."""
+CONVERSATIONS = {
+    "features": lambda edition: FEATURE_UPDATES,
+    "kraft-features": kraft_updates,
+    "zookeeper-features": zookeeper_updates,
+}

@@ -1,16 +1,41 @@
-"""The reference machine of feature controllers as an adapter."""
+"""The reference machines of feature controllers as adapters."""
 
-from typing import Any
+from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.releases_table import since, span
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
-from kipcheck.conformance.protocols.features.model import FeatureController
-from kipcheck.conformance.protocols.features.ops import OPERATIONS
+from kipcheck.conformance.protocols.declare.package import released_in, released_since
+from kipcheck.conformance.protocols.features.model.controller import FeatureController
+from kipcheck.conformance.protocols.features.model.kraft import KraftController
+from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
+from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController
+from kipcheck.conformance.protocols.features.ops import kraft, zookeeper
+from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
+
+IN_ZOOKEEPER: Final = released_in(span("feature-znode"), span("zookeeper"))
+IN_KRAFT: Final = released_since(since("java-controller-runs"))
 
 
 def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
     return adapter_of(OPERATIONS, FeatureController())
 
 
-ADAPTERS = {OPERATIONS.machine: adapter}
+def kraft_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
+    if not IN_KRAFT(edition):
+        return None
+    return adapter_of(kraft.OPERATIONS, KraftController(Rules.of(edition.release)))
+
+
+def zookeeper_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
+    if not IN_ZOOKEEPER(edition):
+        return None
+    return adapter_of(zookeeper.OPERATIONS, ZooKeeperController(edition.release))
+
+
+ADAPTERS = {
+    OPERATIONS.machine: adapter,
+    kraft.OPERATIONS.machine: kraft_adapter,
+    zookeeper.OPERATIONS.machine: zookeeper_adapter,
+}

@@ -131,6 +131,8 @@ EXEMPT = {
     "conformance/engine/doctor/probes.py": "reads messages of the testee protocol",
 }
 OTHERS = {
+    ("conformance/cli/feature_state.py", "found"): "a state file",
+    ("conformance/cli/feature_state.py", "node"): "a node of ZooKeeper",
     ("conformance/cli/group_assignment.py", "each"): "a partition of an answer",
     ("conformance/cli/group_assignment.py", "member"): "a member of a group in a file",
     ("conformance/engine/doctor/report.py", "results"): "a message of the testee protocol",

@@ -13,8 +13,8 @@ from kipcheck.conformance.cli import main
 from kipcheck.conformance.core.edition import APACHE, KIP_584
 from kipcheck.conformance.core.plain import plain
 from kipcheck.conformance.explore.games import open_session
-from kipcheck.conformance.protocols.features.model import State
-from kipcheck.conformance.protocols.features.ops import OPERATIONS as UPDATES, BrokerUp
+from kipcheck.conformance.protocols.features.model.controller import State
+from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS as UPDATES, BrokerUp
 from kipcheck.conformance.protocols.group import ops as groups
 from kipcheck.conformance.protocols.group.model.messages import Error, GroupRecord, Tombstone
 from kipcheck.conformance.protocols.member import ops as members

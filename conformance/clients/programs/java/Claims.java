@@ -31,6 +31,7 @@ final class Claims {
     private final List<String> assignors = new ArrayList<>();
     private final boolean coordinates;
     private final boolean groups;
+    private final boolean controls;
 
     Claims(Library library) {
         Set<String> classes = library.release.classes();
@@ -64,6 +65,8 @@ final class Claims {
         coordinates = classes.contains("org/apache/kafka/coordinator/group/GroupCoordinatorService")
             && library.coordinator.available();
         groups = coordinates && library.groups.available();
+        controls = classes.contains("org/apache/kafka/controller/FeatureControlManager")
+            && library.features.available();
     }
 
     /** The newest stable version of requests and responses; an unstable one may follow it. */
@@ -151,6 +154,9 @@ final class Claims {
         if (groups) {
             machines.add("consumer-group");
         }
+        if (controls) {
+            machines.add("kraft-features");
+        }
         return machines;
     }
 
@@ -167,6 +173,9 @@ final class Claims {
         }
         if (coordinates) {
             roles.add("coordinator");
+        }
+        if (controls) {
+            roles.add("controller");
         }
         return roles;
     }

@@ -198,6 +198,10 @@ public final class Testee {
             result.putAll(library.streamsGroups.answer(order));
             return;
         }
+        if (Features.knows(op)) {
+            result.putAll(library.features.answer(order));
+            return;
+        }
         String message = Values.text(order.get("message"));
         Codec codec = library.codec(message, "public".equals(order.get("through")));
         if (op.equals("versions")) {

@@ -18,9 +18,9 @@ from kipcheck.conformance.engine.run import Options, hold
 from kipcheck.conformance.machines.plain_search import explore
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.features.checks import CONTROLLER
-from kipcheck.conformance.protocols.features.model import ENVIRONMENT_EVENTS, FeatureController, State
+from kipcheck.conformance.protocols.features.model.controller import ENVIRONMENT_EVENTS, FeatureController, State
 from kipcheck.conformance.protocols.features.mutants import Playing
-from kipcheck.conformance.protocols.features.ops import OPERATIONS, BrokerUp, Event, Update
+from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS, BrokerUp, Event, Update
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
 from kipcheck.conformance.protocols.features.target import adapter as features
 from kipcheck.conformance.protocols.invariants import all_invariants

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never, final
 
 from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.protocols.features.ops import (
+from kipcheck.conformance.protocols.features.ops.controller import (
     Action,
     Applied,
     BrokerDown,

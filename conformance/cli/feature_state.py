@@ -1,0 +1,145 @@
+"""The state file of ``kipcheck features``: a cluster of KIP-584's draft, read from JSON and written back whole."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from kipcheck.conformance.core.edition import KIP_584
+from kipcheck.conformance.core.unreadable_file import unreadable
+from kipcheck.conformance.protocols.assignment.group_files import keys_of, list_at, number_at, object_at, refuse, shown
+from kipcheck.conformance.protocols.features.model.cluster import Broker, Node, State
+from kipcheck.conformance.protocols.features.model.ranges import Range, Ranges, ranges
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.jsontext import Path as JsonPath
+from kipcheck.conformance.wire.workbench import Unreadable, object_of
+from kipcheck.conformance.wire.znodes import znode
+
+HIGHEST: Final = 0x7FFF
+"""Levels have 16 bits (584-60)."""
+KEYS: Final = ("brokers", "node", "epoch", "known")
+NODE: Final = znode(KIP_584, "FeatureZNode", 0)
+LOWEST, MOST = "min_version_level", "max_version_level"
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureState:
+    brokers: tuple[Ranges, ...]
+    """What each broker supports."""
+    node: Node | None
+    """/features; None: it does not exist, so that nothing is finalized."""
+    known: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Release -> feature -> the highest level that the tool of this release knows."""
+
+    @property
+    def active(self) -> bool:
+        """Whether feature versioning is enabled, so that what is finalized counts."""
+        return self.node is not None and self.node.enabled
+
+    def finalized(self) -> dict[str, Range]:
+        return dict(self.node.features) if self.node is not None and self.node.enabled else {}
+
+    def cluster(self) -> State:
+        """As the model has it, with a controller that has registered every broker.
+
+        A node that does not exist is created by the first write, which gives it version 0, as ZooKeeper does.
+        """
+        brokers = tuple(Broker(number, supported) for number, supported in enumerate(self.brokers))
+        node = self.node if self.node is not None else Node(-1)
+        return State(node, brokers, controller=0, term=1, registered=frozenset(range(len(brokers))))
+
+    def after(self, cluster: State) -> "FeatureState":
+        return self if cluster.node is None or cluster.node.epoch < 0 else replace(self, node=cluster.node)
+
+
+def read_state(path: Path) -> FeatureState:
+    """Errors: ``Unreadable``, with the path in the file and what is valid there."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as wrong:
+        raise Unreadable("not-json", unreadable(wrong, path)) from None
+    except UnicodeDecodeError:
+        raise Unreadable("not-json", f"{path} cannot be read: it is not UTF-8") from None
+    try:
+        return state_of(object_of(text))
+    except Unreadable as wrong:
+        raise Unreadable(wrong.kind, f"{path}: {wrong}") from None
+
+
+def state_of(found: dict[str, Any]) -> FeatureState:
+    """Errors: ``Unreadable``."""
+    keys_of((), found, KEYS)
+    for key in ("brokers", "node"):
+        if key not in found:
+            refuse((key,), "the key is missing")
+    brokers = tuple(
+        _supported(("brokers", at), each) for at, each in enumerate(list_at(("brokers",), found["brokers"]))
+    )
+    known = object_at(("known",), found.get("known", {}))
+    return FeatureState(
+        brokers, _node(found), {release: _levels(("known", release), each) for release, each in known.items()}
+    )
+
+
+def _supported(path: JsonPath, given: Any) -> Ranges:
+    found = {}
+    for name, span in object_at(path, given).items():
+        at = (*path, name)
+        if not name:
+            refuse(path, "a feature has no name")
+        if not isinstance(span, list) or len(span) != 2:
+            refuse(at, f"must be [lowest, highest level], got {shown(span)}")
+        low, high = (number_at((*at, n), each, 1, HIGHEST) for n, each in enumerate(span))
+        if low > high:
+            refuse(at, f"the lowest level, {low}, is above the highest, {high}")
+        found[name] = (low, high)
+    return ranges(found)
+
+
+def _levels(path: JsonPath, given: Any) -> dict[str, int]:
+    return {name: number_at((*path, name), each, 1, HIGHEST) for name, each in object_at(path, given).items()}
+
+
+def _node(found: Mapping[str, Any]) -> Node | None:
+    if found["node"] is None:
+        if "epoch" in found:
+            refuse(("epoch",), "there is no epoch where node is null")
+        return None
+    try:
+        node = NODE.codec.decode(json.dumps(object_at(("node",), found["node"])).encode())
+    except Refused as wrong:
+        refuse(("node", *([wrong.path] if wrong.path else [])), wrong.why)
+    epoch = number_at(("epoch",), found.get("epoch", 0), 0)
+    features = {name: (each[LOWEST], each[MOST]) for name, each in node["features"].items()}
+    return Node(epoch, node["status"] == 1, ranges(features))
+
+
+def write_state(path: Path, state: FeatureState) -> None:
+    """Writes the file whole: a reader finds the old contents or the new ones. Errors: OSError."""
+    text = json.dumps(_plain(state), indent=2, ensure_ascii=False) + "\n"
+    whole = path.resolve()  # a symbolic link stays one
+    handle, temporary = tempfile.mkstemp(prefix=f".{whole.name}.", dir=whole.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, whole.stat().st_mode & 0o777)
+        os.replace(temporary, whole)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _plain(state: FeatureState) -> dict[str, Any]:
+    node, found = state.node, {"brokers": [{name: [*span] for name, span in each} for each in state.brokers]}
+    if node is None:
+        return {**found, "node": None, "known": state.known}
+    features = {name: {LOWEST: span.low, MOST: span.high} for name, span in node.features}
+    written = {"version": 0, "status": int(node.enabled), "features": features}
+    return {**found, "node": written, "epoch": node.epoch, "known": state.known}

@@ -1,0 +1,78 @@
+"""The command ``features``: KIP-584's tool for operators, on a cluster that a file describes."""
+
+import argparse
+from pathlib import Path
+
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_harmless
+
+ACTIONS = ("describe", "upgrade-all", "downgrade-all", "update")
+EPILOG = """\
+describe       supported and finalized levels of each feature, and the epoch
+upgrade-all    raise all features to the levels that the tool of a release knows
+downgrade-all  lower them to those levels, and delete the features that it does not know
+update         the changes that --upgrade, --downgrade and --delete list
+
+The file is JSON, and is replaced as a whole once an update is applied:
+{"brokers": [{"group_coordinator": [1, 2]}, {"group_coordinator": [1, 3]}],
+ "node": {"version": 0, "status": 1, "features":
+          {"group_coordinator": {"min_version_level": 1, "max_version_level": 1}}},
+ "epoch": 1,
+ "known": {"2.7.0": {"group_coordinator": 2}}}
+
+brokers: the supported levels of each broker. node: /features in ZooKeeper, or null. epoch: its version (default 0).
+known: for each release, the highest levels that its tool knows.
+
+exit codes: 0 all updates were applied, 1 one was refused, 2 usage, or the file is unreadable (nothing is written)"""
+
+
+def add(commands: Commands) -> None:
+    made = commands.add("features", _features, "describe, upgrade and downgrade feature versions as in KIP-584", EPILOG)
+    made.mixed = True
+    made.add_argument("action", choices=ACTIONS, metavar="ACTION", help=", ".join(ACTIONS))
+    made.add_argument("--state", type=Path, required=True, metavar="FILE", help="the cluster, as JSON")
+    made.add_argument(
+        "--upgrade", default="", metavar="A:N,...", help="update: features to add or raise, and their new levels"
+    )
+    made.add_argument(
+        "--downgrade", default="", metavar="A:N,...", help="update: features to lower, and their new levels"
+    )
+    made.add_argument("--delete", default="", metavar="A,...", help="update: features to delete")
+    made.add_argument("--dry-run", action="store_true", help="print what an update would do, and do not do it")
+    made.add_argument(
+        "--from-kafka-release", metavar="R", help="the release whose tool this is (default: the newest in the file)"
+    )
+
+
+def _features(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.cli import feature_state, feature_updates
+    from kipcheck.conformance.wire.workbench import Unreadable
+
+    lists = {f"--{each}": getattr(options, each) for each in ("upgrade", "downgrade", "delete")}
+    try:
+        for name, given in lists.items():
+            if given and options.action != "update":
+                return complain(f"{name} belongs to the action update, not to {options.action}", USAGE)
+        state = feature_state.read_state(options.state)
+        if options.action == "update":
+            changes = feature_updates.named_changes(state, *lists.values())
+            if options.from_kafka_release is not None:
+                feature_updates.known_levels(state, options.from_kafka_release)
+        elif options.action == "describe":
+            for line in feature_updates.described(state):
+                print_harmless(line)
+            return OK
+        else:
+            levels = feature_updates.known_levels(state, options.from_kafka_release)
+            made = feature_updates.upgrades if options.action == "upgrade-all" else feature_updates.downgrades
+            changes = made(state, levels)
+    except Unreadable as wrong:
+        return complain(wrong, USAGE)
+    done = feature_updates.updated(state, changes)
+    try:
+        if not options.dry_run and done.state != state:
+            feature_state.write_state(options.state, done.state)
+    except OSError as wrong:
+        return complain(f"{options.state} cannot be written: {wrong.strerror or wrong}; no feature was changed", USAGE)
+    for line in done.lines:
+        print_harmless(line)
+    return OK if done.well else FAILED

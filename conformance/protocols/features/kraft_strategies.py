@@ -1,0 +1,163 @@
+"""Updates of features in KRaft: clusters at any level, nodes of neighbouring releases, requests good and bad."""
+
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Final, Literal
+
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.protocols.features.model.kraft import KraftController, State
+from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
+from kipcheck.conformance.protocols.features.ops.kraft import (
+    OPERATIONS,
+    SAFE_DOWNGRADE,
+    UNSAFE_DOWNGRADE,
+    UPGRADE,
+    Declared,
+    DeclareNode,
+    Event,
+    Format,
+    KraftUpdate,
+    Level,
+    ReadLevels,
+    TypedUpdate,
+)
+from kipcheck.strategies.events import Conversations, Swarm
+from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
+from kipcheck.strategies.operations import nodes
+
+EVERY: Final = (
+    METADATA, "kraft.version", "transaction.version", "group.version", "eligible.leader.replicas.version",
+    "share.version", "streams.version", "kip.check", "",
+)  # fmt: skip
+"""Names of features: some releases lack some of them, and all lack the last two."""
+TYPES: Final = (SAFE_DOWNGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, 0, 4, 99)
+KINDS: Final[tuple[Literal["broker", "controller"], ...]] = ("broker", "controller")
+HIGH: Final = 40
+"""Above every level of metadata.version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Likely:
+    """Draws requests that a controller of these rules accepts, or nearly."""
+
+    rules: Rules
+
+    def __call__(self, state: State, swarm: Swarm, random: Random) -> Step:
+        return OPERATIONS.step_of(self.event(state, swarm, random))
+
+    def event(self, state: State, swarm: Swarm, random: Random) -> Event:
+        chance = random.random()
+        fresh = state.epoch == 1 and not state.brokers and not state.controllers
+        if chance < (0.4 if fresh else 0.02) and "kraft-format" in swarm.verbs:
+            return self.format(random)
+        if chance < (0.6 if fresh else 0.15) and "kraft-node" in swarm.verbs:
+            return DeclareNode(random.choice(KINDS), random.randint(1, 2), self.declared(random))
+        return ReadLevels() if random.random() < 0.4 else self.update(state, random)
+
+    def format(self, random: Random) -> Format:
+        metadata = self.rules.supported[METADATA]
+        least = max(metadata.low, self.rules.first_bootstrap)
+        others = [name for name in self.rules.supported if name != METADATA]
+        chosen = random.sample(others, random.randint(0, len(others)))
+        levels = tuple(Level(name, random.randint(0, self.rules.supported[name].high)) for name in chosen)
+        quorum = random.choice(((), (), (1,), (1, 2)))
+        return Format(random.randint(least, metadata.high), levels, quorum)
+
+    def declared(self, random: Random) -> tuple[Declared, ...] | None:
+        """What a node of about this release supports."""
+        if random.random() < 0.15:
+            return None
+        found = []
+        for name, own in self.rules.declares():
+            if random.random() < 0.95:
+                low = min(own.low + random.choice((0, 0, 0, 0, 1)), own.high)
+                found.append(Declared(name, low, max(low, own.high + random.choice((0, 0, 0, 0, -1, -2, 1)))))
+        return tuple(found)
+
+    def update(self, state: State, random: Random) -> KraftUpdate:
+        updates = tuple(self.one(state, random) for _ in range(random.choice((1, 1, 1, 2, 3))))
+        return KraftUpdate(random.choice((0, 1, 1, 2, 2)), updates, random.random() < 0.15)
+
+    def one(self, state: State, random: Random) -> TypedUpdate:
+        supported = self.rules.supported
+        name = random.choice(EVERY) if random.random() < 0.1 else random.choice((*supported, METADATA, METADATA))
+        before = state.level(name)
+        if name == METADATA and random.random() < 0.3:
+            level = random.randint(supported[name].low - 1, supported[name].high + 1)
+        elif name == METADATA:
+            level = before + random.choice((-2, -1, -1, 0, 1, 1, 2))
+        else:
+            level = random.choice((-1, 0, 0, 1, 1, 1, 2, 3))
+        usual = SAFE_DOWNGRADE if level < before else UPGRADE
+        return TypedUpdate(name, level, usual if random.random() < 0.75 else random.choice(TYPES))
+
+    def possible(self, state: State, event: Event) -> Event:
+        """A cluster is formatted once, with levels that it supports, and nodes declare ranges that a release can have.
+
+        Anything else is replaced by a reading of the levels.
+        """
+        match event:
+            case Format():
+                fresh = state == KraftController(self.rules).initial()
+                return event if fresh and self.can_format(event) else ReadLevels()
+            case DeclareNode() if event.supported is not None:
+                names = [each.feature for each in event.supported]
+                well = all(each.feature and self.lowest <= each.low <= each.high for each in event.supported)
+                return event if well and len({*names}) == len(names) else ReadLevels()
+            case _:
+                return event
+
+    @property
+    def lowest(self) -> int:
+        """The least level that a node can declare."""
+        return 0 if Release.parse(self.rules.release) in releases(span("lowest-level-0")) else 1
+
+    def can_format(self, event: Format) -> bool:
+        names = [METADATA, *(each.feature for each in event.levels)]
+        numbers = [0, *event.controllers]
+        return (
+            event.level >= self.rules.first_bootstrap
+            and all(
+                each.feature in self.rules.supported and self.rules.supported[each.feature].holds(each.level)
+                for each in (*event.levels, Level(METADATA, event.level))
+            )
+            and len({*names}) == len(names)
+            and len({*numbers}) == len(numbers)
+        )
+
+
+def drawn() -> dict[str, Node]:
+    """Fields whose values are records."""
+    levels, names = Integer(-1, HIGH), Pick(EVERY)
+    supported = Seq(record(feature=names, low=Integer(0, HIGH), high=Integer(0, HIGH)), 0, 8)
+    return {
+        "level": Integer(1, HIGH),
+        "levels": Seq(record(feature=names, level=Integer(0, 3)), 0, 8),
+        "controllers": Seq(Integer(1, 2), 0, 2),
+        "supported": OneOf((supported, Pick((None,)))),
+        "updates": Seq(record(feature=names, level=levels, upgrade_type=Pick((1, 2, 3, 0, 4, 99))), 0, 3),
+    }
+
+
+@cache
+def kraft_updates(name: str) -> Conversations[State, Event]:
+    """Conversations with the controller of an edition. Errors: ValueError where it has none."""
+    rules = Rules.of(edition(name).release)
+    likely = Likely(rules)
+    return Conversations(
+        KraftController(rules),
+        OPERATIONS.step_of,
+        OPERATIONS.event_of,
+        events=nodes(ReadLevels, KraftUpdate, DeclareNode, Format, drawn=drawn()),
+        progress=frozenset({"kraft-update", "kraft-levels"}),
+        max_steps=24,
+        usual_steps=8,
+        likely=likely,
+        possible=likely.possible,
+        enabled_shares=(0.98, 0.95),
+        near_shares=(0.0, 0.1),
+    )

@@ -1,0 +1,94 @@
+"""What the KRaft controllers of a release support, and how they judge updates (class FeatureControlManager)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import span, table
+from kipcheck.conformance.protocols.features.model.ranges import Range
+
+METADATA: Final = "metadata.version"
+KRAFT: Final = "kraft.version"
+FIRST: Final = Release.parse("3.3.0")
+"""The first release that runs without ZooKeeper in production."""
+DISABLED: Final = Range(0, 0)
+"""What a node supports of a feature that it does not declare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Errors of ``of``: ValueError for a release before 3.3.0."""
+
+    release: str
+    all_or_nothing: bool
+    undeclared_refused: bool
+    """A broker that does not declare the feature forbids every level, 0 too."""
+    controllers_register: bool
+    known_only: bool
+    kraft_version_unused: bool
+    kraft_version_in_quorum: bool
+    undeclared_finalized_refused: bool
+    first_bootstrap: int
+    """The least metadata.version that a cluster can have."""
+    supported: Mapping[str, Range] = field(hash=False)
+    """By this release's own binaries. Range 0 to 0: the name is known, and not declared."""
+    needs: Mapping[tuple[str, int], int] = field(hash=False)
+    """Feature and level -> the least metadata.version that it needs."""
+
+    @classmethod
+    def of(cls, release: str) -> "Rules":
+        return _rules(release)
+
+    @property
+    def newest(self) -> int:
+        """The highest metadata.version."""
+        return self.supported[METADATA].high
+
+    def declares(self) -> Iterator[tuple[str, Range]]:
+        """What a node of this release declares."""
+        return ((name, each) for name, each in self.supported.items() if each != DISABLED)
+
+    @staticmethod
+    def changes_metadata(low: int, high: int) -> bool:
+        """Whether a step between these levels of metadata.version changes a record."""
+        return any(low < level <= high for level in table()["feature-levels"]["changes-metadata"])
+
+    def registers_controllers(self, metadata: int) -> bool:
+        """Whether controllers have to register at this level of metadata.version."""
+        least: int = table()["feature-levels"]["registers-controllers"]
+        return self.controllers_register and metadata >= least
+
+
+@cache
+def _rules(release: str) -> Rules:
+    at = Release.parse(release)
+    if at < FIRST:
+        raise ValueError(f"release {release} has no KRaft controller of feature versions; the first is {FIRST}")
+
+    def has(name: str) -> bool:
+        return at in releases(span(name, "controller"))
+
+    supported = {name: found for name, each in table()["features"].items() if (found := _range(at, each))}
+    needs = {(each["feature"], each["level"]): each["metadata"]
+             for each in table()["feature-levels"]["needs"] if at in releases(each["releases"])}  # fmt: skip
+    return Rules(
+        release,
+        all_or_nothing=has("all-or-nothing"),
+        undeclared_refused=has("undeclared-is-refused"),
+        controllers_register=has("registered-controllers"),
+        known_only=has("known-features-only"),
+        kraft_version_unused=has("kraft-version-unused"),
+        kraft_version_in_quorum=has("known-features-only") and not has("kraft-version-unused"),
+        undeclared_finalized_refused=has("undeclared-finalized-refused"),
+        first_bootstrap=7 if has("first-bootstrap-is-7") else 4,
+        supported=supported,
+        needs=needs,
+    )
+
+
+def _range(at: Release, found: Mapping[str, Any]) -> Range | None:
+    """Of a feature, in a release."""
+    before = [Release.parse(each) for each in found if Release.parse(each) <= at]
+    return Range(*found[str(max(before))]) if before else None

@@ -1,0 +1,6 @@
+"""Operations of controllers of feature versions, one module for each machine."""
+
+from typing import Final
+
+MODULES: Final = ("controller", "kraft", "zookeeper")
+"""In the order in which they are published."""

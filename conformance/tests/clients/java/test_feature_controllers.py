@@ -1,0 +1,109 @@
+"""Released controllers of feature versions beside ours: drawn updates get the same answers and levels."""
+
+from random import Random
+
+import pytest
+
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import Observation, Refused
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.releases_table import listed
+from kipcheck.conformance.protocols.features.kraft_strategies import kraft_updates
+from kipcheck.conformance.protocols.features.model.kraft import KraftController
+from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
+from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS, KraftUpdate
+from kipcheck.conformance.targets import registry
+from kipcheck.conformance.targets.protocol import BATCH, observed
+
+CONTROLLERS = listed("controllers")
+A_SWARM = 4
+"""Conversations with the same verbs."""
+
+
+def conversations(release: str, updates: int) -> list[tuple[Step, ...]]:
+    """Drawn conversations with at least this many updates in all."""
+    talk, random, found = kraft_updates(f"apache@{release}"), Random(f"features {release}"), list[tuple[Step, ...]]()
+    while updates > 0:
+        swarm = talk.swarm(random)
+        for _ in range(A_SWARM):
+            found.append(talk.draw(random, swarm))
+            updates -= sum(len(each.body["updates"]) for each in found[-1] if each.verb == "kraft-update")
+    return found
+
+
+def predicted(release: str, steps: tuple[Step, ...]) -> list[Observation]:
+    machine = KraftController(Rules.of(release))
+    state, found = machine.initial(), []
+    for each in steps:
+        state, actions = machine.step(state, OPERATIONS.event_of(each))
+        found.append(observed(OPERATIONS.answer_of(actions)))
+    return found
+
+
+def alike(one: Observation, other: Observation) -> bool:
+    """A refusal by its error: its message changes with each release."""
+    if isinstance(one, Refused) and isinstance(other, Refused):
+        return one.error == other.error
+    return one == other
+
+
+def differences(release: str, updates: int, model: str = "") -> list[str]:
+    """Conversations in which the released class and ours part, up to that step. ``model``: another release of ours."""
+    talks = conversations(release, updates)
+    found = []
+    with registry.target(f"java:kafka-metadata:{release}").open(f"apache@{release}", Role.CONTROLLER) as session:
+        for at in range(0, len(talks), BATCH):
+            cases = [Case("features", f"apache@{release}", Role.CONTROLLER, each) for each in talks[at : at + BATCH]]
+            for talk, answers in zip(talks[at : at + BATCH], session.run(cases), strict=True):
+                both = zip(predicted(model or release, talk), answers, strict=True)
+                for place, (ours, theirs) in enumerate(both):
+                    if not alike(ours, theirs):
+                        found.append(f"{OPERATIONS.shorthand(talk[: place + 1])}\n  ours {ours}\n  {release} {theirs}")
+                        break
+    return found
+
+
+@pytest.mark.jars
+@pytest.mark.default
+def test_the_newest_release_judges_a_few_hundred_updates_as_our_machine_does() -> None:
+    assert differences(NEWEST, 400) == []
+
+
+@pytest.mark.jars
+@pytest.mark.parametrize("release", CONTROLLERS)
+def test_each_release_judges_hundreds_of_updates_as_our_machine_does(release: str) -> None:
+    assert differences(release, 800) == []
+
+
+@pytest.mark.all_jars
+@pytest.mark.jars
+@pytest.mark.parametrize("release", CONTROLLERS)
+def test_each_release_judges_ten_thousand_updates_as_our_machine_does(release: str) -> None:
+    assert differences(release, 10_000) == []
+
+
+@pytest.mark.jars
+@pytest.mark.parametrize(("release", "model"), [("4.0.0", "4.0.2"), ("3.6.2", "3.7.2"), ("4.4.0", "4.3.1")])
+def test_the_machine_of_another_release_is_told_apart(release: str, model: str) -> None:
+    assert differences(release, 800, model)
+
+
+@pytest.mark.parametrize("release", ["3.3.2", "3.9.2", "4.0.0", NEWEST])
+def test_drawn_updates_are_refused_for_every_reason_and_often_accepted(release: str) -> None:
+    machine, reasons, count, good = KraftController(Rules.of(release)), set[str](), 0, 0
+    for talk in conversations(release, 2_000):
+        state = machine.initial()
+        for each in map(OPERATIONS.event_of, talk):
+            if isinstance(each, KraftUpdate):
+                proposed = {**dict(state.levels), **{one.feature: one.level for one in each.updates}}
+                found = [[*machine.faults(state, one, proposed)] for one in each.updates]
+                reasons |= {why.rstrip(" 012") for whys in found for why in whys[:1]}
+                count += len(found)
+                good += found.count([])
+            state = machine.step(state, each).state
+    assert 0.1 < good / count < 0.7
+    assert reasons >= {
+        "unknown upgrade type", "a level below", "controller", "a downgrade without a downgrade type",
+        "an upgrade with a downgrade type", "a downgrade that loses metadata",
+    }  # fmt: skip
+    assert any(each.startswith("broker") for each in reasons)
