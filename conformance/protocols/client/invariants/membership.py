@@ -17,6 +17,7 @@ from kipcheck.conformance.protocols.client.trace import (
     RACE_MS,
     STARTS,
     Happened,
+    disturbance,
     has_malformed_member,
     trace,
 )
@@ -216,9 +217,17 @@ def stays_fenced(history: History) -> Iterator[Violation]:
 @impact("A consumer that is closed stays a member until its session ends", "stuck group", "gating", "stuck-group")
 @law("client/leaves", "grp-69")
 def leaves(history: History) -> Iterator[Violation]:
-    """A dynamic member that is closed sends LeaveGroup; a static one sends none."""
+    """A dynamic member that is closed sends LeaveGroup; a static one sends none.
+
+    One that lost its connection to the coordinator less than a second before may end without.
+    """
     static, left, member = False, False, False
+    connection, lost_ms = -1, -GRACE_MS
     for each in trace(history):
+        if each.is_request(*GROUP_REQUESTS, "JoinGroup"):
+            connection, lost_ms = each.event["connection"], -GRACE_MS
+        elif each.what == "closed" and each.event["connection"] == connection:
+            lost_ms = each.ms
         if each.is_request("JoinGroup"):
             static = "instance" in each.event
         elif each.is_request("LeaveGroup"):
@@ -226,7 +235,8 @@ def leaves(history: History) -> Iterator[Violation]:
             if static:
                 yield breach(each, "a static member sent LeaveGroup", "no LeaveGroup", "LeaveGroup", "static")
         elif each.what == "signalled":
-            member = each.now is not None and each.now.synced_ms is not None
+            is_cut_off = each.ms < lost_ms + GRACE_MS
+            member = each.now is not None and each.now.synced_ms is not None and not is_cut_off
             left = False
         elif each.is_request(HEARTBEAT):
             return  # client/leaves-with-its-epoch
@@ -248,7 +258,8 @@ def ends_when_stopped(history: History) -> Iterator[Violation]:
             case "launched" | "restarted":
                 signalled = raises = False
             case "killed":
-                yield breach(each, "10 s after SIGTERM the program still runs", "its end", "it runs", "hangs")
+                cause = disturbance(history, each.step)
+                yield breach(each, "10 s after SIGTERM the program still runs", "its end", "it runs", "hangs", *cause)
             case "ended" if not signalled and not raises:
                 crashed = each.event["code"] < 0
                 if has_malformed_member(history, each.step) and not crashed:
