@@ -17,6 +17,7 @@ from kipcheck.conformance.protocols.client.ops import (
     Silent,
     Tags,
     Together,
+    Topic,
 )
 
 NOT_COORDINATOR: Final = 16
@@ -38,6 +39,8 @@ GRACE_MS: Final = 1000
 RACE_MS: Final = 100
 """So long after an answer a request of another thread or connection may have been written before it was read."""
 NEVER: Final = 1 << 60
+MISSING: Final[Topic] = "gone"
+"""A topic that does not exist."""
 LATE_MS: Final = 50
 """A script says nothing of bounds in time if an idle loop of ours was late by so much."""
 HEARTBEAT: Final = "ConsumerGroupHeartbeat"
@@ -201,6 +204,12 @@ def has_malformed_member(history: History, step: int) -> bool:
     """Whether another member's metadata cannot be read, since that step or before: then the group is not healthy."""
     members = (each for each in history.case.steps[: step + 1] if each.verb == OPERATIONS.verb_of[Member])
     return any(each.body.get("damage") in MALFORMED for each in members)
+
+
+def has_missing_topic(history: History, step: int) -> bool:
+    """Whether another member subscribes to a topic that does not exist, since that step or before."""
+    members = (each for each in history.case.steps[: step + 1] if each.verb == OPERATIONS.verb_of[Member])
+    return any(MISSING in each.body["topics"] for each in members)
 
 
 def disturbance(history: History, step: int) -> tuple[str, ...]:

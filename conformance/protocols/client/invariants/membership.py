@@ -19,6 +19,7 @@ from kipcheck.conformance.protocols.client.trace import (
     Happened,
     disturbance,
     has_malformed_member,
+    has_missing_topic,
     trace,
 )
 from kipcheck.conformance.protocols.declare.invariant import impact
@@ -133,7 +134,8 @@ def comes_back(history: History) -> Iterator[Violation]:
         if each.what == "unsettled" and not has_malformed_member(history, each.step):
             waited = each.event["waited_ms"]
             why = f"{waited} ms after {last or 'the rebalance'} the client is no stable member"
-            yield breach(each, why, "JoinGroup and SyncGroup", "no stable member", "lost", last)
+            group = ("missing topic",) if has_missing_topic(history, each.step) else ()
+            yield breach(each, why, "JoinGroup and SyncGroup", "no stable member", "lost", last, *group)
         if each.what == "settled":
             last = ""
 
@@ -175,8 +177,13 @@ def syncs(history: History) -> Iterator[Violation]:
 )
 @timed("client/finds-its-coordinator", "grp-77", grade=Grade.SHOULD)
 def finds_its_coordinator(history: History) -> Iterator[Violation]:
-    """After NOT_COORDINATOR a client looks its coordinator up before it sends the next request of its group."""
+    """After NOT_COORDINATOR a client looks its coordinator up before it sends the next request of its group.
+
+    One that knows the new coordinator by another request may go there, which it does over another connection. A look-up
+    that waited behind another request may have been sent as early as that one.
+    """
     lost: Happened | None = None
+    waited = _look_ups_that_waited(history)
     for each in trace(history):
         if each.is_answer(*GROUP_REQUESTS, "JoinGroup", HEARTBEAT) and each.error == NOT_COORDINATOR:
             lost = lost or (None if each.in_doubt else each)
@@ -184,11 +191,29 @@ def finds_its_coordinator(history: History) -> Iterator[Violation]:
             lost = None
         elif lost is None or not each.is_request(*GROUP_REQUESTS, "JoinGroup", HEARTBEAT) or each.pipelined:
             continue
-        elif each.ms > lost.ms + RACE_MS:
+        elif (
+            each.ms > lost.ms + RACE_MS
+            and each.event["connection"] == lost.event["connection"]
+            and not any(begin <= each.ms <= end for begin, end in waited)
+        ):
             late = each.ms - lost.ms
             why = f"{late} ms after NOT_COORDINATOR the client sends {each.api} without a look-up of its coordinator"
             yield breach(each, why, "FindCoordinator first", each.api, each.api, lost.api)
             lost = None
+
+
+def _look_ups_that_waited(history: History) -> list[tuple[int, int]]:
+    """When a FindCoordinator that was read late may have been sent at the earliest, and when it was read."""
+    last: dict[int, int] = {}
+    found = []
+    for each in trace(history):
+        if each.is_request():
+            connection = each.event["connection"]
+            if not each.pipelined:
+                last[connection] = each.ms
+            elif each.api == "FindCoordinator":
+                found.append((last.get(connection, each.ms), each.ms))
+    return found
 
 
 @impact(

@@ -5,8 +5,13 @@ from typing import Any
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.protocols.client.invariants.identity import joins_with_its_id, names_itself
-from kipcheck.conformance.protocols.client.invariants.leading import assigns_each_partition_once
-from kipcheck.conformance.protocols.client.invariants.membership import ends_when_stopped, leaves
+from kipcheck.conformance.protocols.client.invariants.leading import assigns_each_partition_once, assigns_to_everybody
+from kipcheck.conformance.protocols.client.invariants.membership import (
+    comes_back,
+    ends_when_stopped,
+    finds_its_coordinator,
+    leaves,
+)
 from kipcheck.conformance.protocols.client.invariants.partitions import reads_its_own
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.targets.protocol import observed
@@ -100,3 +105,33 @@ def test_shapes_name_what_a_breach_came_after() -> None:
     }.items():  # fmt: skip
         found = ends_when_stopped(history(killed, ("killed", 10_100, {}), script=text))
         assert [each.shape for each in found] == [("hangs", *cause)]
+
+
+def test_a_client_that_knows_its_new_coordinator_need_not_look_it_up_again() -> None:
+    """sarama 1.61.1: its heartbeat found the new coordinator before its commit was refused by the old one."""
+    refused = "answer", 200, {"api": "OffsetCommit", "error": 16, "to": ["m", 1]}
+    there = "request", 600, {**beat(0, "m", 1)[2], "connection": 2}
+    assert not [*finds_its_coordinator(history(joined(100), refused, there))]
+    assert [*finds_its_coordinator(history(joined(100), refused, beat(600, "m", 1)))]
+
+
+def test_a_look_up_that_waits_behind_a_late_answer_was_sent() -> None:
+    """librdkafka 2.16.1: its FindCoordinator waited behind a ListOffsets that was answered late."""
+    refused = "answer", 200, {"api": "Heartbeat", "error": 16, "to": ["m", 1]}
+    late = "request", 150, {"api": "ListOffsets", "version": 7, "connection": 2}
+    behind = {"version": 2, "connection": 2, "pipelined": True}
+    waited = ("request", 900, {"api": "ListOffsets", **behind}), ("request", 900, {"api": "FindCoordinator", **behind})
+    assert not [*finds_its_coordinator(history(joined(100), late, refused, beat(600, "m", 1), *waited))]
+    assert [*finds_its_coordinator(history(joined(100), late, refused, beat(600, "m", 1)))]
+
+
+def test_members_without_an_assignment_and_groups_that_wait_are_told_apart() -> None:
+    other = {"id": "o", "instance": None, "subscription": {"version": 0, "topics": []}}
+    what, ms, found = joined(100)
+    joins = what, ms, {**found, "members": [*found["members"], other]}
+    assert [each.shape for each in assigns_to_everybody(history(joins, synced(110, "t-0")))] == [
+        ("member missing", "no topics")
+    ]
+    waits = "unsettled", 9000, {"waited_ms": 9000, "unsent": []}
+    for script, more in {"member reads t,gone; stop": ("missing topic",), "member reads t; stop": ()}.items():
+        assert [each.shape for each in comes_back(history(waits, script=script))] == [("lost", "", *more)]
