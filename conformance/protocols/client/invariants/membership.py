@@ -266,7 +266,8 @@ def leaves(history: History) -> Iterator[Violation]:
         elif each.is_request(HEARTBEAT):
             return  # client/leaves-with-its-epoch
         elif each.what == "ended" and member and not left and not static:
-            yield breach(each, "the client ended without LeaveGroup", "LeaveGroup", "none", "no LeaveGroup")
+            cause = disturbance(history, each.step)
+            yield breach(each, "the client ended without LeaveGroup", "LeaveGroup", "none", "no LeaveGroup", *cause)
 
 
 @impact("A consumer ends by itself, or does not end when it is closed", "crash or hang", "waiting", "hang")
