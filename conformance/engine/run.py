@@ -428,11 +428,16 @@ class _Run:
         parts: list[FailureGroup[Finding]] = []
         for group, findings in zip(groups, chosen, strict=True):
             pairs = list(zip(findings, islice(found, len(findings)), strict=True))
+            pairs = [(finding, least or self._seldom(finding)) for finding, least in pairs]
             for finding in (finding for finding, least in pairs if least is None):
                 self._unsteady(name, finding)
             least = [(finding, least) for finding, least in pairs if least is not None]
             parts += ShrunkGroup(group, least).parts() if least else []
         return parts
+
+    def _seldom(self, finding: Finding) -> Finding | None:
+        """The finding as it is, if the case, run alone, does not fail again and an entry says that it seldom does."""
+        return unshrunk(finding) if self.account.lists_seldom(finding) else None
 
     def _fail(self, line: Failure) -> None:
         if line.known is not None:

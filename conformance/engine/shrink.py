@@ -23,6 +23,8 @@ TRIES: Final = 300
 DEADLY_TRIES: Final = 24
 """The same where each failing try costs a process, and perhaps the whole time limit of a case."""
 
+LIVE_RERUNS: Final = 3
+"""The most times that a case of a live client is run again, alone, until it fails: its threads may meet otherwise."""
 LIVE_RUNS: Final = 30
 """The most cases that are run for one failure of a live client, each in real time."""
 
@@ -59,10 +61,11 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     subject = check.family.subject(unit.edition, unit.subject, unit.version)
     invariant = next(each for each in all_invariants(check.role) if each.id == finding.invariant)
     rerun = _alone(worker, finding, invariant)
-    remembers = rerun is None
-    if rerun is None and not live:
-        worker.renew()  # state in the target may hide it: try again with a fresh session
-        rerun = _alone(worker, finding, invariant)
+    remembers = rerun is None and not live
+    for _ in range(LIVE_RERUNS - 1 if live else 1):
+        if rerun is None:
+            worker.renew()  # state in the target may hide it: try again with a fresh session
+            rerun = _alone(worker, finding, invariant)
     if rerun is None:
         return None
     history, violation = rerun

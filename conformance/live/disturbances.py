@@ -14,6 +14,8 @@ from kipcheck.conformance.wire.schema import spec
 
 PIECE_S: Final = 0.001
 """Between two bytes."""
+PIECES: Final = 256
+"""The most bytes that come alone: the others follow at once, since each wait is longer on a busy machine."""
 TOGETHER_S: Final = 0.3
 """How long an answer waits for the following ones."""
 BY_SCRIPT: Final = "by the script"
@@ -66,14 +68,17 @@ class ResetConnection:
 @final
 @dataclass(frozen=True, slots=True)
 class InPieces:
+    left: int = PIECES
+
     def apply(self, request: Received, connection: Connection, handle: Handle) -> None:
         handle(request, _changed(connection, self._write))
 
     def _write(self, connection: Connection, request: Received, data: bytes) -> None:
-        if len(data) == 1:
+        if len(data) == 1 or not self.left:
             return connection.answer_bytes(request, data)
         connection.write(data[:1])
-        asyncio.get_running_loop().call_later(PIECE_S, self._write, connection, request, data[1:])
+        rest = InPieces(self.left - 1)
+        asyncio.get_running_loop().call_later(PIECE_S, rest._write, connection, request, data[1:])
 
 
 @final

@@ -60,6 +60,8 @@ from kipcheck.conformance.targets.protocol import Broken
 
 SESSION_MS, HEARTBEAT_MS, REBALANCE_MS = 3000, 300, 6000
 INSTANCE: Final = "i"
+CONSUMER: Final = "consumer"
+"""The protocol of KIP-848. A client that does not have it may join a classic group, with its default timeouts."""
 CONNECT_S: Final = 30.0
 SETTLE_S: Final = 10.0
 """The longest time until a client is a stable member again; its own longest pause is much shorter."""
@@ -231,6 +233,8 @@ class Play:
                 self._over = True
                 return self._not_joined(again)
             await asyncio.wait([self.program.ended], timeout=0.02)
+        if self.settings.protocol == CONSUMER and not self.broker.is_modern:
+            raise Unsuited(f"the client joins a classic group with protocol {CONSUMER}")
         self._suited = self._wanted()
         self.recorder.add("joined", self.front.now())
         await self._wait(AFTER_S)

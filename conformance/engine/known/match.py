@@ -26,7 +26,7 @@ from kipcheck.conformance.engine.selection import InvalidOptions, Options, subje
 from kipcheck.conformance.engine.worker import Finding, UnitResult, Worker, invariants_of
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unstable
-from kipcheck.conformance.targets.registry import is_steady
+from kipcheck.conformance.targets.registry import is_live, is_steady
 
 SURVIVES = "survives"
 """The invariant that a target breaks when it dies or is killed."""
@@ -208,6 +208,15 @@ class KnownDeviations:
                 self._run.shown.setdefault(entry, set()).add(place)
                 return entry
         return None
+
+    def lists_seldom(self, finding: Finding) -> bool:
+        """Whether an entry lists this finding of a live client as one that need not come again when it runs alone."""
+        unit, violation = finding.unit, finding.violation
+        return is_live(unit.target) and any(
+            entry.seldom and unit.check in entry.checks and entry.invariant == finding.invariant
+            and entry.covers((unit.subject, unit.version)) and entry.matches_shape(violation.shape, violation.why)
+            for entry in self._listed("deviation")
+        )  # fmt: skip
 
     def flaky_line(self, worker: Worker, finding: Finding) -> Flaky | None:
         """The line for a failure that is listed as flaky and does not fail in every rerun; None for others."""

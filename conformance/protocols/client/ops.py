@@ -146,7 +146,7 @@ class Late:
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The answer to the next request of a kind comes in pieces of one byte.
+    """The answer to the next request of a kind comes in pieces of one byte, the part after 256 bytes at once.
 
     The step ends when the client is a stable member again.
     """

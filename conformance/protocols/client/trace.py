@@ -5,7 +5,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kipcheck.conformance.core.history import History
-from kipcheck.conformance.protocols.client.ops import MALFORMED, OPERATIONS, Member
+from kipcheck.conformance.protocols.client.ops import (
+    MALFORMED,
+    OPERATIONS,
+    Answer,
+    Late,
+    Member,
+    Move,
+    Pieces,
+    Reset,
+    Silent,
+    Tags,
+    Together,
+    Topic,
+)
 
 NOT_COORDINATOR: Final = 16
 ILLEGAL_GENERATION: Final = 22
@@ -14,7 +27,11 @@ REBALANCE_IN_PROGRESS: Final = 27
 MEMBER_ID_REQUIRED: Final = 79
 FENCED_INSTANCE_ID: Final = 82
 FENCED_MEMBER_EPOCH: Final = 110
-FENCING: Final = frozenset({UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH})
+FENCING: Final[Mapping[int, str]] = {
+    ILLEGAL_GENERATION: "ILLEGAL_GENERATION", UNKNOWN_MEMBER_ID: "UNKNOWN_MEMBER_ID",
+    FENCED_INSTANCE_ID: "FENCED_INSTANCE_ID", FENCED_MEMBER_EPOCH: "FENCED_MEMBER_EPOCH",
+}  # fmt: skip
+"""The errors that end a membership, with their names."""
 FATAL: Final = frozenset({23, 24, 26, 29, 30, 31, 35, 42, 81, FENCED_INSTANCE_ID, 111, 112, 128})
 """Errors after which a consumer raises: protocols that do not match, invalid settings, no authorization, and so on."""
 GRACE_MS: Final = 1000
@@ -22,6 +39,8 @@ GRACE_MS: Final = 1000
 RACE_MS: Final = 100
 """So long after an answer a request of another thread or connection may have been written before it was read."""
 NEVER: Final = 1 << 60
+MISSING: Final[Topic] = "gone"
+"""A topic that does not exist."""
 LATE_MS: Final = 50
 """A script says nothing of bounds in time if an idle loop of ours was late by so much."""
 HEARTBEAT: Final = "ConsumerGroupHeartbeat"
@@ -45,6 +64,8 @@ class Membership:
     partitions: frozenset[str] = frozenset()
     error: int = 0
     """The error that ended it; 0: a newer one did, or the client left."""
+    ended_by: str = ""
+    """The request that was answered with that error."""
     adopted: bool = True
     """Whether the assignment has bytes. A client need not take one without."""
 
@@ -139,7 +160,7 @@ class _Reader:
         given = event.get("to") or [event.get("member"), *(each.generation for each in newest)]
         same_member = event["api"] == HEARTBEAT and [given[0]] == [each.member for each in newest]
         if same_member or given in [[each.member, each.generation] for each in newest]:
-            self._end(ms, error)  # an answer to an older request says nothing of the newest membership
+            self._end(ms, error, event["api"])  # an answer to an older request says nothing of the newest membership
 
     def _beaten(self, event: Mapping[str, Any], ms: int) -> None:
         now = self.memberships[-1] if self.memberships else None
@@ -157,11 +178,11 @@ class _Reader:
         self._end(found.since_ms)
         self.memberships.append(found)
 
-    def _end(self, ms: int, error: int = 0) -> None:
+    def _end(self, ms: int, error: int = 0, by: str = "") -> None:
         """Ends what is not over, unless the client may not know it."""
         for each in self.memberships if not self.in_doubt else ():
             if each.until_ms is None:
-                each.until_ms, each.error = ms, error
+                each.until_ms, each.error, each.ended_by = ms, error, by
 
 
 def trace(history: History) -> Iterator[Happened]:
@@ -183,3 +204,22 @@ def has_malformed_member(history: History, step: int) -> bool:
     """Whether another member's metadata cannot be read, since that step or before: then the group is not healthy."""
     members = (each for each in history.case.steps[: step + 1] if each.verb == OPERATIONS.verb_of[Member])
     return any(each.body.get("damage") in MALFORMED for each in members)
+
+
+def has_missing_topic(history: History, step: int) -> bool:
+    """Whether another member subscribes to a topic that does not exist, since that step or before."""
+    members = (each for each in history.case.steps[: step + 1] if each.verb == OPERATIONS.verb_of[Member])
+    return any(MISSING in each.body["topics"] for each in members)
+
+
+def disturbance(history: History, step: int) -> tuple[str, ...]:
+    """The last step, this one or before, that changed an answer or a connection, as a word of a shape; or none."""
+    for each in reversed(history.case.steps[: step + 1]):
+        match OPERATIONS.event_of(each):
+            case Answer(_, error):
+                return (f"answer {error}",)
+            case Reset(_, when):
+                return (f"reset {when}",)
+            case Late() | Pieces() | Silent() | Together() | Tags() | Move():
+                return (each.verb.removeprefix("client-"),)
+    return ()

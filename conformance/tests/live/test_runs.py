@@ -62,3 +62,47 @@ def test_at_most_30_scripts_are_run_for_a_least_case() -> None:
     found = [few.violation(case("stop"), law) for _ in range(LIVE_RUNS + 5)]
     assert worker.count == LIVE_RUNS == 30
     assert sum(each is None for each in found) == 5
+
+
+ONCE = """
+import pathlib, runpy, sys
+
+marker = pathlib.Path(sys.argv.pop(1))
+leaves = marker.exists()
+marker.touch()
+sys.argv[1:1] = [] if leaves else ["Vanishes"]
+runpy.run_module("kipcheck.conformance.live." + ("consumer" if leaves else "odd_consumers"), run_name="__main__")
+"""
+SELDOM = """
+target = "mine"
+
+[[deviation]]
+checks = ["client/groups"]
+invariant = "client/leaves"
+versions = "all"
+shape = ["no LeaveGroup"]
+reason = "It closes its socket without LeaveGroup when it is stopped for the first time."
+link = "https://a.org/1"
+seldom = true
+where = { client = "" }
+"""
+
+
+@pytest.mark.integration
+def test_a_failure_that_does_not_come_again_is_unstable_or_known_to_be_seldom(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, known, marker = tmp_path / "once.py", tmp_path / "known.toml", tmp_path / "ran"
+    program.write_text(ONCE, "utf-8")
+    known.write_text(SELDOM, "utf-8")
+    target = f"client:{sys.executable} {program} {marker} {{bootstrap}} {{group}} {{topics}}"
+    asked = ["run", "--check", "client/groups", "--cases", "1", "--target", target, "--name", "mine"]
+    assert run([*asked, "--out", str(tmp_path / "out")]) == 4
+    assert "run alone the case does not fail" in capsys.readouterr().out
+    marker.unlink()
+    code = run([*asked, "--known", str(known), "--out", str(tmp_path / "known")])
+    shown = capsys.readouterr().out
+    assert code in (0, 7) and "1 KNOWN" in shown, shown
+    known.write_text(SELDOM.replace("seldom = true\n", ""), "utf-8")
+    marker.unlink()
+    assert run([*asked, "--known", str(known), "--out", str(tmp_path / "exact")]) == 4

@@ -129,11 +129,13 @@ def assigns_to_everybody(history: History) -> Iterator[Violation]:
         elif each.is_request("SyncGroup") and leads is False and each.event["assignments"] and not each.pipelined:
             yield breach(each, "a follower sends assignments", "none", str(len(each.event["assignments"])), "follower")
     for round in led(history):
-        members = {each["id"] for each in round.joined["members"]}
+        members = {each["id"]: each["subscription"] for each in round.joined["members"]}
         given = [id for id, _ in round.synced.event["assignments"]]
-        for id in sorted(members - {*given}):
-            yield breach(round.synced, f"{id} is a member, and gets no assignment", id, "none", "member missing")
-        for id in sorted({*given} - members):
+        for id in sorted(members.keys() - {*given}):
+            found = members[id]
+            kind = ("unreadable",) if found is None else () if found["topics"] else ("no topics",)
+            yield breach(round.synced, f"{id} is a member, and gets no assignment", id, "none", "member missing", *kind)
+        for id in sorted({*given} - members.keys()):
             yield breach(round.synced, f"{id} gets an assignment, and is no member", "none", id, "stranger")
         for id in sorted({each for each in given if given.count(each) > 1}):
             yield breach(round.synced, f"{id} gets two assignments", "one", "two", "member twice")

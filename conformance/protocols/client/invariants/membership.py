@@ -17,7 +17,9 @@ from kipcheck.conformance.protocols.client.trace import (
     RACE_MS,
     STARTS,
     Happened,
+    disturbance,
     has_malformed_member,
+    has_missing_topic,
     trace,
 )
 from kipcheck.conformance.protocols.declare.invariant import impact
@@ -132,7 +134,8 @@ def comes_back(history: History) -> Iterator[Violation]:
         if each.what == "unsettled" and not has_malformed_member(history, each.step):
             waited = each.event["waited_ms"]
             why = f"{waited} ms after {last or 'the rebalance'} the client is no stable member"
-            yield breach(each, why, "JoinGroup and SyncGroup", "no stable member", "lost", last)
+            group = ("missing topic",) if has_missing_topic(history, each.step) else ()
+            yield breach(each, why, "JoinGroup and SyncGroup", "no stable member", "lost", last, *group)
         if each.what == "settled":
             last = ""
 
@@ -174,8 +177,13 @@ def syncs(history: History) -> Iterator[Violation]:
 )
 @timed("client/finds-its-coordinator", "grp-77", grade=Grade.SHOULD)
 def finds_its_coordinator(history: History) -> Iterator[Violation]:
-    """After NOT_COORDINATOR a client looks its coordinator up before it sends the next request of its group."""
+    """After NOT_COORDINATOR a client looks its coordinator up before it sends the next request of its group.
+
+    One that knows the new coordinator by another request may go there, which it does over another connection. A look-up
+    that waited behind another request may have been sent as early as that one.
+    """
     lost: Happened | None = None
+    waited = _look_ups_that_waited(history)
     for each in trace(history):
         if each.is_answer(*GROUP_REQUESTS, "JoinGroup", HEARTBEAT) and each.error == NOT_COORDINATOR:
             lost = lost or (None if each.in_doubt else each)
@@ -183,11 +191,29 @@ def finds_its_coordinator(history: History) -> Iterator[Violation]:
             lost = None
         elif lost is None or not each.is_request(*GROUP_REQUESTS, "JoinGroup", HEARTBEAT) or each.pipelined:
             continue
-        elif each.ms > lost.ms + RACE_MS:
+        elif (
+            each.ms > lost.ms + RACE_MS
+            and each.event["connection"] == lost.event["connection"]
+            and not any(begin <= each.ms <= end for begin, end in waited)
+        ):
             late = each.ms - lost.ms
             why = f"{late} ms after NOT_COORDINATOR the client sends {each.api} without a look-up of its coordinator"
             yield breach(each, why, "FindCoordinator first", each.api, each.api, lost.api)
             lost = None
+
+
+def _look_ups_that_waited(history: History) -> list[tuple[int, int]]:
+    """When a FindCoordinator that was read late may have been sent at the earliest, and when it was read."""
+    last: dict[int, int] = {}
+    found = []
+    for each in trace(history):
+        if each.is_request():
+            connection = each.event["connection"]
+            if not each.pipelined:
+                last[connection] = each.ms
+            elif each.api == "FindCoordinator":
+                found.append((last.get(connection, each.ms), each.ms))
+    return found
 
 
 @impact(
@@ -216,9 +242,17 @@ def stays_fenced(history: History) -> Iterator[Violation]:
 @impact("A consumer that is closed stays a member until its session ends", "stuck group", "gating", "stuck-group")
 @law("client/leaves", "grp-69")
 def leaves(history: History) -> Iterator[Violation]:
-    """A dynamic member that is closed sends LeaveGroup; a static one sends none."""
+    """A dynamic member that is closed sends LeaveGroup; a static one sends none.
+
+    One that lost its connection to the coordinator less than a second before may end without.
+    """
     static, left, member = False, False, False
+    connection, lost_ms = -1, -GRACE_MS
     for each in trace(history):
+        if each.is_request(*GROUP_REQUESTS, "JoinGroup"):
+            connection, lost_ms = each.event["connection"], -GRACE_MS
+        elif each.what == "closed" and each.event["connection"] == connection:
+            lost_ms = each.ms
         if each.is_request("JoinGroup"):
             static = "instance" in each.event
         elif each.is_request("LeaveGroup"):
@@ -226,12 +260,14 @@ def leaves(history: History) -> Iterator[Violation]:
             if static:
                 yield breach(each, "a static member sent LeaveGroup", "no LeaveGroup", "LeaveGroup", "static")
         elif each.what == "signalled":
-            member = each.now is not None and each.now.synced_ms is not None
+            is_cut_off = each.ms < lost_ms + GRACE_MS
+            member = each.now is not None and each.now.synced_ms is not None and not is_cut_off
             left = False
         elif each.is_request(HEARTBEAT):
             return  # client/leaves-with-its-epoch
         elif each.what == "ended" and member and not left and not static:
-            yield breach(each, "the client ended without LeaveGroup", "LeaveGroup", "none", "no LeaveGroup")
+            cause = disturbance(history, each.step)
+            yield breach(each, "the client ended without LeaveGroup", "LeaveGroup", "none", "no LeaveGroup", *cause)
 
 
 @impact("A consumer ends by itself, or does not end when it is closed", "crash or hang", "waiting", "hang")
@@ -248,7 +284,8 @@ def ends_when_stopped(history: History) -> Iterator[Violation]:
             case "launched" | "restarted":
                 signalled = raises = False
             case "killed":
-                yield breach(each, "10 s after SIGTERM the program still runs", "its end", "it runs", "hangs")
+                cause = disturbance(history, each.step)
+                yield breach(each, "10 s after SIGTERM the program still runs", "its end", "it runs", "hangs", *cause)
             case "ended" if not signalled and not raises:
                 crashed = each.event["code"] < 0
                 if has_malformed_member(history, each.step) and not crashed:

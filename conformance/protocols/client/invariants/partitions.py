@@ -7,7 +7,14 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
-from kipcheck.conformance.protocols.client.trace import ILLEGAL_GENERATION, RACE_MS, Happened, Membership, trace
+from kipcheck.conformance.protocols.client.trace import (
+    FENCING,
+    ILLEGAL_GENERATION,
+    RACE_MS,
+    Happened,
+    Membership,
+    trace,
+)
 from kipcheck.conformance.protocols.declare.invariant import impact
 
 EAGER: Final = frozenset({RANGE, ROUNDROBIN, STICKY})
@@ -57,8 +64,10 @@ def _is_new(each: Happened) -> bool:
 
 def _strange(each: Happened, does: str, strange: set[str], mine: frozenset[str], ever: frozenset[str]) -> Violation:
     how = "taken away" if ever.issuperset(strange) else "never assigned"
+    last = each.memberships[-1]
+    by = (f"{last.ended_by} {FENCING[last.error]}",) if last.ended_by else ()
     why = f"the client {does} {listed(strange)}, {how}"
-    return breach(each, why, f"within {listed(mine)}", listed(strange), how)
+    return breach(each, why, f"within {listed(mine)}", listed(strange), how, *by)
 
 
 # What it claims when it joins

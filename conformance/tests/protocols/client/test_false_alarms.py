@@ -5,20 +5,29 @@ from typing import Any
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.protocols.client.invariants.identity import joins_with_its_id, names_itself
-from kipcheck.conformance.protocols.client.invariants.leading import assigns_each_partition_once
+from kipcheck.conformance.protocols.client.invariants.leading import assigns_each_partition_once, assigns_to_everybody
+from kipcheck.conformance.protocols.client.invariants.membership import (
+    comes_back,
+    ends_when_stopped,
+    finds_its_coordinator,
+    leaves,
+)
+from kipcheck.conformance.protocols.client.invariants.partitions import reads_its_own
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.targets.protocol import observed
 
 SUBSCRIPTION = {"version": 0, "topics": ["t"]}
 
 
-def history(*events: tuple[Any, ...]) -> History:
-    """Of events: what, milliseconds, and more."""
-    (step,) = OPERATIONS.parse_shorthand("stop")
+def history(*events: tuple[Any, ...], script: str = "stop") -> History:
+    """Of events of the script's last step: what, milliseconds, and more."""
+    steps = OPERATIONS.parse_shorthand(script)
     actions = [{"what": what, "ms": ms, "connection": 1, **more} for what, ms, more in events]
     answer = observed({"status": "accepted", "actions": [*actions, {"what": "idle", "ms": 9999, "late_ms": 0}]})
-    case = Case("client/groups", "apache", Role.CLIENT, (step,))
-    return History(case, "it", (Op(0, step, answer, 1),))
+    case = Case("client/groups", "apache", Role.CLIENT, steps)
+    nothing = observed({"status": "accepted", "actions": []})
+    answers = [*(nothing for _ in steps[1:]), answer]
+    return History(case, "it", tuple(Op(at, *each, at + 1) for at, each in enumerate(zip(steps, answers, strict=True))))
 
 
 def joined(ms: int, generation: int = 1) -> tuple[Any, ...]:
@@ -67,3 +76,62 @@ def test_a_client_whose_session_is_over_joins_without_its_id() -> None:
     assert not [*joins_with_its_id(history(begins, joined(100), ("answer", 3200, refused), joins))]
     beaten = {"api": "Heartbeat", "error": 0, "to": ["m", 1]}
     assert [*joins_with_its_id(history(begins, joined(100), ("answer", 3200, beaten), joins))]
+
+
+def test_a_client_that_just_lost_its_connection_need_not_leave() -> None:
+    """Java 4.4.0: it had found its coordinator again, and was not connected to it yet, when it was closed."""
+    given = {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]}
+    member = [joined(100), synced(110, "t-0"), ("answer", 110, given), beat(150, "m", 1)]
+    end: list[tuple[Any, ...]] = [("signalled", 1100, {}), ("ended", 1200, {"code": 0, "stderr": ""})]
+    assert [*leaves(history(*member, *end))]
+    assert not [*leaves(history(*member, ("closed", 900, {"why": "by the script"}), *end))]
+    assert [*leaves(history(*member, ("closed", 900, {"why": "by the script"}), beat(950, "m", 1), *end))]
+    assert [*leaves(history(*member, ("closed", 90, {"why": "by the script"}), *end))]
+
+
+def test_shapes_name_what_a_breach_came_after() -> None:
+    """So that an entry about one cause does not match another one."""
+    fenced = {"api": "OffsetCommit", "error": 82, "to": ["m", 1]}
+    given = {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]}
+    fetch = "request", 2500, {"api": "Fetch", "version": 16, "partitions": ["t-0"]}
+    member = [joined(100), synced(110, "t-0"), ("answer", 110, given), ("answer", 200, fenced), fetch]
+    assert [each.shape for each in reads_its_own(history(*member))] == [
+        ("taken away", "OffsetCommit FENCED_INSTANCE_ID")
+    ]
+    killed: tuple[Any, ...] = ("signalled", 100, {})
+    for text, cause in {
+        "stop": (), "reset SyncGroup amid; pass 200; stop": ("reset amid",), "move; stop": ("move",),
+        "reset Heartbeat; answer OffsetCommit NOT_COORDINATOR; stop": ("answer NOT_COORDINATOR",),
+    }.items():  # fmt: skip
+        found = ends_when_stopped(history(killed, ("killed", 10_100, {}), script=text))
+        assert [each.shape for each in found] == [("hangs", *cause)]
+
+
+def test_a_client_that_knows_its_new_coordinator_need_not_look_it_up_again() -> None:
+    """sarama 1.61.1: its heartbeat found the new coordinator before its commit was refused by the old one."""
+    refused = "answer", 200, {"api": "OffsetCommit", "error": 16, "to": ["m", 1]}
+    there = "request", 600, {**beat(0, "m", 1)[2], "connection": 2}
+    assert not [*finds_its_coordinator(history(joined(100), refused, there))]
+    assert [*finds_its_coordinator(history(joined(100), refused, beat(600, "m", 1)))]
+
+
+def test_a_look_up_that_waits_behind_a_late_answer_was_sent() -> None:
+    """librdkafka 2.16.1: its FindCoordinator waited behind a ListOffsets that was answered late."""
+    refused = "answer", 200, {"api": "Heartbeat", "error": 16, "to": ["m", 1]}
+    late = "request", 150, {"api": "ListOffsets", "version": 7, "connection": 2}
+    behind = {"version": 2, "connection": 2, "pipelined": True}
+    waited = ("request", 900, {"api": "ListOffsets", **behind}), ("request", 900, {"api": "FindCoordinator", **behind})
+    assert not [*finds_its_coordinator(history(joined(100), late, refused, beat(600, "m", 1), *waited))]
+    assert [*finds_its_coordinator(history(joined(100), late, refused, beat(600, "m", 1)))]
+
+
+def test_members_without_an_assignment_and_groups_that_wait_are_told_apart() -> None:
+    other = {"id": "o", "instance": None, "subscription": {"version": 0, "topics": []}}
+    what, ms, found = joined(100)
+    joins = what, ms, {**found, "members": [*found["members"], other]}
+    assert [each.shape for each in assigns_to_everybody(history(joins, synced(110, "t-0")))] == [
+        ("member missing", "no topics")
+    ]
+    waits = "unsettled", 9000, {"waited_ms": 9000, "unsent": []}
+    for script, more in {"member reads t,gone; stop": ("missing topic",), "member reads t; stop": ()}.items():
+        assert [each.shape for each in comes_back(history(waits, script=script))] == [("lost", "", *more)]
