@@ -208,6 +208,13 @@ class Operation:
                 return None
             return text
 
+        match parts:
+            case [(str(before), "", _, None, _), (_, str(only), types, _, write_one)]:
+                return lambda body: (
+                    before + write_one(value)
+                    if type(value := body.get(only)) in types and len(body) == 1
+                    else plain(body)
+                )
         return plain
 
     def short_reader(self, form: Form) -> Callable[[list[str]], Step | None]:

@@ -75,19 +75,19 @@ class WordOption:
 
     @cached_property
     def json_text(self) -> Callable[[Any], str]:
-        """The same for the value as JSON."""
-        return self.text if self.form.prints_json else _text_of(self, self.kind.read)
+        """The same for the value as JSON, behind a space."""
+        return _text_of(self, (lambda value: value) if self.form.prints_json else self.kind.read, " ")
 
 
-def _text_of(option: WordOption, read: Callable[[Any], Any]) -> Callable[[Any], str]:
+def _text_of(option: WordOption, read: Callable[[Any], Any], before: str = "") -> Callable[[Any], str]:
     key, write = option.key, option.form.print
     if option.is_flag:
-        return lambda value: key
+        return lambda value: f"{before}{key}"
     if option.whole:
-        return lambda value: write(read(value))
+        return lambda value: f"{before}{write(read(value))}"
     if not key:
-        return lambda value: " ".join(map(write, read(value))) or NONE
-    prefix = f"{key} " if key == KEYWORD else key
+        return lambda value: before + (" ".join(map(write, read(value))) or NONE)
+    prefix = f"{before}{key} " if key == KEYWORD else f"{before}{key}"
     if write is str:
         return lambda value: f"{prefix}{NONE if value is None else value}"
     return lambda value: f"{prefix}{NONE if value is None else write(read(value))}"
@@ -288,22 +288,20 @@ def printer(forms: Sequence[RequestWords]) -> Callable[[str, Mapping[str, Any], 
 
     def printed(actor: str, body: Mapping[str, Any], newest: int | None) -> str:
         get, shortest = body.get, ""
-        inner = [text(value) for name, usual, text in constants if (value := get(name, usual)) != usual]
+        inner = "".join([text(value) for name, usual, text in constants if (value := get(name, usual)) != usual])
         for word, first, functions in variants:
-            words = [word] if actor == first else [word, actor]
             context = {WORD: word, ACTOR: actor, NEWEST: newest}
-            behind: list[str] = []
-            named = 0
+            front = behind = ""
             for is_first, name, made, text in functions:
                 if (value := body[name]) != made(context, body):
-                    (words if is_first else behind).append(text(value))
-                    named += 1
-            words += inner
-            words += behind
-            found = " ".join(words)
+                    if is_first:
+                        front += text(value)
+                    else:
+                        behind += text(value)
+            found = f"{word if actor == first else f'{word} {actor}'}{front}{inner}{behind}"
             if not shortest or len(found) < len(shortest):
                 shortest = found
-            if not named:
+            if not (front or behind):
                 break  # a longer word saves nothing
         return shortest
 

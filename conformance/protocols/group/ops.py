@@ -65,11 +65,15 @@ def usual(version: int, static: int = 0) -> Default:
     """The version of a request in shorthand. ``static``: with an instance, or a version of KIP-429's draft."""
 
     def default(context: Fields, given: Mapping[str, Any]) -> int:
-        later = static and (given.get("instance") is not None or given.get("protocol_version") is not None)
+        newest: int | None = context[NEWEST]
+        return version if newest is None or newest > version else newest
+
+    def by_fields(context: Fields, given: Mapping[str, Any]) -> int:
+        later = given.get("instance") is not None or given.get("protocol_version") is not None
         wanted = static if later else version
         return wanted if context[NEWEST] is None else min(wanted, context[NEWEST])
 
-    return default
+    return by_fields if static else default
 
 
 def usual_version(verb: str) -> int:
