@@ -522,7 +522,7 @@ def test_conversations_are_strategies_too(deep: list[dict[str, Any]], one: dict[
 
 
 def test_a_machine_that_there_is_not_is_told() -> None:
-    with pytest.raises(LookupError, match="unknown machine 'groups'; known: features, .*, group, "):
+    with pytest.raises(LookupError, match=r"unknown machine 'groups'; known: features, .*, group, "):
         conversations("groups")
     with pytest.raises(LookupError, match="edition kip-584 has no coordinator of classic groups"):
         any_steps("group", edition="kip-584")
