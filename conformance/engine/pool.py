@@ -21,6 +21,9 @@ from kipcheck.conformance.targets.transport import process_tree
 
 ITEMS_AHEAD: Final = 4
 """Items queued beyond one for each worker, so that no worker waits while results are processed."""
+QUEUED_BYTES: Final = 32 * 1024
+"""The most bytes of items that are queued beyond one for each worker: less than any pipe holds. If the pipe were full,
+this process would wait for workers, and they for it to take their results."""
 BACKLOG: Final = 12
 """Results for each worker that may wait for earlier ones."""
 EXIT_S: Final = 20.0
@@ -61,9 +64,13 @@ class Pool(Generic[A, B]):
     workers: dict[Connection, ForkProcess]
     """By the connection on which their results arrive."""
     tasks: Any
-    """A ``SimpleQueue`` of numbered items for all workers."""
+    """A ``SimpleQueue`` of numbered items, pickled, for all workers."""
     outstanding: int = 0
     """Items whose results have not been taken yet."""
+    sent: dict[int, int] = field(default_factory=dict)
+    """The sizes of those of them that are in the queue or with a worker."""
+    unsent: deque[tuple[int, bytes]] = field(default_factory=deque)
+    """The others, which are too large to be sent yet."""
     numbers: Iterator[int] = field(default_factory=lambda: iter(range(1 << 62)))
 
     @property
@@ -74,9 +81,21 @@ class Pool(Generic[A, B]):
     def give(self, item: A) -> int:
         """Returns the number of the item's result."""
         number = next(self.numbers)
-        self.tasks.put((number, item))
+        self.unsent.append((number, pickle.dumps((number, item))))
         self.outstanding += 1
+        self._send()
         return number
+
+    def _send(self) -> None:
+        """Sends what a worker is free for, or the queue has room for."""
+        while self.unsent:
+            number, data = self.unsent[0]
+            has_room = sum(self.sent.values()) + len(data) <= QUEUED_BYTES
+            if len(self.sent) >= len(self.workers) and not has_room:
+                return
+            self.unsent.popleft()
+            self.sent[number] = len(data)
+            self.tasks.put(data)
 
     def take(self, seconds: float | None = None) -> dict[int, Result[B]]:
         """Finished results by number; waits up to ``seconds`` for one, or without limit if None.
@@ -94,6 +113,8 @@ class Pool(Generic[A, B]):
                 result.get()
             found[number] = result
             self.outstanding -= 1
+            del self.sent[number]
+        self._send()
         return found
 
     def map(self, items: Iterable[A], still_wanted: Callable[[], bool] = lambda: True) -> Iterator[tuple[A, B | None]]:
@@ -189,7 +210,7 @@ def _work(
     try:
         with context_factory():
             while (task := tasks.get()) is not None:
-                number, item = task
+                number, item = pickle.loads(task)
                 sender.send_bytes(_packed(number, _done(function, item)))
     except KeyboardInterrupt:
         os._exit(1)

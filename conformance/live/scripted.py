@@ -261,11 +261,13 @@ class ScriptedBroker(Broker):
         self._leads_now = self.leads or not self.others
         wait_ms = body.get("rebalanceTimeoutMs", body.get("sessionTimeoutMs", 0))
         self._sync_until_s = request.at_s + wait_ms / 1000 if wait_ms > 0 else inf
-        members = [{"memberId": id, "groupInstanceId": instance, "metadata": body["protocols"][0]["metadata"]}]
-        members += [
-            {"memberId": each.id, "metadata": each.metadata(self.protocol, self.generation - 1)} for each in self.others
-        ]
-        answer(self._joined(request, 0, id, members if self._leads_now else []))
+        answer(self._joined(request, 0, id, self._members(request, id) if self._leads_now else []))
+
+    def _members(self, request: Received, id: str) -> list[dict[str, Any]]:
+        """All members, as a leader is sent them; ``id``: that of the client."""
+        own = {"memberId": id, "groupInstanceId": self.instance, "metadata": request.body["protocols"][0]["metadata"]}
+        before = self.generation - 1
+        return [own, *({"memberId": each.id, "metadata": each.metadata(self.protocol, before)} for each in self.others)]
 
     def _joined(
         self, request: Received, error: int, id: str, members: list[dict[str, Any]] | None = None
@@ -281,12 +283,14 @@ class ScriptedBroker(Broker):
     def _returned(self, request: Received, replaced: str, id: str) -> dict[str, Any]:
         """A static member comes back to a stable group, which does not rebalance.
 
-        A leader is sent its old id as that of the leader, so that it assigns nothing, or is sent that it need not.
+        A leader is sent its old id as that of the leader, so that it assigns nothing; or all members, and that it
+        has to assign nothing (KIP-814, ``GroupMetadataManager``).
         """
-        found = self._joined(request, 0, id)
         if not self._leads_now:
-            return found
-        return {**found, "skipAssignment": True} if request.version >= SKIPS_SINCE else {**found, "leader": replaced}
+            return self._joined(request, 0, id)
+        if request.version < SKIPS_SINCE:
+            return {**self._joined(request, 0, id), "leader": replaced}
+        return {**self._joined(request, 0, id, self._members(request, id)), "skipAssignment": True}
 
     def sync(self, request: Received, answer: Answer) -> None:
         body = request.body

@@ -19,6 +19,10 @@ def half(number: int) -> int:
     return number // 2
 
 
+def same(data: bytes) -> bytes:
+    return data
+
+
 def sleeps(number: int) -> None:
     time.sleep(600)
 
@@ -40,6 +44,13 @@ def test_results_come_in_the_order_of_items_and_none_is_begun_once_it_is_too_lat
         turns = iter([True, True, False, False])
         assert [*processes.map([2, 4, 6, 8], lambda: next(turns))] == [(2, 1), (4, 2), (6, None), (8, None)]
         assert [*processes.map([])] == []
+
+
+def test_items_and_results_may_be_larger_than_a_pipe_holds() -> None:
+    """Traffic of a live client is: this process waited for workers, which waited for it."""
+    items = [bytes([each]) * size for each in range(6) for size in (10, 300_000)]
+    with pool(2, same) as processes:
+        assert [*processes.map(items)] == [(each, each) for each in items]
 
 
 def test_what_a_worker_raises_is_raised_where_its_result_is_taken() -> None:

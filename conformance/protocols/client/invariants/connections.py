@@ -7,7 +7,7 @@ from typing import Final
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
-from kipcheck.conformance.protocols.client.trace import GRACE_MS, Happened, trace
+from kipcheck.conformance.protocols.client.trace import GRACE_MS, Happened, disturbance, trace
 from kipcheck.conformance.protocols.declare.invariant import impact
 
 SPIN: Final = 200
@@ -80,7 +80,8 @@ def paces_itself(history: History) -> Iterator[Violation]:
         most[each.api] = each, number
     for api, (each, number) in most.items():
         if number <= SPIN:  # else it spins
-            yield breach(each, _often(each, number), f"at most {BUSY}", str(number), api)
+            cause = disturbance(history, each.step)
+            yield breach(each, _often(each, number), f"at most {BUSY}", str(number), api, *cause)
 
 
 def _often(each: Happened, number: int) -> str:

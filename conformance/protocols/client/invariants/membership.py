@@ -244,7 +244,8 @@ def stays_fenced(history: History) -> Iterator[Violation]:
 def leaves(history: History) -> Iterator[Violation]:
     """A dynamic member that is closed sends LeaveGroup; a static one sends none.
 
-    One that lost its connection to the coordinator less than a second before may end without.
+    One that lost its connection to the coordinator less than a second before may end without, and so may one whose
+    LeaveGroup may have waited behind a request when the broker closed the connection.
     """
     static, left, member = False, False, False
     connection, lost_ms = -1, -GRACE_MS
@@ -253,6 +254,7 @@ def leaves(history: History) -> Iterator[Violation]:
             connection, lost_ms = each.event["connection"], -GRACE_MS
         elif each.what == "closed" and each.event["connection"] == connection:
             lost_ms = each.ms
+            member = member and not each.event["why"]
         if each.is_request("JoinGroup"):
             static = "instance" in each.event
         elif each.is_request("LeaveGroup"):

@@ -89,6 +89,15 @@ def test_a_client_that_just_lost_its_connection_need_not_leave() -> None:
     assert [*leaves(history(*member, ("closed", 90, {"why": "by the script"}), *end))]
 
 
+def test_a_broker_that_closes_the_connection_may_not_have_read_that_a_member_leaves() -> None:
+    """platformatic-kafka 2.12.1: its LeaveGroup waited behind a ListOffsets that was never answered."""
+    given = {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]}
+    member = [joined(100), synced(110, "t-0"), ("answer", 110, given), beat(150, "m", 1), ("signalled", 1100, {})]
+    ended: tuple[Any, ...] = ("ended", 1200, {"code": 0, "stderr": ""})
+    assert not [*leaves(history(*member, ("closed", 1150, {"why": "by the script"}), ended))]
+    assert [*leaves(history(*member, ("closed", 1150, {"why": ""}), ended))]
+
+
 def test_shapes_name_what_a_breach_came_after() -> None:
     """So that an entry about one cause does not match another one."""
     fenced = {"api": "OffsetCommit", "error": 82, "to": ["m", 1]}
