@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from kipcheck.conformance.core.case import Step
-from kipcheck.conformance.core.machine import Machine
+from kipcheck.conformance.core.machine import Driven
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
 
 
 @dataclass(frozen=True)
 class SingleMachine:
     name: str
-    machine: Machine[Any, Any, Any]
+    machine: Driven[Any, Any, Any]
     within: Callable[[Any], bool]
     """States outside this bound are reached but not expanded."""
     tried: Callable[[Any], Iterable[Any]]

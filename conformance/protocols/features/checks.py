@@ -7,7 +7,9 @@ from kipcheck.conformance.core.edition import APACHE, KIP_584, edition
 from kipcheck.conformance.protocols.declare.check import Check, Family, StateProbe
 from kipcheck.conformance.protocols.declare.conversations import Subject, conversation, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
-from kipcheck.conformance.protocols.features import invariants
+from kipcheck.conformance.protocols.features.cluster_strategies import FEATURE_CLUSTERS
+from kipcheck.conformance.protocols.features.invariants import cluster, controller as invariants
+from kipcheck.conformance.protocols.features.ops.cluster import OPERATIONS as CLUSTER_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
 from kipcheck.conformance.targets.protocol import Claims
@@ -29,6 +31,15 @@ def state_probe(claims: Claims) -> StateProbe | None:
 CONTROLLER: Family[Subject] = replace(
     operations_family(OPERATIONS, editions, lambda edition: FEATURE_UPDATES, "controller"), state_probe=state_probe
 )
+
+CLUSTER: Family[Subject] = operations_family(
+    CLUSTER_OPERATIONS, editions, lambda edition: FEATURE_CLUSTERS, "controller"
+)
+
+
+def _of_clusters(id: str, about: str, values: int) -> Check[Subject]:
+    return Check(id, about, CLUSTER, conversation, values=values, invariants=invariants_of(id))
+
 
 CHECKS: tuple[Check[Subject], ...] = (
     Check(
@@ -55,4 +66,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=150,
         invariants=invariants_of(invariants.BROKERS),
     ),
+    _of_clusters(cluster.NODE, "the node has one content per epoch, within what every registered broker supports", 300),
+    _of_clusters(cluster.UPDATES, "requests for several features are applied one by one, as the rules allow", 300),
+    _of_clusters(cluster.BROKERS, "brokers stop exactly if they do not support what is finalized", 150),
 )

@@ -1,11 +1,41 @@
-"""Declares the model ``features``: the feature controller of KIP-584's draft."""
+"""Declares the models of controllers of feature versions."""
+
+from typing import Final
 
 from kipcheck.conformance.core.edition import KIP_584, Edition
+from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.protocols.declare.package import released_since
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
+from kipcheck.conformance.protocols.features.cluster_laws import LAWS
 from kipcheck.conformance.protocols.features.laws import COUNTS, SUITS
+from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster
 from kipcheck.conformance.protocols.features.model.controller import ENVIRONMENT_EVENTS, FeatureController
+from kipcheck.conformance.protocols.features.model.kraft import KraftController
+from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
+from kipcheck.conformance.protocols.features.ops import cluster, kraft
+from kipcheck.conformance.protocols.features.ops.cluster import (
+    Elect,
+    HandleRegistration,
+    Requested,
+    StartBroker,
+    StopBroker,
+    Supported,
+    UpdateFeatures,
+    ValidateFeatures,
+    Watch,
+    Write,
+)
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
+from kipcheck.conformance.protocols.features.ops.kraft import (
+    SAFE_DOWNGRADE,
+    UNSAFE_DOWNGRADE,
+    UPGRADE,
+    KraftUpdate,
+    TypedUpdate,
+)
+
+KRAFT_HAS: Final = released_since(since("java-controller-runs"))
 
 
 def _product(edition: Edition, scope: Scope) -> Product:
@@ -22,6 +52,61 @@ def _product(edition: Edition, scope: Scope) -> Product:
     )
 
 
+def _clusters(edition: Edition, scope: Scope) -> Product:
+    names, levels = "ab"[: scope["features"]], scope["levels"]
+    events = cluster_events(scope["brokers"], names, levels)
+    return SingleMachine(
+        "cluster",
+        FeatureCluster(),
+        within=lambda state: (
+            state.term < scope["elections"] and (state.node is None or state.node.epoch < scope["writes"])
+        ),
+        tried=lambda state: events,
+        step_of=cluster.OPERATIONS.step_of,
+        shorthand=cluster.OPERATIONS.shorthand,
+        laws=LAWS,
+    )
+
+
+def cluster_events(brokers: int, names: str, levels: int) -> tuple[cluster.Event, ...]:
+    """Everything that can happen in a small cluster."""
+    spans = [(1, levels), (1, levels - 1), (2, levels)]
+    found: list[cluster.Event] = []
+    for number in range(brokers):
+        binaries = ([Supported(name, *span) for name in names] for span in spans)
+        found += (StartBroker(number, tuple(each)) for each in binaries)
+        found += (made(number) for made in (StopBroker, Elect, HandleRegistration, Watch, Write))
+    found.append(StartBroker(0, tuple(Supported(name, 1, levels) for name in names), before_migration=True))
+    for name in names:
+        requests = [Requested(name, level) for level in range(2, levels + 1)]
+        requests += [Requested(name, level, True) for level in range(levels)]
+        found += (made((each,)) for each in requests for made in (UpdateFeatures, ValidateFeatures))
+    if len(names) > 1:
+        found.append(UpdateFeatures((Requested(names[0], levels), Requested(names[1], 0, True))))
+    return tuple(found)
+
+
+def _kraft(edition: Edition, scope: Scope) -> Product:
+    rules = Rules.of(edition.release)
+    machine = KraftController(rules)
+    names = [METADATA, *(name for name in rules.supported if name != METADATA)][: scope["features"]]
+    events = tuple(
+        KraftUpdate(1, (TypedUpdate(name, level, kind),))
+        for name in names
+        for level in range(max(0, rules.supported[name].high - scope["levels"]), rules.supported[name].high + 2)
+        for kind in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE)
+    )
+    return SingleMachine(
+        "controller",
+        machine,
+        within=lambda state: state.epoch <= scope["updates"],
+        tried=lambda state: events,
+        step_of=kraft.OPERATIONS.step_of,
+        shorthand=kraft.OPERATIONS.shorthand,
+        laws=(),
+    )
+
+
 PLAYABLES = (
     Playable(
         name="features",
@@ -35,6 +120,41 @@ PLAYABLES = (
         dials={
             "brokers": Bound(3, "number of brokers", (1, 2, 3)),
             "updates": Bound(2, "number of accepted updates", (1, 2, 3, 4, 5)),
+        },
+    ),
+    Playable(
+        name="feature-cluster",
+        about="a cluster of KIP-584's draft: brokers with caches, elections, requests for several features",
+        editions=lambda edition: None if edition == KIP_584 else str(KIP_584),
+        world=_clusters,
+        verbs=verbs(cluster.OPERATIONS),
+        conversation=lambda edition: Conversation(
+            "controller", FeatureCluster(), cluster.OPERATIONS.event_of, cluster.OPERATIONS.parse_shorthand
+        ),
+        dials={
+            "brokers": Bound(2, "number of brokers", (1, 2, 3)),
+            "features": Bound(1, "number of features", (1, 2)),
+            "levels": Bound(2, "highest level", (2, 3)),
+            "elections": Bound(2, "number of elections", (1, 2, 3)),
+            "writes": Bound(2, "the highest epoch from which the search goes on", (1, 2, 3)),
+        },
+    ),
+    Playable(
+        name="kraft-features",
+        about="the controller of feature versions in KRaft, as a release has it",
+        editions=lambda edition: None if KRAFT_HAS(edition) else "apache or apache@RELEASE from 3.3.0 on",
+        world=_kraft,
+        verbs=verbs(kraft.OPERATIONS),
+        conversation=lambda edition: Conversation(
+            "controller",
+            KraftController(Rules.of(edition.release)),
+            kraft.OPERATIONS.event_of,
+            kraft.OPERATIONS.parse_shorthand,
+        ),
+        dials={
+            "features": Bound(2, "number of features", (1, 2, 3)),
+            "levels": Bound(2, "levels below the highest", (1, 2, 3)),
+            "updates": Bound(3, "number of accepted updates", (1, 2, 3, 4)),
         },
     ),
 )

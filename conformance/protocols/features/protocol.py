@@ -11,6 +11,7 @@ PROTOCOL: Final = ProtocolPackage(
     Role.CONTROLLER,
     {
         "features": lambda edition: True,
+        "feature-cluster": lambda edition: True,
         "kraft-features": released_since(since("java-controller-runs")),
         "zookeeper-features": released_in(span("feature-znode"), span("zookeeper")),
     },

@@ -1,5 +1,6 @@
 """What is drawn for controllers of feature versions."""
 
+from kipcheck.conformance.protocols.features.cluster_strategies import FEATURE_CLUSTERS
 from kipcheck.conformance.protocols.features.kraft_strategies import kraft_updates
 from kipcheck.conformance.protocols.features.model.controller import FeatureController, State
 from kipcheck.conformance.protocols.features.ops.controller import (
@@ -25,6 +26,7 @@ FEATURE_UPDATES: Conversations[State, Event] = Conversations(
 """KIP-584: brokers start with the range they support, are upgraded and stop; the operator finalizes levels."""
 CONVERSATIONS = {
     "features": lambda edition: FEATURE_UPDATES,
+    "feature-cluster": lambda edition: FEATURE_CLUSTERS,
     "kraft-features": kraft_updates,
     "zookeeper-features": zookeeper_updates,
 }

@@ -6,11 +6,12 @@ from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.core.releases_table import since, span
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.protocols.declare.package import released_in, released_since
+from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster
 from kipcheck.conformance.protocols.features.model.controller import FeatureController
 from kipcheck.conformance.protocols.features.model.kraft import KraftController
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController
-from kipcheck.conformance.protocols.features.ops import kraft, zookeeper
+from kipcheck.conformance.protocols.features.ops import cluster, kraft, zookeeper
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
@@ -20,6 +21,10 @@ IN_KRAFT: Final = released_since(since("java-controller-runs"))
 
 def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
     return adapter_of(OPERATIONS, FeatureController())
+
+
+def cluster_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
+    return adapter_of(cluster.OPERATIONS, FeatureCluster())
 
 
 def kraft_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
@@ -36,6 +41,7 @@ def zookeeper_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
 
 ADAPTERS = {
     OPERATIONS.machine: adapter,
+    cluster.OPERATIONS.machine: cluster_adapter,
     kraft.OPERATIONS.machine: kraft_adapter,
     zookeeper.OPERATIONS.machine: zookeeper_adapter,
 }

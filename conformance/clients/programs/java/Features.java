@@ -283,6 +283,9 @@ final class Features {
         }
         List<Object> listed = new ArrayList<>();
         levels.forEach((name, level) -> listed.add(Map.of("feature", name, "level", level)));
-        return Map.of("epoch", records, "levels", listed);
+        Map<String, Object> answer = new TreeMap<>();
+        answer.put("epoch", records);
+        answer.put("levels", listed);
+        return answer;
     }
 }

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-MODULES: Final = ("controller", "kraft", "zookeeper")
+MODULES: Final = ("controller", "cluster", "kraft", "zookeeper")
 """In the order in which they are published."""

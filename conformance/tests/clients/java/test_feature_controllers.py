@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import Observation, Refused
+from kipcheck.conformance.core.history import Observation, Refused, Replied
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.core.releases_table import listed
 from kipcheck.conformance.protocols.features.kraft_strategies import kraft_updates
@@ -44,6 +44,8 @@ def alike(one: Observation, other: Observation) -> bool:
     """A refusal by its error: its message changes with each release."""
     if isinstance(one, Refused) and isinstance(other, Refused):
         return one.error == other.error
+    if isinstance(one, Replied) and isinstance(other, Replied):
+        return dict(one.payload) == dict(other.payload)
     return one == other
 
 
@@ -61,6 +63,15 @@ def differences(release: str, updates: int, model: str = "") -> list[str]:
                         found.append(f"{OPERATIONS.shorthand(talk[: place + 1])}\n  ours {ours}\n  {release} {theirs}")
                         break
     return found
+
+
+def test_answers_are_compared_in_full() -> None:
+    steps = tuple(OPERATIONS.parse_shorthand("kraft-update v1 metadata.version:20!,x:1; levels"))
+    done, levels = predicted("3.9.2", steps)
+    assert isinstance(done, Replied) and [each["error"] for each in done["results"]] == [
+        "NONE", "INVALID_UPDATE_VERSION",
+    ]  # fmt: skip
+    assert isinstance(levels, Replied) and levels["levels"] == [{"feature": "metadata.version", "level": 20}]
 
 
 @pytest.mark.jars

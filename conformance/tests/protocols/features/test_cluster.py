@@ -1,11 +1,16 @@
 """The controller of the draft in full: conversations by hand, all orders of a small cluster, two racing writes."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
+from kipcheck.conformance.cli.main import run
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.machines.plain_search import Edge, explore
+from kipcheck.conformance.machines.product import Step, broken_laws, broken_step_laws
+from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
+from kipcheck.conformance.protocols.features.cluster_laws import LAWS
 from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster, Node, PendingWrite, State
 from kipcheck.conformance.protocols.features.model.ranges import unsupported
 from kipcheck.conformance.protocols.features.ops.cluster import (
@@ -215,6 +220,44 @@ def test_the_version_of_the_node_is_no_protection_from_a_deposed_controller() ->
     assert isinstance(actions[-1][0], Answered) and unsuited(state) == [1]
     state, actions = played(text)
     assert isinstance(actions[-1][0], TopLevel) and not unsuited(state)
+
+
+@pytest.mark.parametrize("model", [("feature-cluster", "kip-584", 5_000), ("kraft-features", "apache@3.9.2", 10)])
+def test_the_models_are_explored_in_full(model: tuple[str, str, int], capsys: pytest.CaptureFixture[str]) -> None:
+    name, edition, least = model
+    assert run(["explore", name, "--edition", edition, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["complete"] and found["counter_example"] is None and found["states"] > least
+
+
+def test_laws_of_the_search_find_the_write_of_a_deposed_controller() -> None:
+    product = SingleMachine(
+        "cluster",
+        ComparesTheVersionAlone(),
+        within=lambda state: state.term < 3 and (state.node is None or state.node.epoch < 2),
+        tried=lambda state: FEW,
+        step_of=OPERATIONS.step_of,
+        shorthand=OPERATIONS.shorthand,
+        laws=LAWS,
+    )
+    found = plain_laws(product)
+    assert found == {"feature-cluster/within-brokers"}
+
+
+def plain_laws(product: SingleMachine) -> set[str]:
+    """The laws that are broken in any state or step within the bound."""
+    found, seen = set[str](), {product.initial()}
+    waiting = [*seen]
+    while waiting:
+        (part,) = waiting.pop()
+        for move in product.moves(0, part):
+            did = product.act(0, part, move)
+            found |= {law.id for law, _ in broken_laws(product, (did.part,), False)}
+            found |= {law.id for law, _ in broken_step_laws(product, Step(0, part, move, did))}
+            if (did.part,) not in seen:
+                seen.add((did.part,))
+                waiting.append((did.part,))
+    return found
 
 
 def test_a_repeat_changes_nothing_again() -> None:

@@ -19,7 +19,7 @@ from kipcheck.conformance.machines.plain_search import explore
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.features.checks import CONTROLLER
 from kipcheck.conformance.protocols.features.model.controller import ENVIRONMENT_EVENTS, FeatureController, State
-from kipcheck.conformance.protocols.features.mutants import Playing
+from kipcheck.conformance.protocols.features.mutants.controller import Playing
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS, BrokerUp, Event, Update
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
 from kipcheck.conformance.protocols.features.target import adapter as features

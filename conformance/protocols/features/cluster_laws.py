@@ -1,0 +1,69 @@
+"""Laws of a cluster of KIP-584's draft, checked in every state and step of its model: they restate its invariants."""
+
+from collections.abc import Hashable
+from typing import Any, Final
+
+from kipcheck.conformance.machines.product import Did, Law, StepLaw
+from kipcheck.conformance.protocols.features.model.cluster import State
+from kipcheck.conformance.protocols.features.model.ranges import unsupported
+from kipcheck.conformance.protocols.features.ops.cluster import Elect, Event, HandleRegistration, Watch
+
+
+def _within(views: tuple[State]) -> str | None:
+    """Each finalized range lies within the supported range of every registered broker."""
+    (state,) = views
+    if state.node is None:
+        return None
+    for broker in state.brokers:
+        if broker.number in state.registered:
+            for name in unsupported(state.node.features, broker.declared, whole=True):
+                return f"{name} is finalized at {dict(state.node.features)[name]}; broker {broker.number} does not fit"
+    return None
+
+
+def _whole(index: int, state: State) -> Hashable:
+    return state
+
+
+WITHIN: Final[Law[State]] = Law("feature-cluster/within-brokers", _whole, _within)
+
+
+def _forward(index: int, before: State, event: Event, did: Did[State, Any]) -> str | None:
+    """The epoch never falls, and stays with the contents."""
+    old, new = before.node, did.part.node
+    if old is None:
+        return None
+    if new is None or new.epoch < old.epoch:
+        return f"the epoch falls from {old.epoch}"
+    return "the contents change under one epoch" if new.epoch == old.epoch and new != old else None
+
+
+FORWARD: Final[StepLaw[State, Event, Any]] = StepLaw("feature-cluster/epoch-never-falls", _forward)
+
+
+def _stops(index: int, before: State, event: Event, did: Did[State, Any]) -> str | None:
+    """A broker that reads the node stays only if it supports what is finalized."""
+    after = did.part
+    broker = after.broker(event.broker) if isinstance(event, Watch) else None
+    if broker is None or broker.before_migration or after.node is None or not after.node.enabled:
+        return None
+    wrong = next(unsupported(after.node.features, broker.declared), None)
+    return f"broker {broker.number} does not support {wrong}, and stays" if wrong else None
+
+
+STOPS: Final[StepLaw[State, Event, Any]] = StepLaw("feature-cluster/incompatible-broker-stops", _stops)
+
+
+def _minimum(index: int, before: State, event: Event, did: Did[State, Any]) -> str | None:
+    """One write of a request moves no minimum. With a write that was in flight, a feature may be deleted and added."""
+    if before.node is None or did.part.node is None or did.part.node.epoch != before.node.epoch + 1:
+        return None
+    if isinstance(event, Elect | HandleRegistration):
+        return None
+    old, new = dict(before.node.features), dict(did.part.node.features)
+    moved = [name for name in old.keys() & new.keys() if new[name].low != old[name].low]
+    return f"the minimum of {moved[0]} moves" if moved else None
+
+
+MINIMUM: Final[StepLaw[State, Event, Any]] = StepLaw("feature-cluster/minimum-stays", _minimum)
+LAWS: Final = (WITHIN, FORWARD, STOPS, MINIMUM)
