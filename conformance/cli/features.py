@@ -3,14 +3,16 @@
 import argparse
 from pathlib import Path
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_harmless
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_harmless, print_json
 
-ACTIONS = ("describe", "upgrade-all", "downgrade-all", "update")
+ACTIONS = ("describe", "upgrade-all", "downgrade-all", "update", "plan")
 EPILOG = """\
 describe       supported and finalized levels of each feature, and the epoch
 upgrade-all    raise all features to the levels that the tool of a release knows
 downgrade-all  lower them to those levels, and delete the features that it does not know
 update         the changes that --upgrade, --downgrade and --delete list
+plan           which features rise in an upgrade --from one release --to another, in which order, and what cannot be
+               undone, explored with models of the released KRaft controllers; it needs no file
 
 The file is JSON, and is replaced as a whole once an update is applied:
 {"brokers": [{"group_coordinator": [1, 2]}, {"group_coordinator": [1, 3]}],
@@ -29,7 +31,7 @@ def add(commands: Commands) -> None:
     made = commands.add("features", _features, "describe, upgrade and downgrade feature versions as in KIP-584", EPILOG)
     made.mixed = True
     made.add_argument("action", choices=ACTIONS, metavar="ACTION", help=", ".join(ACTIONS))
-    made.add_argument("--state", type=Path, required=True, metavar="FILE", help="the cluster, as JSON")
+    made.add_argument("--state", type=Path, metavar="FILE", help="the cluster, as JSON; every action but plan needs it")
     made.add_argument(
         "--upgrade", default="", metavar="A:N,...", help="update: features to add or raise, and their new levels"
     )
@@ -41,9 +43,36 @@ def add(commands: Commands) -> None:
     made.add_argument(
         "--from-kafka-release", metavar="R", help="the release whose tool this is (default: the newest in the file)"
     )
+    made.add_argument("--from", dest="old", metavar="R", help="plan: the release that runs, from 3.3.0 on")
+    made.add_argument("--to", dest="new", metavar="R", help="plan: the release of the upgrade")
+    made.add_argument("--json", action="store_true", help="plan: print JSON")
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.cli import feature_plan
+
+    if options.old is None or options.new is None or options.state is not None:
+        return complain("plan needs --from and --to, and takes no --state", USAGE)
+    try:
+        found = feature_plan.plan(options.old, options.new)
+    except LookupError as wrong:
+        return complain(wrong.args[0], USAGE)
+    if options.json:
+        return print_json(feature_plan.as_json(found))
+    for line in feature_plan.lines(found):
+        print_harmless(line)
+    return OK
 
 
 def _features(options: argparse.Namespace) -> int:
+    if options.action == "plan":
+        return _plan(options)
+    if options.state is None or options.old is not None or options.new is not None or options.json:
+        return complain(f"{options.action} needs --state, and takes no --from, --to and --json", USAGE)
+    return _of_state(options)
+
+
+def _of_state(options: argparse.Namespace) -> int:
     from kipcheck.conformance.cli import feature_state, feature_updates
     from kipcheck.conformance.wire.workbench import Unreadable
 

@@ -46,6 +46,15 @@ class Rules:
         """The highest metadata.version."""
         return self.supported[METADATA].high
 
+    def defaults(self) -> dict[str, int]:
+        """The levels of a new cluster at the highest metadata.version; kraft.version is 0 there."""
+        found = {METADATA: self.newest}
+        for each in table()["feature-levels"]["defaults"]:
+            name, level = each["feature"], each["level"]
+            if each["metadata"] <= self.newest and self.supported.get(name, DISABLED).holds(level):
+                found[name] = max(level, found.get(name, 0))
+        return found
+
     def declares(self) -> Iterator[tuple[str, Range]]:
         """What a node of this release declares."""
         return ((name, each) for name, each in self.supported.items() if each != DISABLED)
