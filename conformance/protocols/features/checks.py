@@ -5,13 +5,21 @@ from dataclasses import replace
 
 from kipcheck.conformance.core.edition import APACHE, KIP_584, edition
 from kipcheck.conformance.protocols.declare.check import Check, Family, StateProbe
-from kipcheck.conformance.protocols.declare.conversations import Subject, conversation, operations_family
+from kipcheck.conformance.protocols.declare.conversations import (
+    Subject,
+    conversation,
+    operations_family,
+    possible_conversation,
+)
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.features.cluster_strategies import FEATURE_CLUSTERS
-from kipcheck.conformance.protocols.features.invariants import cluster, controller as invariants
+from kipcheck.conformance.protocols.features.invariants import cluster, controller as invariants, kraft
+from kipcheck.conformance.protocols.features.kraft_strategies import kraft_updates
 from kipcheck.conformance.protocols.features.ops.cluster import OPERATIONS as CLUSTER_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
+from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS as KRAFT_OPERATIONS
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
+from kipcheck.conformance.protocols.features.target import kraft_adapter
 from kipcheck.conformance.targets.protocol import Claims
 
 
@@ -41,6 +49,13 @@ def _of_clusters(id: str, about: str, values: int) -> Check[Subject]:
     return Check(id, about, CLUSTER, conversation, values=values, invariants=invariants_of(id))
 
 
+def releases_with_kraft(name: str) -> Iterable[str]:
+    found = edition(name)
+    return (str(found),) if kraft_adapter(found) is not None else ()
+
+
+KRAFT: Family[Subject] = operations_family(KRAFT_OPERATIONS, releases_with_kraft, kraft_updates, "controller")
+
 CHECKS: tuple[Check[Subject], ...] = (
     Check(
         invariants.EPOCHS,
@@ -69,4 +84,12 @@ CHECKS: tuple[Check[Subject], ...] = (
     _of_clusters(cluster.NODE, "the node has one content per epoch, within what every registered broker supports", 300),
     _of_clusters(cluster.UPDATES, "requests for several features are applied one by one, as the rules allow", 300),
     _of_clusters(cluster.BROKERS, "brokers stop exactly if they do not support what is finalized", 150),
+    Check(
+        kraft.UPDATES,
+        "requests of released versions are applied as their results say, within what every broker supports",
+        KRAFT,
+        possible_conversation(kraft_updates),
+        values=300,
+        invariants=invariants_of(kraft.UPDATES),
+    ),
 )

@@ -22,7 +22,7 @@ from kipcheck.conformance.protocols.features.ops.cluster import (
     Write,
 )
 from kipcheck.strategies.events import Conversations, Swarm
-from kipcheck.strategies.nodes import Flag, Integer, Node, Pick, Seq, record
+from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Seq, record
 from kipcheck.strategies.operations import nodes
 
 NAMES: Final = ("a", "b")
@@ -89,8 +89,9 @@ def _updates(state: State, random: Random) -> tuple[Requested, ...]:
 def drawn() -> dict[str, Node]:
     """Fields whose values are records."""
     names = Pick((*NAMES, "c", ""))
+    one = OneOf(tuple(record(feature=Pick(NAMES), low=Pick((low,)), high=Pick((high,))) for low, high in SPANS))
     return {
-        "supported": Seq(record(feature=Pick(NAMES), low=Integer(1, 1), high=Integer(1, 3)), 0, 2),
+        "supported": Seq(one, 0, 2),
         "updates": Seq(record(feature=names, level=Integer(-1, 4), allow_downgrade=Flag()), 0, 2),
         "to": Pick((None, 0, 1)),
     }

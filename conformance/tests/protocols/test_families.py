@@ -83,7 +83,10 @@ def test_a_digest_is_that_of_the_answers(family: Any) -> None:
             [f"{op} HeartbeatRequest v{version}" for version in (3, 4) for op in ("encode", "decode", "recode")],
         ),
         (Role.LEADER, ["assign range", "assign roundrobin", "assign sticky", "assign cooperative-sticky"]),
-        (Role.CONTROLLER, ["broker-up", "update", "start-broker", "elect-controller", "update-features"]),
+        (
+            Role.CONTROLLER,
+            ["broker-up", "update", "start-broker", "elect-controller", "update-features", "kraft-levels"],
+        ),
         (Role.COORDINATOR, ["join v3", "describe-group v3", "consumer-heartbeat"]),
         (
             Role.MEMBER,

@@ -1,3 +1,3 @@
-"""Invariants of controllers of feature versions in KIP-584's draft, one module for each machine."""
+"""Invariants of controllers of feature versions in KIP-584's draft and in KRaft, one module for each machine."""
 
-MODULES = ("controller", "cluster")
+MODULES = ("controller", "cluster", "kraft")

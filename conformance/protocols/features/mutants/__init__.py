@@ -1,3 +1,3 @@
 """Controllers of feature versions with one planted defect each, one module for each machine."""
 
-MODULES = ("controller", "cluster")
+MODULES = ("controller", "cluster", "kraft")

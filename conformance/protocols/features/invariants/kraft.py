@@ -1,0 +1,202 @@
+"""Invariants of controllers of feature versions in KRaft, as released.
+
+Each invariant reads answers, and none compares them with a model. Levels are known from a reading, up to the next
+request.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+
+UPDATES: Final = "kraft-features/updates"
+updates = partial(invariant, role=Role.CONTROLLER, checks=(UPDATES,))
+NONE: Final = "NONE"
+REFUSED: Final = "INVALID_UPDATE_VERSION"
+KRAFT: Final = "kraft.version"
+DOWNGRADES: Final = (2, 3)
+ALL: Final = ("kraft-format", "kraft-node", "kraft-update", "kraft-levels")
+Levels = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class KraftStep:
+    """An answered step, and what was known before it."""
+
+    op: Op
+    levels: Levels | None
+    """The finalized levels; None: not known."""
+    at: int
+    """The step that read them."""
+    brokers: Mapping[int, Mapping[str, tuple[int, int]]]
+    after: Levels | None
+    """The levels that the next step read; None: it read none."""
+
+    @property
+    def applied(self) -> dict[str, int]:
+        """The updates that succeeded, by feature; the last one of a feature counts."""
+        observation = self.op.observation
+        if self.op.step.verb != "kraft-update" or not isinstance(observation, Replied) or self.validates:
+            return {}
+        refused = {each["feature"] for each in observation["results"] if each["error"] != NONE}
+        asked = {each["feature"]: each["level"] for each in self.op.step["updates"]}
+        return {name: level for name, level in asked.items() if name not in refused}
+
+    @property
+    def validates(self) -> bool:
+        """A request of version 0 has no field for it."""
+        return bool(self.op.step.verb == "kraft-update" and self.op.step["validate_only"] and self.op.step["version"])
+
+    @property
+    def lowers(self) -> frozenset[str]:
+        """The features whose update has a downgrade type, which a request of version 0 has not (584-44)."""
+        asked = {each["feature"]: each["upgrade_type"] for each in self.op.step["updates"]}
+        return frozenset(name for name, kind in asked.items() if kind in DOWNGRADES and self.op.step["version"] > 0)
+
+
+def kraft_steps(history: History) -> Iterator[KraftStep]:
+    """The steps up to the first one without an answer, or a node or format that was refused."""
+    levels: Levels | None = None
+    at = 0
+    brokers: dict[int, Mapping[str, tuple[int, int]]] = {}
+    for op in history.ops:
+        verb, body = op.step.verb, op.step.body
+        if verb not in ALL or not isinstance(op.observation, Replied | Refused):
+            return
+        if verb != "kraft-update" and isinstance(op.observation, Refused):
+            return
+        following = history.ops[op.index + 1 : op.index + 2]
+        yield KraftStep(op, levels, at, dict(brokers), next(map(_levels, following), None))
+        if verb == "kraft-format":
+            levels, brokers = None, {}
+        elif verb == "kraft-update":
+            levels = None
+        elif verb == "kraft-levels":
+            levels, at = _levels(op), op.index
+        elif body["kind"] == "broker":
+            brokers.pop(body["node"], None)
+            if body["supported"] is not None:
+                brokers[body["node"]] = {each["feature"]: (each["low"], each["high"]) for each in body["supported"]}
+
+
+def _levels(op: Op) -> Levels | None:
+    if op.step.verb != "kraft-levels" or not isinstance(op.observation, Replied):
+        return None
+    return {each["feature"]: each["level"] for each in op.observation["levels"]}
+
+
+def on(*verbs: str) -> Callable[[Case, Step], bool]:
+    return lambda case, step: step.verb in verbs
+
+
+def _breach(step: KraftStep, why: str, expected: str, observed: Any, *shape: str) -> Violation:
+    return Violation(why, (step.op.index,), expected, str(observed), shape=shape)
+
+
+READS: Final = on("kraft-update", "kraft-levels")
+
+
+@impact("A validated request changes features", "wrong data", "atomicity", "misled-operator", links=("KIP-584",))
+@updates("kraft-features/validate-changes-nothing", "584-34", applies_to=READS)
+def validate_changes_nothing(history: History) -> Iterator[Violation]:
+    """A request with validate-only changes no level."""
+    for step in kraft_steps(history):
+        if step.validates and step.levels is not None and step.after is not None and step.levels != step.after:
+            why = f"levels were {dict(step.levels)}, and changed with a request that was only validated"
+            yield _breach(step, why, "the same levels", dict(step.after), "changed")
+
+
+@impact("A failed request changes features", "wrong data", "atomicity", "misled-operator", links=("KIP-584",))
+@updates("kraft-features/error-changes-nothing", "584-13", "584-40", applies_to=READS)
+def error_changes_nothing(history: History) -> Iterator[Violation]:
+    """A request with a top-level error changes no level except kraft.version, which the quorum raises by itself."""
+    for step in kraft_steps(history):
+        if isinstance(step.op.observation, Refused) and step.levels is not None and step.after is not None:
+            before, after = ({**each} for each in (step.levels, step.after))
+            before.pop(KRAFT, None)
+            after.pop(KRAFT, None)
+            if before != after:
+                yield _breach(
+                    step, f"levels were {before}, and the request failed", "the same levels", after, "changed"
+                )
+
+
+@impact("A refused update is applied, or an applied one is not", "wrong data", "atomicity", "misled-operator",
+        links=("KIP-584",))  # fmt: skip
+@updates("kraft-features/results-are-true", "584-12", "584-36", applies_to=READS)
+def results_are_true(history: History) -> Iterator[Violation]:
+    """In an answered request the updates that succeed are applied, and other features stay."""
+    for step in kraft_steps(history):
+        known = step.levels is not None and step.after is not None and step.op.step.verb == "kraft-update"
+        if not known or step.validates or not isinstance(step.op.observation, Replied):
+            continue
+        assert step.levels is not None and step.after is not None
+        expected = {name: level for name, level in {**step.levels, **step.applied}.items() if level and name != KRAFT}
+        found = {name: level for name, level in step.after.items() if name != KRAFT}
+        if found != expected:
+            yield _breach(step, f"levels were {dict(step.levels)}", str(expected), found, "levels")
+
+
+@impact("A feature is finalized that a broker does not support", "wrong data", "guards", "incompatible-broker",
+        links=("KIP-584",))  # fmt: skip
+@updates("kraft-features/within-brokers", "584-06", "584-07", "584-31", applies_to=on("kraft-node", "kraft-update"))
+def within_brokers(history: History) -> Iterator[Violation]:
+    """A level is finalized only if every registered broker supports it; undeclared, a feature has level 0 alone."""
+    for step in kraft_steps(history):
+        for name, level in step.applied.items():
+            for number, declared in step.brokers.items():
+                low, high = declared.get(name, (0, 0))
+                if not low <= level <= high:
+                    why = f"{name} was set to {level}, and broker {number} supports {low} to {high}"
+                    yield _breach(step, why, f"refused: {REFUSED}", "applied", "range")
+
+
+@impact("A feature falls without permission", "wrong data", "gating", "unsafe-downgrade", links=("KIP-584",))
+@updates("kraft-features/downgrade-gated", "584-07", "584-36", "584-37", applies_to=READS)
+def downgrade_gated(history: History) -> Iterator[Violation]:
+    """A level falls only with a downgrade type, which a higher level must not have, and is never negative."""
+    for step in kraft_steps(history):
+        for name, level in step.applied.items() if step.levels is not None else ():
+            assert step.levels is not None
+            before = step.levels.get(name, 0)
+            wrong = (
+                level < 0 or (level < before and name not in step.lowers) or (level > before and name in step.lowers)
+            )
+            if wrong:
+                kind = "negative" if level < 0 else "fell" if level < before else "rose"
+                yield _breach(step, f"{name} {kind} from {before} to {level}", f"refused: {REFUSED}", "applied", kind)
+
+
+@impact("The epoch of the features falls", "wrong data", "epochs", "stale-view", links=("KIP-584",))
+@updates("kraft-features/epoch-never-falls", "584-43", applies_to=on("kraft-levels"))
+def epoch_never_falls(history: History) -> Iterator[Violation]:
+    """The epoch never falls."""
+    last = -1
+    for step in kraft_steps(history):
+        if step.op.step.verb == "kraft-format":
+            last = -1
+        elif step.op.step.verb == "kraft-levels" and isinstance(step.op.observation, Replied):
+            epoch = step.op.observation["epoch"]
+            if epoch < last:
+                yield _breach(step, f"the epoch was {last}", f"at least {last}", epoch, "falls")
+            last = epoch
+
+
+@impact("An update is refused with another error", "trivia", "error-codes", "misled-operator", links=("KIP-584",))
+@updates("kraft-features/one-error", "584-39", applies_to=on("kraft-update"))
+def one_error(history: History) -> Iterator[Violation]:
+    """A refused update has the error INVALID_UPDATE_VERSION."""
+    for step in kraft_steps(history):
+        if step.op.step.verb != "kraft-update":
+            continue
+        observation = step.op.observation
+        errors = {observation.error} if isinstance(observation, Refused) else set()
+        if isinstance(observation, Replied):
+            errors = {each["error"] for each in observation["results"]} - {NONE}
+        for each in sorted(errors - {REFUSED}):
+            yield _breach(step, f"an update was refused with {each}", REFUSED, each, "error")

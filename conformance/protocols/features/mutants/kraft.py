@@ -1,0 +1,126 @@
+"""KRaft controllers of feature versions with one planted defect each. Least cases are in shorthand."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.features.model.kraft import KraftController, State
+from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
+from kipcheck.conformance.protocols.features.ops.kraft import (
+    OPERATIONS,
+    SAFE_DOWNGRADE,
+    UPGRADE,
+    Action,
+    Failed,
+    KraftUpdate,
+    TypedUpdate,
+)
+
+
+class Controller(MachineMutant, KraftController):
+    """The reference machine of the newest release as an adapter, with overridable decisions."""
+
+    operations = OPERATIONS
+
+    def __init__(self) -> None:
+        KraftController.__init__(self, Rules.of(NEWEST))
+        MachineMutant.__init__(self)
+
+
+Made = TypeVar("Made", bound=type[Controller])
+
+
+def _mutant(invariant: str, least: str) -> Callable[[Made], Made]:
+    return mutant("kraft-features/updates", f"kraft-features/{invariant}", OPERATIONS.machine, None, least)
+
+
+@_mutant("validate-changes-nothing", "levels; kraft-update v1 group.version:1 validate; levels")
+class AppliesWhatItValidates(Controller):
+    """Validate-only is not read."""
+
+    def update(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
+        return super().update(state, replace(request, validate_only=False))
+
+
+@_mutant("error-changes-nothing", "levels; kraft-update v1 group.version:1,metadata.version:7; levels")
+class AppliesTheGoodOnes(Controller):
+    """A request that fails is applied in part."""
+
+    def update(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
+        after, actions = super().update(state, request)
+        if not any(isinstance(each, Failed) for each in actions) or request.validate_only:
+            return Transition(after, actions)
+        good = [each for each in request.updates if self.good(state, each, request.version)]
+        return Transition(self.applied(after, good), actions)
+
+    def good(self, state: State, update: TypedUpdate, version: int) -> bool:
+        read = replace(update, upgrade_type=UPGRADE) if version == 0 else update
+        proposed = {**dict(state.levels), update.feature: update.level}
+        return next(self.faults(state, read, proposed), None) is None
+
+
+@_mutant("results-are-true", "levels; kraft-update v1 group.version:1; levels")
+class ForgetsAnUpdate(Controller):
+    """The last good update of a request is not applied."""
+
+    def applied(self, state: State, updates: Iterable[TypedUpdate]) -> State:
+        return super().applied(state, [*updates][:-1])
+
+
+@_mutant("within-brokers", "broker 1 metadata.version:7-33; kraft-update v1 group.version:1")
+class ForgetsTheNodes(Controller):
+    """A level is accepted if the leading controller supports it."""
+
+    def unsupported(self, state: State, name: str, level: int) -> Iterator[str]:
+        return super().unsupported(replace(state, brokers=(), controllers=(), quorum=(0,)), name, level)
+
+
+class _OtherFaults(Controller):
+    """Overlooks some reasons for a refusal."""
+
+    def overlooks(self, state: State, update: TypedUpdate) -> bool:
+        raise NotImplementedError
+
+    def faults(self, state: State, update: TypedUpdate, proposed: Mapping[str, int]) -> Iterator[str]:
+        return iter(()) if self.overlooks(state, update) else super().faults(state, update, proposed)
+
+
+@_mutant("downgrade-gated", "format 33 group.version:1; levels; kraft-update v1 group.version:0")
+class LowersByUpgrades(_OtherFaults):
+    """A feature falls without a downgrade type."""
+
+    def overlooks(self, state: State, update: TypedUpdate) -> bool:
+        falls = update.level < state.level(update.feature) and update.feature != METADATA
+        return falls and update.upgrade_type == UPGRADE and update.level == 0
+
+
+@_mutant("downgrade-gated", "levels; kraft-update v1 group.version:1!")
+class RaisesByDowngrades(_OtherFaults):
+    """A downgrade raises a feature."""
+
+    def overlooks(self, state: State, update: TypedUpdate) -> bool:
+        span = self.rules.supported.get(update.feature)
+        rises = span is not None and state.level(update.feature) < update.level <= span.high
+        return rises and update.upgrade_type == SAFE_DOWNGRADE
+
+
+@_mutant("epoch-never-falls", "levels; kraft-update v1 group.version:1; levels")
+class CountsBackwards(Controller):
+    """A record lowers the epoch."""
+
+    def applied(self, state: State, updates: Iterable[TypedUpdate]) -> State:
+        asked = [*updates]
+        return replace(super().applied(state, asked), epoch=state.epoch - len(asked))
+
+
+@_mutant("one-error", "kraft-update v1 group.version:-1")
+class BlamesAnotherError(Controller):
+    """A refusal has the error FEATURE_UPDATE_FAILED."""
+
+    def update(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
+        after, actions = super().update(state, request)
+        changed = (Failed("FEATURE_UPDATE_FAILED") if isinstance(each, Failed) else each for each in actions)
+        return Transition(after, tuple(changed))
