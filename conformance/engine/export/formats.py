@@ -178,8 +178,8 @@ def _reference(stored: Stored) -> dict[str, Any]:
     with InProcess(adapter).open(stored.case.edition, stored.case.role):
         answers = [adapter.answer({"case": 0, **operation(step)}) for step in stored.case.steps]
     answer = answers[stored.guilty]
-    told = ["status", "value", "hex", "level", "epoch"]
-    if stored.line.invariant == "features/names-the-fault":
+    told = ["status", "value", "hex", "level", "epoch", "results", "levels", "enabled", "finalized", "registered"]
+    if stored.line.invariant in ("features/names-the-fault", "kraft-features/one-error"):
         told.append("class")
     return {key: answer[key] for key in told if key in answer}
 

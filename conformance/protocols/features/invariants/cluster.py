@@ -123,7 +123,7 @@ def on(*verbs: str) -> Callable[[Case, Step], bool]:
 
 
 def _breach(step: ClusterStep, why: str, expected: str, observed: str, *shape: str, at: int | None = None) -> Violation:
-    places = (step.op.index,) if at is None else (at, step.op.index)
+    places = (step.op.index,) if at is None else tuple(sorted((at, step.op.index)))
     return Violation(why, places, expected, observed, shape=shape)
 
 
@@ -234,7 +234,9 @@ def one_content_per_epoch(history: History) -> Iterator[Violation]:
         if step.verb not in ("features-node", "broker-features") or not isinstance(step.op.observation, Replied):
             continue
         epoch, found = step.op.observation["epoch"], spans(step.op.observation["finalized"])
-        at, before = known.setdefault(epoch, (step.op.index, found)) if epoch >= 0 else (0, found)
+        if step.verb == "features-node" and epoch >= 0:
+            known.setdefault(epoch, (step.op.index, found))
+        at, before = known.get(epoch, (0, found))
         if before != found:
             why = f"epoch {epoch} stood for {_listed(before)}, and stands for {_listed(found)}"
             yield _breach(step, why, _listed(before), _listed(found), step.verb, at=at)

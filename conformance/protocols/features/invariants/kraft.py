@@ -94,8 +94,10 @@ def on(*verbs: str) -> Callable[[Case, Step], bool]:
     return lambda case, step: step.verb in verbs
 
 
-def _breach(step: KraftStep, why: str, expected: str, observed: Any, *shape: str) -> Violation:
-    return Violation(why, (step.op.index,), expected, str(observed), shape=shape)
+def _breach(step: KraftStep, why: str, expected: str, observed: Any, *shape: str, read: bool = False) -> Violation:
+    """``read``: the next step, which reads the levels, shows it."""
+    places = (step.op.index, step.op.index + 1) if read else (step.op.index,)
+    return Violation(why, places, expected, str(observed), shape=shape)
 
 
 READS: Final = on("kraft-update", "kraft-levels")
@@ -108,7 +110,7 @@ def validate_changes_nothing(history: History) -> Iterator[Violation]:
     for step in kraft_steps(history):
         if step.validates and step.levels is not None and step.after is not None and step.levels != step.after:
             why = f"levels were {dict(step.levels)}, and changed with a request that was only validated"
-            yield _breach(step, why, "the same levels", dict(step.after), "changed")
+            yield _breach(step, why, "the same levels", dict(step.after), "changed", read=True)
 
 
 @impact("A failed request changes features", "wrong data", "atomicity", "misled-operator", links=("KIP-584",))
@@ -122,7 +124,12 @@ def error_changes_nothing(history: History) -> Iterator[Violation]:
             after.pop(KRAFT, None)
             if before != after:
                 yield _breach(
-                    step, f"levels were {before}, and the request failed", "the same levels", after, "changed"
+                    step,
+                    f"levels were {before}, and the request failed",
+                    "the same levels",
+                    after,
+                    "changed",
+                    read=True,
                 )
 
 
@@ -139,7 +146,7 @@ def results_are_true(history: History) -> Iterator[Violation]:
         expected = {name: level for name, level in {**step.levels, **step.applied}.items() if level and name != KRAFT}
         found = {name: level for name, level in step.after.items() if name != KRAFT}
         if found != expected:
-            yield _breach(step, f"levels were {dict(step.levels)}", str(expected), found, "levels")
+            yield _breach(step, f"levels were {dict(step.levels)}", str(expected), found, "levels", read=True)
 
 
 @impact("A feature is finalized that a broker does not support", "wrong data", "guards", "incompatible-broker",
