@@ -423,21 +423,17 @@ class _Run:
         if workers is None:
             return [FailureGroup((unshrunk(group.first), *group.rest)) for group in groups]
         chosen = [selected(group) for group in groups]
-        every = [finding for findings in chosen for finding in findings]
+        listed = {id(each) for findings in chosen for each in findings if self.account.lists_live(each)}
+        every = [finding for findings in chosen for finding in findings if id(finding) not in listed]
         found = iter(self.progress.shrinking(workers.least_cases(every), len(every)))
         parts: list[FailureGroup[Finding]] = []
         for group, findings in zip(groups, chosen, strict=True):
-            pairs = list(zip(findings, islice(found, len(findings)), strict=True))
-            pairs = [(finding, least or self._seldom(finding)) for finding, least in pairs]
+            pairs = [(each, unshrunk(each) if id(each) in listed else next(found)) for each in findings]
             for finding in (finding for finding, least in pairs if least is None):
                 self._unsteady(name, finding)
             least = [(finding, least) for finding, least in pairs if least is not None]
             parts += ShrunkGroup(group, least).parts() if least else []
         return parts
-
-    def _seldom(self, finding: Finding) -> Finding | None:
-        """The finding as it is, if the case, run alone, does not fail again and an entry says that it seldom does."""
-        return unshrunk(finding) if self.account.lists_seldom(finding) else None
 
     def _fail(self, line: Failure) -> None:
         if line.known is not None:

@@ -209,11 +209,15 @@ class KnownDeviations:
                 return entry
         return None
 
-    def lists_seldom(self, finding: Finding) -> bool:
-        """Whether an entry lists this finding of a live client as one that need not come again when it runs alone."""
+    def lists_live(self, finding: Finding) -> bool:
+        """Whether an entry lists this finding of a live client.
+
+        Its least case has the same shape, and takes minutes to find; and it need not fail again, since threads meet
+        otherwise.
+        """
         unit, violation = finding.unit, finding.violation
         return is_live(unit.target) and any(
-            entry.seldom and unit.check in entry.checks and entry.invariant == finding.invariant
+            unit.check in entry.checks and entry.invariant == finding.invariant
             and entry.covers((unit.subject, unit.version)) and entry.matches_shape(violation.shape, violation.why)
             for entry in self._listed("deviation")
         )  # fmt: skip

@@ -293,5 +293,8 @@ def ends_when_stopped(history: History) -> Iterator[Violation]:
                 if has_malformed_member(history, each.step) and not crashed:
                     continue  # it may raise where its group has a member whose metadata no one can read
                 how = f"exit code {each.event['code']}"
+                group = ("missing topic",) if has_missing_topic(history, each.step) else ()
                 last = each.event["stderr"].rstrip().rpartition("\n")[2]
-                yield breach(each, f"the program ended by itself, {how}: {last}", "it consumes", how, "ended", how)
+                yield breach(
+                    each, f"the program ended by itself, {how}: {last}", "it consumes", how, "ended", how, *group
+                )

@@ -144,3 +144,8 @@ def test_members_without_an_assignment_and_groups_that_wait_are_told_apart() -> 
     waits = "unsettled", 9000, {"waited_ms": 9000, "unsent": []}
     for script, more in {"member reads t,gone; stop": ("missing topic",), "member reads t; stop": ()}.items():
         assert [each.shape for each in comes_back(history(waits, script=script))] == [("lost", "", *more)]
+    ended: tuple[Any, ...] = ("ended", 9000, {"code": 1, "stderr": ""})
+    for script, more in {"member reads gone; stop": ("missing topic",), "member reads t; stop": ()}.items():
+        assert [each.shape for each in ends_when_stopped(history(ended, script=script))] == [
+            ("ended", "exit code 1", *more)
+        ]
