@@ -13,6 +13,7 @@ final class Library {
     final Coordinator coordinator;
     final ConsumerGroups groups;
     final StreamsGroups streamsGroups;
+    final Persisted persisted;
 
     Library(Release release, Map<String, Object> names) {
         this.release = release;
@@ -24,6 +25,7 @@ final class Library {
         this.coordinator = new Coordinator(release, generated);
         this.groups = new ConsumerGroups(release, generated, coordinator);
         this.streamsGroups = new StreamsGroups(release, leader);
+        this.persisted = new Persisted(release);
     }
 
     /**
