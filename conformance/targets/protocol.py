@@ -182,7 +182,10 @@ def operation(step: Step) -> dict[str, Any]:
     return {"op": step.verb, **actor, **step.body}
 
 
-PAYLOAD = ("hex", "value", "left", "assignment", "level", "epoch", "answers", "actions")
+PAYLOAD = (
+    "hex", "value", "left", "assignment", "level", "epoch", "answers", "actions",
+    "format", "inter_broker", "persistent",
+)  # fmt: skip
 """Fields that an accepted result may have; others are ignored."""
 
 
