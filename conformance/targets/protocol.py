@@ -185,6 +185,7 @@ def operation(step: Step) -> dict[str, Any]:
 PAYLOAD = (
     "hex", "value", "left", "assignment", "level", "epoch", "answers", "actions", "results", "levels", "exists",
     "version", "enabled", "finalized", "registered", "supported", "waiting",
+    "format", "inter_broker", "persistent",
 )  # fmt: skip
 """Fields that an accepted result may have; others are ignored."""
 

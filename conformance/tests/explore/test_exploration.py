@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.cli import main
-from kipcheck.conformance.core.edition import KIP_268, KIP_429, KIP_584, edition
+from kipcheck.conformance.core.edition import KIP_268, KIP_384, KIP_429, KIP_584, edition
 from kipcheck.conformance.protocols.declare.play import Product
 from kipcheck.conformance.protocols.invariants import invariant_of
 from kipcheck.conformance.protocols.playables import PLAYABLES
@@ -109,7 +109,7 @@ def test_the_dials_are_told_as_they_are_in_the_edition(capsys: pytest.CaptureFix
 
 def worlds() -> Iterator[Product]:
     for model in PLAYABLES.values():
-        for here in map(edition, ("apache", KIP_268.name, KIP_429.name, KIP_584.name)):
+        for here in map(edition, ("apache", KIP_268.name, KIP_384.name, KIP_429.name, KIP_584.name)):
             if model.editions(here) is None:
                 yield model.world(here, model.scope("", here))
 

@@ -14,6 +14,7 @@ final class Library {
     final ConsumerGroups groups;
     final StreamsGroups streamsGroups;
     final Features features;
+    final Persisted persisted;
 
     Library(Release release, Map<String, Object> names) {
         this.release = release;
@@ -26,6 +27,7 @@ final class Library {
         this.groups = new ConsumerGroups(release, generated, coordinator);
         this.streamsGroups = new StreamsGroups(release, leader);
         this.features = new Features(release);
+        this.persisted = new Persisted(release);
     }
 
     /**

@@ -202,6 +202,10 @@ public final class Testee {
             result.putAll(library.features.answer(order));
             return;
         }
+        if (Persisted.knows(op)) {
+            result.putAll(library.persisted.answer(order));
+            return;
+        }
         String message = Values.text(order.get("message"));
         Codec codec = library.codec(message, "public".equals(order.get("through")));
         if (op.equals("versions")) {

@@ -1,0 +1,11 @@
+"""The persistent metadata of a cluster: KIP-384's draft, a setting that no release has."""
+
+from typing import Final
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import APACHE, KIP_384
+from kipcheck.conformance.protocols.declare.package import ProtocolPackage
+
+PROTOCOL: Final = ProtocolPackage(
+    120, Role.BROKER, {"persistent-metadata": lambda edition: edition in (APACHE, KIP_384)}
+)

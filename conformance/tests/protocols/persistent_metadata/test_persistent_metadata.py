@@ -1,0 +1,114 @@
+"""The cluster of KIP-384: its table of settings, the machine by hand and explored, and least cases of its mutants."""
+
+import pytest
+
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.edition import KIP_384
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.explore.exploration import explored
+from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
+from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.protocols.persistent_metadata.ops import OPERATIONS
+from kipcheck.conformance.protocols.persistent_metadata.play import PLAYABLES
+from kipcheck.conformance.protocols.persistent_metadata.settings import LINES, name, rank, resolved
+from kipcheck.conformance.protocols.persistent_metadata.target import adapter
+from kipcheck.conformance.targets.in_process import InProcess
+from kipcheck.conformance.targets.protocol import Adapter, operation
+
+OURS = {id: each for id, each in INVARIANTS.items() if id.startswith("persistent-metadata/")}
+PLANTED = {id: each for id, each in MUTANTS.items() if each.invariant in OURS}
+PINNED = "ibp 2.2 pmv 2.1 format 2.1"
+
+
+def answers(text: str) -> list[str]:
+    cluster = adapter(KIP_384)
+    found = [cluster.answer({"case": 0, **operation(each)}) for each in OPERATIONS.parse_shorthand(text)]
+    return [str(each.get("class", each.get("format", ""))) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "binary", "version"),
+    [
+        ("2.1", "2.2", "2.1-IV2"), ("2.1.0", "2.1", "2.1-IV2"), ("2.1-IV0", "2.1", "2.1-IV0"),
+        ("0.8.2", "2.0", "0.8.2"), ("0.10.2.1", "2.0", "0.10.2-IV0"), ("2.2", "2.1", None), ("2.1-IV3", "2.2", None),
+        ("2.1-IV00", "2.2", None), ("latest", "2.2", None), ("", "2.2", None), ("2", "2.2", None),
+        ("0.10", "2.2", None), ("0.8.0-IV0", "2.2", None),
+    ],
+)  # fmt: skip
+def test_names(text: str, binary: str, version: str | None) -> None:
+    found = rank(text, binary)  # type: ignore[arg-type]
+    assert (found and name(found)) == version
+
+
+def test_the_setting_follows_the_message_format_and_its_default() -> None:
+    pinned, unset, old = (
+        resolved("2.2", None, None, "2.0"), resolved("2.2", None, None, None), resolved("2.0", None, "nothing", None),
+    )  # fmt: skip
+    assert pinned and unset and old
+    assert pinned.persistent == pinned.format and LINES[pinned.format[0]] == "2.0"
+    assert unset.persistent == unset.format == unset.inter_broker and LINES[unset.format[0]] == "2.2"
+    assert old.persistent is None
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        (f"start 0 2.2 {PINNED}; write 0 offsets", "1"),
+        (f"start 0 2.2 {PINNED}; write 0 zookeeper~", "2"),
+        (f"start 0 2.2 {PINNED}; write 0 offsets; write 0 snapshot~; start 0 2.0", "2.0-IV1"),
+        ("start 0 2.2 ibp 2.1 format 2.1; write 0 zookeeper~", "1"),
+        ("start 0 2.2 ibp 2.1 pmv 2.2 format 2.1; write 0 snapshot", "2"),  # above the inter-broker version: allowed
+        ("start 0 2.2 pmv 2.1", "INVALID_CONFIG"),  # the message format's default is above it
+        ("start 0 2.1 pmv 2.2 format 2.1", "INVALID_CONFIG"),
+        ("start 0 2.0 pmv 2.2", "2.0-IV1"),  # unknown to the binary, and ignored
+        (f"start 0 2.2 {PINNED}; topic-format 2.2", "INVALID_CONFIG"),
+        (f"topic-format 2.2; start 0 2.2 {PINNED}", "INVALID_CONFIG"),
+        ("start 0 2.2; write 0 snapshot; start 0 2.1", "UNREADABLE"),
+        ("start 0 2.2; write 0 offsets; start 1 2.1", "UNREADABLE"),
+        ("start 0 2.2; write 0 snapshot; start 1 2.1", "2.1-IV2"),  # a file of the other broker
+        ("start 0 2.2; start 1 2.1; write 0 offsets; read 1 offsets", "UNREADABLE"),
+        (f"start 0 2.2; start 1 2.2 {PINNED}; write 0 offsets; read 1 offsets", "2"),
+        ("start 0 2.2 pmv 2.2 format 2.1; write 0 messages", "1"),
+        ("start 0 2.2 pmv 2.2 format 2.1; topic-format 2.2; write 0 messages", "2"),
+        ("start 0 2.2; stop 0; write 0 offsets", "NOT_RUNNING"),
+    ],
+)
+def test_the_machine_by_hand(text: str, last: str) -> None:
+    assert answers(text)[-1] == last
+
+
+def history_of(made: Adapter, text: str) -> History:
+    case = Case("persistent-metadata/rolls", "kip-384", Role.BROKER, OPERATIONS.parse_shorthand(text))
+    with InProcess(made).open("kip-384", Role.BROKER) as session:
+        (history,) = converse([case], session)
+        return history
+
+
+class Reference:
+    def __init__(self) -> None:
+        made = MUTANTS["starts-on-anything"].made()
+        self.name, self.version, self.issues = "reference", "0", ""
+        self.claims, self.configure = made.claims, made.configure
+        self.answer = adapter(KIP_384).answer
+
+
+@pytest.mark.parametrize("mutant", sorted(PLANTED))
+def test_the_least_case_of_a_mutant_breaks_its_invariant_and_the_reference_keeps_all(mutant: str) -> None:
+    planted = PLANTED[mutant]
+    assert isinstance(planted.least, str)
+    found = history_of(planted.made(), planted.least)
+    assert [*OURS[planted.invariant].search(found)], found
+    kept = history_of(Reference(), planted.least)
+    assert {id: broken for id, each in OURS.items() if (broken := [*each.search(kept)])} == {}
+
+
+def test_every_invariant_has_a_mutant() -> None:
+    assert {each.invariant for each in PLANTED.values()} == {*OURS}
+
+
+def test_two_brokers_are_explored_in_full() -> None:
+    (model,) = PLAYABLES
+    scope = model.scope("brokers=2,stores=2", KIP_384)
+    found = explored(model, KIP_384, scope, model.world(KIP_384, scope), 100_000, None, lambda *_: None)
+    assert found.exit_code == 0

@@ -1,0 +1,97 @@
+"""Which version of a coordinator's record a release writes, and up to which one it reads.
+
+The inter-broker version (in KRaft metadata.version) selects the version of the records of groups and offsets up to
+4.0, and from 4.1.0 on an offset commit is written in its newest version whatever the cluster has finalized. The
+table is in ``core/data/releases.toml``; tests compare it with the functions that brokers write and read with.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import total_ordering
+from typing import Final
+
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.wire.schema import spec
+
+LAST: Final = 1 << 16
+"""Stands for the last version of a line: ``2.1`` is 2.1-IV2 in the releases of that line."""
+NAME: Final = re.compile(r"(0\.\d{1,3}\.\d{1,3}|[1-9]\d{0,3}\.\d{1,3})(?:-IV(\d{1,3})|(?:\.\d{1,3})*)")
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class InterBroker:
+    """An inter-broker version or metadata.version."""
+
+    line: tuple[int, ...]
+    step: int
+
+    @classmethod
+    def parse(cls, text: str) -> "InterBroker":
+        """``2.1-IV0``, ``2.1``, ``2.1.0`` as well, ``0.10.1-IV2``. Errors: ValueError."""
+        found = NAME.fullmatch(text)
+        if found is None:
+            raise ValueError(f"invalid inter-broker version {text!r}: use 2.1, 2.1-IV0 or 0.10.2")
+        line = tuple(map(int, found[1].split(".")))
+        return cls(line, LAST if found[2] is None else int(found[2]))
+
+    @classmethod
+    def of(cls, release: Release) -> "InterBroker":
+        """The newest one that the release knows, and its default with ZooKeeper."""
+        return cls.parse(str(release))
+
+    def __lt__(self, other: "InterBroker") -> bool:
+        return (self.line, self.step) < (other.line, other.step)
+
+    def __str__(self) -> str:
+        name = ".".join(map(str, self.line))
+        return name if self.step == LAST else f"{name}-IV{self.step}"
+
+
+def messages() -> tuple[str, ...]:
+    """The values of which the table has the versions."""
+    return tuple(table()["records"])
+
+
+def written(
+    message: str,
+    release: Release,
+    inter_broker: InterBroker,
+    *,
+    expiring: bool = False,
+    transactions: int | None = None,
+) -> int | None:
+    """The version that a broker of the release writes; None before there was such a record.
+
+    ``expiring``: an offset commit with a retention time of its own. ``transactions``: the finalized level of
+    transaction.version; None for the usual one of the release.
+    """
+    found = table()["records"][message]
+    if expiring and "expiring" in found:
+        version: int = found["expiring"]
+        return version
+    if (levels := found.get("transaction-version")) and release >= Release.parse(levels["since"]):
+        version = levels["versions"][levels["usual"] if transactions is None else transactions]
+        return version
+    for since, chosen in reversed(found.get("release", {}).items()):
+        if release >= Release.parse(since):
+            version = chosen
+            return version
+    reached = [chosen for since, chosen in found["inter-broker"].items() if InterBroker.parse(since) <= inter_broker]
+    return reached[-1] if reached else None
+
+
+def thresholds(message: str, after: InterBroker, to: InterBroker) -> dict[InterBroker, int]:
+    """The inter-broker versions above one and up to another that change what is written."""
+    found = {InterBroker.parse(since): chosen for since, chosen in table()["records"][message]["inter-broker"].items()}
+    return {since: chosen for since, chosen in found.items() if after < since <= to}
+
+
+def newest_readable(message: str, release: Release) -> int | None:
+    """None for a release without such a record."""
+    try:
+        return max(each.version for each in spec(edition(f"apache@{release}"), message))
+    except (LookupError, ValueError):
+        return None
