@@ -51,7 +51,7 @@ PLAYABLES = (
             "cluster", PersistentCluster(), OPERATIONS.event_of, OPERATIONS.parse_shorthand
         ),
         dials={
-            "brokers": Bound(3, "number of brokers", (1, 2, 3)),
+            "brokers": Bound(2, "number of brokers", (1, 2, 3)),
             "stores": Bound(2, "number of stores that are written", (1, 2, 3, 4)),
         },
     ),
