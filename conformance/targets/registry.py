@@ -21,10 +21,12 @@ REFERENCE = "reference"
 """The target that plays kipcheck's own codec, assignors and machines."""
 MUTANT_PREFIX = "miniature/"
 PREFIXES: Mapping[str, str] = {
+    "broker": "kipcheck.conformance.live.coordinator_target",
     "client": "kipcheck.conformance.live.target",
     "cmd": "kipcheck.conformance.targets.command",
     "drill": "kipcheck.conformance.targets.fault_injection",
     "java": "kipcheck.conformance.clients.java.target",
+    "kafka": "kipcheck.conformance.live.coordinator_target",
     "tcp": "kipcheck.conformance.targets.transport.tcp",
 }
 """Prefix -> a module with ``target(name, rest, limits)``, which raises LookupError with the valid forms or
@@ -39,9 +41,9 @@ empty version stands for the default, and ``rows(name, entry)``; errors as above
 """
 
 
-UNSHARED = ("tcp",)
-"""Prefixes of targets that exist once and that the user starts."""
-IN_REAL_TIME = ("client",)
+UNSHARED = ("broker", "kafka", "tcp")
+"""Prefixes of targets that exist once: the user starts them, or one takes seconds to start and a processor to run."""
+IN_REAL_TIME = ("broker", "client", "kafka")
 """Prefixes of targets whose results depend on time."""
 
 
@@ -51,7 +53,7 @@ def is_shared(name: str) -> bool:
 
 
 def is_live(name: str) -> bool:
-    """Whether each case takes real time, and a process of its own."""
+    """Whether each case takes real time, so that few are run for one failure, side by side, from a fresh state."""
     return name.partition(":")[0] in IN_REAL_TIME
 
 

@@ -38,6 +38,9 @@ ANSWERS: Final[Mapping[type[Request], type[Reply]]] = {
     ListGroups: Listed, Delete: Deleted,
 }  # fmt: skip
 """The kind of answer that belongs to each kind of request."""
+DOUBT: Final = "doubt"
+"""In what was observed of a broker in real time: why a timer of the coordinator may have expired before or after the
+step in which it should."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,12 @@ class Trace:
     @property
     def end_ms(self) -> int:
         return self.steps[-1].to_ms if self.steps else 0
+
+
+def is_in_doubt(history: History) -> bool:
+    """Whether timers of the coordinator may have expired at other steps than in the conversation, so that violations
+    prove nothing."""
+    return any(isinstance(op.observation, Replied) and DOUBT in dict(op.observation.payload) for op in history.ops)
 
 
 @cached_on_history

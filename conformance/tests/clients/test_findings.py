@@ -69,7 +69,7 @@ def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(pat
     ((language, code, printed),) = REPRODUCTION.findall(page)
     if language == "json":
         return assert_replayed(code, name, release, printed, tmp_path)
-    with kafka_broker.running(release, tmp_path) if name == BROKER else nullcontext(None) as port:
+    with kafka_broker.running(release) if name == BROKER else nullcontext(None) as port:
         command = COMMANDS[language](code, name, release, tmp_path)
         if port is not None:
             command = [*command, str(port)]

@@ -5,9 +5,11 @@ from typing import Final
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.protocols.declare.invariant import invariant
+from kipcheck.conformance.protocols.group.trace import is_in_doubt
 
 MODULES = ("generations", "waiting", "static", "records", "answers", "rejoins", "unlike", "draft")
-group_invariant = partial(invariant, role=Role.COORDINATOR)
+group_invariant = partial(invariant, role=Role.COORDINATOR, unsure=is_in_doubt)
+"""Every law depends on who is a member, and so on timers."""
 
 # Sets of invariants, by name
 ANSWERS: Final = "answers"

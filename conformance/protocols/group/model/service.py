@@ -92,7 +92,7 @@ class Service(Generic[Group]):
         joined = [(actors[each.to], each) for each in replies if isinstance(each, Joined)]
         names = state.names.after_answers(joined) if joined else state.names
         after = Served(group, clock, names, actors, failing)
-        return Transition(after, tuple([_canonical_reply(each, names) for each in replies]))
+        return Transition(after, tuple([canonical_reply(each, names) for each in replies]))
 
     def _run(
         self, group: Group, clock: Clock[Timer], failing: Error | None, event: messages.Event, replies: list[Reply]
@@ -143,7 +143,7 @@ def resolved(request: Request, names: Names, generation: int, fresh: str = "", n
             assert_never(request)
 
 
-def _canonical_reply(reply: Reply, names: Names) -> Reply:
+def canonical_reply(reply: Reply, names: Names) -> Reply:
     """The reply with canonical ids."""
     canonical = names.canonical
     match reply:

@@ -1,0 +1,135 @@
+"""What conversations with a running broker need of it: its versions and settings, coordinators, and topics."""
+
+import struct
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kipcheck.conformance.live.coordinator_connections import Closed, Connections, Garbled
+from kipcheck.conformance.protocols.group.model.answers import Config
+from kipcheck.conformance.targets.protocol import Unavailable
+
+METADATA, FIND_COORDINATOR, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS = 3, 10, 18, 19, 20, 32
+PARTITIONS: Final = 2
+"""Of each topic that conversations commit to."""
+WAITS_MS: Final = 15_000
+BROKER_RESOURCE: Final = 4
+LARGEST: Final = 2**31 - 1
+KAFKAS: Final = Config(max_size=LARGEST)
+"""Kafka's defaults, for a broker that does not describe its settings."""
+_SETTINGS: Final = {
+    "group.max.size": "max_size",
+    "group.initial.rebalance.delay.ms": "initial_delay_ms",
+    "group.min.session.timeout.ms": "min_session_ms",
+    "group.max.session.timeout.ms": "max_session_ms",
+}
+
+
+class Reader:
+    """Reads the fields of a body in turn. Errors: ``Garbled``."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def number(self, form: str) -> int:
+        try:
+            (found,) = struct.unpack_from(f">{form}", self._data, self._at)
+        except struct.error:
+            raise Garbled("a response is too short") from None
+        self._at += struct.calcsize(f">{form}")
+        return int(found)
+
+    def text(self) -> str:
+        size = self.number("h")
+        if size < 0:
+            return ""
+        self._at += size
+        return self._data[self._at - size : self._at].decode("utf-8", "replace")
+
+
+def text(value: str | None) -> bytes:
+    return struct.pack(">h", -1) if value is None else struct.pack(">h", len(value.encode())) + value.encode()
+
+
+async def versions_of(connections: Connections) -> dict[int, tuple[int, int]]:
+    """By API key. Errors: ``Closed``, ``Garbled``."""
+    body = Reader(await connections.ask_plain(API_VERSIONS, 0, b""))
+    if error := body.number("h"):
+        raise Garbled(f"ApiVersions v0 is answered with error {error}")
+    return {body.number("h"): (body.number("h"), body.number("h")) for _ in range(body.number("i"))}
+
+
+async def coordinator_of(group: str, connections: Connections) -> tuple[str, int]:
+    """Host and port of the coordinator. Errors: ``Closed``, ``Garbled`` if there is none."""
+    body = Reader(await connections.ask_plain(FIND_COORDINATOR, 0, text(group)))
+    error = body.number("h")
+    body.number("i")
+    host, port = body.text(), body.number("i")
+    if error:
+        raise Garbled(f"FindCoordinator is answered with error {error}")
+    return host, port
+
+
+async def partitions_of(topic: str, connections: Connections, versions: Mapping[int, tuple[int, int]]) -> int:
+    """The number of partitions; 0 if the broker has no such topic. Errors: ``Closed``, ``Garbled``."""
+    low, high = versions.get(METADATA, (0, 0))
+    asked = {"topics": [{"name": topic}], "allowAutoTopicCreation": False}
+    found = await connections.ask("Metadata", max(low, min(high, 5)), "kipcheck", asked)
+    return sum(len(each["partitions"]) for each in found["topics"] if each["name"] == topic and not each["errorCode"])
+
+
+async def create(topics: Iterable[str], connections: Connections) -> None:
+    """Errors: ``Unavailable`` with the answer; ``Closed``, ``Garbled``."""
+    names = [*topics]
+    rows = b"".join(text(each) + struct.pack(">ihii", PARTITIONS, 1, 0, 0) for each in names)
+    body = struct.pack(">i", len(names)) + rows + struct.pack(">ib", WAITS_MS, 0)
+    found = Reader(await connections.ask_plain(CREATE_TOPICS, 2, body))
+    found.number("i")
+    for _ in range(found.number("i")):
+        name, error, message = found.text(), found.number("h"), found.text()
+        if error:
+            raise Unavailable(
+                f"CreateTopics of {name} is answered with error {error} {message}".rstrip()
+                + "; name an existing topic: "
+                "--topic NAME"
+            )
+
+
+async def delete(topics: Iterable[str], connections: Connections) -> dict[str, int]:
+    """By topic that is still there: the error. Errors: ``Closed``, ``Garbled``."""
+    names = [*topics]
+    body = struct.pack(">i", len(names)) + b"".join(map(text, names)) + struct.pack(">i", WAITS_MS)
+    found = Reader(await connections.ask_plain(DELETE_TOPICS, 1, body))
+    found.number("i")
+    answered = {found.text(): found.number("h") for _ in range(found.number("i"))}
+    return {name: error for name, error in answered.items() if error}
+
+
+async def settings_of(connections: Connections, versions: Mapping[int, tuple[int, int]]) -> Config:
+    """The settings of groups; Kafka's defaults for what the broker does not describe."""
+    known = dict.fromkeys(_SETTINGS.values(), 0)
+    try:
+        node = await _node(connections, versions)
+        asked = struct.pack(">ib", 1, BROKER_RESOURCE) + text(str(node)) + struct.pack(">i", len(_SETTINGS))
+        asked += b"".join(map(text, _SETTINGS)) + b"\x00"
+        body = Reader(await connections.ask_plain(DESCRIBE_CONFIGS, 1, asked))
+        body.number("i")
+        for _ in range(body.number("i")):
+            body.number("h"), body.text(), body.number("b"), body.text()
+            for _ in range(body.number("i")):
+                name, value = body.text(), body.text()
+                body.number("b"), body.number("b"), body.number("b")
+                for _ in range(body.number("i")):
+                    body.text(), body.text(), body.number("b")
+                if name in _SETTINGS and value.isdigit():
+                    known[_SETTINGS[name]] = int(value)
+    except (Closed, Garbled, KeyError, IndexError):
+        return KAFKAS
+    return Config(**{name: value or getattr(KAFKAS, name) for name, value in known.items()})
+
+
+async def _node(connections: Connections, versions: Mapping[int, tuple[int, int]]) -> int:
+    low, high = versions.get(METADATA, (0, 0))
+    found = await connections.ask("Metadata", max(low, min(high, 5)), "kipcheck", {"topics": []})
+    here = [each for each in found["brokers"] if each["port"] == connections.port]
+    return int((here or found["brokers"])[0]["nodeId"])

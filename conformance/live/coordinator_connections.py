@@ -1,0 +1,118 @@
+"""Connections to the brokers of a running cluster: each carries one request at a time.
+
+A coordinator parks requests, and a broker reads nothing more from a connection with a parked request. So a request
+takes a connection that has none, and gives it back when it is answered: as many are open as requests are parked.
+"""
+
+import asyncio
+import struct
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.framing import LARGEST, decode_response, encode_request, frame
+
+EDITION: Final = "apache"
+"""Its layouts have the versions of all releases."""
+CONNECTS_S: Final = 10.0
+NAME: Final = "kipcheck"
+
+
+class Garbled(Exception):
+    """The broker sent something that is no answer to the request."""
+
+
+class Closed(Exception):
+    """The broker closed the connection instead of answering, or accepts none."""
+
+
+@dataclass(slots=True, eq=False)
+class _Connection:
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    correlation: int = 0
+
+
+@dataclass(slots=True)
+class Connections:
+    """Those to one broker. Used in one event loop."""
+
+    host: str
+    port: int
+    opened: int = 0
+    _free: list[_Connection] = field(default_factory=list)
+    _all: set[_Connection] = field(default_factory=set)
+
+    async def ask(self, api: str, version: int, client: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The body of the response. Errors: ``Closed``, ``Garbled``; ``Refused`` for a body that has no bytes."""
+        connection = await self._take()
+        connection.correlation += 1
+        number = connection.correlation
+        try:
+            sent = encode_request(EDITION, f"{api}Request", version, number, client, body)
+            data = await self._exchange(connection, sent)
+            found = decode_response(data, edition(EDITION), f"{api}Response", version, lenient=True)
+        except Refused as wrong:
+            self._drop(connection)
+            raise Garbled(f"the response to {api} v{version} cannot be read: {wrong}") from None
+        except BaseException:
+            self._drop(connection)
+            raise
+        if found.correlation_id != number:
+            self._drop(connection)
+            raise Garbled(f"the response to {api} has correlation id {found.correlation_id} in place of {number}")
+        self._free.append(connection)
+        return found.body
+
+    async def ask_plain(self, key: int, version: int, body: bytes) -> bytes:
+        """As ``ask``, for a message without a declaration, in a version without tags."""
+        connection = await self._take()
+        name = NAME.encode()
+        try:
+            data = await self._exchange(connection, struct.pack(">hhih", key, version, 0, len(name)) + name + body)
+        except BaseException:
+            self._drop(connection)
+            raise
+        self._free.append(connection)
+        return data[4:]
+
+    async def _take(self) -> _Connection:
+        while self._free:
+            connection = self._free.pop()
+            if not connection.reader.at_eof():
+                return connection
+            self._drop(connection)
+        try:
+            async with asyncio.timeout(CONNECTS_S):
+                connection = _Connection(*await asyncio.open_connection(self.host, self.port))
+        except (OSError, TimeoutError) as wrong:
+            raise Closed(f"{self.host}:{self.port} accepts no connection: {wrong or 'no answer in time'}") from None
+        self.opened += 1
+        self._all.add(connection)
+        return connection
+
+    async def _exchange(self, connection: _Connection, payload: bytes) -> bytes:
+        try:
+            connection.writer.write(frame(payload))
+            await connection.writer.drain()
+            size = int.from_bytes(await connection.reader.readexactly(4), "big", signed=True)
+            if not 4 <= size <= LARGEST:
+                raise Garbled(f"a response announces a size of {size} bytes")
+            return await connection.reader.readexactly(size)
+        except (OSError, asyncio.IncompleteReadError):
+            raise Closed("the broker closed the connection instead of answering") from None
+
+    def _drop(self, connection: _Connection) -> None:
+        self._all.discard(connection)
+        connection.writer.transport.abort()
+
+    async def close(self) -> None:
+        for each in [*self._all]:
+            each.writer.transport.abort()
+        self._all.clear()
+        self._free.clear()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)

@@ -1,0 +1,321 @@
+"""``broker:HOST:PORT`` and ``kafka:RELEASE``: running brokers as coordinators of classic groups.
+
+The first is one that runs already, the second is started from released jars on loopback. Conversations are played side
+by side, each with a group of its own. Everything has the name ``kipcheck-RUN-...``, and is deleted at the end.
+"""
+
+import asyncio
+import ipaddress
+import re
+import socket
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.edition import edition as edition_of
+from kipcheck.conformance.core.history import History, Lost, Observation, Op
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.live import coordinator_admin as admin
+from kipcheck.conformance.live.coordinator_connections import Closed, Connections, Garbled
+from kipcheck.conformance.live.coordinator_play import LIMITS, Conversation, Setting, clean
+from kipcheck.conformance.live.coordinator_requests import Scale, Topics
+from kipcheck.conformance.protocols.group.model.answers import DEFAULT
+from kipcheck.conformance.protocols.group.model.editions import coordinator
+from kipcheck.conformance.protocols.group.model.rules import Rules
+from kipcheck.conformance.protocols.group.ops import GROUP
+from kipcheck.conformance.protocols.group.trace import is_in_doubt
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
+from kipcheck.conformance.targets.session import Limits
+from kipcheck.conformance.targets.toolchains import kafka_broker
+
+TIMES: Final = 5
+"""The time of brokers that kipcheck starts passes so much faster than stated: their timeouts are set accordingly."""
+MARGIN_S: Final = 0.1
+REMOTE_MARGIN_S: Final = 0.25
+"""Of a broker with its own settings, whose timeouts are longer."""
+TOGETHER: Final = 100
+"""Conversations side by side: they mostly wait."""
+ALONE: Final = 8
+"""The same for those that are played again."""
+AGAIN: Final = 2
+"""The most times that a conversation is played again that breaks a law in doubt."""
+LONGEST_MS: Final = 60_000
+STARTED_MOST_MS: Final = 290_000
+"""Less than the five minutes that a broker gives new members, whatever its settings."""
+MOST_MS: Final = 140_000
+"""In real time."""
+CLAIMS: Final = Claims(machines=(GROUP,), limits=LIMITS)
+FORM: Final = "broker:HOST:PORT"
+TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+FIRST: Final = Release.parse("0.10.1.0")
+"""The first release with CreateTopics."""
+
+
+def target(name: str, rest: str, limits: Limits | None) -> Target:
+    """Errors: LookupError with the valid forms."""
+    if name.startswith("kafka:"):
+        kafka_broker.exists(rest)
+        if Release.parse(rest) < FIRST:
+            raise LookupError(f"{name}: brokers are started from release {FIRST} on")
+        return StartedBroker(name, rest)
+    return RunningBroker(name, Address.parse(rest))
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    """No rows: any address and any release is a target."""
+    return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """``HOST:PORT?topic=NAME&allow-remote``: the options of the command line are part of the target's name, so that
+    replays have them."""
+
+    host: str
+    port: int
+    topic: str = ""
+    allow_remote: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """Errors: LookupError for another form, and for a host that is not this machine, if that is not allowed."""
+        where, _, options = text.partition("?")
+        host, _, port = where.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
+            raise LookupError(f"invalid address {where!r}: use {FORM}, such as broker:localhost:9092")
+        found = cls(host, int(port))
+        for each in filter(None, options.split("&")):
+            key, _, value = each.partition("=")
+            if key == "topic" and TOPIC.fullmatch(value):
+                found = replace(found, topic=value)
+            elif each == "allow-remote":
+                found = replace(found, allow_remote=True)
+            else:
+                raise LookupError(f"invalid option {each!r} of {FORM}: use topic=NAME and allow-remote")
+        if not found.allow_remote and not is_loopback(host):
+            raise LookupError(
+                f"{host} is not this machine: conversations create and delete groups on that broker; "
+                "add --allow-remote if it is yours and meant for tests"
+            )
+        return found
+
+
+def is_loopback(host: str) -> bool:
+    """Whether all addresses of a host are loopback; a name without address is not."""
+    try:
+        found = {each[4][0] for each in socket.getaddrinfo(host, None)}
+    except OSError:
+        return False
+    return all(ipaddress.ip_address(str(each).partition("%")[0]).is_loopback for each in found)
+
+
+@dataclass(frozen=True, slots=True)
+class StartedBroker:
+    name: str
+    release: str
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        info = TargetInfo(self.name, self.release, "", "", CLAIMS.roles, CLAIMS)
+        if role is not Role.COORDINATOR:
+            raise NotPlayed(info, role)
+        _rules(edition)
+        settings = {
+            "group.min.session.timeout.ms": DEFAULT.min_session_ms // TIMES,
+            "group.max.session.timeout.ms": DEFAULT.max_session_ms // TIMES,
+            "group.initial.rebalance.delay.ms": DEFAULT.initial_delay_ms // TIMES,
+            "group.max.size": DEFAULT.max_size,
+            "group.coordinator.append.linger.ms": 0,
+        }
+        with kafka_broker.running(self.release, {key: str(value) for key, value in settings.items()}) as broker:
+            address = Address(kafka_broker.HOST, broker.port)
+            with _session(info, address, Rules.of(self.release), TIMES) as session:
+                yield session
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBroker:
+    name: str
+    address: Address
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        info = TargetInfo(self.name, "0", "", "", CLAIMS.roles, CLAIMS)
+        if role is not Role.COORDINATOR:
+            raise NotPlayed(info, role)
+        with _session(info, self.address, _rules(edition), 1) as session:
+            yield session
+
+
+def _rules(name: str) -> Rules:
+    """Errors: ``Unavailable`` for an edition without released coordinators."""
+    found = coordinator(edition_of(name)) if name.startswith("apache") else None
+    if found is None:
+        raise Unavailable(f"edition {name}: brokers are tested in editions of Apache Kafka")
+    return found.rules
+
+
+@contextmanager
+def _session(info: TargetInfo, address: Address, rules: Rules, times: int) -> Iterator["BrokerSession"]:
+    with asyncio.Runner() as runner:
+        session = BrokerSession(info, address, times, runner)
+        try:
+            runner.run(session.begin(rules))
+            yield session
+        except (Closed, Garbled) as why:
+            raise Unavailable(f"{info.name}: {why}") from None
+        finally:
+            runner.run(session.end())
+
+
+@dataclass
+class BrokerSession:
+    info: TargetInfo
+    address: Address
+    times: int
+    runner: asyncio.Runner
+    troubles: Sequence[str] = ()
+    breaches: Sequence[str] = ()
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+    played: int = 0
+    waited_s: float = 0.0
+    doubtful: int = 0
+    left_over: list[str] = field(default_factory=list)
+    _own_topics: list[str] = field(default_factory=list)
+    _brokers: dict[tuple[str, int], Connections] = field(default_factory=dict)
+    _groups: int = 0
+    _setting: Setting | None = None
+    _began_s: float = 0.0
+    _busy_s: float = 0.0
+
+    @property
+    def bootstrap(self) -> Connections:
+        return self._connections(self.address.host, self.address.port)
+
+    def _connections(self, host: str, port: int) -> Connections:
+        return self._brokers.setdefault((host, port), Connections(host, port))
+
+    async def begin(self, rules: Rules) -> None:
+        """Learns what the broker is, and creates topics. Errors: ``Unavailable``, ``Closed``, ``Garbled``."""
+        versions = await admin.versions_of(self.bootstrap)
+        started = self.times > 1
+        config = DEFAULT if started else await admin.settings_of(self.bootstrap, versions)
+        topics = await self._topics(versions)
+        least = min(DEFAULT.min_session_ms, config.min_session_ms)
+        self._setting = Setting(
+            rules, config, topics, Scale(self.times, least), versions, MARGIN_S if started else REMOTE_MARGIN_S,
+            LONGEST_MS, STARTED_MOST_MS if started else MOST_MS, DEFAULT,
+        )  # fmt: skip
+
+    async def _topics(self, versions: dict[int, tuple[int, int]]) -> Topics:
+        if self.address.topic:
+            count = await admin.partitions_of(self.address.topic, self.bootstrap, versions)
+            if not count:
+                raise Unavailable(f"{self.info.name}: the broker has no topic {self.address.topic}")
+            return Topics({"t": self.address.topic}, {self.address.topic: count})
+        names = {each: f"kipcheck-{self.run_id}-{each}" for each in ("t", "u")}
+        self._own_topics += names.values()
+        await admin.create(names.values(), self.bootstrap)
+        for each in names.values():
+            for _ in range(100):
+                if await admin.partitions_of(each, self.bootstrap, versions) == admin.PARTITIONS:
+                    break
+                await asyncio.sleep(0.1)
+        return Topics(names, dict.fromkeys(names.values(), admin.PARTITIONS))
+
+    def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        """Plays the conversations side by side; those that break a law in doubt again, with few beside them."""
+        return self.runner.run(self._run(cases))
+
+    async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
+        began = asyncio.get_running_loop().time()
+        found = await self._together(cases, TOGETHER)
+        for _ in range(AGAIN):
+            doubtful = [at for at, case in enumerate(cases) if _proves_nothing(self.info.name, case, found[at])]
+            if not doubtful:
+                break
+            self.doubtful += len(doubtful)
+            again = await self._together([cases[each] for each in doubtful], ALONE)
+            for at, observations in zip(doubtful, again, strict=True):
+                found[at] = observations
+        self._busy_s += asyncio.get_running_loop().time() - began
+        return found
+
+    async def _together(self, cases: Sequence[Case], most: int) -> list[tuple[Observation, ...]]:
+        room = asyncio.Semaphore(most)
+
+        async def one(case: Case) -> tuple[Observation, ...]:
+            async with room:
+                return await self._play(case)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(each)) for each in cases]
+        return [each.result() for each in tasks]
+
+    async def _play(self, case: Case) -> tuple[Observation, ...]:
+        assert self._setting is not None
+        self._groups += 1
+        self.played += 1
+        group = f"kipcheck-{self.run_id}-{self._groups}"
+        try:
+            connections = await self._coordinator(group)
+        except (Closed, Garbled) as why:
+            return (Lost(f"no coordinator: {why}"),) * len(case.steps)
+        conversation = Conversation(self._setting, group, connections)
+        try:
+            return await conversation.play(case.steps)
+        finally:
+            self.waited_s += conversation.waited_s
+            if kept := await clean(group, connections, self._setting.versions):
+                self.left_over.append(f"{group} ({kept})")
+
+    async def _coordinator(self, group: str) -> Connections:
+        """Errors: ``Closed``, ``Garbled`` where there is none; ``Unavailable`` if it is elsewhere, unallowed."""
+        for wait in (0.1, 0.3, 1.0, 3.0, 0.0):
+            try:
+                host, port = await admin.coordinator_of(group, self.bootstrap)
+                break
+            except Garbled:
+                if not wait:
+                    raise
+                await asyncio.sleep(wait)
+        if not self.address.allow_remote and not is_loopback(host):
+            raise Unavailable(f"the coordinator of {group} is {host}:{port}, not this machine: add --allow-remote")
+        return self._connections(host, port)
+
+    async def end(self) -> None:
+        """Deletes the topics, and reports what waiting cost and what is left."""
+        if self._own_topics:
+            try:
+                kept = await admin.delete(self._own_topics, self.bootstrap)
+                self.left_over += [f"topic {name} (error {error})" for name, error in kept.items()]
+            except (Closed, Garbled) as why:
+                self.left_over += [f"topic {name} ({why})" for name in self._own_topics]
+        for each in self._brokers.values():
+            await each.close()
+        if self.played:
+            opened = sum(each.opened for each in self._brokers.values())
+            print(
+                f"{self.info.name}: {self.played} conversations in {self._busy_s:.0f} s, which waited "
+                f"{self.waited_s:.0f} s in all, side by side over {opened} connections; "
+                f"{self.doubtful} were played again",
+                file=sys.stderr,
+            )
+        if self.left_over:
+            print(f"{self.info.name}: could not delete {', '.join(self.left_over)}", file=sys.stderr)
+
+
+def _proves_nothing(target: str, case: Case, found: Sequence[Observation]) -> bool:
+    """Whether the history breaks a law, in doubt."""
+    ops = tuple(Op(at, *each, at + 1) for at, each in enumerate(zip(case.steps, found, strict=True)))
+    history = History(case, target, ops)
+    if not is_in_doubt(history):
+        return False
+    laws = [each for each in all_invariants(Role.COORDINATOR) if each.role is not None and each.unsure is not None]
+    return any(next(each.search(history), None) is not None for each in laws)

@@ -1,0 +1,219 @@
+"""When the steps of a conversation happen in real time, so that timers expire at the steps where they should.
+
+A conversation has a clock that only ``elapse`` advances, and timers that expire to the millisecond. A broker's clock
+runs on during requests, and its timers are late by a little. So the machine of the edition is run beside the
+conversation: it says which timers are armed. Each ``elapse`` ends when those that expire in it have had time to, and
+well before the next one. What no moment suits is told as doubt: then violations in the history prove nothing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise, product
+from typing import Any, Final
+
+from kipcheck.conformance.core.replacing import replace
+from kipcheck.conformance.protocols.group.model.answers import Config
+from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
+from kipcheck.conformance.protocols.group.model.messages import Join, Joined, Reply
+from kipcheck.conformance.protocols.group.model.rules import Rules
+from kipcheck.conformance.protocols.group.model.service import By, Elapse, Served, Service
+from kipcheck.conformance.protocols.group.model.state import Member, State
+
+NEAREST_S: Final = 0.03
+"""Two timers that are nearer than that cannot be told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A moment in real time that is known as well as this, in seconds of one clock."""
+
+    first: float
+    last: float
+
+    def plus(self, seconds: float) -> "Span":
+        return Span(self.first + seconds, self.last + seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """An ``elapse``."""
+
+    until_s: float
+    answered: frozenset[int]
+    """The requests that should be answered in it."""
+    doubt: str = ""
+
+
+class _Following(Coordinator):
+    """A coordinator whose choices are those that answers show, where Kafka leaves them open."""
+
+    leaders: frozenset[str] = frozenset()
+    protocols: frozenset[str] = frozenset()
+
+    def choose_leader(self, state: State, candidates: tuple[Member, ...]) -> Member:
+        shown = (each for each in candidates if each.id in self.leaders)
+        return next(shown, None) or super().choose_leader(state, candidates)
+
+    def choose_protocol(self, state: State, candidates: tuple[str, ...]) -> str:
+        return next((each for each in candidates if each in self.protocols), None) or super().choose_protocol(
+            state, candidates
+        )
+
+
+@dataclass
+class Schedule:
+    """Of one conversation."""
+
+    rules: Rules
+    config: Config
+    times: int
+    """How much faster than stated the time of the broker passes."""
+    margin_s: float
+    _machine: _Following = field(init=False)
+    _service: Service[State] = field(init=False)
+    _state: Served[State] = field(init=False)
+    _before: Served[State] = field(init=False)
+    _deadlines: dict[tuple[int, Any], Span] = field(default_factory=dict)
+    """Deadline and timer -> when it expires."""
+    _lengths: set[int] = field(default_factory=set)
+    """Of all timers that the coordinator may have armed."""
+    _moments: list[tuple[int, Span]] = field(default_factory=list)
+    """When requests were sent: by the clock of the conversation, and really."""
+    _armed_at: dict[tuple[int, Any], int] = field(default_factory=dict)
+    """Deadline and timer -> when it was armed, by the clock of the conversation."""
+    _kept: tuple[dict[tuple[int, Any], Span], dict[tuple[int, Any], int]] = field(default_factory=lambda: ({}, {}))
+    _wanted: tuple[Reply, ...] = ()
+    """The answers that should come in the wait."""
+    apart: bool = False
+    """Whether the coordinator answered otherwise than the machine: its timers may be others, too."""
+
+    def __post_init__(self) -> None:
+        self._machine = _Following(self.rules, self.config)
+        self._service = Service(self._machine)
+        self._state = self._before = self._service.initial()
+        self._lengths.add(self.config.initial_delay_ms)
+
+    @property
+    def now_ms(self) -> int:
+        return self._state.clock.now_ms
+
+    def skip(self) -> None:
+        """A step is left out."""
+        self._state = replace(self._state, actors=(*self._state.actors, ""))
+
+    def ask(self, event: By) -> frozenset[int]:
+        """A request is sent: the numbers of those that should be answered at once."""
+        self._machine.leaders = self._machine.protocols = frozenset()
+        if isinstance(event.request, Join):
+            self._lengths |= {event.request.session_ms, event.request.patience_ms}
+        self._before = self._state
+        self._state, replies = self._service.step(self._before, event)
+        return frozenset(each.to for each in replies)
+
+    def asked(self, event: By, replies: Iterable[Reply], sent: Span) -> str:
+        """What came of it, with canonical ids, and when it was handled. Returns the doubt, if a timer may have expired
+        in the meantime."""
+        found = tuple(replies)
+        if not self.apart:
+            self._follow(event, found)
+        doubt = self._overdue(self._before, sent.last)
+        self._moments.append((self.now_ms, sent))
+        self._arm(self._before, self._state, sent)
+        return doubt
+
+    def _follow(self, event: By, found: tuple[Reply, ...]) -> None:
+        """Makes the open choices again as the answers show them."""
+        self._hinted(found)
+        self._state, wanted = self._service.step(self._before, event)
+        self._compare(wanted, found)
+
+    def _hinted(self, found: tuple[Reply, ...]) -> bool:
+        """Whether answers show a choice."""
+        joined = [each for each in found if isinstance(each, Joined) and each.generation > 0]
+        ids = {shown: id for id, shown in self._state.names.ids}
+        self._machine.leaders = frozenset(ids[each.leader] for each in joined if each.leader in ids)
+        self._machine.protocols = frozenset(each.protocol for each in joined if each.protocol is not None)
+        return bool(joined)
+
+    def _compare(self, wanted: tuple[Reply, ...], found: tuple[Reply, ...]) -> None:
+        if {each.to: each.error for each in wanted} != {each.to: each.error for each in found}:
+            self.apart = True
+
+    def elapse(self, ms: int, now_s: float, requests_after_s: float) -> Wait:
+        """Time passes. ``requests_after_s``: what the requests up to the next ``elapse`` may take."""
+        self._machine.leaders = self._machine.protocols = frozenset()
+        self._before, self._kept = self._state, (dict(self._deadlines), dict(self._armed_at))
+        expired, self._wanted = self._pass(ms)
+        usual = now_s + ms / 1000 / self.times
+        return self._wait(usual, now_s, expired, requests_after_s, frozenset(each.to for each in self._wanted))
+
+    def elapsed(self, ms: int, replies: Iterable[Reply], now_s: float) -> str:
+        """What came meanwhile, with canonical ids. Returns the doubt, if this process was late."""
+        found = tuple(replies)
+        doubt = self._overdue(self._state, now_s)
+        if not self.apart:
+            if self._hinted(found):
+                self._state = self._before
+                self._deadlines, self._armed_at = self._kept
+                _, self._wanted = self._pass(ms)
+            self._compare(self._wanted, found)
+        return doubt
+
+    def _pass(self, ms: int) -> tuple[list[Span], tuple[Reply, ...]]:
+        """Lets the machine's time pass: when timers expire, and the answers."""
+        until, actors = self.now_ms + ms, (*self._state.actors, "")
+        expired: list[Span] = []
+        answers: list[Reply] = []
+        while (due := self._next_deadline()) is not None and due <= until:
+            before = self._state
+            expiring = [self._deadlines[each] for each in before.clock.timers if each[0] == due]
+            at = Span(min(each.first for each in expiring), max(each.last for each in expiring))
+            expired.append(at)
+            self._state, replies = self._service.step(before, Elapse(due - self.now_ms))
+            answers += replies
+            self._arm(before, self._state, at)
+        self._state, _ = self._service.step(self._state, Elapse(until - self.now_ms))
+        self._state = replace(self._state, actors=actors)
+        return expired, tuple(answers)
+
+    def _wait(self, usual: float, now_s: float, expired: list[Span], after: float, answered: frozenset[int]) -> Wait:
+        armed = [self._deadlines[each] for each in self._state.clock.timers]
+        least = max((each.last for each in expired), default=now_s)
+        most = min((each.first for each in armed), default=float("inf"))
+        swapped = any(one.first > other.last for one, other in pairwise(expired))
+        low, high = (least + self.margin_s if expired else now_s), most - self.margin_s - after
+        until = min(max(usual, low), high) if low <= high else max(low if not armed else (least + most) / 2, now_s)
+        doubt = ""
+        if most - least < 2 * NEAREST_S or swapped:
+            doubt = "timers of the coordinator expire too close together"
+        elif self.apart and self._is_near(until):
+            doubt = "a timer may expire close to the end of the wait"
+        return Wait(until, answered, doubt)
+
+    def _next_deadline(self) -> int | None:
+        return self._state.clock.timers[0][0] if self._state.clock.timers else None
+
+    def _overdue(self, state: Served[State], now_s: float) -> str:
+        late = [each for each in state.clock.timers if self._deadlines[each].first <= now_s + NEAREST_S / 2]
+        return "a timer of the coordinator may have expired before its time" if late else ""
+
+    def _arm(self, before: Served[State], after: Served[State], at: Span) -> None:
+        """Notes when new timers expire; one that is armed again in the same millisecond looks like the one before."""
+        known, now = {*before.clock.timers}, after.clock.now_ms
+        armed_at = {each: self._armed_at[each] for each in after.clock.timers if each in known}
+        for each in after.clock.timers:
+            length = (each[0] - now) / 1000 / self.times
+            if each not in known:
+                self._deadlines[each], armed_at[each] = at.plus(length), now
+            elif armed_at[each] == now:
+                self._deadlines[each] = Span(self._deadlines[each].first, at.last + length)
+        self._armed_at = armed_at
+
+    def _is_near(self, until_s: float) -> bool:
+        """Whether any timer that a request may have armed expires around this moment."""
+        for (stated, sent), length in product(self._moments, self._lengths):
+            there = sent.plus(length / 1000 / self.times)
+            due = stated + length <= self.now_ms
+            if (due and there.last + NEAREST_S > until_s) or (not due and there.first - NEAREST_S < until_s):
+                return True
+        return False
