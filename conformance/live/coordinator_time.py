@@ -3,7 +3,7 @@
 A conversation has a clock that only ``elapse`` advances, and timers that expire to the millisecond. A broker's clock
 runs on during requests, and its timers are late by a little. So the machine of the edition is run beside the
 conversation: it says which timers are armed. Each ``elapse`` ends when those that expire in it have had time to, and
-well before the next one. What no moment suits is told as doubt: then violations in the history prove nothing.
+well before the next one. What no moment suits is in doubt: then violations in the history prove nothing.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from kipcheck.conformance.protocols.group.model.service import By, Elapse, Serve
 from kipcheck.conformance.protocols.group.model.state import Member, State
 
 NEAREST_S: Final = 0.03
-"""Two timers that are nearer than that cannot be told apart."""
+"""Two timers that are nearer than that cannot be distinguished."""
 
 
 @dataclass(frozen=True, slots=True)

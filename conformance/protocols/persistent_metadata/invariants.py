@@ -107,7 +107,7 @@ def trace(history: History) -> Iterator[AnsweredStep]:
 def _after(answered: AnsweredStep) -> Cluster:
     before, step = answered.before, answered.op.step
     match step.verb:
-        case "start-broker":
+        case "start-binary":
             stopped = {number: each for number, each in before.live.items() if number != step["broker"]}
             settings = answered.requested
             if not answered.accepted or settings is None:
@@ -119,7 +119,7 @@ def _after(answered: AnsweredStep) -> Cluster:
                 new={**before.new, step["broker"]: found},
                 raised=before.raised if before.raised is not None or not _allows(settings) else answered.op.index,
             )
-        case "stop-broker":
+        case "stop-binary":
             return replace(before, live={each: at for each, at in before.live.items() if each != step["broker"]})
         case "topic-format" if answered.accepted:
             wanted = None if step["format"] is None else rank(step["format"], NEWEST_BINARY)
@@ -144,7 +144,7 @@ def _written(before: Cluster, writer: int, store: str, at: int) -> Cluster:
 
 
 def starts(history: History, accepted: bool) -> Iterator[AnsweredStep]:
-    return (each for each in trace(history) if each.op.step.verb == "start-broker" and each.accepted is accepted)
+    return (each for each in trace(history) if each.op.step.verb == "start-binary" and each.accepted is accepted)
 
 
 def breach(answered: AnsweredStep, why: str, expected: str, *shape: str, at: int | None = None) -> Violation:
@@ -160,14 +160,14 @@ def breach(answered: AnsweredStep, why: str, expected: str, *shape: str, at: int
 
 
 @impact("A broker starts with a version that does not exist", "wrong data", "guards", "misled-operator", links=LINKS)
-@configuration("persistent-metadata/known-names", "384-01", applies_to=steps_of("start-broker", "topic-format"))
+@configuration("persistent-metadata/known-names", "384-01", applies_to=steps_of("start-binary", "topic-format"))
 def known_names(history: History) -> Iterator[Violation]:
     """A setting takes the names of versions that the binary knows, and refuses all others."""
     for each in trace(history):
         step = each.op.step
         if not each.accepted:
             continue
-        if step.verb == "start-broker" and each.requested is None:
+        if step.verb == "start-binary" and each.requested is None:
             yield breach(each, "a setting has a name that the binary does not know", INVALID_CONFIG, "unknown name")
         elif step.verb == "topic-format" and step["format"] is not None and rank(step["format"], NEWEST_BINARY) is None:
             why = f"the topic has the message format {step['format']}, which no binary knows"
@@ -177,7 +177,7 @@ def known_names(history: History) -> Iterator[Violation]:
 @impact(
     "A broker runs with other settings than the operator expects", "wrong data", "guards", "lost-setting", links=LINKS
 )
-@configuration("persistent-metadata/defaults", "384-02", "384-18", applies_to=steps_of("start-broker"))
+@configuration("persistent-metadata/defaults", "384-02", "384-18", applies_to=steps_of("start-binary"))
 def defaults(history: History) -> Iterator[Violation]:
     """A setting has the given value; without one, the persistent metadata version is the message format's."""
     for each in starts(history, accepted=True):
@@ -198,7 +198,7 @@ def defaults(history: History) -> Iterator[Violation]:
 
 @impact("Messages in a newer format take away the way back", "wrong data", "guards", "unsafe-downgrade", links=LINKS)
 @configuration(
-    "persistent-metadata/format-bound", "384-03", "384-17", applies_to=steps_of("start-broker", "topic-format")
+    "persistent-metadata/format-bound", "384-03", "384-17", applies_to=steps_of("start-binary", "topic-format")
 )
 def format_bound(history: History) -> Iterator[Violation]:
     """No message format is above the persistent metadata version, neither a broker's nor a topic's."""
@@ -206,7 +206,7 @@ def format_bound(history: History) -> Iterator[Violation]:
         step, topic = each.op.step, each.before.topic_format
         if not each.accepted:
             continue
-        if step.verb == "start-broker" and (settings := each.requested) is not None:
+        if step.verb == "start-binary" and (settings := each.requested) is not None:
             if not admits(settings, settings.format):
                 why = f"the message format {name(settings.format)} is above the persistent metadata version"
                 yield breach(each, why, INVALID_CONFIG, "broker")
@@ -223,7 +223,7 @@ def format_bound(history: History) -> Iterator[Violation]:
 @impact("A valid configuration is refused", "refused peer", "guards", "stuck-upgrade", links=LINKS)
 @configuration(
     "persistent-metadata/nothing-else-refused", "384-08", "384-19", "384-01",
-    applies_to=steps_of("start-broker", "topic-format"),
+    applies_to=steps_of("start-binary", "topic-format"),
 )  # fmt: skip
 def nothing_else_refused(history: History) -> Iterator[Violation]:
     """Settings are refused for an unknown name or the message format's bound, and for nothing else."""
@@ -231,7 +231,7 @@ def nothing_else_refused(history: History) -> Iterator[Violation]:
         step, topic = each.op.step, each.before.topic_format
         if each.error != INVALID_CONFIG:
             continue
-        if step.verb == "start-broker":
+        if step.verb == "start-binary":
             settings = each.requested
             fits = settings is not None and all(
                 format is None or admits(settings, format) for format in (settings.format, topic)
@@ -253,8 +253,8 @@ def nothing_else_refused(history: History) -> Iterator[Violation]:
 @impact("An older binary cannot read what a newer one wrote", "wrong data", "gating", "unreadable", links=LINKS)
 @formats(
     "persistent-metadata/gated", "384-04", "384-10", "384-11", "384-12", "384-13", "384-14", "384-15", "384-16",
-    "384-20", applies_to=steps_of("start-broker", "topic-format", "write-store", "stop-broker"),
-    needs=steps_of("start-broker", "write-store"),
+    "384-20", applies_to=steps_of("start-binary", "topic-format", "write-store", "stop-binary"),
+    needs=steps_of("start-binary", "write-store"),
 )  # fmt: skip
 def gated(history: History) -> Iterator[Violation]:
     """An incompatible format is written once its setting allows it, that of messages or of the rest, and not before."""
@@ -264,8 +264,8 @@ def gated(history: History) -> Iterator[Violation]:
 @impact("A feature of the new version cannot be tested", "wrong data", "gating", "stuck-upgrade", links=LINKS)
 @formats(
     "persistent-metadata/compatible-at-once", "384-04", "384-16",
-    applies_to=steps_of("start-broker", "topic-format", "write-store", "stop-broker"),
-    needs=steps_of("start-broker", "write-store"),
+    applies_to=steps_of("start-binary", "topic-format", "write-store", "stop-binary"),
+    needs=steps_of("start-binary", "write-store"),
 )  # fmt: skip
 def compatible_at_once(history: History) -> Iterator[Violation]:
     """A compatible change follows the inter-broker version at once."""
@@ -307,7 +307,7 @@ def leaders_format(history: History) -> Iterator[Violation]:
 @impact("A cluster cannot go back to its old release", "refused peer", "durability", "unreadable", links=LINKS)
 @rolls(
     "persistent-metadata/way-back", "384-05", "384-20",
-    applies_to=steps_of("start-broker", "topic-format", "read-store"),
+    applies_to=steps_of("start-binary", "topic-format", "read-store"),
 )  # fmt: skip
 def way_back(history: History) -> Iterator[Violation]:
     """Until persistent.metadata.version is raised, every older binary reads all that is stored."""
@@ -331,7 +331,7 @@ def no_blind_downgrade(history: History) -> Iterator[Violation]:
     """Once the new format is written, a binary that cannot read it is refused, or reports the store as unreadable."""
     for each in trace(history):
         step = each.op.step
-        if step.verb == "start-broker" and each.accepted and (settings := each.requested) is not None:
+        if step.verb == "start-binary" and each.accepted and (settings := each.requested) is not None:
             unread = {} if settings.reads_new_format else each.before.fetched(step["broker"])
             for store, at in sorted(unread.items())[:1]:
                 why = f"a broker with the binary {step['binary']} starts, and cannot read {store}"

@@ -58,7 +58,7 @@ Action: TypeAlias = Started | Written | Found | Rejected
 
 
 @operation(
-    "start-broker", "operator",
+    "start-binary", "operator",
     r"start {broker} {binary}[ ibp {inter_broker:\S+}][ pmv {persistent:\S+}][ format {format:\S+}]",
     examples="start 0 2.2 ibp 2.1 pmv 2.1 format 2.1; start 1 2.0",
     sentence="start broker {broker} with the binary {binary}[, inter-broker version {inter_broker}]"
@@ -83,7 +83,7 @@ class Start:
     format: Annotated[str | None, about("log.message.format.version; null if it is not set"), typical(*NAMES)] = None
 
 
-@operation("stop-broker", "operator", "stop {broker}", examples="stop 0", sentence="stop broker {broker}")
+@operation("stop-binary", "operator", "stop {broker}", examples="stop 0", sentence="stop broker {broker}")
 @dataclass(frozen=True, slots=True)
 class Stop:
     """The operator stops a broker; its directory stays."""

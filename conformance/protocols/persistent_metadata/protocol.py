@@ -3,9 +3,6 @@
 from typing import Final
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import APACHE, KIP_384
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
 
-PROTOCOL: Final = ProtocolPackage(
-    120, Role.BROKER, {"persistent-metadata": lambda edition: edition in (APACHE, KIP_384)}
-)
+PROTOCOL: Final = ProtocolPackage(120, Role.BROKER, {"persistent-metadata": lambda edition: True})

@@ -40,7 +40,7 @@ ROLLS: Conversations[State, Event] = Conversations(
     OPERATIONS.step_of,
     OPERATIONS.event_of,
     events=nodes(Start, Write, Read, TopicFormat, Stop),
-    progress=frozenset({"start-broker", "write-store", "read-store"}),
+    progress=frozenset({"start-binary", "write-store", "read-store"}),
     usual_steps=8,
     likely=likely,
 )
