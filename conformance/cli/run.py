@@ -45,6 +45,8 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="name of a cmd: target in results, instead of the one in its hello; repeated in the order of --target",
     )
+    gate.add_argument("--topic", metavar="NAME", help="of broker: targets: use this topic, and create none")
+    gate.add_argument("--allow-remote", action="store_true", help="accept broker: targets on other machines")
     gate.add_argument("--edition", default="apache", metavar="E")
     gate.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     gate.add_argument("--message", action="append", metavar="GLOB", help="subjects; default all; may be repeated")
@@ -118,12 +120,21 @@ def _add_replay(commands: Commands) -> None:
     replay_parser.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
 
 
+def _of_broker(target: str, options: argparse.Namespace) -> str:
+    """A target ``broker:HOST:PORT`` with the options about it in its name, so that replays have them."""
+    given = [*([f"topic={options.topic}"] if options.topic else []), *(["allow-remote"] if options.allow_remote else [])]
+    if not target.startswith("broker:") or not given:
+        return target
+    return f"{target}{'&' if '?' in target else '?'}{'&'.join(given)}"
+
+
 def _run(options: argparse.Namespace) -> int:
     from kipcheck.conformance.engine import profile, run, selection
 
     profiles = tuple(options.profile or ())
     try:
-        targets = tuple(profile.with_options(each, profiles) for each in options.target or ("kafka-python",))
+        named = [_of_broker(each, options) for each in options.target or ("kafka-python",)]
+        targets = tuple(profile.with_options(each, profiles) for each in named)
     except profile.InvalidProfile as why:
         return complain(why, USAGE)
     outcome = run.run(

@@ -188,6 +188,8 @@ class BrokerSession:
     doubtful: int = 0
     left_over: list[str] = field(default_factory=list)
     _own_topics: list[str] = field(default_factory=list)
+    _uncleaned: dict[str, Connections] = field(default_factory=dict)
+    """The groups that were not empty when their conversations ended."""
     _brokers: dict[tuple[str, int], Connections] = field(default_factory=dict)
     _groups: int = 0
     _setting: Setting | None = None
@@ -206,6 +208,11 @@ class BrokerSession:
         versions = await admin.versions_of(self.bootstrap)
         started = self.times > 1
         config = DEFAULT if started else await admin.settings_of(self.bootstrap, versions)
+        if not started and config.initial_delay_ms != DEFAULT.initial_delay_ms:
+            raise Unavailable(
+                f"{self.info.name}: the broker has group.initial.rebalance.delay.ms={config.initial_delay_ms}: "
+                f"conversations count on Kafka's default, {DEFAULT.initial_delay_ms}"
+            )
         topics = await self._topics(versions)
         least = min(DEFAULT.min_session_ms, config.min_session_ms)
         self._setting = Setting(
@@ -272,8 +279,8 @@ class BrokerSession:
             return await conversation.play(case.steps)
         finally:
             self.waited_s += conversation.waited_s
-            if kept := await clean(group, connections, self._setting.versions):
-                self.left_over.append(f"{group} ({kept})")
+            if await clean(group, connections, self._setting.versions):
+                self._uncleaned[group] = connections
 
     async def _coordinator(self, group: str) -> Connections:
         """Errors: ``Closed``, ``Garbled`` where there is none; ``Unavailable`` if it is elsewhere, unallowed."""
@@ -290,7 +297,8 @@ class BrokerSession:
         return self._connections(host, port)
 
     async def end(self) -> None:
-        """Deletes the topics, and reports what waiting cost and what is left."""
+        """Deletes groups and topics, and reports what waiting cost and what is left."""
+        await self._clean()
         if self._own_topics:
             try:
                 kept = await admin.delete(self._own_topics, self.bootstrap)
@@ -309,6 +317,15 @@ class BrokerSession:
             )
         if self.left_over:
             print(f"{self.info.name}: could not delete {', '.join(self.left_over)}", file=sys.stderr)
+
+
+    async def _clean(self) -> None:
+        """Deletes groups whose last rebalances are over by now. A broker that kipcheck started keeps nothing anyway."""
+        if self.times > 1 or self._setting is None:
+            return
+        for group, connections in self._uncleaned.items():
+            if kept := await clean(group, connections, self._setting.versions):
+                self.left_over.append(f"{group} ({kept})")
 
 
 def _proves_nothing(target: str, case: Case, found: Sequence[Observation]) -> bool:
