@@ -122,7 +122,10 @@ def _add_replay(commands: Commands) -> None:
 
 def _of_broker(target: str, options: argparse.Namespace) -> str:
     """A target ``broker:HOST:PORT`` with the options about it in its name, so that replays have them."""
-    given = [*([f"topic={options.topic}"] if options.topic else []), *(["allow-remote"] if options.allow_remote else [])]
+    given = [
+        *([f"topic={options.topic}"] if options.topic else []),
+        *(["allow-remote"] if options.allow_remote else []),
+    ]
     if not target.startswith("broker:") or not given:
         return target
     return f"{target}{'&' if '?' in target else '?'}{'&'.join(given)}"

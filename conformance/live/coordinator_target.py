@@ -318,7 +318,6 @@ class BrokerSession:
         if self.left_over:
             print(f"{self.info.name}: could not delete {', '.join(self.left_over)}", file=sys.stderr)
 
-
     async def _clean(self) -> None:
         """Deletes groups whose last rebalances are over by now. A broker that kipcheck started keeps nothing anyway."""
         if self.times > 1 or self._setting is None:

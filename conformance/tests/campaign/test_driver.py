@@ -120,6 +120,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, inline: Ready) -> Path:
     return out
 
 
+@pytest.mark.integration
 def test_a_planted_defect_is_found_and_shrunk_and_its_replay_reproduces_it(
     whole: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -200,6 +201,7 @@ def disturbed(asked: CampaignRequest, inline: Ready, shards: int, what: BaseExce
 
 
 @pytest.mark.parametrize("shards", [2])
+@pytest.mark.integration
 def test_one_that_is_interrupted_tells_what_it_did_and_goes_on_to_the_same_end(
     tmp_path: Path, whole: Path, inline: Ready, shards: int
 ) -> None:

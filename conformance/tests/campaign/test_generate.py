@@ -80,6 +80,7 @@ def test_all_readings_of_a_declaration_speak_its_language(id: str) -> None:
         assert belongs(node, check.family.trimmed(each))
 
 
+@pytest.mark.integration
 def test_the_same_batches_come_in_every_process_whatever_was_imported_before() -> None:
     """Among them those of Hypothesis, which looks for constants in what is imported."""
     script = (

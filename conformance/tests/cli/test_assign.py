@@ -100,6 +100,7 @@ def test_every_member_is_shown_and_all_is_sorted(leader: Target) -> None:
     assert [list(each) for each, _ in seen] == [["a", "b"], ["a", "b"], ["a", "b", "nobody"]]
 
 
+@pytest.mark.integration
 def test_whatever_goes_wrong_is_told_line_for_line_and_the_others_stand(tmp_path: Path) -> None:
     topics = ["raise", "shrug", "twice", "muddle", "other", "crash", "partly", "hang", "whole"]
     seen = asked(scripted(tmp_path, seconds=2), *topics)

@@ -272,6 +272,7 @@ def test_lines_that_are_no_utf8_are_answered_like_any_other() -> None:
     assert (shown.returncode, answers, shown.stderr) == (1, ["not-json", "not-hex", "truncated"], b"")
 
 
+@pytest.mark.integration
 def test_a_failure_is_replayed_by_id_and_by_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     about = ("--check", "wire/unknown-tags", "--message", "ApiVersionsResponse", "--cases", "4", "--workers", "1")

@@ -81,6 +81,7 @@ def test_what_does_not_exist_is_exit_2(capsys: pytest.CaptureFixture[str], argum
 
 
 @pytest.mark.parametrize("name", ["apache", "apache@3.9.2", "kip-584"])
+@pytest.mark.integration
 def test_encode_reads_every_value_that_is_shown(name: str) -> None:
     for message in messages(edition(name)):
         for layout in spec(edition(name), message):

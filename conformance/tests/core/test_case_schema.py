@@ -84,6 +84,7 @@ def test_what_a_run_files_belongs_to_the_schema_in_every_role(
 
 
 @for_each(CHECKS)
+@pytest.mark.integration
 def test_every_case_of_every_check_belongs_to_the_schema(id: str, schema: Schema) -> None:
     check = CHECKS[id]
     validator = schema("case")

@@ -355,6 +355,7 @@ def test_run_campaign_and_merge_take_turns_in_one_folder(
     assert written == {LIST, *listed(out)}
 
 
+@pytest.mark.integration
 def test_a_second_campaign_keeps_the_corpus_of_the_first_and_comes_to_its_own_end(
     tmp_path: Path, inline: Ready, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -422,6 +423,7 @@ def test_a_run_that_does_not_start_leaves_the_results_of_the_run_before(
     assert [json.loads(line)["type"] for line in events.read_text().splitlines()][:2] == ["header", "target"]
 
 
+@pytest.mark.integration
 def test_a_campaign_that_does_not_start_leaves_the_results_of_the_one_before(
     tmp_path: Path, inline: Ready, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,6 +72,7 @@ def test_the_header_names_the_editions_of_drafts_in_a_run_of_releases() -> None:
 
 
 @pytest.mark.parametrize(("target", "word"), [("reference", "own"), ("kafka-python", "real")])
+@pytest.mark.integration
 def test_requirements_says_who_answered(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str, word: str
 ) -> None:
@@ -98,6 +99,7 @@ def test_an_edition_covers_a_rule_only_with_invariants_that_were_judged_in_it() 
     assert Editions("apache", {}, {}).of(place, "bounce/one-owner") == ("apache",)
 
 
+@pytest.mark.integration
 def test_a_run_says_which_invariants_it_judged_in_which_edition(tmp_path: Path) -> None:
     options = Options(targets=("reference",), checks=("bounce/ownership",), cases=3, workers=1, out=tmp_path)
     assert run(options).exit_code == 0

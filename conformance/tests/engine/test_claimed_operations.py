@@ -108,6 +108,7 @@ def test_a_check_named_in_full_without_a_case_is_wrong_usage(small: Options, mon
     )
 
 
+@pytest.mark.integration
 def test_targets_are_compared_by_case(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     both = replace(small, targets=("reference", "one-way"))
     outcome, ledger = held(both, monkeypatch, OneWay())

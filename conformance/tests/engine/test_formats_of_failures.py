@@ -35,6 +35,7 @@ def ledger(folder: Path, *lines: tuple[str, dict[str, Any]], header: dict[str, A
 
 
 @pytest.mark.parametrize("path", [CODEC, MEMBER], ids=["codec", "member"])
+@pytest.mark.integration
 def test_an_old_file_replays_by_its_case_and_states_its_format(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     filed, case = load(path)
     assert (filed.failure_format, case.id) == (1, filed.case_id)
@@ -62,6 +63,7 @@ def test_a_run_of_now_writes_the_format_of_now(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [CODEC, MEMBER], ids=["codec", "member"])
+@pytest.mark.integration
 def test_an_old_file_can_be_exported(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert outcome(capsys, "export", path, "--as", "pytest", "--to", tmp_path)[0] == 0
     (exported,) = tmp_path.glob("test_*.py")

@@ -99,6 +99,7 @@ def steered(capsys: pytest.CaptureFixture[str], out: Path, *more: str) -> Seen:
     return kipcheck(capsys, "run", "--target", command_of("Steers"), *named, "--out", str(out), *more)
 
 
+@pytest.mark.integration
 def test_a_testee_steers_neither_a_terminal_nor_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     seen = steered(capsys, out)

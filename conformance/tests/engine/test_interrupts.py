@@ -70,8 +70,8 @@ CASES: dict[str, Case] = {
 """Command, program, processes at least, has it begun, and what it leaves."""
 
 
-QUICK = {("run-workers", False), ("campaign-pool", True), ("matrix", False)}
-"""One of each command, and of each way to start and end it, for the default tier."""
+QUICK = {("run-workers", False)}
+"""The command of most users, for the default tier."""
 STARTS = [
     pytest.param(name, ignored, number, marks=() if (name, ignored) in QUICK else pytest.mark.integration)
     for name in CASES
@@ -131,6 +131,7 @@ def test_an_interrupt_waits_for_files_that_belong_together() -> None:
     assert written == ["all", "again", "alone"]
 
 
+@pytest.mark.integration
 def test_the_exit_code_counts_where_nobody_reads_the_report(tmp_path: Path) -> None:
     arguments: tuple[Any, ...] = ("--target", "miniature/forgets-the-sign", "--message", "HeartbeatRe*", "--check",
                                   "wire/two-readings", "--workers", 1, "--out", tmp_path / "out")  # fmt: skip

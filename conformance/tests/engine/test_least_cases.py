@@ -32,6 +32,7 @@ def findings(worker: Worker) -> list[Finding]:
     return [each for unit in units for each in worker.run(unit).findings]
 
 
+@pytest.mark.integration
 def test_the_number_of_processes_changes_no_least_case(worker: Worker, findings: list[Finding]) -> None:
     chosen = [each for group in by_sort(findings) for each in selected(group)]
     with workers_of(worker, 1) as one:
@@ -45,6 +46,7 @@ def test_the_number_of_processes_changes_no_least_case(worker: Worker, findings:
         ]
 
 
+@pytest.mark.integration
 def test_the_number_of_processes_changes_no_line_of_a_ledger(tmp_path_factory: pytest.TempPathFactory) -> None:
     def found(workers: int) -> list[object]:
         out = tmp_path_factory.mktemp("out")

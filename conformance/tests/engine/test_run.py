@@ -167,6 +167,7 @@ def test_a_case_keeps_its_id_when_its_check_is_renamed() -> None:
     assert replace(sample.case, edition="apache@3.9.2").id != sample.case.id
 
 
+@pytest.mark.integration
 def test_replay_tells_what_fails_again_from_what_is_gone(
     small: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,6 +186,7 @@ def test_replay_tells_what_fails_again_from_what_is_gone(
     assert replay(tmp_path / "nowhere.json").exit_code == 2
 
 
+@pytest.mark.integration
 def test_what_an_earlier_run_found_leaves_with_the_next(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     vicious(monkeypatch)
     run(replace(small, targets=("miniature/forgets-the-sign",)))
@@ -333,6 +335,7 @@ class Lenient(Reference):
         return layout.decode(data, lenient=True)
 
 
+@pytest.mark.integration
 def test_where_targets_differ_is_told_also_where_all_pass(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     vicious(monkeypatch, lenient=InProcess(Lenient()))
     named: dict[str, Any] = {"checks": ("wire/two-readings", "wire/damage"), "messages": ("HeartbeatRequest",)}
@@ -407,6 +410,7 @@ def test_the_judge_agrees_with_the_damage_on_what_must_be_refused(message: str) 
     assert refused > asked * 0.8 > 40, (refused, asked)
 
 
+@pytest.mark.integration
 def test_the_gate_runs_from_a_script_without_a_guard_and_with_workers(tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
     script.write_text(

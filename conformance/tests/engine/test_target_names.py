@@ -122,6 +122,7 @@ def test_a_testee_may_not_take_the_name_of_another_target(tmp_path: Path, capsys
 
 
 @pytest.mark.parametrize("by_name", [True, False])
+@pytest.mark.integration
 def test_known_lists_match_the_name_and_the_command_of_older_lists(tmp_path: Path, by_name: bool) -> None:
     command = at(tmp_path / "here")
     _, ledger = ran(tmp_path / "before", "--target", command)

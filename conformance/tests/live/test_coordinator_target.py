@@ -17,7 +17,7 @@ from kipcheck.conformance.live.connection import Connection
 from kipcheck.conformance.live.coordinator_target import Address
 from kipcheck.conformance.live.front import Front
 from kipcheck.conformance.live.received import Received
-from kipcheck.conformance.live.settings import Settings
+from kipcheck.conformance.live.settings import parse
 from kipcheck.conformance.live.topics import Topics
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import kafka_broker
@@ -36,9 +36,8 @@ EDITION = "apache@3.9.2"
         ("192.0.2.1:9092", "192.0.2.1 is not this machine: .* add --allow-remote"),
     ]
 )
-def test_an_address_that_cannot_be_used_is_refused(case: tuple[str, str]) -> None:
-    text, why = case
-    with pytest.raises(LookupError, match=why.replace("?", r"\?")):
+def test_an_address_that_cannot_be_used_is_refused(text: str, why: str) -> None:
+    with pytest.raises(LookupError, match=why):
         Address.parse(text)
 
 
@@ -48,11 +47,8 @@ def test_options_stand_behind_the_address() -> None:
 
 
 @for_each([("broker:localhost", "use broker:HOST:PORT"), ("kafka:9.9.9", "unknown release 9.9.9"),
-           ("kafka:0.9.0.1", "brokers are started from release 0.10.1.0 on")])  # fmt: skip
-def test_a_bad_name_is_wrong_usage(
-    case: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    name, why = case
+           ("kafka:0.10.0.1", "brokers are started from release 0.10.1.0 on")])  # fmt: skip
+def test_a_bad_name_is_wrong_usage(name: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["run", "--target", name, "--check", "group/generations", "--out", str(tmp_path / "out")]
     assert kipcheck(asked) == 2
     assert why in capsys.readouterr().err
@@ -76,7 +72,7 @@ def listening(made: type[Broker], delay_ms: int = 3000) -> Iterator[int]:
     loop = asyncio.new_event_loop()
 
     async def serve() -> None:
-        settings = Settings.of({"group.initial.rebalance.delay.ms": str(delay_ms)})
+        settings = parse([f"group.initial.rebalance.delay.ms={delay_ms}"])
         front = Front(made(found, Topics.of([("t", 3)]), settings), found)
         ready.append((await front.listen("127.0.0.1", 0))[1])
         started.set()

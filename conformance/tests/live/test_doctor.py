@@ -17,6 +17,7 @@ def test_a_consumer_passes_all_probes(capsys: pytest.CaptureFixture[str]) -> Non
     assert shown.count("ok ") == 5 and "it lacks {instance}" in shown and "healthy" in shown
 
 
+@pytest.mark.integration
 def test_a_program_that_does_not_leave_or_fetch_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["doctor", "--target", f"{ODD} Vanishes {PLACES}"]) == 3
     assert "wrong   it leaves the group: no LeaveGroup" in capsys.readouterr().out

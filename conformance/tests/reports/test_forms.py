@@ -76,6 +76,7 @@ def test_the_schemas_are_schemas() -> None:
         jsonschema.Draft202012Validator.check_schema(schema(name))
 
 
+@pytest.mark.integration
 def test_every_line_of_a_run_is_as_the_schema_of_the_ledger_has_it(real: Path, made: Path, tmp_path: Path) -> None:
     fuzzed = write(tmp_path, *campaign(), header=campaigned())
     place = {"target": "somebody", "check": "wire/two-readings", "subject": "HeartbeatResponse", "version": 2}
@@ -262,6 +263,7 @@ def test_junit_begins_with_causes_and_the_run(made: Path) -> None:
     assert complete.get("name") == "the run is complete"
 
 
+@pytest.mark.integration
 def test_a_summary_is_never_longer_than_a_job_takes(tmp_path: Path) -> None:
     long = {**SEEN, "exhibits": [], "steps": [{"verb": "assign", "value": "ä" * 3000}] * 40}
     failures = [("failure", {**long, "id": f"{number:012x}"}) for number in range(60)]

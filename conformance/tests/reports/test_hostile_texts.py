@@ -131,6 +131,7 @@ def without_wrapping(elements: list[object]) -> list[object]:
 
 
 @ours
+@pytest.mark.integration
 def test_a_page_has_the_same_elements_whatever_a_target_says(word: str) -> None:
     page = rendered(word, "html")
     assert without_wrapping(Shape(page).elements) == without_wrapping(Shape(rendered("x", "html")).elements)

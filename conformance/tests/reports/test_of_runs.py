@@ -79,6 +79,7 @@ def test_a_report_that_cannot_be_made_is_a_bug_of_ours_and_the_ledger_stands(
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
+@pytest.mark.integration
 def test_what_an_earlier_run_left_is_gone_when_a_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = Options(("reference",), messages=("HeartbeatRe*",), checks=("wire/repeat",), cases=1, out=tmp_path)
     run(options)
@@ -105,6 +106,7 @@ def begun(child: "subprocess.Popen[str]", ledger: Path) -> None:
     pytest.fail(f"the run did not begin: {child.communicate()}")
 
 
+@pytest.mark.integration
 def test_a_run_that_is_killed_is_reported_as_incomplete(tmp_path: Path) -> None:
     with kipcheck("run", *LONG, "--out", tmp_path) as child:
         begun(child, tmp_path / "ledger.jsonl")
@@ -118,6 +120,7 @@ def test_a_run_that_is_killed_is_reported_as_incomplete(tmp_path: Path) -> None:
     assert names(tmp_path) == EVERY
 
 
+@pytest.mark.integration
 def test_a_run_that_is_cancelled_leaves_its_reports(tmp_path: Path) -> None:
     with kipcheck("run", *LONG, "--out", tmp_path) as child:
         begun(child, tmp_path / "ledger.jsonl")
@@ -131,6 +134,7 @@ def test_a_run_that_is_cancelled_leaves_its_reports(tmp_path: Path) -> None:
 # ---- events
 
 
+@pytest.mark.integration
 def test_events_are_the_ledger_without_its_verdicts(tmp_path: Path) -> None:
     code, told, _ = held(
         "run", *SMALL, "--part", "1/1", "--out", tmp_path / "out", "--events", tmp_path / "events.ndjson"
@@ -143,6 +147,7 @@ def test_events_are_the_ledger_without_its_verdicts(tmp_path: Path) -> None:
     assert told.splitlines()[0].endswith(": no unexpected failure")
 
 
+@pytest.mark.integration
 def test_events_come_while_the_run_lasts_and_are_all_that_comes(tmp_path: Path) -> None:
     with kipcheck("run", *LONG, "--out", tmp_path, "--events", "-") as child:
         assert child.stdout is not None
@@ -262,6 +267,7 @@ def test_a_reader_of_progress_that_went_away_stops_nothing() -> None:
     Progress(stream, live=False).say("nobody listens")
 
 
+@pytest.mark.integration
 def test_a_run_on_a_terminal_leaves_no_line_behind(tmp_path: Path) -> None:
     ours, theirs = os.openpty()
     environment = {**os.environ, "TERM": "xterm"}

@@ -39,6 +39,7 @@ def read(one: Layout, data: bytes, *, lenient: bool = False) -> Any:
 
 
 @each_message
+@pytest.mark.integration
 def test_values_come_back_and_the_map_has_the_bytes_of_the_codec(message: str) -> None:
     for one in layouts("apache", message):
         for value in drawn(one):
@@ -148,6 +149,7 @@ def test_what_lies_in_a_known_tag_is_told_apart() -> None:
 
 
 @each_message
+@pytest.mark.integration
 def test_outcomes_hold_for_our_reader_and_for_the_rules_of_kafka_s(message: str) -> None:
     for one in layouts("apache", message):
         random = Random(f"damage {one}")

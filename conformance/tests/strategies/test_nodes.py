@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 from hypothesis import find, given, settings, strategies as st
 
+from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.conformance.wire import layout
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.compiled import ascending, compiled, double, text
@@ -57,7 +58,7 @@ DECLARATIONS: dict[str, Node] = {
 each_declaration = pytest.mark.parametrize("node", DECLARATIONS.values(), ids=DECLARATIONS)
 
 
-@each_declaration
+@pytest.mark.parametrize("node", some_by_default(DECLARATIONS.values(), 3))
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_what_hypothesis_draws_belongs(node: Node, data: st.DataObject) -> None:

@@ -96,6 +96,7 @@ def test_damage_is_of_the_kinds_asked_for(case: Damaged) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.integration
 def test_damage_shrinks_to_the_least_body_that_has_a_place_for_it(seed: int) -> None:
     """Wherever the search begins: member ids have names that are tried often, none of which may stop the shrinker."""
     heartbeats = damaged("HeartbeatRequest", kinds=["text"])

@@ -1,9 +1,11 @@
-"""``for_each``: one test over many values, for values of which none deserves a test of its own."""
+"""Tests over many values: ``for_each`` in one item, ``some_by_default`` in an item each of which most run later."""
 
 import inspect
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
+
+import pytest
 
 
 def for_each(values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -31,3 +33,23 @@ def for_each(values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[
         return loop
 
     return decorate
+
+
+def some_by_default(values: Iterable[Any], count: int) -> list[Any]:
+    """Parameters of which ``count``, evenly spread, run in the default tier, and the others in integration.
+
+    A tuple that is no named tuple is a row of parameters, and ``pytest.param(...)`` keeps its marks.
+    """
+    given = [*values]
+    if not 0 < count < len(given):
+        raise ValueError(f"{count} of {len(given)} values: use 1 to {len(given) - 1}")
+    by_default = {round(n * (len(given) - 1) / max(1, count - 1)) for n in range(count)}
+    return [each if at in by_default else _later(each) for at, each in enumerate(given)]
+
+
+def _later(value: Any) -> Any:
+    if hasattr(value, "marks"):
+        return pytest.param(*value.values, id=value.id, marks=(*value.marks, pytest.mark.integration))
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return pytest.param(*value, marks=pytest.mark.integration)
+    return pytest.param(value, marks=pytest.mark.integration)

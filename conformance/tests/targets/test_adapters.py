@@ -41,6 +41,7 @@ def answers(session: Session, cases: list[Case]) -> list[Observation]:
     return [observation for (observation,) in session.run(cases)]
 
 
+@pytest.mark.integration
 def test_every_claim_reads_and_writes_the_defaults(session: Session) -> None:
     layouts = list(claimed(session))
     values = [layout.codec.to_json(layout.defaults()) for layout in layouts]

@@ -75,6 +75,7 @@ def test_the_adapter_of_kafka_python_gives_places() -> None:
     assert KafkaPython().answer(asked)["at"] == "<codegen_decode:heartbeat_response>"
 
 
+@pytest.mark.integration
 def test_a_case_that_takes_too_long_has_a_place() -> None:
     endless = step("t", "decode", message="HeartbeatRequest", version=4, hex="ff" * 400_000)
     with target("kafka-python").open("apache", Role.CODEC) as session:

@@ -93,6 +93,7 @@ def test_garbage_is_not_believed_though_a_row_follows_it(nursery: ShardRunner) -
     assert "bytes that are not a row" in row.detail
 
 
+@pytest.mark.integration
 def test_what_sleeps_is_stopped_and_has_its_case(nursery: ShardRunner) -> None:
     row = nursery.run_once(shard("drill:sleep@1"), b"")
     assert (row.status, row.at_case) == ("timeout", 0)

@@ -18,6 +18,7 @@ from kipcheck.conformance.targets.testee import Testee
 from kipcheck.conformance.targets.transport.pipe import Command
 from kipcheck.conformance.tests.support import broken_testees
 from kipcheck.conformance.tests.support.broken_testees import TESTEES, WellBred
+from kipcheck.conformance.tests.support.loops import some_by_default
 
 
 def seen(name: str, where: Path, seconds: float = 20) -> dict[str, ProbeResult]:
@@ -48,6 +49,7 @@ def test_only_claimed_operations_are_requested(tmp_path: Path) -> None:
     assert "Of 1 messages" in lines["prefixes"].found
 
 
+@pytest.mark.integration
 def test_the_reference_is_in_good_health_and_its_leading_versions_are_shown() -> None:
     lines = {line.id: line for line in run_probes(target("reference"), 60, PROBES)}
     assert wrong(lines) == {}
@@ -60,54 +62,55 @@ def test_our_own_testees_are_in_good_health(name: str) -> None:
     assert wrong({line.id: line for line in run_probes(target(name), 60, PROBES)}) == {}
 
 
-@pytest.mark.parametrize(
-    ("name", "id", "found"),
-    [
-        ("crashes-at-once", "starts", "left with exit code 1 (no library)"),
-        ("hangs-at-hello", "hello", "no answer within"),
-        ("greets-people", "starts", "unsolicited bytes: b'Welcome!"),
-        ("speaks-before-it-is-asked", "starts", "unsolicited bytes"),
-        ("runs-away", "starts", "left with exit code 0"),
-        ("says-hello-twice", "unknown-role", "hello"),  # unasked, or in the place of another answer
-        ("speaks-another-version", "hello", "hello.protocol: 2, expected 1"),
-        ("leaves-out-its-version", "hello", "hello.version: is missing"),
-        ("plays-the-wizard", "hello", "hello.roles[1]: 'wizard' is not one of"),
-        ("claims-upside-down", "hello", "the lowest version is above the highest"),
-        ("claims-past-the-end", "capabilities", "HeartbeatResponse 7-9: the versions are 0-4"),
-        ("misspells", "capabilities", "unknown message HeartBeatResponse: did you mean HeartbeatResponse?"),
-        ("plays-any-role", "unknown-role", "it answers ok"),
-        ("says-neither-yes-nor-no", "configure", "configure: must have ok"),
-        ("stumbles-over-nothing", "empty-batch", "left with exit code 1"),
-        ("omits-the-last", "full-batch", "results.results: 63 of 64"),
-        ("claims-what-it-does-not-do", "claims", "encode HeartbeatResponse v1 is claimed, but answered"),
-        ("claims-another-operation", "claims", "recode HeartbeatResponse v0 is claimed, but answered"),
-        ("names-no-operation", "hello", "hello.operations.HeartbeatResponse[0]: 'read' is not one of encode, decode"),
-        ("counts-its-cases", "repeated", ", then"),
-        ("misnames-a-field", "samples", "v1: throttle_time_ms is no field of it: did you mean throttleTimeMs?"),
-        ("forgets-a-field", "samples", "decode HeartbeatResponse v1: throttleTimeMs is missing in the value"),
-        (
-            "reads-another-key",
-            "samples",
-            "throttleTimeMs is written as 0, not 1: does it read the key",
-        ),
-        ("can-do-nothing", "samples", "samples is unsupported: a run would be inconclusive"),
-        ("refuses-another-key", "samples", "is answered with rejected, KeyError: 'throttletimems'"),
-        ("stumbles-over-the-unknown", "unknown-operation", "left with exit code 1"),
-        ("takes-anything", "unknown-operation", "is answered with {'status': 'accepted'"),
-        ("stumbles-over-types", "unknown-type", "left with exit code 1"),
-        ("echoes-types", "unknown-type", "answered with {'type': 'sing'"),
-        ("stumbles-over-holes", "incomplete-case", "left with exit code 1"),
-        ("stumbles-over-novelty", "unknown-keys", "answered with {'status': 'internal'"),
-        ("reads-little", "big-batch", "left with exit code 1"),
-        ("speaks-ascii", "unicode", "is not in"),
-        ("is-very-loud", "noise", "bytes so far"),
-        ("ignores-bye", "bye", "no answer within"),
-        ("ignores-the-end", "bye", "SIGKILL was needed"),
-        ("changes-with-each-life", "second-life", "the hello after a restart differs"),
-        ("ignores-frames", "frames", "it may be a line"),
-        ("outlives-its-stdin", "end-of-stdin", "SIGTERM was needed"),
-    ],
-)
+WRONG = [
+    ("crashes-at-once", "starts", "left with exit code 1 (no library)"),
+    ("hangs-at-hello", "hello", "no answer within"),
+    ("greets-people", "starts", "unsolicited bytes: b'Welcome!"),
+    ("speaks-before-it-is-asked", "starts", "unsolicited bytes"),
+    ("runs-away", "starts", "left with exit code 0"),
+    ("says-hello-twice", "unknown-role", "hello"),  # unasked, or in the place of another answer
+    ("speaks-another-version", "hello", "hello.protocol: 2, expected 1"),
+    ("leaves-out-its-version", "hello", "hello.version: is missing"),
+    ("plays-the-wizard", "hello", "hello.roles[1]: 'wizard' is not one of"),
+    ("claims-upside-down", "hello", "the lowest version is above the highest"),
+    ("claims-past-the-end", "capabilities", "HeartbeatResponse 7-9: the versions are 0-4"),
+    ("misspells", "capabilities", "unknown message HeartBeatResponse: did you mean HeartbeatResponse?"),
+    ("plays-any-role", "unknown-role", "it answers ok"),
+    ("says-neither-yes-nor-no", "configure", "configure: must have ok"),
+    ("stumbles-over-nothing", "empty-batch", "left with exit code 1"),
+    ("omits-the-last", "full-batch", "results.results: 63 of 64"),
+    ("claims-what-it-does-not-do", "claims", "encode HeartbeatResponse v1 is claimed, but answered"),
+    ("claims-another-operation", "claims", "recode HeartbeatResponse v0 is claimed, but answered"),
+    ("names-no-operation", "hello", "hello.operations.HeartbeatResponse[0]: 'read' is not one of encode, decode"),
+    ("counts-its-cases", "repeated", ", then"),
+    ("misnames-a-field", "samples", "v1: throttle_time_ms is no field of it: did you mean throttleTimeMs?"),
+    ("forgets-a-field", "samples", "decode HeartbeatResponse v1: throttleTimeMs is missing in the value"),
+    (
+        "reads-another-key",
+        "samples",
+        "throttleTimeMs is written as 0, not 1: does it read the key",
+    ),
+    ("can-do-nothing", "samples", "samples is unsupported: a run would be inconclusive"),
+    ("refuses-another-key", "samples", "is answered with rejected, KeyError: 'throttletimems'"),
+    ("stumbles-over-the-unknown", "unknown-operation", "left with exit code 1"),
+    ("takes-anything", "unknown-operation", "is answered with {'status': 'accepted'"),
+    ("stumbles-over-types", "unknown-type", "left with exit code 1"),
+    ("echoes-types", "unknown-type", "answered with {'type': 'sing'"),
+    ("stumbles-over-holes", "incomplete-case", "left with exit code 1"),
+    ("stumbles-over-novelty", "unknown-keys", "answered with {'status': 'internal'"),
+    ("reads-little", "big-batch", "left with exit code 1"),
+    ("speaks-ascii", "unicode", "is not in"),
+    ("is-very-loud", "noise", "bytes so far"),
+    ("ignores-bye", "bye", "no answer within"),
+    ("ignores-the-end", "bye", "SIGKILL was needed"),
+    ("changes-with-each-life", "second-life", "the hello after a restart differs"),
+    ("ignores-frames", "frames", "it may be a line"),
+    ("outlives-its-stdin", "end-of-stdin", "SIGTERM was needed"),
+]
+"""Testee, probe, and what the probe finds."""
+
+
+@pytest.mark.parametrize(("name", "id", "found"), some_by_default(WRONG, 10))
 def test_what_is_wrong_is_found_and_a_remedy_named(
     name: str, id: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,14 +125,9 @@ def test_what_is_wrong_is_found_and_a_remedy_named(
 
 def test_every_examination_can_fail() -> None:
     """But for the one that judges nothing, and those that need a machine, a schema or a name to be seen to."""
-    seen_to = {row[1] for row in _rows()} | {"unknown-edition", "speed", "afresh", "schema", "identity", "roles"}
+    seen_to = {row[1] for row in WRONG} | {"unknown-edition", "speed", "afresh", "schema", "identity", "roles"}
     seen_to |= {"prefixes", "trailing", "leading"}  # they judge nothing either
     assert seen_to | {"unknown-message"} >= {each.id for each in PROBES}
-
-
-def _rows() -> Iterator[tuple[str, str, str]]:
-    (mark,) = test_what_is_wrong_is_found_and_a_remedy_named.pytestmark  # type: ignore[attr-defined]
-    yield from mark.args[1]
 
 
 @contextmanager
@@ -192,6 +190,7 @@ def test_a_missing_program_a_missing_file_and_a_bad_testee_differ(
     assert "b'Welcome!" in capsys.readouterr().out
 
 
+@pytest.mark.integration
 def test_a_death_is_shown_with_its_signal_and_first_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = seen("dies-at-length", tmp_path)
     line = lines["empty-batch"]
@@ -212,6 +211,7 @@ def test_who_answers_for_damage_is_shown(tmp_path: Path) -> None:
     assert lines["leading"].state == "skipped"
 
 
+@pytest.mark.integration
 def test_a_doctor_sees_whoever_listens(tmp_path: Path) -> None:
     serving = subprocess.Popen(
         [sys.executable, "-m", "kipcheck", "testee", "reference", "--listen", "0"], stdout=subprocess.PIPE, text=True
@@ -228,4 +228,4 @@ def test_a_doctor_sees_whoever_listens(tmp_path: Path) -> None:
 
 
 def test_every_testee_of_these_tests_is_there() -> None:
-    assert {row[0] for row in _rows()} <= TESTEES.keys()
+    assert {row[0] for row in WRONG} <= TESTEES.keys()

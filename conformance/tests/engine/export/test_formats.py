@@ -23,6 +23,7 @@ from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Adapter
+from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.framing import decode_request, decode_response, unframe
 from kipcheck.conformance.wire.pcap import CLIENT_PORT, PORT, Sent, checksum, pcap
@@ -59,7 +60,7 @@ def trouble(program: bytes, adapter: Adapter) -> str | None:
     return found
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", some_by_default(PROGRAMS, 15))
 def test_a_program_fails_with_the_defect_and_not_without_it(name: str, tmp_path: Path) -> None:
     program = as_script(load(failure(name, tmp_path)))
     found = trouble(program, MUTANTS[name].made())
@@ -84,6 +85,7 @@ def exported(path: Path, *arguments: str, testee: str = "") -> subprocess.Comple
 REFERENCE = "python -m kipcheck testee reference"
 
 
+@pytest.mark.integration
 def test_a_script_runs_by_itself(filed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["export", str(filed), "--as", "script", "--to", str(tmp_path)]) == 0
     path = tmp_path / f"{filed.stem}.py"
@@ -97,6 +99,7 @@ def test_a_script_runs_by_itself(filed: Path, tmp_path: Path, capsys: pytest.Cap
     assert (gone.returncode, gone.stdout.splitlines()[-1]) == (0, "gone")
 
 
+@pytest.mark.integration
 def test_a_test_is_a_test(filed: Path, tmp_path: Path) -> None:
     assert main.run(["export", str(filed), "--as", "pytest", "--to", str(tmp_path)]) == 0
     path = tmp_path / f"test_{filed.stem}.py"

@@ -39,6 +39,7 @@ def test_one_file_for_each_input_named_by_its_bytes(tmp_path: Path, capsys: pyte
     assert any(", " in origin for origin in rows.values()), "none is damaged"
 
 
+@pytest.mark.integration
 def test_same_arguments_same_files_and_a_seed_changes_what_is_drawn_only(tmp_path: Path) -> None:
     one, two = written(tmp_path / "one"), written(tmp_path / "two")
     assert one == two

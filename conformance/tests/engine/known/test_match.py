@@ -256,6 +256,7 @@ def test_a_check_that_was_left_out_may_be_the_one_that_shows_it(options: Options
     assert held(replace(options, checks=both), {})[0].exit_code == 5
 
 
+@pytest.mark.integration
 def test_with_other_cases_what_does_not_show_says_nothing(options: Options, held: Held, listed: Path) -> None:
     for other in (replace(options, seed=3), replace(options, cases=2), replace(options, cases=200)):
         assert held(other, {1: off_by_one})[0].exit_code == 0

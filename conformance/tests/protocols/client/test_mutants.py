@@ -66,6 +66,7 @@ def test_a_consumer_with_a_defect_breaks_its_law(name: str, found: dict[str, set
     assert VICES[name].invariant in found[name]
 
 
+@pytest.mark.integration
 def test_no_step_of_a_least_case_can_be_left_out() -> None:
     fewer: list[tuple[str, str, str]] = []
     for each in VICES.values():

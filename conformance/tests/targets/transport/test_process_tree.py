@@ -58,8 +58,8 @@ def killed(kipcheck: Started) -> dict[int, str]:
     return kipcheck.left()
 
 
-QUICK = {"run-inline", "run-workers", "campaign"}
-"""One with a testee alone, one with workers, one with a fork server: the others start their processes as these do."""
+QUICK = {"run-workers"}
+"""Testees and workers: what most users start."""
 
 
 @pytest.mark.parametrize(

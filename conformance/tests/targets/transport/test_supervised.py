@@ -128,6 +128,7 @@ sys.exit(child.run("sleeper"))
 
 
 @pytest.mark.parametrize(("hang", "limits"), [("time.sleep(1)", Limits(batch_s=1.5)), ("pass", Limits(cpu_s=0.2))])
+@pytest.mark.integration
 def test_a_python_client_tells_where_it_hangs(hang: str, limits: Limits) -> None:
     command = Command((sys.executable, "-P", "-c", SLEEPER.format(hang=hang)))
     with Testee("sleeper", command, limits).open("apache", Role.CODEC) as session:

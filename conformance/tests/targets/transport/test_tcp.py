@@ -55,6 +55,7 @@ def test_a_run_finds_there_what_it_finds_elsewhere(tmp_path: Path) -> None:
     assert json.loads(Path(stored).read_text())["target"] == address
 
 
+@pytest.mark.integration
 def test_roles_take_turns_on_one_connection() -> None:
     with (
         listening("reference") as address,
