@@ -132,6 +132,7 @@ def test_a_planted_defect_is_found_and_shrunk_and_its_replay_reproduces_it(
     assert "fails again" in capsys.readouterr().out
 
 
+@pytest.mark.integration
 def test_results_of_a_command_have_the_name_that_it_is_given(
     tmp_path: Path, inline: Ready, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,6 +148,7 @@ def test_results_of_a_command_have_the_name_that_it_is_given(
     assert "--name is fixed by the manifest" in capsys.readouterr().err
 
 
+@pytest.mark.integration
 def test_on_a_terminal_a_campaign_ends_with_colours(
     whole: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,6 +165,7 @@ def test_on_a_terminal_a_campaign_ends_with_colours(
     assert "\x1b" not in (text := capsys.readouterr().out) and "exit 1" in text
 
 
+@pytest.mark.integration
 def test_the_folder_holds_what_others_read(whole: Path) -> None:
     assert {each.name for each in whole.iterdir()} >= {
         "report.html", "manifest.json", "ledger", "corpus", "failures", "ledger.jsonl", "results.json", "junit.xml",
@@ -229,6 +232,7 @@ def test_time_that_runs_out_leaves_a_number_of_cases_undecided(tmp_path: Path) -
     assert not row_files.read(tmp_path).rows
 
 
+@pytest.mark.integration
 def test_what_cannot_be_gone_on_with_is_said(tmp_path: Path, whole: Path) -> None:
     nothing = campaign(CampaignRequest(out=tmp_path, resume=True, executor="inline"))
     assert nothing.exit_code == exits.USAGE
@@ -271,6 +275,7 @@ def test_the_command_line_names_what_there_is() -> None:
     assert command.EXECUTORS == EXECUTORS
 
 
+@pytest.mark.integration
 def test_a_campaign_that_is_resumed_brings_its_options_along(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["campaign", "--resume", str(whole), "--seed", "3"]) == exits.USAGE
     assert "--seed is fixed by the manifest" in capsys.readouterr().err
@@ -320,6 +325,7 @@ def test_where_the_disk_is_full_it_ends_and_goes_on_when_there_is_room(
 
 @pytest.mark.faults
 @pytest.mark.parametrize("share", [0.15, 0.5, 0.8])
+@pytest.mark.integration
 def test_on_a_disk_that_is_really_full_it_says_what_to_do_and_goes_on_to_the_same_end(
     tmp_path: Path, whole: Path, share: float
 ) -> None:
@@ -371,6 +377,7 @@ def test_a_driver_that_is_killed_is_followed_by_another_to_the_same_end(tmp_path
     assert failures(out) == failures(undisturbed)
 
 
+@pytest.mark.integration
 def test_what_only_pyarrow_can_read_is_told_in_one_line(whole: Path, inline: Ready) -> None:
     with without_arrow():
         outcome = campaign(replace(SMALL, out=whole, resume=True), inline)

@@ -119,6 +119,7 @@ def refused(capsys: pytest.CaptureFixture[str], within: Path, *arguments: object
 # ---- files of somebody else
 
 
+@pytest.mark.integration
 def test_a_file_that_kipcheck_did_not_write_stays_and_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -179,6 +180,7 @@ def test_a_report_that_is_rendered_again_replaces_no_file_of_somebody_else(
     )
 
 
+@pytest.mark.integration
 def test_pruning_deletes_files_of_failures_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main.run([*FAILING, "--out", str(tmp_path / "out")])
     found, *_ = sorted((tmp_path / "out" / "failures").iterdir())
@@ -388,6 +390,7 @@ def test_a_second_campaign_keeps_the_corpus_of_the_first_and_comes_to_its_own_en
 # ---- arguments first
 
 
+@pytest.mark.integration
 def test_a_run_that_does_not_start_leaves_the_results_of_the_run_before(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

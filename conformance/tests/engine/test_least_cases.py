@@ -58,6 +58,7 @@ def test_the_number_of_processes_changes_no_line_of_a_ledger(tmp_path_factory: p
     assert found(1) == found(2)
 
 
+@pytest.mark.integration
 def test_each_cause_is_named_once_and_as_its_page_names_it(worker: Worker, findings: list[Finding]) -> None:
     info = worker.info("apache", findings[0].case.role)
     early = EarlyCauses(info, KnownDeviations())

@@ -224,6 +224,7 @@ def kipcheck(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.integration
 def test_merge_writes_all_reports_and_exits_as_what_it_merged(tmp_path: Path) -> None:
     one = tmp_path / "1"
     part(one, 1, filed(one, FAILURE), footer=FOOTER)
@@ -235,6 +236,7 @@ def test_merge_writes_all_reports_and_exits_as_what_it_merged(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("what", ["merge", "report"])
+@pytest.mark.integration
 def test_a_folder_without_a_ledger_is_wrong_usage(tmp_path: Path, what: str) -> None:
     done = kipcheck(what, tmp_path / "none", *(("--out", tmp_path / "all") if what == "merge" else ()))
     assert done.returncode == 2
@@ -244,6 +246,7 @@ def test_a_folder_without_a_ledger_is_wrong_usage(tmp_path: Path, what: str) -> 
     assert not (tmp_path / "all").exists()
 
 
+@pytest.mark.integration
 def test_report_renders_again_and_exits_as_the_run_did(tmp_path: Path) -> None:
     write(tmp_path, *verdicts("FAIL", 12), ("failure", FAILURE))
     text = kipcheck("report", tmp_path)

@@ -150,6 +150,7 @@ def lines(options: Options) -> list[dict[str, Any]]:
     return [*(each.plain for each in ledger.verdicts()), *({**each.plain, "reproduce": ""} for each in ledger.failures)]
 
 
+@pytest.mark.integration
 def test_same_seed_same_verdicts_and_failures_whatever_the_workers(small: Options, tmp_path: Path) -> None:
     checks = ("wire/round-trip", "wire/prefixes", "wire/damage", "assign/one-round")
     messages = ("LeaveGroupRe*", "range", "sticky")
@@ -361,6 +362,7 @@ def test_where_several_exit_codes_hold_one_wins(held_codes: set[int], wins: int)
     assert exits.first(held_codes) == wins
 
 
+@pytest.mark.integration
 def test_a_dry_run_lists_what_a_run_would_hold(small: Options) -> None:
     outcome = run(replace(small, dry_run=True))
     assert (outcome.exit_code, outcome.ledger) == (0, None)

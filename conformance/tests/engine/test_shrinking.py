@@ -14,6 +14,7 @@ from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.engine.shrink import shrunk
 from kipcheck.conformance.engine.worker import Finding, Unit, Worker
 from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.conformance.wire import layout
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.body import body_node
@@ -114,7 +115,7 @@ PLANTED: dict[str, tuple[Node, Fails, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("name", some_by_default(PLANTED, 4))
 def test_our_reducer_reaches_the_least_from_wherever_it_starts(name: str) -> None:
     node, fails, wanted = PLANTED[name]
     random = Random(7)

@@ -52,6 +52,7 @@ def test_the_shares_and_the_drafts_are_all_there_is() -> None:
 
 
 @for_each(ALL_MESSAGES)
+@pytest.mark.integration
 def test_every_version_has_its_vectors(message: str) -> None:
     found = {(each.version, each.note) for each in vectors(message) if each.edition == "apache"}
     for at in spec(edition("apache"), message):
@@ -165,6 +166,7 @@ def test_a_wrong_expectation_is_seen_even_where_the_lock_knows_it(copied: Path) 
     assert len(told.splitlines()) == 3
 
 
+@pytest.mark.integration
 def test_regressions_are_under_the_lock(copied: Path) -> None:
     folder = copied / "vectors" / "regressions"
     changed, gone = sorted(folder.iterdir())[:2]

@@ -57,6 +57,7 @@ def twisted(leaf: Any) -> Any:
 
 
 @for_each(BESIDES)
+@pytest.mark.integration
 def test_a_statement_that_is_covered_in_an_edition_can_be_broken_there(
     edition: str, message: str, invariant: str, id: str
 ) -> None:

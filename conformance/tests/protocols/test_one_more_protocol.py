@@ -26,6 +26,7 @@ def test_its_machine_stands_after_those_of_other_roles(copy: Copy) -> None:
     assert machines.index("consumer-group") < machines.index("leases") < machines.index("member")
 
 
+@pytest.mark.integration
 def test_its_invariant_and_its_requirement_are_listed_and_linted(copy: Copy) -> None:
     listed = json.loads(copy.run("checks", "--json"))
     kinds = [*dict.fromkeys(each["id"].partition("/")[0] for each in listed["checks"])]

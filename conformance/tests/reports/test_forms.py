@@ -101,6 +101,7 @@ def test_a_line_that_the_schema_does_not_have_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["real", "made"])
+@pytest.mark.integration
 def test_the_results_are_as_their_schema_has_them(request: pytest.FixtureRequest, which: str) -> None:
     folder: Path = request.getfixturevalue(which)
     results = json.loads((folder / "results.json").read_text("utf-8"))

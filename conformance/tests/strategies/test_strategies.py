@@ -40,6 +40,7 @@ FRAMED = [each for each in MESSAGES if spec(APACHE, each).kind in ("request", "r
 
 @settings(few, max_examples=150)
 @given(data=st.data())
+@pytest.mark.integration
 def test_bodies_of_every_message_decode_to_the_value_behind_them(data: st.DataObject) -> None:
     body: Body = data.draw(bodies(data.draw(st.sampled_from(MESSAGES))))
     decoded = layout(body.edition, body.message, body.version).decode(body.data)

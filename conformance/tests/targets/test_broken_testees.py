@@ -171,7 +171,7 @@ def test_every_testee_has_its_row() -> None:
     assert [is_guilty(case) for case in planned(0)].count(True) == 1
 
 
-@pytest.mark.parametrize("name", some_by_default(ROWS, 14))
+@pytest.mark.parametrize("name", some_by_default(ROWS, 10))
 def test_what_is_wrong_is_told_and_every_verdict_is_there_and_right(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

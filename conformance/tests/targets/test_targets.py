@@ -250,6 +250,7 @@ def test_kafka_python_2_is_listed_without_members() -> None:
 
 
 @pytest.mark.parametrize("name", ["kafka-python", "aiokafka", "kio"])
+@pytest.mark.integration
 def test_messages_that_an_entry_omits_are_not_claimed_though_the_library_has_them(name: str) -> None:
     omitted = {f"{family}{kind}" for family in target_entries()[name].omits for kind in ("Request", "Response")}
     assert omitted & adapter(name).claims().messages.keys(), "the library has none of them: remove omits"
@@ -258,7 +259,7 @@ def test_messages_that_an_entry_omits_are_not_claimed_though_the_library_has_the
         assert session.info.claims.has("JoinGroupRequest", 1)
 
 
-@pytest.mark.parametrize("name", sorted(target_entries()))
+@pytest.mark.parametrize("name", some_by_default(sorted(target_entries()), 2))
 def test_every_target_of_the_roll_opens_and_survives_nonsense(name: str) -> None:
     try:
         made = target(name, Limits(cpu_s=2))

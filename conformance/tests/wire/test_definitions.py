@@ -12,6 +12,7 @@ import pytest
 
 from kipcheck.conformance.core.edition import Edition, edition
 from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.definitions import definitions, missing, parse
 from kipcheck.conformance.wire.diff import diff
@@ -186,7 +187,7 @@ PROCESSES = (
 """A module of every kind of process that looks up editions, and of every public face."""
 
 
-@pytest.mark.parametrize("module", PROCESSES)
+@pytest.mark.parametrize("module", some_by_default(PROCESSES, 2))
 def test_every_process_can_fetch_the_jars_of_an_edition(module: str) -> None:
     code = f"""if True:
         from importlib import import_module

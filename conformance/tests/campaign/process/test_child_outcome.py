@@ -184,6 +184,7 @@ def eventually(file: Path) -> list[int]:
 
 
 @pytest.mark.skipif(not process_tree.LINUX, reason="orphans are handed to an ancestor on Linux only")
+@pytest.mark.integration
 def test_what_a_child_started_goes_with_it(stubs: ShardRunner, tmp_path: Path) -> None:
     held, pids = stubbed("killed", tmp_path)
     row = stubs.run_once(held, b"")

@@ -110,7 +110,7 @@ WRONG = [
 """Testee, probe, and what the probe finds."""
 
 
-@pytest.mark.parametrize(("name", "id", "found"), some_by_default(WRONG, 10))
+@pytest.mark.parametrize(("name", "id", "found"), some_by_default(WRONG, 6))
 def test_what_is_wrong_is_found_and_a_remedy_named(
     name: str, id: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,7 @@ def trouble(program: bytes, adapter: Adapter) -> str | None:
     return found
 
 
-@pytest.mark.parametrize("name", some_by_default(PROGRAMS, 15))
+@pytest.mark.parametrize("name", some_by_default(PROGRAMS, 10))
 def test_a_program_fails_with_the_defect_and_not_without_it(name: str, tmp_path: Path) -> None:
     program = as_script(load(failure(name, tmp_path)))
     found = trouble(program, MUTANTS[name].made())

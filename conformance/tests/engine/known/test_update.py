@@ -179,6 +179,7 @@ def recorded(options: Options, held: Held, seeds: Mapping[int, Mapping[int, Defe
 SEEDS = {0: SOME, 1: {2: off_by_one, 4: off_by_one}, 2: {3: off_by_one, 4: off_by_one, 0: off_by_one}}
 
 
+@pytest.mark.integration
 def test_places_that_show_with_another_seed_are_added_as_seldom_and_nothing_is_removed(
     options: Options, held: Held, listed: Path
 ) -> None:

@@ -41,6 +41,7 @@ from kipcheck.conformance.protocols.group.model.messages import (
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.state import REBALANCE, SYNC, Standing, State, armed, session
 from kipcheck.conformance.tests.support.coordinator_conversations import BOTH, RANGE, ROBIN, TURNED, Talk, at
+from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.conformance.wire.schema import release_table
 
 APIS = {
@@ -463,7 +464,9 @@ class Life:
             ]
 
 
-@pytest.mark.parametrize("release", ["0.10.0.1", "1.1.1", "2.3.1", "2.8.2", "3.9.2", "4.4.0", "4.5.0", "kip-429"])
+@pytest.mark.parametrize(
+    "release", some_by_default(["0.10.0.1", "1.1.1", "2.3.1", "2.8.2", "3.9.2", "4.4.0", "4.5.0", "kip-429"], 4)
+)
 def test_random_lives(release: str) -> None:
     coordinator = DraftCoordinator() if release == "kip-429" else Coordinator(Rules.of(release))
     stable = 0

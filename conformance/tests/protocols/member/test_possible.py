@@ -28,6 +28,7 @@ from kipcheck.conformance.protocols.member.strategies.conversations import conve
 from kipcheck.conformance.protocols.member.target import ConsumerAdapter
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.protocol import Adapter, observed, operation
+from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.mutate import mutate
 from kipcheck.strategies.parse import belongs
@@ -220,7 +221,7 @@ def test_of_a_version_0_join_the_session_is_the_limit() -> None:
 # What is drawn, mutated and reduced
 
 
-@pytest.mark.parametrize("seed", range(len(MEMBERS)))
+@pytest.mark.parametrize("seed", some_by_default(range(len(MEMBERS)), 2))
 @pytest.mark.parametrize("check", MEMBER_CHECKS, ids=lambda check: str(check.id))
 def test_drawn_cases_can_happen(check: Any, seed: int) -> None:
     edition_name = "kip-429" if check.id == "member/draft" else MEMBERS[seed]

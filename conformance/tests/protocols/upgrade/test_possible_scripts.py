@@ -16,6 +16,7 @@ from kipcheck.conformance.protocols.streams.checks import CHECKS as STREAMS_CHEC
 from kipcheck.conformance.protocols.upgrade import ops as upgrade_script
 from kipcheck.conformance.protocols.upgrade.checks import CHECKS as UPGRADE_CHECKS, UPGRADES
 from kipcheck.conformance.protocols.upgrade.script_checks import can_happen, impossible_steps
+from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.strategies.compiled import compiled
 
 SCRIPTS = [
@@ -69,7 +70,7 @@ def subjects(check: Check[Subject], where: str) -> list[Subject]:
     return [each for each in check.family.subjects(where) if check.about(each)]
 
 
-@pytest.mark.parametrize(("check", "where"), ALL, ids=lambda each: getattr(each, "id", each))
+@pytest.mark.parametrize(("check", "where"), some_by_default(ALL, 6), ids=lambda each: getattr(each, "id", each))
 def test_first_and_drawn_cases_can_happen(check: Check[Subject], where: str) -> None:
     for subject in subjects(check, where):
         for sample in check.samples(subject, 3, len(check.first) + 6):

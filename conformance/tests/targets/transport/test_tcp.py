@@ -40,6 +40,7 @@ def decode(*codes: int) -> Case:
     return Case("test", "apache", Role.CODEC, tuple(steps))
 
 
+@pytest.mark.integration
 def test_a_run_finds_there_what_it_finds_elsewhere(tmp_path: Path) -> None:
     narrow = ["--message", "Heartbeat*", "--check", "wire/two-readings", "--cases", "8", "--workers", "2"]
     with listening("miniature/forgets-the-sign") as address:
