@@ -10,4 +10,13 @@ from kipcheck.conformance.protocols.declare.mutant import MUTANTS, Mutant
 
 __all__ = ["MUTANTS", "Mutant"]
 
-registry.parts("mutants")
+
+def _in_order() -> None:
+    """In the order of their modules, whatever was imported first."""
+    modules = registry.modules("mutants")
+    found = sorted(MUTANTS.items(), key=lambda item: modules.index(item[1].made.__module__))
+    MUTANTS.clear()
+    MUTANTS.update(found)
+
+
+_in_order()

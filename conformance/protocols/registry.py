@@ -6,6 +6,7 @@ process of the target ``reference`` needs no checks.
 
 import importlib.util
 import pkgutil
+import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -44,7 +45,7 @@ def packages() -> Mapping[str, ProtocolPackage]:
 def parts(name: str) -> Mapping[str, ModuleType]:
     """The modules of this name, by the folder of their protocol, in order; protocols without one are left out.
 
-    A part that is a folder names its modules in ``MODULES``; they are imported in that order.
+    Of a part that is a folder, its modules are imported, too.
     """
     found = {}
     for folder in packages():
@@ -89,11 +90,10 @@ def operations() -> "Mapping[str, Operations[Any, Any]]":
     """
     found: dict[str, Operations[Any, Any]] = {}
     for folder, part in parts("ops").items():
-        if hasattr(part, "OPERATIONS"):
-            found[folder] = part.OPERATIONS
-        for name in getattr(part, "MODULES", ()):
-            each = getattr(part, name).OPERATIONS
-            found[each.machine] = each
+        for name in modules_of(part):
+            each = getattr(sys.modules[name], "OPERATIONS", None)
+            if each is not None:
+                found[folder if name == part.__name__ else each.machine] = each
     return found
 
 

@@ -25,7 +25,7 @@ class ProtocolPackage:
     target     ``ADAPTERS``: machine -> ``AdapterOf``
     checks     ``CHECKS``: its checks, in order
     strategies ``CONVERSATIONS``: machine -> edition -> the conversations that are drawn
-    invariants, mutants  registered by their decorators; a folder names its modules, in order, in ``MODULES``
+    invariants, mutants  registered by their decorators; the modules of a folder have a ``PLACE``
     play       ``PLAYABLES``: what ``play`` and ``explore`` need
     ========== ============================================================================
 

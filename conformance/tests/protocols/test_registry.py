@@ -108,6 +108,32 @@ def test_two_protocols_with_one_place_are_refused(made_up: Path) -> None:
         registry.packages()
 
 
+def test_every_module_that_declares_something_has_a_place() -> None:
+    declared = {each.search.__module__ for role in Role for each in all_invariants(role)}
+    declared = {each for each in declared if each.startswith(protocols.__name__) and ".declare." not in each}
+    assert declared <= {*registry.modules("invariants")}
+    assert {each.made.__module__ for each in MUTANTS.values()} <= {*registry.modules("mutants")}
+
+
+def test_modules_of_a_folder_are_found_in_their_places(made_up: Path) -> None:
+    folder = made_up.with_name("invariants")
+    folder.mkdir()
+    for name, text in (("__init__", ""), ("first", "PLACE = 20"), ("a_second", "PLACE = 30"), ("common", "")):
+        (folder / f"{name}.py").write_text(text)
+    root = f"{protocols.__name__}.made_up.invariants"
+    assert in_order([f"{root}.first", f"{root}.a_second"], registry.modules("invariants"))
+    assert f"{root}.common" not in registry.modules("invariants")
+
+
+def test_two_modules_with_one_place_are_refused(made_up: Path) -> None:
+    folder = made_up.with_name("invariants")
+    folder.mkdir()
+    for name, text in (("__init__", ""), ("first", "PLACE = 20"), ("a_second", "PLACE = 20")):
+        (folder / f"{name}.py").write_text(text)
+    with pytest.raises(ValueError, match="two modules have the same PLACE"):
+        registry.parts("invariants")
+
+
 def test_a_check_has_the_invariants_that_name_it_whatever_was_imported_first() -> None:
     parts = registry.parts("invariants")
     leaders = invariants_of("group/newest-leads", parts["group"])

@@ -6,7 +6,6 @@ from typing import Final
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.protocols.declare.invariant import invariant
 
-MODULES = ("assignments", "stickiness", "cooperation", "mixed")
 leader_invariant = partial(invariant, role=Role.LEADER)
 
 # Sets of invariants, by name

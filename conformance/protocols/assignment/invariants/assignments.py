@@ -30,6 +30,8 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.declare.survival import LOOKS
 
+PLACE = 10
+
 MAX_TEXT = 160
 
 

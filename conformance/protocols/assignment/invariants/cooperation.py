@@ -15,6 +15,8 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
 )
 from kipcheck.conformance.protocols.declare.invariant import impact
 
+PLACE = 30
+
 ROUNDS = 3
 """The number of further rounds in which an unchanged group has to converge (Kafka's assignor takes two)."""
 is_cooperative = of_assignors(COOPERATIVE)

@@ -22,6 +22,8 @@ from kipcheck.conformance.protocols.assignment.model.mixed_group import DRAFT
 from kipcheck.conformance.protocols.assignment.ops import errors
 from kipcheck.conformance.protocols.declare.invariant import impact
 
+PLACE = 40
+
 is_drafted = of_assignors(DRAFT)
 
 

@@ -29,6 +29,8 @@ from kipcheck.conformance.protocols.assignment.model.sticky import agreed
 from kipcheck.conformance.protocols.assignment.ops import read_user_data, user_data_version
 from kipcheck.conformance.protocols.declare.invariant import impact
 
+PLACE = 20
+
 
 def is_sticky(case: Case, step: Step) -> bool:
     return of_assignors(*STICKIES)(case, step) and not _user_data(step)

@@ -27,6 +27,8 @@ from kipcheck.conformance.protocols.assignment.target import ALL, Leader
 from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.targets.protocol import Claims
 
+PLACE = 10
+
 
 class Leading(Leader):
     """The reference leader as an adapter, with overridable decisions."""

@@ -11,6 +11,8 @@ from kipcheck.conformance.protocols.assignment.target import DraftLeader
 from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.targets.protocol import Claims
 
+PLACE = 30
+
 Subscriptions = Mapping[str, Subscription]
 Given = Mapping[str, Assigned]
 

@@ -15,6 +15,8 @@ from kipcheck.conformance.protocols.assignment.model.sticky import owners, stick
 from kipcheck.conformance.protocols.assignment.mutants.leader import Leading, leads, numbered, turned
 from kipcheck.conformance.protocols.assignment.ops import read_user_data, user_data_version
 
+PLACE = 20
+
 # Stickiness
 
 

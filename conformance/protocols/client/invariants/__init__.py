@@ -3,5 +3,3 @@
 By module, in the order of verdicts. A law never reads the steps of a script, only what was on the wire. A client may
 reconnect, refresh its metadata, look up its coordinator twice, and use several connections.
 """
-
-MODULES = ("connections", "consumer_groups", "identity", "leading", "membership", "partitions")

@@ -10,6 +10,8 @@ from kipcheck.conformance.protocols.client.invariants.law import breach, law, ti
 from kipcheck.conformance.protocols.client.trace import GRACE_MS, Happened, disturbance, trace
 from kipcheck.conformance.protocols.declare.invariant import impact
 
+PLACE = 10
+
 SPIN: Final = 200
 """Requests of one kind in a second that are a busy loop."""
 BUSY: Final = 20

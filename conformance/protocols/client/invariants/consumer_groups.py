@@ -17,6 +17,8 @@ from kipcheck.conformance.protocols.client.trace import (
 )
 from kipcheck.conformance.protocols.declare.invariant import impact
 
+PLACE = 20
+
 JOINS, LEAVES, LEAVES_FOR_A_WHILE = 0, -1, -2
 """Epochs."""
 FENCED: Final = (FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID)

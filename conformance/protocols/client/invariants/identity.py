@@ -21,6 +21,8 @@ from kipcheck.conformance.protocols.client.trace import (
 )
 from kipcheck.conformance.protocols.declare.invariant import impact
 
+PLACE = 30
+
 INSTANCE_SINCE: Final = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "OffsetCommit": 7}
 KEYS: Final = {"JoinGroup": "11", "SyncGroup": "14", "Heartbeat": "12", "OffsetCommit": "8"}
 PROTOCOL_SINCE: Final = 5

@@ -14,6 +14,8 @@ from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 from kipcheck.conformance.protocols.client.trace import GRACE_MS, RACE_MS, STARTS, Happened, trace, was_late
 from kipcheck.conformance.protocols.declare.invariant import impact
 
+PLACE = 40
+
 INT32: Final = 4
 Search = Callable[[History], Iterator[Violation]]
 

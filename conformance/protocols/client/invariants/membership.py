@@ -24,6 +24,8 @@ from kipcheck.conformance.protocols.client.trace import (
 )
 from kipcheck.conformance.protocols.declare.invariant import impact
 
+PLACE = 50
+
 SESSION_MS: Final = 3000
 """Where a JoinGroup names none."""
 INTERVALS: Final = 4

@@ -17,6 +17,8 @@ from kipcheck.conformance.protocols.client.trace import (
 )
 from kipcheck.conformance.protocols.declare.invariant import impact
 
+PLACE = 60
+
 EAGER: Final = frozenset({RANGE, ROUNDROBIN, STICKY})
 """Kafka's assignors that support nothing else: a member that offers one is eager."""
 

@@ -5,5 +5,4 @@ from functools import partial
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.protocols.declare.invariant import invariant
 
-MODULES = ("wire", "tags", "memory", "defaults", "sizes", "versions", "nodes")
 codec_invariant = partial(invariant, role=Role.CODEC)

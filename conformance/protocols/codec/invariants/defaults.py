@@ -14,6 +14,8 @@ from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.schema import INTEGERS, Slot
 
+PLACE = 40
+
 NOT_DEFINED: Final = frozenset({
     "AssignmentInfo", "CooperativeStickyAssignorUserData", "StickyAssignorUserData", "SubscriptionInfo",
     "ValueAndTimestamp",

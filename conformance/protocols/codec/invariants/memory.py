@@ -10,6 +10,8 @@ from kipcheck.conformance.protocols.codec.invariants.wire import answered, canon
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference, layout_of
 from kipcheck.conformance.protocols.declare.invariant import impact
 
+PLACE = 30
+
 
 @impact("The result of a request depends on earlier requests", "wrong data", "shared-state", "wrong-data")
 @codec_invariant("wire/same-answer", "grp-05", checks=("wire/repeat",))

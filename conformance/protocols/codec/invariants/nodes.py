@@ -13,6 +13,8 @@ from kipcheck.conformance.protocols.declare.invariant import ByMessage, impact
 from kipcheck.conformance.wire import Layout, layout
 from kipcheck.conformance.wire.errors import Refused
 
+PLACE = 70
+
 NODES: ByMessage = {
     ("apache", "BrokerIdZNode"): ("584-01",),
     ("apache", "FeatureZNode"): ("584-48",),

@@ -11,6 +11,8 @@ from kipcheck.conformance.protocols.codec.invariants.wire import answered, canon
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference, layout_of, read, where
 from kipcheck.conformance.protocols.declare.invariant import impact
 
+PLACE = 50
+
 STRADDLED: Final = (1 << 12, 1 << 16, 1 << 20)
 """Bytes: usual sizes of buffers, and sizes at which they grow."""
 SLACK: Final = 1 << 8

@@ -28,6 +28,8 @@ from kipcheck.conformance.protocols.codec.two_decoders import (
 from kipcheck.conformance.protocols.declare.invariant import AppliesTo, impact
 from kipcheck.conformance.wire import Layout
 
+PLACE = 20
+
 MOST_TAGS: Final = 10_000
 """A decoder may refuse a struct with more tagged fields, in defence against damaged counts (kafka-clients 4.2.2)."""
 

@@ -29,6 +29,8 @@ from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import spec
 
+PLACE = 60
+
 
 def layout_at(case: Case, step: Step) -> Layout:
     return layout_of(case.edition, step["message"], step["version"])

@@ -29,6 +29,8 @@ from kipcheck.conformance.protocols.declare.survival import INPUTS
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 
+PLACE = 10
+
 BOUND = frozenset({"truncated", "length", "varint"})
 """The kinds of damage that no reader may accept; Kafka's own readers accept some of the others."""
 

@@ -1,3 +1,1 @@
 """Codecs with one planted defect each, by module, in the order of lists."""
-
-MODULES = ("codec", "nodes")

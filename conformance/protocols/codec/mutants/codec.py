@@ -13,6 +13,8 @@ from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.primitives import uvarint
 from kipcheck.conformance.wire.schema import INTEGERS, Slot
 
+PLACE = 10
+
 TAGS = "_unknownTaggedFields"
 Value: TypeAlias = dict[str, Any]
 

@@ -9,6 +9,8 @@ from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.znodes import ZNode
 
+PLACE = 20
+
 Value = dict[str, Any]
 
 

@@ -14,6 +14,8 @@ from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 
+PLACE = 20
+
 NODE: Final = "feature-cluster/node"
 UPDATES: Final = "feature-cluster/updates"
 BROKERS: Final = "feature-cluster/brokers"

@@ -14,6 +14,8 @@ from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 
+PLACE = 10
+
 EPOCHS: Final = "features/epochs"
 GATING: Final = "features/gating"
 BROKERS: Final = "features/brokers"

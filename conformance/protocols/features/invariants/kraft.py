@@ -14,6 +14,8 @@ from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 
+PLACE = 30
+
 UPDATES: Final = "kraft-features/updates"
 updates = partial(invariant, role=Role.CONTROLLER, checks=(UPDATES,))
 NONE: Final = "NONE"

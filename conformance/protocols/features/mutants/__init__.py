@@ -1,3 +1,1 @@
 """Controllers of feature versions with one planted defect each, one module for each machine."""
-
-MODULES = ("controller", "cluster", "kraft")

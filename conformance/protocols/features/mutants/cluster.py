@@ -11,6 +11,8 @@ from kipcheck.conformance.protocols.features.model.draft_rules import NONE, Feat
 from kipcheck.conformance.protocols.features.model.ranges import Range, Ranges, ranges
 from kipcheck.conformance.protocols.features.ops.cluster import OPERATIONS, Action, Features, Requested
 
+PLACE = 20
+
 ONE: Final = "start 0 a:1-2; elect 0; "
 """A new cluster: levels 1 to 2 of a are finalized."""
 

@@ -23,6 +23,8 @@ from kipcheck.conformance.protocols.features.ops.controller import (
     Update,
 )
 
+PLACE = 10
+
 
 class Playing(MachineMutant, FeatureController):
     """The reference machine as an adapter, with overridable decisions."""

@@ -19,6 +19,8 @@ from kipcheck.conformance.protocols.features.ops.kraft import (
     TypedUpdate,
 )
 
+PLACE = 30
+
 
 class Controller(MachineMutant, KraftController):
     """The reference machine of the newest release as an adapter, with overridable decisions."""

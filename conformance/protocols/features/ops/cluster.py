@@ -8,6 +8,8 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.field_kinds import Kind, TextForm, kind_of
 from kipcheck.conformance.core.operations import Operations, about, answer, named, operation, optional, typical
 
+PLACE = 20
+
 INCOMPATIBLE: Final = "INCOMPATIBLE_BROKER"
 """Error class for a broker that has to stop. It is not an error code of Kafka: the broker gets no response."""
 NOT_CONTROLLER: Final = "NOT_CONTROLLER"

@@ -6,6 +6,8 @@ from typing import Annotated, TypeAlias
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.operations import Operations, about, answer, named, operation, typical
 
+PLACE = 10
+
 INCOMPATIBLE = "INCOMPATIBLE_BROKER"
 """Error class for a broker that has to stop. It is not an error code of Kafka: the broker gets no response."""
 

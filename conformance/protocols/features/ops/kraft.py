@@ -7,6 +7,8 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.operations import Operations, about, answer, named, operation, typical
 from kipcheck.conformance.protocols.features.ops.cluster import Outcome, kind_with_text
 
+PLACE = 30
+
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 TYPES: Final = {UPGRADE: "", SAFE_DOWNGRADE: "!", UNSAFE_DOWNGRADE: "!!"}
 """Upgrade types of UpdateFeatures from version 1 on, and their marks in shorthand; another number follows a tilde."""

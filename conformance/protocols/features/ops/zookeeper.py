@@ -8,6 +8,8 @@ from kipcheck.conformance.core.operations import Operations, about, answer, name
 from kipcheck.conformance.protocols.features.ops.cluster import Finalized, Outcome
 from kipcheck.conformance.protocols.features.ops.kraft import UPDATE, TypedUpdate
 
+PLACE = 40
+
 InterBroker: TypeAlias = Literal["2.6", "2.7", "3.3"]
 """inter.broker.protocol.version: below the migration version; at it; from the second form of the node on."""
 

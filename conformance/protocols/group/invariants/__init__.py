@@ -7,7 +7,6 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.protocols.declare.invariant import invariant
 from kipcheck.conformance.protocols.group.trace import is_in_doubt
 
-MODULES = ("generations", "waiting", "static", "records", "answers", "rejoins", "unlike", "draft")
 group_invariant = partial(invariant, role=Role.COORDINATOR, unsure=is_in_doubt)
 """Every law depends on who is a member, and so on timers."""
 

@@ -39,6 +39,8 @@ from kipcheck.conformance.protocols.group.model.messages import (
 )
 from kipcheck.conformance.protocols.group.trace import TracedRequest
 
+PLACE = 50
+
 of_answers = partial(group_invariant, checks=(ANSWERS,))
 
 PARKED = "parked"

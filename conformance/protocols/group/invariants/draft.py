@@ -12,6 +12,8 @@ from kipcheck.conformance.protocols.group.invariants import group_invariant
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach
 from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, JoinResult, group_trace
 
+PLACE = 80
+
 of_newest = partial(group_invariant, checks=("group/newest-leads",))
 
 NO_VERSION = -1

@@ -21,6 +21,8 @@ from kipcheck.conformance.protocols.group.invariants.view import (
 from kipcheck.conformance.protocols.group.model.messages import EMPTY, Blob, Commit, Error, Heartbeat, Join, Sync
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE
 
+PLACE = 10
+
 of_generations = partial(group_invariant, checks=("group/generations",))
 
 # Generations

@@ -34,6 +34,8 @@ from kipcheck.conformance.protocols.group.model.messages import (
 from kipcheck.conformance.protocols.group.model.service import By, FailWrite
 from kipcheck.conformance.protocols.group.trace import TracedRequest, TracedStep
 
+PLACE = 40
+
 of_errors = partial(group_invariant, checks=("group/errors",))
 of_records = partial(group_invariant, checks=("group/records",))
 

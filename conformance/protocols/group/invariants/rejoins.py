@@ -21,6 +21,8 @@ from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE
 from kipcheck.conformance.protocols.group.model.static import SKIP_SINCE
 from kipcheck.conformance.protocols.group.trace import TracedRequest
 
+PLACE = 60
+
 of_static = partial(group_invariant, checks=("group/static",))
 
 SETTLED = (Phase.COMPLETING, Phase.STABLE)

@@ -22,6 +22,8 @@ from kipcheck.conformance.protocols.group.model.messages import (
 )
 from kipcheck.conformance.protocols.group.trace import TracedRequest
 
+PLACE = 30
+
 of_static = partial(group_invariant, checks=("group/static",))
 
 

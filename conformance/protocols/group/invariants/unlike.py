@@ -25,6 +25,8 @@ from kipcheck.conformance.protocols.group.model.service import FailWrite, Servic
 from kipcheck.conformance.protocols.group.model.state import Member, State
 from kipcheck.conformance.protocols.group.trace import Trace, TracedStep, trace
 
+PLACE = 70
+
 
 class Difference(NamedTuple):
     by: int

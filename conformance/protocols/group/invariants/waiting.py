@@ -28,6 +28,8 @@ from kipcheck.conformance.protocols.group.invariants.view import (
 from kipcheck.conformance.protocols.group.model.messages import Commit, Error, Heartbeat, Join, Leave, ListGroups, Sync
 from kipcheck.conformance.protocols.group.trace import ANSWERS, TracedRequest
 
+PLACE = 20
+
 of_parked = partial(group_invariant, checks=("group/parked",))
 of_removals = partial(group_invariant, checks=(REMOVALS,))
 

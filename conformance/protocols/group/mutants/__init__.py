@@ -1,3 +1,1 @@
 """Coordinators of classic groups with one planted defect each, by module, in the order of lists."""
-
-MODULES = ("coordinator", "coordinator_facts")

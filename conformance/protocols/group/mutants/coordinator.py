@@ -24,6 +24,8 @@ from kipcheck.conformance.protocols.group.model.state import Log, Member, Parked
 from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter, DraftCoordinatorAdapter
 
+PLACE = 10
+
 Made = TypeVar("Made", bound=type[CoordinatorAdapter] | type[DraftCoordinatorAdapter])
 
 

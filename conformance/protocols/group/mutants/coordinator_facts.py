@@ -25,6 +25,8 @@ from kipcheck.conformance.protocols.group.model.state import Log, Member, Offset
 from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter
 
+PLACE = 20
+
 Made = TypeVar("Made", bound=type[CoordinatorAdapter])
 
 

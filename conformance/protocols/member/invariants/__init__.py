@@ -6,7 +6,6 @@ from typing import Final
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.protocols.declare.invariant import invariant
 
-MODULES = ("callbacks", "requests", "duties")
 member_invariant = partial(invariant, role=Role.MEMBER)
 
 # Sets of invariants, by name

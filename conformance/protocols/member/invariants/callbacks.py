@@ -33,6 +33,8 @@ from kipcheck.conformance.protocols.member.model.messages import (
 )
 from kipcheck.conformance.protocols.member.ops import ACTIONS
 
+PLACE = 10
+
 of_callbacks = partial(member_invariant, checks=("member/callbacks",))
 of_ownership = partial(member_invariant, checks=("member/ownership",))
 of_draft = partial(member_invariant, checks=("member/draft",))

@@ -30,6 +30,8 @@ from kipcheck.conformance.protocols.member.model.messages import (
     Unsubscribe,
 )
 
+PLACE = 30
+
 of_duties = partial(member_invariant, checks=("member/duties",))
 of_errors = partial(member_invariant, checks=("member/errors",))
 

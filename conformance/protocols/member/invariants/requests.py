@@ -26,6 +26,8 @@ from kipcheck.conformance.protocols.member.invariants.view import NO_IDENTITY, I
 from kipcheck.conformance.protocols.member.model.client import POLL_MS, SESSION_MS, AnswerReceived
 from kipcheck.conformance.protocols.member.model.messages import Given, Metric, Poll, Raised
 
+PLACE = 20
+
 of_errors = partial(member_invariant, checks=("member/errors",))
 of_requests = partial(member_invariant, checks=(REQUESTS,))
 

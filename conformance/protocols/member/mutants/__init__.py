@@ -1,3 +1,1 @@
 """Consumers with one planted defect each, by module, in the order of lists."""
-
-MODULES = ("callbacks", "requests")

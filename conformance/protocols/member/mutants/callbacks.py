@@ -14,6 +14,8 @@ from kipcheck.conformance.protocols.member.model.state import Phase, State, Step
 from kipcheck.conformance.protocols.member.ops import MEMBER
 from kipcheck.conformance.protocols.member.target import ConsumerAdapter
 
+PLACE = 10
+
 Made = TypeVar("Made", bound=type[Consumer])
 
 

@@ -32,6 +32,8 @@ from kipcheck.conformance.protocols.member.model.messages import (
 from kipcheck.conformance.protocols.member.model.state import Identity, Phase, State, Step
 from kipcheck.conformance.protocols.member.mutants.callbacks import duties, errors, ownership
 
+PLACE = 20
+
 PASSING = (Error.COORDINATOR_LOAD_IN_PROGRESS, *COORDINATOR_ERRORS)
 
 

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-MODULES = ("versions", "leaders", "probing", "tasks", "ends")
-
 # Sets of invariants, by name
 VERSIONS: Final = "versions"
 LEADING: Final = "leading"

@@ -24,6 +24,8 @@ from kipcheck.conformance.protocols.streams.model.members import (
 )
 from kipcheck.conformance.protocols.streams.ops import ShutDown
 
+PLACE = 50
+
 of_living = partial(streams_invariant, checks=(LIVING,))
 
 FIRST_NAMED = 10

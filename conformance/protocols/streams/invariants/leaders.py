@@ -30,6 +30,8 @@ from kipcheck.conformance.protocols.streams.model.members import (
 )
 from kipcheck.conformance.protocols.streams.model.tasks import Work, work
 
+PLACE = 20
+
 of_leading = partial(streams_invariant, checks=(LEADING,))
 
 THROWS = span("throws-on-hard-mix")

@@ -27,6 +27,8 @@ from kipcheck.conformance.protocols.streams.model.members import AssignmentInfo
 from kipcheck.conformance.protocols.streams.ops import Present, Start
 from kipcheck.conformance.protocols.upgrade.ops import Settle
 
+PLACE = 30
+
 of_ending = partial(streams_invariant, checks=(ENDING,))
 
 GENERATIONS = 3

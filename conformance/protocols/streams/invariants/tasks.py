@@ -31,6 +31,8 @@ from kipcheck.conformance.protocols.streams.model.tasks import Work
 from kipcheck.conformance.protocols.streams.ops import Died
 from kipcheck.conformance.protocols.upgrade.ops import Ended, Gave, PutOut, Took
 
+PLACE = 40
+
 of_owning = partial(streams_invariant, checks=(OWNING,))
 of_placing = partial(streams_invariant, checks=(PLACING,))
 

@@ -20,6 +20,8 @@ from kipcheck.conformance.protocols.streams.model.members import FUTURE, Assignm
 from kipcheck.conformance.protocols.streams.model.rules import LINES, Rules
 from kipcheck.conformance.protocols.streams.ops import Began, Refused
 
+PLACE = 10
+
 of_versions = partial(streams_invariant, checks=(VERSIONS,))
 of_configured = partial(streams_invariant, checks=(CONFIGURED,))
 

@@ -1,3 +1,1 @@
 """Streams groups with one planted defect each, by module, in the order of lists."""
-
-MODULES = ("leaders", "members")

@@ -32,6 +32,8 @@ from kipcheck.conformance.protocols.streams.mutants.bases import (
     used_by,
 )
 
+PLACE = 10
+
 # Assignments
 
 

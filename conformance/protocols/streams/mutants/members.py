@@ -24,6 +24,8 @@ from kipcheck.conformance.protocols.streams.model.members import (
 from kipcheck.conformance.protocols.streams.mutants.bases import AlteredMember, Streaming, streams_mutant
 from kipcheck.conformance.protocols.streams.ops import Deploy
 
+PLACE = 20
+
 PROBED = "start a own; start b future; settle"
 ALONE = "start a future; start b own; settle; stop b; settle"
 

@@ -6,8 +6,6 @@ from typing import Final
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.protocols.declare.invariant import invariant
 
-MODULES = ("ownership", "bounces")
-
 # Sets of invariants, by name
 OWNERS: Final = "owners"
 """No two members read a partition at once: included in every check of consumers."""

@@ -36,6 +36,8 @@ from kipcheck.conformance.protocols.upgrade.ops import (
     Stop,
 )
 
+PLACE = 20
+
 GENERATIONS = 3
 """The generations that a group may need per step until it is at rest: one to notice the change, one to give up
 partitions, one to assign them."""

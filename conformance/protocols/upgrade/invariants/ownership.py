@@ -24,6 +24,8 @@ from kipcheck.conformance.protocols.upgrade.ops import (
     Took,
 )
 
+PLACE = 10
+
 ObservedAt: TypeAlias = script_trace.ObservedAt[ObservedEvent]
 trace: Final = script_trace.script_trace(OPERATIONS)
 
