@@ -78,7 +78,7 @@ def _listed(name: str) -> Entry:
 
 
 def _go(module: str, file: str) -> Callable[[str], tuple[str, ...]]:
-    return lambda version: compiled.in_go(module, version, program(file))
+    return lambda version: compiled.in_go({module: version}, program(file))
 
 
 def _node(package: str, file: str) -> Callable[[str], tuple[str, ...]]:

@@ -1,8 +1,9 @@
-"""Builds consumers in Java, Go and JavaScript: once for each release, with the user's JDK, Maven, Go or npm."""
+"""Builds programs in Java, Go and JavaScript: once for each release, with the user's JDK, Maven, Go or npm."""
 
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -39,21 +40,26 @@ def java(version: str, source: Path) -> tuple[str, ...]:
     return (_jdk("java"), *JVM, "-cp", os.pathsep.join([path, str(classes)]), source.stem)
 
 
-def in_go(module: str, version: str, source: Path) -> tuple[str, ...]:
-    """The command of a consumer of a Go module. Errors: ``Unavailable``."""
-    compiler, text, name = str(go.go()), source.read_text("utf-8"), module.rpartition("/")[2]
-    wanted = f"the consumer of {name} {version}"
+def in_go(modules: Mapping[str, str], source: Path) -> tuple[str, ...]:
+    """The command of a program in Go; the versions of the modules that it uses, by path, its own first.
+
+    Errors: ``Unavailable``.
+    """
+    compiler, text = str(go.go()), source.read_text("utf-8")
+    (module, version), *others = modules.items()
+    name = module.rpartition("/")[2]
+    wanted = f"the program of {name} {version}"
 
     def make(folder: Path) -> None:
         (folder / source.name).write_text(text, "utf-8")
         (folder / "go.mod").write_text(f"module kipcheck/consumer\n\ngo {go.LANGUAGE}\n", "utf-8")
-        build.run(wanted, [compiler, "get", f"{module}@v{version.removeprefix('v')}"], folder, go.ENVIRONMENT,
-                  build.last_line)  # fmt: skip
-        argv = [compiler, "build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", "consume", "."]
+        needed = [f"{path}@v{release.removeprefix('v')}" for path, release in modules.items()]
+        build.run(wanted, [compiler, "get", *needed], folder, go.ENVIRONMENT, build.last_line)
+        argv = [compiler, "build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", "program", "."]
         build.run(wanted, argv, folder, go.ENVIRONMENT, build.last_line)
 
-    parts = (build.version_text((compiler, "version")), text)
-    return (str(build.built(f"live-{name}", version, parts, make) / "consume"),)
+    parts = (build.version_text((compiler, "version")), text, *(f"{path}@{release}" for path, release in others))
+    return (str(build.built(f"live-{name}", version, parts, make) / "program"),)
 
 
 def in_node(package: str, version: str, source: Path) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from kipcheck.conformance.live.coordinator_connections import Closed, Connections, Garbled
@@ -107,7 +108,7 @@ async def delete(topics: Iterable[str], connections: Connections) -> dict[str, i
 
 async def settings_of(connections: Connections, versions: Mapping[int, tuple[int, int]]) -> Config:
     """The settings of groups; Kafka's defaults for what the broker does not describe."""
-    known = dict.fromkeys(_SETTINGS.values(), 0)
+    known: dict[str, int] = {}
     try:
         node = await _node(connections, versions)
         asked = struct.pack(">ib", 1, BROKER_RESOURCE) + text(str(node)) + struct.pack(">i", len(_SETTINGS))
@@ -125,7 +126,7 @@ async def settings_of(connections: Connections, versions: Mapping[int, tuple[int
                     known[_SETTINGS[name]] = int(value)
     except (Closed, Garbled, KeyError, IndexError):
         return KAFKAS
-    return Config(**{name: value or getattr(KAFKAS, name) for name, value in known.items()})
+    return replace(KAFKAS, **known)
 
 
 async def _node(connections: Connections, versions: Mapping[int, tuple[int, int]]) -> int:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import takewhile
 from typing import Any, Final
 
@@ -12,13 +12,13 @@ from kipcheck.conformance.core.history import Died, Lost, Observation, Replied, 
 from kipcheck.conformance.live.coordinator_connections import Closed, Connections, Garbled
 from kipcheck.conformance.live.coordinator_requests import APIS, Scale, Topics, reply_of, request_body, why_not
 from kipcheck.conformance.live.coordinator_time import Schedule, Span
-from kipcheck.conformance.protocols.group.model.answers import Config
-from kipcheck.conformance.protocols.group.model.messages import Join, Joined, Reply, Request
+from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
+from kipcheck.conformance.protocols.group.model.messages import Joined, Reply, Request
 from kipcheck.conformance.protocols.group.model.names import Names
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.service import By, Elapse, canonical_reply, resolved
 from kipcheck.conformance.protocols.group.ops import OPERATIONS
-from kipcheck.conformance.protocols.group.trace import DOUBT
+from kipcheck.conformance.protocols.group.trace import DOUBT, SETTINGS
 
 PATIENCE_S: Final = 2.0
 """How long an answer is awaited that the machine of the edition would give at once."""
@@ -31,12 +31,10 @@ REQUEST_S: Final = 0.03
 VERSIONS: Final = "versions"
 BROKER: Final = "broker"
 TIME: Final = "time"
-SIZE: Final = "size"
 LIMITS: Final = {
     VERSIONS: "the broker does not announce the version, or the version cannot express the request",
     BROKER: "no client can make a broker lose its log or move a partition; or the topic lacks the partition",
     TIME: "the wait is longer than a conversation in real time may last",
-    SIZE: "the group has room for more members than conversations count on, or other bounds of session timeouts",
 }
 LOST: Final = Lost("the broker did not answer an earlier step")
 
@@ -56,8 +54,6 @@ class Setting:
     """Of one ``elapse``."""
     most_ms: int
     """Of a conversation, in all."""
-    usual: Config
-    """The settings that laws count on."""
 
 
 @dataclass(slots=True)
@@ -72,7 +68,6 @@ class Conversation:
     _failed: Died | None = None
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
-    _newcomers: set[str] = field(default_factory=set)
     _schedule: Schedule = field(init=False)
 
     def __post_init__(self) -> None:
@@ -126,23 +121,7 @@ class Conversation:
             return Unsupported(f"the broker announces versions {low} to {high} of API {key}", VERSIONS)
         if why := why_not(request, self.setting.topics):
             return Unsupported(why, BROKER if "partition" in why else VERSIONS)
-        if isinstance(request, Join) and (why := self._beyond(event, request)):
-            return Unsupported(why, SIZE)
         return None
-
-    def _beyond(self, event: By, join: Join) -> str:
-        """Why the settings of the broker lead to another answer than those that laws count on."""
-        usual, own = self.setting.usual, self.setting.config
-        for low, high in ((usual.min_session_ms, own.min_session_ms), (usual.max_session_ms, own.max_session_ms)):
-            if min(low, high) <= join.session_ms <= max(low, high) and low != high:
-                return f"the broker has other bounds of session timeouts: {own.min_session_ms} to {own.max_session_ms}"
-        if own.max_size != usual.max_size:
-            who = f"instance {join.instance}" if join.instance is not None else join.member or f"join {join.request}"
-            if len(self._newcomers | {who}) > min(own.max_size, usual.max_size):
-                return f"group.max.size is {own.max_size}"
-            if not join.member or join.instance is not None:
-                self._newcomers.add(who)
-        return ""
 
     async def _ask(self, index: int, event: By, request: Request) -> Observation:
         self._actors[index] = event.actor
@@ -155,7 +134,7 @@ class Conversation:
         ended = _now()
         answers = self._collected()
         doubt = self._schedule.asked(event, answers, Span(began, ended))
-        return _replied(answers, doubt)
+        return self._replied(answers, doubt)
 
     async def _elapse(self, ms: int, after: Sequence[Step]) -> Observation:
         began = _now()
@@ -168,7 +147,7 @@ class Conversation:
         self.waited_s += ended - began
         answers = self._collected()
         doubt = self._schedule.elapsed(ms, answers, ended)
-        return _replied(answers, wait.doubt or doubt)
+        return self._replied(answers, wait.doubt or doubt)
 
     def _begin(self, event: By, request: Request) -> None:
         task = asyncio.ensure_future(self._exchange(event, request))
@@ -214,15 +193,16 @@ class Conversation:
         self.names = self.names.after_answers(joined)
         return tuple(canonical_reply(each, self.names) for each in replies)
 
+    def _replied(self, answers: Sequence[Reply], doubt: str) -> Replied:
+        payload: list[tuple[str, Any]] = [("answers", [*map(OPERATIONS.answer_to_json, answers)])]
+        if doubt:
+            payload.append((DOUBT, doubt))
+        if self.setting.config != DEFAULT:
+            payload.append((SETTINGS, asdict(self.setting.config)))
+        return Replied(tuple(payload))
+
 
 APIS_BY_NAME: Final = dict(APIS.values())
-
-
-def _replied(answers: Sequence[Reply], doubt: str) -> Replied:
-    payload: list[tuple[str, Any]] = [("answers", [*map(OPERATIONS.answer_to_json, answers)])]
-    if doubt:
-        payload.append((DOUBT, doubt))
-    return Replied(tuple(payload))
 
 
 def _now() -> float:

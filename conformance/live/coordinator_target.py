@@ -23,7 +23,7 @@ from kipcheck.conformance.live import coordinator_admin as admin
 from kipcheck.conformance.live.coordinator_connections import Closed, Connections, Garbled
 from kipcheck.conformance.live.coordinator_play import LIMITS, Conversation, Setting, clean
 from kipcheck.conformance.live.coordinator_requests import Scale, Topics
-from kipcheck.conformance.protocols.group.model.answers import DEFAULT
+from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.ops import GROUP
@@ -125,7 +125,7 @@ class StartedBroker:
         info = TargetInfo(self.name, self.release, "", "", CLAIMS.roles, CLAIMS)
         if role is not Role.COORDINATOR:
             raise NotPlayed(info, role)
-        _rules(edition)
+        rules_of(edition)
         settings = {
             "group.min.session.timeout.ms": DEFAULT.min_session_ms // TIMES,
             "group.max.session.timeout.ms": DEFAULT.max_session_ms // TIMES,
@@ -135,8 +135,8 @@ class StartedBroker:
         }
         with kafka_broker.running(self.release, {key: str(value) for key, value in settings.items()}) as broker:
             address = Address(kafka_broker.HOST, broker.port)
-            with _session(info, address, Rules.of(self.release), TIMES) as session:
-                yield session
+            with session(info, address, Rules.of(self.release), TIMES, DEFAULT) as found:
+                yield found
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +149,11 @@ class RunningBroker:
         info = TargetInfo(self.name, "0", "", "", CLAIMS.roles, CLAIMS)
         if role is not Role.COORDINATOR:
             raise NotPlayed(info, role)
-        with _session(info, self.address, _rules(edition), 1) as session:
-            yield session
+        with session(info, self.address, rules_of(edition), 1, None) as found:
+            yield found
 
 
-def _rules(name: str) -> Rules:
+def rules_of(name: str) -> Rules:
     """Errors: ``Unavailable`` for an edition without released coordinators."""
     found = coordinator(edition_of(name)) if name.startswith("apache") else None
     if found is None:
@@ -162,16 +162,19 @@ def _rules(name: str) -> Rules:
 
 
 @contextmanager
-def _session(info: TargetInfo, address: Address, rules: Rules, times: int) -> Iterator["BrokerSession"]:
+def session(
+    info: TargetInfo, address: Address, rules: Rules, times: int, settings: Config | None
+) -> Iterator["BrokerSession"]:
+    """``settings``: of a broker that kipcheck started, in the time of conversations; None: the broker is asked."""
     with asyncio.Runner() as runner:
-        session = BrokerSession(info, address, times, runner)
+        found = BrokerSession(info, address, times, settings, runner)
         try:
-            runner.run(session.begin(rules))
-            yield session
+            runner.run(found.begin(rules))
+            yield found
         except (Closed, Garbled) as why:
             raise Unavailable(f"{info.name}: {why}") from None
         finally:
-            runner.run(session.end())
+            runner.run(found.end())
 
 
 @dataclass
@@ -179,6 +182,7 @@ class BrokerSession:
     info: TargetInfo
     address: Address
     times: int
+    settings: Config | None
     runner: asyncio.Runner
     troubles: Sequence[str] = ()
     breaches: Sequence[str] = ()
@@ -206,18 +210,13 @@ class BrokerSession:
     async def begin(self, rules: Rules) -> None:
         """Learns what the broker is, and creates topics. Errors: ``Unavailable``, ``Closed``, ``Garbled``."""
         versions = await admin.versions_of(self.bootstrap)
-        started = self.times > 1
-        config = DEFAULT if started else await admin.settings_of(self.bootstrap, versions)
-        if not started and config.initial_delay_ms != DEFAULT.initial_delay_ms:
-            raise Unavailable(
-                f"{self.info.name}: the broker has group.initial.rebalance.delay.ms={config.initial_delay_ms}: "
-                f"conversations count on Kafka's default, {DEFAULT.initial_delay_ms}"
-            )
+        started = self.settings is not None
+        config = self.settings or await admin.settings_of(self.bootstrap, versions)
         topics = await self._topics(versions)
         least = min(DEFAULT.min_session_ms, config.min_session_ms)
         self._setting = Setting(
             rules, config, topics, Scale(self.times, least), versions, MARGIN_S if started else REMOTE_MARGIN_S,
-            LONGEST_MS, STARTED_MOST_MS if started else MOST_MS, DEFAULT,
+            LONGEST_MS, STARTED_MOST_MS if started else MOST_MS,
         )  # fmt: skip
 
     async def _topics(self, versions: dict[int, tuple[int, int]]) -> Topics:
@@ -320,7 +319,7 @@ class BrokerSession:
 
     async def _clean(self) -> None:
         """Deletes groups whose last rebalances are over by now. A broker that kipcheck started keeps nothing anyway."""
-        if self.times > 1 or self._setting is None:
+        if self.settings is not None or self._setting is None:
             return
         for group, connections in self._uncleaned.items():
             if kept := await clean(group, connections, self._setting.versions):

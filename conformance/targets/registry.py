@@ -33,6 +33,7 @@ PREFIXES: Mapping[str, str] = {
 ``Unavailable``, and with ``rows()``, the rows for the table of targets, without downloads.
 """
 KINDS: Mapping[str, str] = {
+    "broker": "kipcheck.conformance.live.coordinator_programs",
     "go": "kipcheck.conformance.targets.toolchains.go",
     "node": "kipcheck.conformance.targets.toolchains.node",
 }
@@ -42,26 +43,32 @@ empty version stands for the default, and ``rows(name, entry)``; errors as above
 
 
 UNSHARED = ("broker", "kafka", "tcp")
-"""Prefixes of targets that exist once: the user starts them, or one takes seconds to start and a processor to run."""
+"""Prefixes and kinds of targets that exist once: the user starts them, or one takes seconds to start."""
 IN_REAL_TIME = ("broker", "client", "kafka")
-"""Prefixes of targets whose results depend on time."""
+"""Prefixes and kinds of targets whose results depend on time."""
 
 
 def is_shared(name: str) -> bool:
     """Whether several processes can have one each."""
-    return name.partition(":")[0] not in UNSHARED
+    return _kind(name) not in UNSHARED
 
 
 def is_live(name: str) -> bool:
     """Whether each case takes real time, so that few are run for one failure, side by side, from a fresh state."""
-    return name.partition(":")[0] in IN_REAL_TIME
+    return _kind(name) in IN_REAL_TIME
 
 
 def is_steady(name: str) -> bool:
     """Whether it is known to give the same results each time. Other targets are left out of the hash of a campaign."""
+    entry = target_entries().get(name.partition("@")[0])
+    return _kind(name) not in (*UNSHARED, *IN_REAL_TIME) and (entry is None or entry.steady)
+
+
+def _kind(name: str) -> str:
+    """The prefix of a target, or the kind of its entry; empty if there is neither."""
     prefix, colon, _ = name.partition(":")
     entry = target_entries().get(name.partition("@")[0])
-    return not (colon and prefix in (*UNSHARED, *IN_REAL_TIME)) and (entry is None or entry.steady)
+    return prefix if colon else entry.kind if entry is not None else ""
 
 
 def target(name: str, limits: Limits | None = None) -> Target:

@@ -7,6 +7,7 @@ from typing import Final
 
 from kipcheck.conformance.core.history import History, Observation, Replied, Unsupported
 from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.protocols.group.model.messages import (
     Beat,
     Commit,
@@ -38,6 +39,8 @@ ANSWERS: Final[Mapping[type[Request], type[Reply]]] = {
     ListGroups: Listed, Delete: Deleted,
 }  # fmt: skip
 """The kind of answer that belongs to each kind of request."""
+SETTINGS: Final = "settings"
+"""In what was observed of a running broker: the settings that are not those that conversations count on."""
 DOUBT: Final = "doubt"
 """In what was observed of a broker in real time: why a timer of the coordinator may have expired before or after the
 step in which it should."""
@@ -106,6 +109,12 @@ class Trace:
     @property
     def end_ms(self) -> int:
         return self.steps[-1].to_ms if self.steps else 0
+
+
+def settings(history: History) -> Config:
+    """Of the broker: those that conversations count on, where the target does not state others."""
+    answers = (dict(op.observation.payload) for op in history.ops if isinstance(op.observation, Replied))
+    return Config(**next((each[SETTINGS] for each in answers if SETTINGS in each), {}))
 
 
 def is_in_doubt(history: History) -> bool:

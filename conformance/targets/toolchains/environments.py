@@ -24,7 +24,7 @@ from kipcheck.conformance.targets.transport import process_tree
 SECONDS: Final = 300
 """How long creating one may take."""
 TAG: Final = sys.implementation.cache_tag or f"python{sys.version_info.major}{sys.version_info.minor}"
-RELEASE: Final = re.compile(r"[0-9][0-9A-Za-z.+!_]*")
+RELEASE: Final = re.compile(r"[0-9][0-9A-Za-z.+!_-]*")
 """What may follow the ``@`` in a target's name."""
 DETERMINISTIC: Final = {"PYTHONHASHSEED": "0"}
 """Variables of every child that runs a client: assignors iterate over sets of names, in the order of their hashes."""

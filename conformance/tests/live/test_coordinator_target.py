@@ -106,7 +106,7 @@ def test_a_sound_broker_passes_and_a_forgiving_one_fails(tmp_path: Path) -> None
     with listening(Forgiving) as port:
         forgiving = judged(port, tmp_path / "forgiving")
     assert forgiving.ledger is not None and forgiving.failures > 0, forgiving.text
-    assert {"grp-64"} & {each.id for failure in read(forgiving.ledger).failures for each in failure.requirements}
+    assert {"grp-47"} & {each.id for failure in read(forgiving.ledger).failures for each in failure.requirements}
 
 
 @pytest.mark.jars

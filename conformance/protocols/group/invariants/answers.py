@@ -60,7 +60,7 @@ def answered(history: History, *kinds: type[Request]) -> Iterator[tuple[TracedRe
 
 def _wrong_errors(history: History, *kinds: type[Request]) -> Iterator[Violation]:
     for each, known, group in answered(history, *kinds):
-        found = owed(each, group.locations[each.index], known, group.edition)
+        found = owed(each, known, group)
         error = error_of(each) if each.by == each.index else None
         if found is None or found.allows(error) or (error is None and not isinstance(each.request, Join | Sync)):
             continue  # ``group/answers-at-once`` judges other requests without an answer
@@ -134,7 +134,7 @@ def beats_before_assignment(history: History) -> Iterator[Violation]:
     for each, known, group in answered(history, Heartbeat):
         if group.locations[each.index] is not Location.HERE or each.nameless or known.phase is not Phase.COMPLETING:
             continue
-        found = owed(each, Location.HERE, known, group.edition)
+        found = owed(each, known, group)
         others = found is not None and found.possible - {Error.REBALANCE_IN_PROGRESS}
         if error_of(each) is Error.REBALANCE_IN_PROGRESS and found is not None and not found.certain and not others:
             why = f"the assignment is pending, no member has to join again, and {at(each.index)} is answered so"

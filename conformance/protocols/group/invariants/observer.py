@@ -13,7 +13,6 @@ from kipcheck.conformance.protocols.group.invariants.known import OWN_FAULTS, UN
 from kipcheck.conformance.protocols.group.invariants.owed import owed
 from kipcheck.conformance.protocols.group.invariants.requests import error_of, named
 from kipcheck.conformance.protocols.group.invariants.view import (
-    INITIAL_DELAY_MS,
     GroupTrace,
     JoinResult,
     Location,
@@ -92,7 +91,7 @@ class Observer:
         exchange = self.requests.get(step.index)
         if exchange is None:
             return True
-        found = owed(exchange, self.group.locations[step.index], before, self.group.edition)
+        found = owed(exchange, before, self.group)
         return found is None or found.allows(error_of(exchange) if exchange.by == step.index else None)
 
     # Steps
@@ -428,7 +427,7 @@ def longest_wait_ms(history: History, first: int, last: int) -> int:
     during = [known[index] for index in indexes if index >= first]
     if not all(each.complete for each in during):
         return group.largest_wait_ms(last)
-    waits = [INITIAL_DELAY_MS]
+    waits = [group.settings.initial_delay_ms]
     for each in during:
         waits += [join.patience_ms for id in each.members for join in group.admitted_joins(id, last)]
         waits += [parked.request.patience_ms for parked in each.joining if isinstance(parked.request, Join)]

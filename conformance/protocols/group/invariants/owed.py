@@ -10,8 +10,8 @@ from typing import Final
 
 from kipcheck.conformance.protocols.group.invariants.known import OWN_FAULTS, Known
 from kipcheck.conformance.protocols.group.invariants.requests import in_force, named
-from kipcheck.conformance.protocols.group.invariants.view import MAX_SIZE, Location
-from kipcheck.conformance.protocols.group.model.answers import SYNC_TYPE_SINCE
+from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, Location
+from kipcheck.conformance.protocols.group.model.answers import SYNC_TYPE_SINCE, Config
 from kipcheck.conformance.protocols.group.model.decisions import IDS_REQUIRED_SINCE
 from kipcheck.conformance.protocols.group.model.messages import (
     Commit,
@@ -28,8 +28,6 @@ from kipcheck.conformance.protocols.group.model.messages import (
 )
 from kipcheck.conformance.protocols.group.trace import TracedRequest
 
-SESSIONS_MS: Final = range(6_000, 1_800_001)
-"""group.min.session.timeout.ms to group.max.session.timeout.ms of every coordinator that is tested."""
 OF_THE_LOG: Final = frozenset({*Error} - OWN_FAULTS - {Error.NONE} | {Error.REBALANCE_IN_PROGRESS})
 """Errors of a request whose write failed."""
 
@@ -82,16 +80,16 @@ class Faults:
         return Owed(frozenset(self.certain), frozenset(self.possible), parks)
 
 
-def owed(exchange: TracedRequest, where: Location, known: Known, edition_name: str) -> Owed | None:
+def owed(exchange: TracedRequest, known: Known, group: GroupTrace) -> Owed | None:
     """None: no verdict. A batch of LeaveGroup has an error for each member: ``leave_errors``."""
-    request = exchange.request
+    request, where = exchange.request, group.locations[exchange.index]
     if exchange.nameless:
         return _nameless(request)
     if where is not Location.HERE:
-        return _elsewhere(request, where)
+        return _elsewhere(request, where, group.settings)
     match request:
         case Join():
-            found = _join(request, known, edition_name)
+            found = _join(request, known, group)
         case Sync():
             found = _sync(request, known)
         case Heartbeat():
@@ -127,7 +125,7 @@ def _nameless(request: Request) -> Owed | None:
     return found.owed()
 
 
-def _elsewhere(request: Request, where: Location) -> Owed | None:
+def _elsewhere(request: Request, where: Location, settings: Config) -> Owed | None:
     found = Faults()
     if isinstance(request, ListGroups):
         return None
@@ -140,9 +138,13 @@ def _elsewhere(request: Request, where: Location) -> Owed | None:
                 return Owed(frozenset(), frozenset(found.certain))
             case Sync():  # so that the member joins again without a search for the coordinator
                 found.certain.add(Error.REBALANCE_IN_PROGRESS)
-    found.add(Error.INVALID_SESSION_TIMEOUT, isinstance(request, Join) and request.session_ms not in SESSIONS_MS)
+    found.add(Error.INVALID_SESSION_TIMEOUT, isinstance(request, Join) and not _may_last(request, settings))
     found.add(Error.INCONSISTENT_GROUP_PROTOCOL, isinstance(request, Sync) and _lacks_protocol(request))
     return found.owed()
+
+
+def _may_last(join: Join, settings: Config) -> bool:
+    return settings.min_session_ms <= join.session_ms <= settings.max_session_ms
 
 
 def _lacks_protocol(sync: Sync) -> bool:
@@ -170,18 +172,18 @@ def identity(found: Faults, known: Known, id: str, instance: str | None) -> None
 # JoinGroup
 
 
-def _join(join: Join, known: Known, edition_name: str) -> Faults:
+def _join(join: Join, known: Known, group: GroupTrace) -> Faults:
     found = Faults()
-    found.add(Error.INVALID_SESSION_TIMEOUT, join.session_ms not in SESSIONS_MS)
+    found.add(Error.INVALID_SESSION_TIMEOUT, not _may_last(join, group.settings))
     _protocols(found, join, known)
-    if in_force("grp-43", edition_name):
-        found.add(Error.GROUP_MAX_SIZE_REACHED, _is_full(join, known))
+    if in_force("grp-43", group.edition):
+        found.add(Error.GROUP_MAX_SIZE_REACHED, _is_full(join, known, group.settings.max_size))
     if join.instance is not None and known.was_given_to_dynamic(join.member):
         found.add(Error.UNKNOWN_MEMBER_ID, applies=True)
         found.add(Error.FENCED_INSTANCE_ID, True if known.holders(join.instance)[0] else None)
     elif join.member and join.member not in known.reserved:
         identity(found, known, join.member, join.instance)
-    elif not join.member and join.instance is None and in_force("grp-33", edition_name):
+    elif not join.member and join.instance is None and in_force("grp-33", group.edition):
         found.add(Error.MEMBER_ID_REQUIRED, join.version >= IDS_REQUIRED_SINCE)
     return found
 
@@ -203,13 +205,13 @@ def _protocols(found: Faults, join: Join, known: Known) -> None:
         found.add(error, None if not same_type or names.isdisjoint(common) else False)
 
 
-def _is_full(join: Join, known: Known) -> bool | None:
-    full = _has_no_room(join, known)
+def _is_full(join: Join, known: Known, max_size: int) -> bool | None:
+    full = _has_no_room(join, known, max_size)
     takes_a_place = join.instance is not None and known.holders(join.instance)[0]
     return None if full and takes_a_place else full
 
 
-def _has_no_room(join: Join, known: Known) -> bool | None:
+def _has_no_room(join: Join, known: Known, max_size: int) -> bool | None:
     others = [each for each in known.joining if join.member not in named(each)]
     if len(others) < len(known.joining):
         return False  # it waits for this join phase already
@@ -217,11 +219,11 @@ def _has_no_room(join: Join, known: Known) -> bool | None:
         case Phase.EMPTY:
             return False
         case Phase.PREPARING:
-            return True if len(others) >= MAX_SIZE else None if not known.complete else False
+            return True if len(others) >= max_size else None if not known.complete else False
         case Phase.COMPLETING | Phase.STABLE if known.is_member(join.member):
             return False
         case Phase.COMPLETING | Phase.STABLE if known.complete:
-            return len(known.members) >= MAX_SIZE
+            return len(known.members) >= max_size
     return None
 
 

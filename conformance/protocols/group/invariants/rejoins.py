@@ -32,7 +32,7 @@ def _faultless(history: History) -> Iterator[tuple[TracedRequest, Join, Known, G
     """JoinGroups that certainly have no fault, in a generation that is known."""
     for each, known, group in answered(history, Join):
         join, where = each.request, group.locations[each.index]
-        found = owed(each, where, known, group.edition)
+        found = owed(each, known, group)
         sure = found is not None and not found.certain and not found.possible and not each.nameless
         if sure and where is Location.HERE and known.generation is not None and isinstance(join, Join):
             yield each, join, known, group

@@ -9,7 +9,7 @@ from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
 from kipcheck.conformance.protocols.group.invariants import group_invariant
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, error_of, granted, in_force, named
-from kipcheck.conformance.protocols.group.invariants.view import MAX_SIZE, GroupTrace, JoinResult, group_trace
+from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, JoinResult, group_trace
 from kipcheck.conformance.protocols.group.model.messages import (
     Commit,
     Described,
@@ -81,14 +81,15 @@ def ids_before_members(history: History) -> Iterator[Violation]:
 def size_limit(history: History) -> Iterator[Violation]:
     """The group never has more members than group.max.size."""
     group = group_trace(history)
+    max_size = group.settings.max_size
     for result in group.join_results if in_force("grp-43", group.edition) else ():
         # Static members that did not rejoin stay in the list, and are not counted.
         here = {each.answer.member for each in group.join_results if each.by == result.by}
         ids = [id for id, *_ in result.answer.members if id in here or group.identity(id) == id]
-        if len(ids) > MAX_SIZE:
-            why = f"group.max.size is {MAX_SIZE}, and {at(result.by)} lists {len(ids)} members: {', '.join(ids)}"
+        if len(ids) > max_size:
+            why = f"group.max.size is {max_size}, and {at(result.by)} lists {len(ids)} members: {', '.join(ids)}"
             steps = (result.exchange.index, result.by)
-            yield breach(why, steps, f"at most {MAX_SIZE} members", f"{len(ids)} members", "members", "too many")
+            yield breach(why, steps, f"at most {max_size} members", f"{len(ids)} members", "members", "too many")
 
 
 @impact(

@@ -17,13 +17,14 @@ from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact
 from kipcheck.conformance.protocols.group.invariants import ANSWERS, group_invariant
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach
+from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
 from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.messages import Delete, Error, Join, Joined, Phase, Reply, Request
 from kipcheck.conformance.protocols.group.model.service import FailWrite, Service
 from kipcheck.conformance.protocols.group.model.state import Member, State
-from kipcheck.conformance.protocols.group.trace import Trace, TracedStep, trace
+from kipcheck.conformance.protocols.group.trace import Trace, TracedStep, settings, trace
 
 PLACE = 70
 
@@ -104,12 +105,13 @@ class _FollowingDraft(DraftCoordinator):
         return self.hints.protocol(state, candidates) or super().choose_protocol(state, candidates)
 
 
-def _coordinator(edition_name: str, hints: Hints) -> Coordinator:
+def _coordinator(edition_name: str, hints: Hints, config: Config) -> Coordinator:
     found = coordinator(edition(edition_name))
     if found is None:
         raise LookupError(f"edition {edition_name} has no model of a group coordinator")
     following = _FollowingDraft() if isinstance(found, DraftCoordinator) else _Following(found.rules)
     following.hints = hints
+    following.config = config
     return following
 
 
@@ -122,7 +124,7 @@ def differences(history: History) -> tuple[Difference, ...]:
 def _compared(history: History) -> Iterator[Difference]:
     found = trace(history)
     hints = Hints(found)
-    service = Service(_coordinator(history.case.edition, hints))
+    service = Service(_coordinator(history.case.edition, hints, settings(history)))
     state = service.initial()
     requests = {each.index: each.request for each in found.asked}
     apart = False

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History
@@ -17,7 +17,7 @@ from kipcheck.conformance.protocols.group.invariants.requests import (
     named,
     passes_time,
 )
-from kipcheck.conformance.protocols.group.model.answers import DEFAULT
+from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.messages import (
     Delete,
@@ -34,10 +34,7 @@ from kipcheck.conformance.protocols.group.model.messages import (
 )
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.service import By
-from kipcheck.conformance.protocols.group.trace import Trace, TracedRequest, TracedStep, trace
-
-INITIAL_DELAY_MS: Final = DEFAULT.initial_delay_ms
-MAX_SIZE: Final = DEFAULT.max_size
+from kipcheck.conformance.protocols.group.trace import Trace, TracedRequest, TracedStep, settings, trace
 
 
 class Location(Enum):
@@ -75,6 +72,7 @@ class GroupTrace:
     trace: Trace
     rules: Rules
     edition: str
+    settings: Config
 
     @cached_property
     def locations(self) -> Mapping[int, Location]:
@@ -279,7 +277,7 @@ class GroupTrace:
             for each in self.trace.asked
             if isinstance(each.request, Join) and each.index <= until
         )
-        return max(*waits, INITIAL_DELAY_MS, 0)
+        return max(*waits, self.settings.initial_delay_ms, 0)
 
     def has_parked_request(self, id: str, until: int) -> bool:
         """Does the member have a parked request? Then it counts as alive."""
@@ -379,7 +377,7 @@ class GroupTrace:
 
 @cached_on_history
 def group_trace(history: History) -> GroupTrace:
-    return GroupTrace(trace(history), _rules(history.case.edition), history.case.edition)
+    return GroupTrace(trace(history), _rules(history.case.edition), history.case.edition, settings(history))
 
 
 def _rules(edition_name: str) -> Rules:

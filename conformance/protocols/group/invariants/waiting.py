@@ -18,7 +18,6 @@ from kipcheck.conformance.protocols.group.invariants.requests import (
     named,
 )
 from kipcheck.conformance.protocols.group.invariants.view import (
-    INITIAL_DELAY_MS,
     GroupTrace,
     JoinResult,
     Location,
@@ -338,14 +337,15 @@ def initial_delay(history: History) -> Iterator[Violation]:
     result = group.join_results[0]
     assert result.exchange.to_ms is not None
     waited = result.exchange.to_ms - begun.at_ms
-    if waited < INITIAL_DELAY_MS:
+    delay_ms = group.settings.initial_delay_ms
+    if waited < delay_ms:
         member_name = result.answer.member or result.exchange.actor
         why = (
             f"the first member joined at {at(begun.index)}, and {at(result.by)} gives {member_name} generation"
             f" {result.generation} after {waited} ms"
         )
         steps = (begun.index, result.by)
-        yield breach(why, steps, f"{INITIAL_DELAY_MS} ms for others to join", f"{waited} ms", "initial delay", "short")
+        yield breach(why, steps, f"{delay_ms} ms for others to join", f"{waited} ms", "initial delay", "short")
 
 
 @impact("A silent member keeps its partitions", "stuck group", "waiting", "unread-partition")

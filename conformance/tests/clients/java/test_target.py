@@ -219,7 +219,8 @@ def test_an_artifact_claims_what_is_in_its_own_jar(name: str, claims: dict[str, 
     with target.open("apache", Role.CODEC) as session:
         claimed = session.info.claims.messages
         assert {message: claimed.get(message) for message in claims} == claims
-        plays = {Role.COORDINATOR} if name == "kafka-group-coordinator:4.3.1" else set()
+        machines = {"kafka-group-coordinator:4.3.1": Role.COORDINATOR, "kafka-metadata:4.3.1": Role.CONTROLLER}
+        plays = {machines[name]} if name in machines else set()
         if streams := name.startswith("kafka-streams"):
             plays = {Role.LEADER, Role.MEMBER, Role.OPERATOR_TOOL}
             assert session.info.claims.assignors == ("stream",)

@@ -1,0 +1,128 @@
+"""``kfake`` and ``librdkafka-mock``: brokers that are part of client libraries, as coordinators of classic groups.
+
+Each runs in a program of kipcheck's, which prints its address and ends with its standard input.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Timer
+from typing import Any, Final, final
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.foreign import clean
+from kipcheck.conformance.live import compiled
+from kipcheck.conformance.live.built_in import program
+from kipcheck.conformance.live.coordinator_admin import LARGEST
+from kipcheck.conformance.live.coordinator_target import TIMES, Address, rules_of, session
+from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
+from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
+from kipcheck.conformance.targets.session import Limits
+from kipcheck.conformance.targets.target_entries import Entry
+from kipcheck.conformance.targets.toolchains import build, environments, go
+
+STARTS_S: Final = 30.0
+LISTENING: Final = re.compile(rb"listening (\S+):([0-9]{1,5})\n")
+FRANZ_GO: Final = "v1.22.2"
+"""The module that kfake is built with: it needs a newer one than its releases state."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Library:
+    command: Callable[[str], tuple[str, ...]]
+    """The command of a release, which is installed or built if needed. Errors: ``Unavailable``."""
+    needed: Callable[[], object]
+    """Errors: ``Unavailable`` where what builds it is missing."""
+    settings: Config
+    """Of the broker, in the time of conversations."""
+    times: int = 1
+    """The broker's time passes so much faster."""
+    topic: str = ""
+    """A topic that exists as soon as a client asks for it; empty: topics are created."""
+
+
+def _kfake(version: str) -> tuple[str, ...]:
+    modules = {"github.com/twmb/franz-go/pkg/kfake": f"v{version.removeprefix('v')}",
+               "github.com/twmb/franz-go": FRANZ_GO}  # fmt: skip
+    bounds = (DEFAULT.min_session_ms // TIMES, DEFAULT.max_session_ms // TIMES)
+    return (*compiled.in_go(modules, program("serve_kfake.go")), *map(str, bounds))
+
+
+def _mock(version: str) -> tuple[str, ...]:
+    python = environments.interpreter("confluent-kafka", version)
+    return (str(python), "-s", "-P", str(program("serve_librdkafka_mock.py")))
+
+
+LIBRARIES: Final[Mapping[str, Library]] = {
+    "kfake": Library(_kfake, go.go, Config(initial_delay_ms=0, max_size=LARGEST), TIMES),
+    "librdkafka-mock": Library(_mock, lambda: sys.executable, Config(max_size=LARGEST), topic="kipcheck"),
+}
+
+
+def target(name: str, entry: Entry, version: str, limits: Limits | None) -> Target:
+    return LibraryBroker(name, LIBRARIES[name.partition("@")[0]], version or entry.default)
+
+
+def rows(name: str, entry: Entry) -> Iterator[dict[str, Any]]:
+    """The default release, and those already built."""
+    yield from build.rows(name, entry, LIBRARIES[name].needed)
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryBroker:
+    name: str
+    library: Library
+    release: str
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        info = TargetInfo(self.name, self.release, "", "", CLAIMS.roles, CLAIMS)
+        if role is not Role.COORDINATOR:
+            raise NotPlayed(info, role)
+        rules = rules_of(edition)
+        with self._running() as (host, port):
+            address = Address(host, port, self.library.topic)
+            with session(info, address, rules, self.library.times, self.library.settings) as found:
+                yield found
+
+    @contextmanager
+    def _running(self) -> Iterator[tuple[str, int]]:
+        """Host and port. Errors: ``Unavailable`` with the end of its stderr."""
+        command = self.library.command(self.release)
+        with tempfile.TemporaryFile() as errors:
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+            )
+            assert process.stdin is not None and process.stdout is not None
+            late = Timer(STARTS_S, process.kill)
+            late.start()
+            try:
+                line = LISTENING.fullmatch(process.stdout.readline())
+                late.cancel()
+                if line is None:
+                    process.kill()
+                    errors.seek(0)
+                    raise Unavailable(f"{self.name} did not start: {_end(errors.read())}")
+                yield line[1].decode(), int(line[2])
+            finally:
+                late.cancel()
+                process.stdin.close()
+                try:
+                    process.wait(5)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+                process.stdout.close()
+
+
+def _end(written: bytes) -> str:
+    lines = clean(written.decode("utf-8", "replace")).split("\n")
+    return " | ".join([each for each in lines if each.strip()][-3:])[-500:] or "it wrote nothing"
+
+
+CLAIMS: Final = Claims(machines=("group",))
