@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from kipcheck.conformance.core.history import Died, History, Lost, Unsupported
-from kipcheck.conformance.core.verdict import Result, Verdict
+from kipcheck.conformance.core.verdict import Grade, Result, Verdict
 from kipcheck.conformance.protocols.checks import family_of
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 
@@ -30,9 +30,9 @@ def judge(history: History, invariants: Iterable[Invariant]) -> Iterator[Verdict
             Result.FAIL
             if found
             else Result.UNKNOWN
-            if unsure
-            else Result.SKIP
-            if any(each.lacks(history.case, step) for step in cannot)
+            if unsure and each.grade is not Grade.INFO
+            else Result.SKIP  # a description in doubt is none
+            if unsure or any(each.lacks(history.case, step) for step in cannot)
             else Result.UNKNOWN
             if seen & {Lost, Died}
             else Result.PASS

@@ -19,6 +19,7 @@ from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import edition as edition_of
 from kipcheck.conformance.core.history import History, Lost, Observation, Op
 from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.live import coordinator_admin as admin
 from kipcheck.conformance.live.coordinator_connections import Closed, Connections, Garbled
 from kipcheck.conformance.live.coordinator_play import LIMITS, Conversation, Setting, clean
@@ -327,10 +328,13 @@ class BrokerSession:
 
 
 def _proves_nothing(target: str, case: Case, found: Sequence[Observation]) -> bool:
-    """Whether the history breaks a law, in doubt."""
+    """Whether the history breaks a law, in doubt. A description decides nothing."""
     ops = tuple(Op(at, *each, at + 1) for at, each in enumerate(zip(case.steps, found, strict=True)))
     history = History(case, target, ops)
     if not is_in_doubt(history):
         return False
-    laws = [each for each in all_invariants(Role.COORDINATOR) if each.role is not None and each.unsure is not None]
+    laws = [
+        each for each in all_invariants(Role.COORDINATOR)
+        if each.role is not None and each.unsure is not None and each.grade is not Grade.INFO
+    ]  # fmt: skip
     return any(next(each.search(history), None) is not None for each in laws)
