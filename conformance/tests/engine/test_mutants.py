@@ -132,12 +132,12 @@ def test_each_mutant_is_made_for_an_invariant_and_a_subject_of_its_check() -> No
 
 FOUND: Final = [name for name in MUTANTS if name not in NOT_BY_ITS_CHECK]
 FIRST: Final = {MUTANTS[name].check: name for name in reversed(FOUND)}
-"""Check -> the mutant that the default tier finds by drawing; integration finds the others."""
+"""Check -> the mutant that the default tier finds by drawing; the nightly part mutants finds the others."""
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=() if name in FIRST.values() else pytest.mark.integration) for name in FOUND],
+    [pytest.param(name, marks=() if name in FIRST.values() else pytest.mark.mutants) for name in FOUND],
 )
 def test_a_mutant_is_found_by_its_check(name: str) -> None:
     with Worker(name, made(name)) as worker:
