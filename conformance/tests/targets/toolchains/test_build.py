@@ -174,7 +174,7 @@ def test_two_runs_at_once_build_once_and_what_is_there_needs_no_npm(tools: Path)
     ]
 
 
-@pytest.mark.parametrize("changed", ["our sources", "the toolchain", "the release"])
+@pytest.mark.parametrize("changed", ["our sources", "the commands", "the toolchain", "the release"])
 def test_it_is_built_anew_where_anything_it_is_made_from_changes(
     tools: Path, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
@@ -184,6 +184,8 @@ def test_it_is_built_anew_where_anything_it_is_made_from_changes(
     if changed == "the toolchain":
         build.version_text.cache_clear()
         script(tools, "node", "echo v24.2.0")
+    if changed == "the commands":
+        monkeypatch.setattr(node, "NPM", (*node.NPM, "--prefer-offline"))
     if changed == "our sources":
         monkeypatch.setattr(build, "sources", lambda language, endings: {"main.mjs": ""})
     assert node.build("platformatic-kafka", "2.7.0" if changed == "the release" else "2.12.1") != first
