@@ -111,27 +111,31 @@ def test_kafka_pythons_admin_client_updates_features(release: str, newest: int, 
 
 
 @pytest.mark.jars
-def test_kafkas_own_tool_updates_features() -> None:
-    release = "3.9.2"
+@for_each([("3.9.2", "3.9-IV0", "metadata.version", 20, "3.8-IV0"), ("4.3.1", "4.3-IV0", "group.version", 0, "0")])
+def test_kafkas_own_tool_updates_features(release: str, newest: str, feature: str, level: int, shown: str) -> None:
     tools = f"org.apache.kafka:kafka-tools:{release}"
     try:
-        jars = kafka_broker.class_path(release)
-        jars += os.pathsep + str(maven.fetch([tools])[tools])
+        jars = os.pathsep.join((kafka_broker.class_path(release), str(maven.fetch([tools])[tools])))
     except Unavailable as why:
         pytest.skip(str(why))
 
     def tool(*arguments: str) -> tuple[int, str]:
-        argv = ["java", "-cp", jars, "org.apache.kafka.tools.FeatureCommand", "--bootstrap-server", f"127.0.0.1:{port}"]
-        done = subprocess.run([*argv, *arguments], capture_output=True, text=True, timeout=60, check=False)
-        return done.returncode, done.stdout + done.stderr
+        """Exit code and output."""
+        main = "org.apache.kafka.tools.FeatureCommand"
+        argv = ["java", "-cp", jars, main, "--bootstrap-server", f"127.0.0.1:{port}", *arguments]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, " ".join(f"{done.stdout}{done.stderr}".split())
 
-    with serving(f"apache@{release}") as (_, port):
+    def level_of(name: str) -> str:
         code, text = tool("describe")
         assert code == 0, text
-        assert "FinalizedVersionLevel: 3.9-IV0" in text, text
-        code, text = tool("downgrade", "--feature", "metadata.version=20")
-        assert (code, "metadata.version was downgraded to 20." in text) == (0, True), text
-        code, text = tool("upgrade", "--feature", "metadata.version=99")
+        return text.partition(f"Feature: {name} ")[2].partition("FinalizedVersionLevel: ")[2].split()[0]
+
+    with serving(f"apache@{release}") as (_, port):
+        assert level_of("metadata.version") == newest
+        code, text = tool("downgrade", "--feature", f"{feature}={level}")
+        assert (code, f"{feature} was downgraded to {level}." in text) == (0, True), text
+        assert level_of(feature) == shown
+        code, text = tool("upgrade", "--feature", f"{feature}=99")
         assert (code, "1 out of 1 operation(s) failed." in text) == (1, True), text
-        code, text = tool("describe")
-        assert "FinalizedVersionLevel: 3.8-IV0" in text, text
+        assert level_of(feature) == shown
