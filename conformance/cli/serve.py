@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_harmless
 
-ABOUT = "play a broker on loopback, whose groups a model runs, for clients that are not changed"
+ABOUT = "play a broker on loopback, whose groups or features a model runs, for clients that are not changed"
 EPILOG = """\
 kipcheck serve --topic orders:3 --log
 
@@ -13,13 +13,18 @@ The first line of output is the address: listening 127.0.0.1:PORT. Each topic ha
 Settings are a broker's defaults, except group.initial.rebalance.delay.ms=0. A request that kipcheck's decoder refuses
 is shown with --log, and counted at the end.
 
+kipcheck serve --model features --edition apache@3.9.2
+
+answers ApiVersions, Metadata and UpdateFeatures as the controller of that release would, from 2.7.0 on: with ZooKeeper
+up to 3.2, in KRaft from 3.3 on; --edition kip-584 is the controller of the draft. It takes no --topic and --config.
+
 exit codes: 0 ended by SIGTERM or Ctrl-C, 1 the address or a file cannot be used, 2 usage"""
-MODELS = ("group",)
+MODELS = ("group", "features")
 
 
 def add(commands: Commands) -> None:
     made = commands.add("serve", _serve, ABOUT, EPILOG)
-    made.add_argument("--model", default="group", metavar="M", help="default group")
+    made.add_argument("--model", default="group", metavar="M", help="group (the default) or features")
     which = made.add_mutually_exclusive_group()
     which.add_argument("--release", metavar="R", help="an exact release of Apache Kafka (default: the newest)")
     which.add_argument("--edition", metavar="E", help="apache@R, apache or a draft; --release R is --edition apache@R")
@@ -53,6 +58,9 @@ def _serve(options: argparse.Namespace) -> int:
         return complain(f"unknown model {options.model!r}{hint(options.model, MODELS) or known}", USAGE)
     if not (options.allow_remote or is_loopback(options.host)):
         return complain(f"other machines can reach {options.host}: add --allow-remote to listen there", USAGE)
+    features = options.model == "features"
+    if features and (options.topic or options.config):
+        return complain("--model features has no topics and settings: leave out --topic and --config", USAGE)
     try:
         serving = Serving(
             edition(options.edition or f"apache@{options.release or NEWEST}"),
@@ -62,6 +70,7 @@ def _serve(options: argparse.Namespace) -> int:
             parse(options.config),
             log=options.log,
             pcap=options.pcap,
+            features=features,
         )
         found = serve(serving, print_harmless)
     except (LookupError, ValueError) as wrong:

@@ -7,11 +7,11 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Timer
-from typing import Any, Final, final
+from typing import IO, Any, Final, final
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.foreign import clean
@@ -26,6 +26,8 @@ from kipcheck.conformance.targets.target_entries import Entry
 from kipcheck.conformance.targets.toolchains import build, environments, go
 
 STARTS_S: Final = 30.0
+LINES: Final = 3
+"""Of stderr, from its beginning: a panic is followed by hundreds of lines of stacks."""
 LISTENING: Final = re.compile(rb"listening (\S+):([0-9]{1,5})\n")
 FRANZ_GO: Final = "v1.22.2"
 """The module that kfake is built with: it needs a newer one than its releases state."""
@@ -85,44 +87,69 @@ class LibraryBroker:
         if role is not Role.COORDINATOR:
             raise NotPlayed(info, role)
         rules = rules_of(edition)
-        with self._running() as (host, port):
+        with ExitStack() as stack:
+            process = Process(self.name, self.library.command(self.release))
+            stack.callback(process.stop)
+            host, port = process.start()
             address = Address(host, port, self.library.topic)
-            with session(info, address, rules, self.library.times, self.library.settings) as found:
-                yield found
+            yield stack.enter_context(session(info, address, rules, self.library.times, self.library.settings, process))
 
-    @contextmanager
-    def _running(self) -> Iterator[tuple[str, int]]:
+
+class Process:
+    """The program of a broker, which can be started again."""
+
+    def __init__(self, name: str, command: Sequence[str]) -> None:
+        self._name, self._command = name, command
+        self._running: subprocess.Popen[bytes] | None = None
+        self._errors: IO[bytes] | None = None
+
+    def start(self) -> tuple[str, int]:
         """Host and port. Errors: ``Unavailable`` with the end of its stderr."""
-        command = self.library.command(self.release)
-        with tempfile.TemporaryFile() as errors:
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
-            )
-            assert process.stdin is not None and process.stdout is not None
-            late = Timer(STARTS_S, process.kill)
-            late.start()
-            try:
-                line = LISTENING.fullmatch(process.stdout.readline())
-                late.cancel()
-                if line is None:
-                    process.kill()
-                    errors.seek(0)
-                    raise Unavailable(f"{self.name} did not start: {_end(errors.read())}")
-                yield line[1].decode(), int(line[2])
-            finally:
-                late.cancel()
-                process.stdin.close()
-                try:
-                    process.wait(5)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
-                process.stdout.close()
+        self.stop()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with the process
+        process = self._running = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True
+        )
+        assert process.stdout is not None
+        late = Timer(STARTS_S, process.kill)
+        late.start()
+        try:
+            line = LISTENING.fullmatch(process.stdout.readline())
+        finally:
+            late.cancel()
+        if line is None:
+            process.kill()
+            process.wait()
+            raise Unavailable(f"{self._name} did not start: {self._written()}")
+        return line[1].decode(), int(line[2])
 
+    @property
+    def why_ended(self) -> str:
+        """How it ended, with what its stderr says first; empty while it runs."""
+        if self._running is None or self._running.poll() is None:
+            return ""
+        return f"its process ended with {self._running.returncode}: {self._written()}"
 
-def _end(written: bytes) -> str:
-    lines = clean(written.decode("utf-8", "replace")).split("\n")
-    return " | ".join([each for each in lines if each.strip()][-3:])[-500:] or "it wrote nothing"
+    def stop(self) -> None:
+        if self._running is None or self._errors is None:
+            return
+        assert self._running.stdin is not None and self._running.stdout is not None
+        with suppress(BrokenPipeError):
+            self._running.stdin.close()
+        try:
+            self._running.wait(5)
+        except subprocess.TimeoutExpired:
+            self._running.kill()
+            self._running.wait()
+        self._running.stdout.close()
+        self._errors.close()
+        self._running = None
+
+    def _written(self) -> str:
+        assert self._errors is not None
+        self._errors.seek(0)
+        lines = clean(self._errors.read(1 << 16).decode("utf-8", "replace")).split("\n")
+        return " | ".join([each.strip() for each in lines if each.strip()][:LINES])[:500] or "it wrote nothing"
 
 
 CLAIMS: Final = Claims(machines=("group",))

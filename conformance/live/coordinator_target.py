@@ -13,11 +13,11 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import edition as edition_of
-from kipcheck.conformance.core.history import History, Lost, Observation, Op
+from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.live import coordinator_admin as admin
@@ -116,6 +116,19 @@ def is_loopback(host: str) -> bool:
     return all(ipaddress.ip_address(str(each).partition("%")[0]).is_loopback for each in found)
 
 
+class Restartable(Protocol):
+    """The process of a broker."""
+
+    @property
+    def why_ended(self) -> str:
+        """Empty while it runs."""
+        ...
+
+    def start(self) -> tuple[str, int]:
+        """Host and port. Errors: ``Unavailable``."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class StartedBroker:
     name: str
@@ -164,13 +177,21 @@ def rules_of(name: str) -> Rules:
 
 @contextmanager
 def session(
-    info: TargetInfo, address: Address, rules: Rules, times: int, settings: Config | None
+    info: TargetInfo,
+    address: Address,
+    rules: Rules,
+    times: int,
+    settings: Config | None,
+    process: Restartable | None = None,
 ) -> Iterator["BrokerSession"]:
-    """``settings``: of a broker that kipcheck started, in the time of conversations; None: the broker is asked."""
+    """``settings``: of a broker that kipcheck started, in the time of conversations; None: the broker is asked.
+
+    ``process``: started again when it has ended.
+    """
     with asyncio.Runner() as runner:
-        found = BrokerSession(info, address, times, settings, runner)
+        found = BrokerSession(info, address, rules, times, settings, runner, process)
         try:
-            runner.run(found.begin(rules))
+            runner.run(found.begin())
             yield found
         except (Closed, Garbled) as why:
             raise Unavailable(f"{info.name}: {why}") from None
@@ -182,9 +203,11 @@ def session(
 class BrokerSession:
     info: TargetInfo
     address: Address
+    rules: Rules
     times: int
     settings: Config | None
     runner: asyncio.Runner
+    process: Restartable | None
     troubles: Sequence[str] = ()
     breaches: Sequence[str] = ()
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
@@ -208,7 +231,7 @@ class BrokerSession:
     def _connections(self, host: str, port: int) -> Connections:
         return self._brokers.setdefault((host, port), Connections(host, port))
 
-    async def begin(self, rules: Rules) -> None:
+    async def begin(self) -> None:
         """Learns what the broker is, and creates topics. Errors: ``Unavailable``, ``Closed``, ``Garbled``."""
         versions = await admin.versions_of(self.bootstrap)
         started = self.settings is not None
@@ -216,7 +239,7 @@ class BrokerSession:
         topics = await self._topics(versions)
         least = min(DEFAULT.min_session_ms, config.min_session_ms)
         self._setting = Setting(
-            rules, config, topics, Scale(self.times, least), versions, MARGIN_S if started else REMOTE_MARGIN_S,
+            self.rules, config, topics, Scale(self.times, least), versions, MARGIN_S if started else REMOTE_MARGIN_S,
             LONGEST_MS, STARTED_MOST_MS if started else MOST_MS,
         )  # fmt: skip
 
@@ -242,17 +265,37 @@ class BrokerSession:
 
     async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
         began = asyncio.get_running_loop().time()
-        found = await self._together(cases, TOGETHER)
+        found = await self._survived(cases, TOGETHER)
         for _ in range(AGAIN):
             doubtful = [at for at, case in enumerate(cases) if _proves_nothing(self.info.name, case, found[at])]
             if not doubtful:
                 break
             self.doubtful += len(doubtful)
-            again = await self._together([cases[each] for each in doubtful], ALONE)
+            again = await self._survived([cases[each] for each in doubtful], ALONE)
             for at, observations in zip(doubtful, again, strict=True):
                 found[at] = observations
         self._busy_s += asyncio.get_running_loop().time() - began
         return found
+
+    async def _survived(self, cases: Sequence[Case], most: int) -> list[tuple[Observation, ...]]:
+        """Plays them; where the process of the broker ended, in halves, until the one that ended it is alone."""
+        found = await self._together(cases, most)
+        if self.process is None or not (why := self.process.why_ended):
+            return found
+        await self._start_again(self.process)
+        if len(cases) == 1:
+            return [tuple(replace(each, evidence=why) if isinstance(each, Died) else each for each in found[0])]
+        half = len(cases) // 2
+        return [*await self._survived(cases[:half], most), *await self._survived(cases[half:], most)]
+
+    async def _start_again(self, process: Restartable) -> None:
+        for each in self._brokers.values():
+            await each.close()
+        self._brokers.clear()
+        self._own_topics.clear()
+        host, port = process.start()
+        self.address = replace(self.address, host=host, port=port)
+        await self.begin()
 
     async def _together(self, cases: Sequence[Case], most: int) -> list[tuple[Observation, ...]]:
         room = asyncio.Semaphore(most)

@@ -12,6 +12,7 @@ from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.live.broker import Broker
 from kipcheck.conformance.live.capture import Capture
 from kipcheck.conformance.live.connection import Limits
+from kipcheck.conformance.live.feature_broker import FeatureBroker
 from kipcheck.conformance.live.front import Front
 from kipcheck.conformance.live.log import Log
 from kipcheck.conformance.live.settings import Settings
@@ -32,12 +33,14 @@ class Serving:
     limits: Limits = field(default_factory=Limits)
     log: bool = False
     pcap: Path | None = None
+    features: bool = False
+    """Serves a controller of feature versions in place of a coordinator of groups."""
 
 
 def serve(serving: Serving, print_line: Callable[[str], None]) -> str:
     """Serves until SIGINT or SIGTERM; returns a summary. ``print_line`` gets the address first, then the log.
 
-    Errors: LookupError for an edition without a group coordinator, OSError for an address or file that cannot be used.
+    Errors: LookupError for an edition without what is served, OSError for an address or file that cannot be used.
     """
     with asyncio.Runner() as runner:
         return runner.run(_serve(serving, print_line))
@@ -45,9 +48,8 @@ def serve(serving: Serving, print_line: Callable[[str], None]) -> str:
 
 async def _serve(serving: Serving, print_line: Callable[[str], None]) -> str:
     ended = _ended()
-    topics = Topics.of(serving.topics, serving.settings.records)
     with ExitStack() as stack:
-        broker = stack.enter_context(closing(Broker(serving.edition, topics, serving.settings)))
+        broker = stack.enter_context(closing(_broker(serving)))
         observers: list[Observer] = [Log(str(serving.edition), print_line)] if serving.log else []
         if serving.pcap is not None:
             observers.append(stack.enter_context(closing(Capture(serving.pcap))))
@@ -59,6 +61,12 @@ async def _serve(serving: Serving, print_line: Callable[[str], None]) -> str:
         await ended.wait()
         await front.close()
         return summary(traffic)
+
+
+def _broker(serving: Serving) -> Broker | FeatureBroker:
+    if serving.features:
+        return FeatureBroker(serving.edition)
+    return Broker(serving.edition, Topics.of(serving.topics, serving.settings.records), serving.settings)
 
 
 def _ended() -> asyncio.Event:
