@@ -58,6 +58,7 @@ def test_any_change_to_a_list_that_comes_with_kipcheck_is_seen(old: str, new: st
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("options", ["aiokafka"], indirect=True)  # the part seeds of the night runs all, ten seeds each
 def test_the_whole_run_is_green_with_a_seed_with_which_no_list_was_begun(options: Options) -> None:
     outcome = run(replace(Options(), targets=options.targets, seed=1, known=("default",), out=options.out))
     assert (outcome.exit_code, outcome.failures, outcome.warnings) == (0, 0, 0), outcome.text
