@@ -52,12 +52,19 @@ class Known:
     open: str | None = None
     may_be: Mapping[str, tuple[Had, ...]] = field(default_factory=dict)
     """Key -> what it may have, the likeliest last; more than one after a crash."""
-    flushed: Mapping[str, tuple[Had, ...]] = field(default_factory=dict)
-    """Key -> what it may have had since the last flush, what was flushed first."""
+    written: Mapping[str, tuple[tuple[int, Had], ...]] = field(default_factory=dict)
+    """Key -> what it may have had since the store was opened: after how many flushes; -1: before it was opened."""
+    flushes: int = 0
+    """How often the store was flushed."""
     crashed: int | None = None
     """The last step that killed the process."""
+    dead: bool = False
+    """Whether the store was not opened since."""
     counted: bool = True
-    """Whether each key was written once at most, and never deleted, moved or lost: then the count is exact."""
+    """Whether each key was written once at most, and nothing was deleted, moved or lost: then the count is exact.
+
+    A write beside old values deletes one that may not exist, which RocksDB counts.
+    """
 
     def of(self, key: str) -> tuple[Had, ...]:
         return self.may_be.get(key, (NEVER,))
@@ -118,7 +125,7 @@ def _after(answered: AnsweredStep) -> Known:
         known = _having(known, key, likely or Had(shown, had[-1].by, had[-1].at))
     match step.verb:
         case "store-open":
-            return replace(known, open=step["format"])
+            return _opened(known, step["format"], answered.reported("flushes"))
         case "store-put" | "store-restore":
             by = "restored" if step.verb == "store-restore" else "put"
             return _written(known, step["key"], step["value"], step["timestamp"], by, answered.op.index)
@@ -132,19 +139,34 @@ def _after(answered: AnsweredStep) -> Known:
         case "store-get" if known.open == "timestamped":
             return replace(known, counted=False) if answered.reported("value") is not None else known
         case "store-flush":
-            return replace(known, flushed={})
+            return replace(known, flushes=known.flushes + 1)
         case "store-close":
-            return replace(known, open=None, flushed={})
+            return replace(known, open=None, written={})
         case "store-crash":
-            return replace(
-                known, open=None, may_be={**known.may_be, **known.flushed}, flushed={}, crashed=answered.op.index,
-                counted=False,
-            )  # fmt: skip
+            return replace(known, open=None, crashed=answered.op.index, dead=True, counted=False)
     return known
 
 
+def _opened(known: Known, format: str, flushes: int | None) -> Known:
+    """After a crash a key has what it had at the last flush that was kept, or anything since."""
+    after = replace(known, open=format, dead=False, written={})
+    if not known.dead:
+        return after
+    kept = known.flushes if flushes is None else min(flushes, known.flushes)
+    left = {key: _left(entries, kept) for key, entries in known.written.items()}
+    return replace(after, may_be={**known.may_be, **left})
+
+
+def _left(entries: tuple[tuple[int, Had], ...], kept: int) -> tuple[Had, ...]:
+    before = [(at, had) for at, had in entries if at < kept]
+    durable = before[-1:] if before[-1][0] >= 0 else before
+    return (*(had for _, had in durable), *(had for at, had in entries if at >= kept))
+
+
 def _having(known: Known, key: str, had: Had) -> Known:
-    return replace(known, may_be={**known.may_be, key: (had,)})
+    """The key has this, and nothing else."""
+    settled = {} if len(known.of(key)) == 1 else {key: ((-1, had),)}
+    return replace(known, may_be={**known.may_be, key: (had,)}, written={**known.written, **settled})
 
 
 def _written(known: Known, key: str, value: str | None, timestamp: int | None, by: str, at: int) -> Known:
@@ -154,9 +176,13 @@ def _written(known: Known, key: str, value: str | None, timestamp: int | None, b
         had = Had((value, NO_TIMESTAMP), "old" if by == "put" else by, at)
     else:
         had = Had((value, NO_TIMESTAMP if timestamp is None else timestamp), by, at)
-    since = (*known.flushed.get(key, known.of(key)), had)
-    first = known.of(key) == (NEVER,) and value is not None
-    return replace(_having(known, key, had), flushed={**known.flushed, key: since}, counted=known.counted and first)
+    entries = (*known.written.get(key, [(-1, each) for each in known.of(key)]), (known.flushes, had))
+    old = any(each.by == "old" for hads in known.may_be.values() for each in hads)
+    first = known.of(key) == (NEVER,) and value is not None and not (old and known.open == "timestamped")
+    return replace(
+        known, may_be={**known.may_be, key: (had,)}, written={**known.written, key: entries},
+        counted=known.counted and first,
+    )  # fmt: skip
 
 
 def breach(answered: AnsweredStep, why: str, expected: str, *shape: str, at: int = -1) -> Violation:
@@ -303,7 +329,7 @@ def restores(history: History) -> Iterator[Violation]:
     "stores/count", "258-28", applies_to=steps_of("store-open", "store-count", *WRITES), needs=steps_of("store-count")
 )  # fmt: skip
 def count(history: History) -> Iterator[Violation]:
-    """The approximate count has the records of both formats: it is exact while no key was written twice."""
+    """The approximate count has the records of both formats: exact until one is written again or moved."""
     for each in trace(history):
         if each.op.step.verb == "store-count" and each.accepted and each.before.counted:
             right = sum(had.contents is not None for (had,) in each.before.may_be.values())

@@ -68,21 +68,27 @@ class State:
     """Whether the directory has a place for the new format."""
     disk: Contents = Contents()
     """What a crash leaves."""
+    flushes: int | None = None
+    """How often the store was flushed, if it manages offsets."""
+    kept: int = 0
+    """How many flushes a crash leaves."""
     seen: Contents = Contents()
     """What the open store has; of a closed one, the same as the disk."""
 
 
 class TimestampedStore:
     """``always_both``: a store without a place for the new format makes one, and then looks for both formats even where
-    there is no old value, as in 2.3.0 (KAFKA-8791)."""
+    there is no old value, as in 2.3.0 (KAFKA-8791). ``manages_offsets``: a flush stays in memory, together with the
+    offset, as from 4.3 on."""
 
-    always_both = False
+    always_both = manages_offsets = False
 
-    def __init__(self, always_both: bool = False) -> None:
+    def __init__(self, always_both: bool = False, manages_offsets: bool = False) -> None:
         self.always_both = always_both
+        self.manages_offsets = manages_offsets
 
     def initial(self) -> State:
-        return State()
+        return State(flushes=0 if self.manages_offsets else None)
 
     def step(self, state: State, event: Event, /) -> Transition[State, Action]:
         if isinstance(event, Open):
@@ -110,9 +116,11 @@ class TimestampedStore:
             case Restore(key, value, timestamp):
                 return Transition(self.restored(state, key, value, timestamp))
             case Flush():
+                if state.flushes is not None:
+                    return Transition(replace(state, flushes=state.flushes + 1))
                 return Transition(replace(state, disk=state.seen))
             case Close():
-                return Transition(replace(state, open=None, both=False, disk=state.seen))
+                return Transition(replace(state, open=None, both=False, disk=state.seen, kept=state.flushes or 0))
             case Crash():
                 return Transition(replace(state, open=None, both=False, seen=self.left(state)))
             case _:
@@ -124,11 +132,15 @@ class TimestampedStore:
         if format == "plain":
             if state.family:
                 return Transition(state, (Rejected(UNREADABLE),))
-            return Transition(replace(state, open=format), (Opened(False),))
+            return Transition(replace(state, open=format), (Opened(False, self.flushes(state)),))
         if not self.takes(state):
             return Transition(state, (Rejected(UNREADABLE),))
         both = bool(state.seen.old) or (self.always_both and not state.family)
-        return Transition(replace(state, open=format, both=both, family=True), (Opened(both),))
+        return Transition(replace(state, open=format, both=both, family=True), (Opened(both, self.flushes(state)),))
+
+    def flushes(self, state: State) -> int | None:
+        """How many flushes the store says that it has kept."""
+        return None if state.flushes is None else state.kept
 
     def takes(self, state: State) -> bool:
         """Whether the store with timestamps opens the directory."""

@@ -159,4 +159,4 @@ class AlwaysLooksForBoth(Storing):
         after, actions = super().opened(state, format)
         if format == "plain" or not after.open:
             return Transition(after, actions)
-        return Transition(replace(after, both=True), tuple(Opened(True) for _ in actions))
+        return Transition(replace(after, both=True), tuple(Opened(True, self.flushes(after)) for _ in actions))

@@ -30,6 +30,8 @@ Timestamp: TypeAlias = Annotated[int | None, about("in ms; a plain store has non
 class Opened:
     both: bool | None
     """Whether the store looks for values in both formats; null: unknown."""
+    flushes: int | None = None
+    """Of how many flushes since the case began the store says that it has kept them; null: of all."""
 
 
 @answer()
@@ -166,7 +168,11 @@ class Restore:
 @operation("store-flush", "task", "flush", sentence="flush the store")
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """A task flushes the store, as at each commit."""
+    """A task flushes the store, as at each commit of the task.
+
+    A store that manages offsets commits that of its changelog with it: then it may keep both in memory, and a task
+    restores from the offset that the store has after a crash.
+    """
 
 
 @operation("store-close", "task", "close", sentence="close the store")
@@ -178,7 +184,7 @@ class Close:
 @operation("store-crash", "task", "crash", sentence="the process is killed")
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """The process with the store is killed. What was flushed is on disk; the rest may be lost, key by key."""
+    """The process with the store is killed. What was flushed is there; the rest may be lost, key by key."""
 
 
 Event: TypeAlias = Open | Put | PutIfAbsent | Delete | Get | Range | Count | Restore | Flush | Close | Crash

@@ -23,6 +23,9 @@ from kipcheck.conformance.protocols.stores.ops import (
 )
 from kipcheck.conformance.protocols.stores.target import HAS_STORES, store_of
 
+FLUSHES = 2
+"""More flushes of a store that manages offsets are not explored."""
+
 
 def _events(keys: int, values: int) -> Iterator[Event]:
     yield from (Open("plain"), Open("timestamped"), Flush(), Close(), Crash(), Range())
@@ -40,7 +43,7 @@ def _product(edition: Edition, scope: Scope) -> Product:
     return SingleMachine(
         "store",
         store,
-        within=lambda state: True,
+        within=lambda state: (state.flushes or 0) <= FLUSHES,
         tried=lambda state: tuple(each for each in events if store.accepts(state, each)),
         step_of=OPERATIONS.step_of,
         shorthand=OPERATIONS.shorthand,

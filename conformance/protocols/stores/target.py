@@ -15,7 +15,11 @@ HAS_STORES: Final = released_since(since("timestamped-stores"))
 
 
 def store_of(release: str) -> TimestampedStore:
-    return TimestampedStore(Release.parse(release) in releases(span("stores-always-both")))
+    at = Release.parse(release)
+    return TimestampedStore(
+        always_both=at in releases(span("stores-always-both")),
+        manages_offsets=at in releases(span("stores-manage-offsets")),
+    )
 
 
 def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:

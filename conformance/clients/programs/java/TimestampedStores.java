@@ -32,6 +32,7 @@ final class TimestampedStores {
     private Object held;
     private Path root;
     private int lives;
+    private long flushes;
     private Object store;
     private StoreContext context;
 
@@ -102,6 +103,7 @@ final class TimestampedStores {
             root = null;
         }
         lives = 0;
+        flushes = 0;
     }
 
     private File directory() {
@@ -116,7 +118,10 @@ final class TimestampedStores {
         Release.call(made, "init", wanted.proxy(), made);
         store = made;
         context = wanted;
-        return Map.of("both", both());
+        Map<String, Object> answer = new LinkedHashMap<>();
+        answer.put("both", both());
+        answer.put("flushes", kept());
+        return answer;
     }
 
     /** Whether the store looks for values in both formats. */
@@ -219,11 +224,30 @@ final class TimestampedStores {
 
     /** From 4.3 on, flush() does nothing: a task commits its stores instead, with the offsets of their changelogs. */
     private void flush() throws Throwable {
-        if (Release.takes(release.need("org.apache.kafka.streams.processor.StateStore").getMethods(), "commit", 1)) {
-            Release.call(store, "commit", Map.of());
+        flushes++;
+        if (managesOffsets()) {
+            Release.call(store, "commit", Map.of(changelog(), flushes));
         } else {
             Release.call(store, "flush");
         }
+    }
+
+    /** The number of flushes is used as the offset; null for a store without offsets. */
+    private Object kept() throws Throwable {
+        if (!managesOffsets()) {
+            return null;
+        }
+        Object offset = Release.call(store, "committedOffset", changelog());
+        return offset == null ? 0L : offset;
+    }
+
+    private boolean managesOffsets() throws Throwable {
+        Class<?> type = release.need("org.apache.kafka.streams.processor.StateStore");
+        return Release.has(type, "managesOffsets") && (Boolean) Release.call(store, "managesOffsets");
+    }
+
+    private Object changelog() throws Throwable {
+        return Release.create(release.need("org.apache.kafka.common.TopicPartition"), "changelog", 0);
     }
 
     private void close() throws Throwable {
