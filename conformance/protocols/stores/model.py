@@ -70,8 +70,10 @@ class State:
     """What a crash leaves."""
     flushes: int | None = None
     """How often the store was flushed, if it manages offsets."""
+    committed: int = 0
+    """The last flush since which the store was not lost: it is the offset in the store."""
     kept: int = 0
-    """How many flushes a crash leaves."""
+    """That offset on disk."""
     seen: Contents = Contents()
     """What the open store has; of a closed one, the same as the disk."""
 
@@ -117,12 +119,12 @@ class TimestampedStore:
                 return Transition(self.restored(state, key, value, timestamp))
             case Flush():
                 if state.flushes is not None:
-                    return Transition(replace(state, flushes=state.flushes + 1))
+                    return Transition(replace(state, flushes=state.flushes + 1, committed=state.flushes + 1))
                 return Transition(replace(state, disk=state.seen))
             case Close():
-                return Transition(replace(state, open=None, both=False, disk=state.seen, kept=state.flushes or 0))
+                return Transition(replace(state, open=None, both=False, disk=state.seen, kept=state.committed))
             case Crash():
-                return Transition(replace(state, open=None, both=False, seen=self.left(state)))
+                return Transition(replace(state, open=None, both=False, seen=self.left(state), committed=state.kept))
             case _:
                 assert_never(event)
 
