@@ -17,7 +17,7 @@ def _one_format(views: tuple[State]) -> str | None:
     return None
 
 
-ONE_FORMAT: Law[State] = Law("stores/one-format", lambda index, state: state, _one_format)
+ONE_FORMAT: Law[State] = Law("stores/ranges", lambda index, state: state, _one_format)
 
 
 def _readings_change_nothing(index: int, before: State, event: Event, did: Did[State, Any]) -> str | None:
