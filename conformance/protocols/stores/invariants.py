@@ -376,8 +376,6 @@ def opens_old(history: History) -> Iterator[Violation]:
 @impact(
     "A store looks for old values that it does not have", "trivia", "versions", "unfair-load", links=("KAFKA-8791",)
 )
-    "A store looks for old values though there are none", "trivia", "versions", "unfair-load", links=("KAFKA-8791",)
-)
 @upgrades("stores/both-formats", "258-29", grade=Grade.INFO, applies_to=steps_of("store-open"))
 def both_formats(history: History) -> Iterator[Violation]:
     """A store looks for both formats if it has old values; in 2.3.0 a new store does, too."""
