@@ -57,3 +57,13 @@ def since(name: str, of: str = "behaviours") -> str:
     if not found.endswith("+") or "," in found:
         raise ValueError(f"{name} has no single first release: {found}")
     return found[:-1]
+
+
+def rocksdb(release: str) -> str | None:
+    """The release of rocksdbjni that this release of kafka-streams uses; None before timestamped stores.
+
+    Errors: ValueError for a release that the file does not have.
+    """
+    order = patches()
+    found = [version for since, version in table()["rocksdb"].items() if order.index(since) <= order.index(release)]
+    return found[-1] if found else None

@@ -21,7 +21,7 @@ def converse(cases: Sequence[Case], session: Session, deaths: Deaths | None = No
     Errors: ``Broken`` and ``Unstable``, if the target cannot be used any more.
     """
     found: list[list[Op]] = [[] for _ in cases]
-    complete = [None if (family := family_of(case)) is None else family.complete for case in cases]
+    complete = [family_of(case).complete for case in cases]
     while waiting := [number for number, case in enumerate(cases) if len(found[number]) < len(case.steps)]:
         if deaths is not None and (held_back := [each for each in waiting if deaths.alike(cases[each]) is not None]):
             for number in held_back:

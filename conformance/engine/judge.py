@@ -47,8 +47,6 @@ def possible_part(history: History) -> History:
     sent, and so changed nothing.
     """
     family = family_of(history.case)
-    if family is None:
-        return history
     ops, case = history.ops, history.case
     if family.steps_are_apart:
         ops = tuple(op for op in ops if not isinstance(op.observation, Unsupported))

@@ -106,7 +106,6 @@ def _replayed(session: Session, case: Case, invariant: Invariant) -> ReplayResul
 
 def impossibility(history: History) -> str:
     """A remark about the first step that cannot happen, if there is one: no step from it on is judged."""
-    family = family_of(history.case)
-    faults = () if family is None else family.impossible(history.case, history.ops)
+    faults = family_of(history.case).impossible(history.case, history.ops)
     found = (f" (step {each.step + 1} cannot happen, {each.rule}: {each.why})" for each in faults if not each.idle)
     return next(found, "")

@@ -15,9 +15,9 @@ CHECKS: Mapping[str, Check[Any]] = {each.id: each for each in LISTED}
 FAMILIES: tuple[Family[Any], ...] = tuple({id(each.family): each.family for each in CHECKS.values()}.values())
 
 
-def family_of(case: Case) -> Family[Any] | None:
-    """That of its check; of a check that is not declared, the first one of its role."""
+def family_of(case: Case) -> Family[Any]:
+    """That of its check; of a check that is not declared, the first one of its role: each role has one."""
     check = CHECKS.get(case.check)
     if check is not None and check.role is case.role:
         return check.family
-    return next((each for each in FAMILIES if each.role is case.role), None)
+    return next(each for each in FAMILIES if each.role is case.role)

@@ -1,13 +1,14 @@
 """``java:ARTIFACT:RELEASE``: a released jar of Apache Kafka as a target of a run, in a JVM of its own."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.field_names import Translated, names
 from kipcheck.conformance.clients.java.streams_group import StreamsJar
 from kipcheck.conformance.core.release import NEWEST, Release, releases
-from kipcheck.conformance.core.releases_table import jar, patches, span
+from kipcheck.conformance.core.releases_table import jar, patches, rocksdb, span
 from kipcheck.conformance.targets.protocol import Target, Unavailable
 from kipcheck.conformance.targets.testee import Limits, Testee
 from kipcheck.conformance.targets.toolchains import maven
@@ -40,7 +41,8 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
     try:
         programs.program()  # before any download: the jars need a JDK
         found = maven.fetch({each: None for each in needed})
-        command = programs.command({version: [found[each] for each in needed]}, artifact, names(version))
+        jars = [found[each] for each in needed] + _store_jars(artifact, version)
+        command = programs.command({version: jars}, artifact, names(version))
     except maven.Unavailable as missing:
         raise Unavailable(str(missing)) from None
     omits = () if Release.parse(version) in USED else UNUSED
@@ -71,7 +73,9 @@ def _roles(artifact: str, version: str) -> list[str]:
     if artifact == "kafka-clients":
         return ["codec", "leader"]
     if artifact == STREAMS:
-        return ["codec", "leader", "member", "operator-tool"]
+        stored = _store(artifact, version)
+        store = ["store"] if stored and maven.local_jar(stored) else []
+        return ["codec", "leader", "member", "operator-tool", *store]
     if _controls(artifact, version):
         return ["codec", "controller"]
     return ["codec", "coordinator"] if _runs(artifact, version) else ["codec"]
@@ -116,6 +120,20 @@ def coordinates(artifact: str, version: str) -> list[str]:
 
 def _runs(artifact: str, version: str) -> bool:
     return artifact == COORDINATOR and Release.parse(version) in RUN
+
+
+def _store_jars(artifact: str, version: str) -> list[Path]:
+    """The library of the persistent stores of Streams. Without it the jar plays all roles but store."""
+    wanted = _store(artifact, version)
+    try:
+        return [*maven.fetch([wanted]).values()] if wanted else []
+    except maven.Unavailable:
+        return []
+
+
+def _store(artifact: str, version: str) -> str | None:
+    library = rocksdb(version) if artifact == STREAMS else None
+    return library and f"org.rocksdb:rocksdbjni:{library}"
 
 
 def _controls(artifact: str, version: str) -> bool:

@@ -32,7 +32,11 @@ def test_the_family_of_a_case_is_that_of_its_check() -> None:
 def test_the_family_of_an_unknown_check_is_the_first_of_its_role() -> None:
     assert family_of(PLAIN) is LEADER
     assert family_of(replace(PLAIN, check="wire/round-trip")) is LEADER
-    assert family_of(replace(PLAIN, role=Role.STORE)) is None
+
+
+def test_every_role_has_a_family() -> None:
+    for role in Role:
+        assert family_of(replace(PLAIN, role=role)).role is role
 
 
 def test_a_step_that_leaves_nothing_open_is_sent_as_it_is() -> None:

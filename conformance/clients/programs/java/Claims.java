@@ -32,6 +32,7 @@ final class Claims {
     private final boolean coordinates;
     private final boolean groups;
     private final boolean controls;
+    private final boolean stores;
 
     Claims(Library library) {
         Set<String> classes = library.release.classes();
@@ -67,6 +68,7 @@ final class Claims {
         groups = coordinates && library.groups.available();
         controls = classes.contains("org/apache/kafka/controller/FeatureControlManager")
             && library.features.available();
+        stores = library.stores.available();
     }
 
     /** The newest stable version of requests and responses; an unstable one may follow it. */
@@ -157,6 +159,9 @@ final class Claims {
         if (controls) {
             machines.add("kraft-features");
         }
+        if (stores) {
+            machines.add("timestamped-store");
+        }
         return machines;
     }
 
@@ -176,6 +181,9 @@ final class Claims {
         }
         if (controls) {
             roles.add("controller");
+        }
+        if (stores) {
+            roles.add("store");
         }
         return roles;
     }

@@ -15,6 +15,7 @@ final class Library {
     final StreamsGroups streamsGroups;
     final Features features;
     final Persisted persisted;
+    final TimestampedStores stores;
 
     Library(Release release, Map<String, Object> names) {
         this.release = release;
@@ -28,6 +29,7 @@ final class Library {
         this.streamsGroups = new StreamsGroups(release, leader);
         this.features = new Features(release);
         this.persisted = new Persisted(release);
+        this.stores = new TimestampedStores(release);
     }
 
     /**

@@ -54,6 +54,7 @@ public final class Testee {
                 talk.framed("frames".equals(order.get("framing")));
             }
         }
+        testee.libraries.values().forEach(each -> each.stores.forget());
         // Threads of the jars must not keep the process alive.
         Runtime.getRuntime().halt(0);
     }
@@ -200,6 +201,10 @@ public final class Testee {
         }
         if (Features.knows(op)) {
             result.putAll(library.features.answer(order));
+            return;
+        }
+        if (TimestampedStores.knows(op)) {
+            result.putAll(library.stores.answer(order));
             return;
         }
         if (Persisted.knows(op)) {

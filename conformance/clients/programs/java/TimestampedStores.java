@@ -1,0 +1,282 @@
+package kipcheck;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Stream;
+
+/**
+ * The persistent key-value store of a release behind the operations of the testee protocol: RocksDB in a directory.
+ *
+ * <p>A crash leaves the files as they are at that moment: they are copied, and the store continues in the copy. What the
+ * process had in memory alone is lost, as the write-ahead log is off in Streams.
+ */
+final class TimestampedStores {
+    private static final String STATE = "org.apache.kafka.streams.state.";
+    private static final String NAME = "store";
+    private static final long NO_TIMESTAMP = -1;
+    private static final List<String> KNOWN = List.of(
+        "store-open", "store-put", "store-put-if-absent", "store-delete", "store-get", "store-range", "store-count",
+        "store-restore", "store-flush", "store-close", "store-crash");
+
+    private final Release release;
+
+    // State of one case.
+    private Object held;
+    private Path root;
+    private int lives;
+    private long flushes;
+    private Object store;
+    private StoreContext context;
+
+    TimestampedStores(Release release) {
+        this.release = release;
+    }
+
+    static boolean knows(String op) {
+        return KNOWN.contains(op);
+    }
+
+    /** Whether this release has timestamped stores, and RocksDB is there. */
+    boolean available() {
+        return release.find(STATE + "TimestampedBytesStore") != null && release.find("org.rocksdb.RocksDB") != null;
+    }
+
+    Map<String, Object> answer(Map<String, Object> order) throws Throwable {
+        if (root == null || !order.get("case").equals(held)) {
+            forget();
+            held = order.get("case");
+            root = Files.createTempDirectory("kipcheck-store-");
+        }
+        String op = Values.text(order.get("op"));
+        if (op.equals("store-open")) {
+            return open(Values.text(order.get("format")).equals("timestamped"));
+        }
+        if (store == null) {
+            throw new IllegalStateException("the store is not open");
+        }
+        byte[] key = order.get("key") == null ? null : Values.bytes(order.get("key"));
+        switch (op) {
+            case "store-put":
+                Release.call(store, "put", bytes(key), stored(order));
+                return Map.of();
+            case "store-put-if-absent":
+                return found(Release.call(store, "putIfAbsent", bytes(key), stored(order)));
+            case "store-delete":
+                return found(Release.call(store, "delete", bytes(key)));
+            case "store-get":
+                return found(Release.call(store, "get", bytes(key)));
+            case "store-range":
+                return range(order.get("first"), order.get("last"));
+            case "store-count":
+                return Map.of("count", Release.call(store, "approximateNumEntries"));
+            case "store-restore":
+                restore(key, order);
+                return Map.of();
+            case "store-flush":
+                flush();
+                return Map.of();
+            case "store-close":
+                close();
+                return Map.of();
+            default:
+                return crash();
+        }
+    }
+
+    /** Ends the store of the last case, and deletes its directory. */
+    void forget() {
+        try {
+            close();
+        } catch (Throwable broken) {
+            store = null;
+        }
+        if (root != null) {
+            delete(root);
+            root = null;
+        }
+        lives = 0;
+        flushes = 0;
+    }
+
+    private File directory() {
+        return root.resolve(Integer.toString(lives)).toFile();
+    }
+
+    private Map<String, Object> open(boolean timestamped) throws Throwable {
+        Object made = Release.call(Release.callStatic(release.need(STATE + "Stores"),
+            timestamped ? "persistentTimestampedKeyValueStore" : "persistentKeyValueStore", NAME), "get");
+        StoreContext wanted = new StoreContext(release, directory());
+        Files.createDirectories(directory().toPath());
+        Release.call(made, "init", wanted.proxy(), made);
+        store = made;
+        context = wanted;
+        Map<String, Object> answer = new LinkedHashMap<>();
+        answer.put("both", both());
+        answer.put("flushes", kept());
+        return answer;
+    }
+
+    /** Whether the store looks for values in both formats. */
+    private boolean both() throws Throwable {
+        Class<?> rocks = release.need(STATE + "internals.RocksDBStore");
+        String field = Release.has(rocks, "cfAccessor") ? "cfAccessor" : "dbAccessor";
+        return Release.need(rocks, field).get(store).getClass().getSimpleName().startsWith("Dual");
+    }
+
+    private boolean timestamped() {
+        return release.need(STATE + "TimestampedBytesStore").isInstance(store);
+    }
+
+    private Object bytes(byte[] key) throws Throwable {
+        return Release.create(release.need("org.apache.kafka.common.utils.Bytes"), (Object) key);
+    }
+
+    /** The bytes that a value has in the store; of a plain one, the value alone. */
+    private byte[] stored(Map<String, Object> order) throws Throwable {
+        if (order.get("value") == null) {
+            return null;
+        }
+        byte[] value = Values.bytes(order.get("value"));
+        return timestamped() ? stamped(value, (Long) order.get("timestamp")) : value;
+    }
+
+    private byte[] stamped(byte[] value, long timestamp) throws Throwable {
+        Object inner = Release.create(release.need("org.apache.kafka.common.serialization.ByteArraySerializer"));
+        Object serializer = Release.create(release.need(STATE + "internals.ValueAndTimestampSerializer"), inner);
+        Object both = Release.callStatic(release.need(STATE + "ValueAndTimestamp"), "make", value, timestamp);
+        return (byte[]) Release.call(serializer, "serialize", "changelog", both);
+    }
+
+    private Map<String, Object> found(Object stored) throws Throwable {
+        Map<String, Object> answer = new LinkedHashMap<>();
+        if (stored == null) {
+            answer.put("value", null);
+            answer.put("timestamp", null);
+            return answer;
+        }
+        byte[] all = (byte[]) stored;
+        if (timestamped()) {
+            Class<?> reader = release.need(STATE + "internals.ValueAndTimestampDeserializer");
+            answer.put("value", Values.hex((byte[]) Release.callStatic(reader, "rawValue", (Object) all)));
+            answer.put("timestamp", Release.callStatic(reader, "timestamp", (Object) all));
+        } else {
+            answer.put("value", Values.hex(all));
+            answer.put("timestamp", NO_TIMESTAMP);
+        }
+        return answer;
+    }
+
+    private Map<String, Object> range(Object first, Object last) throws Throwable {
+        Object rows = first == null ? Release.call(store, "all")
+            : Release.call(store, "range", bytes(Values.bytes(first)), bytes(Values.bytes(last)));
+        List<Object> found = new ArrayList<>();
+        while ((Boolean) Release.call(rows, "hasNext")) {
+            Object row = Release.call(rows, "next");
+            Map<String, Object> one = new LinkedHashMap<>();
+            one.put("key", Values.hex((byte[]) Release.call(Release.get(row, "key"), "get")));
+            one.putAll(found(Release.get(row, "value")));
+            found.add(one);
+        }
+        Release.call(rows, "close");
+        return Map.of("rows", found);
+    }
+
+    /** A record of the changelog, converted as Streams does it for this kind of store. */
+    private void restore(byte[] key, Map<String, Object> order) throws Throwable {
+        byte[] value = order.get("value") == null ? null : Values.bytes(order.get("value"));
+        Class<?> type = release.need("org.apache.kafka.common.record.TimestampType");
+        Object created = Release.need(type, "CREATE_TIME").get(null);
+        Object record = record(key, value, (Long) order.get("timestamp"), created);
+        Class<?> converters = release.need(STATE + "internals.RecordConverters");
+        Object converter = Release.callStatic(converters, timestamped() ? "rawValueToTimestampedValue" : "identity");
+        record = Release.call(converter, "convert", record);
+        Object callback = context.callback();
+        if (Release.has(callback.getClass(), "restoreBatch")) {
+            Release.call(callback, "restoreBatch", List.of(record));
+        } else if (Release.has(callback.getClass(), "restoreAll")) {
+            Object pair = Release.create(release.need("org.apache.kafka.streams.KeyValue"),
+                Release.call(record, "key"), Release.call(record, "value"));
+            Release.call(callback, "restoreAll", List.of(pair));
+        } else {
+            Release.call(callback, "restore", Release.call(record, "key"), Release.call(record, "value"));
+        }
+    }
+
+    /** A record with a timestamp, which few constructors take: those of 3.0 on, and those with a checksum before. */
+    private Object record(byte[] key, byte[] value, long timestamp, Object created) throws Throwable {
+        Class<?> type = release.need("org.apache.kafka.clients.consumer.ConsumerRecord");
+        Object headers = Release.create(release.need("org.apache.kafka.common.header.internals.RecordHeaders"));
+        try {
+            return Release.create(
+                type, "changelog", 0, 0L, timestamp, created, 0, 0, key, value, headers, Optional.empty());
+        } catch (Release.Unsupported earlier) {
+            return Release.create(type, "changelog", 0, 0L, timestamp, created, 0L, 0, 0, key, value);
+        }
+    }
+
+    /** From 4.3 on, flush() does nothing: a task commits its stores instead, with the offsets of their changelogs. */
+    private void flush() throws Throwable {
+        flushes++;
+        if (managesOffsets()) {
+            Release.call(store, "commit", Map.of(changelog(), flushes));
+        } else {
+            Release.call(store, "flush");
+        }
+    }
+
+    /** The number of flushes is used as the offset; null for a store without offsets. */
+    private Object kept() throws Throwable {
+        if (!managesOffsets()) {
+            return null;
+        }
+        Object offset = Release.call(store, "committedOffset", changelog());
+        return offset == null ? 0L : offset;
+    }
+
+    private boolean managesOffsets() throws Throwable {
+        Class<?> type = release.need("org.apache.kafka.streams.processor.StateStore");
+        return Release.has(type, "managesOffsets") && (Boolean) Release.call(store, "managesOffsets");
+    }
+
+    private Object changelog() throws Throwable {
+        return Release.create(release.need("org.apache.kafka.common.TopicPartition"), "changelog", 0);
+    }
+
+    private void close() throws Throwable {
+        if (store != null) {
+            Object ended = store;
+            store = null;
+            Release.call(ended, "close");
+        }
+    }
+
+    private Map<String, Object> crash() throws Throwable {
+        Path before = directory().toPath();
+        lives++;
+        Path after = directory().toPath();
+        try (Stream<Path> files = Files.walk(before)) {
+            for (Path each : (Iterable<Path>) files::iterator) {
+                Files.copy(each, after.resolve(before.relativize(each).toString()));
+            }
+        }
+        close();
+        delete(before);
+        return Map.of();
+    }
+
+    private static void delete(Path directory) {
+        try (Stream<Path> files = Files.walk(directory)) {
+            files.sorted(Comparator.reverseOrder()).map(Path::toFile).forEach(File::delete);
+        } catch (IOException left) {
+            System.err.println(directory + " was not deleted: " + left);
+        }
+    }
+}

@@ -1,0 +1,396 @@
+"""Invariants of stores with timestamps.
+
+They read the answers, and know what was put; none compares with the model. What a crash may lose is known key by key:
+any contents that the key had since the last flush may be there, and from the first reading on it is that one.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
+from kipcheck.conformance.protocols.stores.ops import NO_TIMESTAMP
+
+CONTENTS: Final = "stores/contents"
+UPGRADES: Final = "stores/upgrades"
+contents = partial(invariant, role=Role.STORE, checks=(CONTENTS,), after=("store-open",))
+upgrades = partial(invariant, role=Role.STORE, checks=(UPGRADES,))
+LINKS: Final = ("KIP-258", "KAFKA-3522")
+READS: Final = ("store-get", "store-put-if-absent", "store-delete", "store-range")
+WRITES: Final = ("store-put", "store-put-if-absent", "store-delete", "store-restore")
+
+Stamped = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Had:
+    """What a key had at some time."""
+
+    contents: Stamped | None
+    """Value and timestamp; None: the key is absent."""
+    by: str = ""
+    """What made it so: ``put``, ``old`` (without a timestamp), ``restored``, ``deleted``, ``kept`` (by a put that
+    expects an absent key); empty: the key was never written."""
+    at: int = -1
+    """The step."""
+
+
+NEVER: Final = Had(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the store from the answers so far."""
+
+    open: str | None = None
+    may_be: Mapping[str, tuple[Had, ...]] = field(default_factory=dict)
+    """Key -> what it may have, the likeliest last; more than one after a crash."""
+    written: Mapping[str, tuple[tuple[int, Had], ...]] = field(default_factory=dict)
+    """Key -> what it may have had since the store was opened: after how many flushes; -1: before it was opened."""
+    flushes: int = 0
+    """How often the store was flushed."""
+    crashed: int | None = None
+    """The last step that killed the process."""
+    dead: bool = False
+    """Whether the store was not opened since."""
+    counted: bool = True
+    """Whether each key was written once at most, and nothing was deleted, moved or lost: then the count is exact.
+
+    A write beside old values deletes one that may not exist, which RocksDB counts.
+    """
+
+    def of(self, key: str) -> tuple[Had, ...]:
+        return self.may_be.get(key, (NEVER,))
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredStep:
+    op: Op
+    before: Known
+
+    @property
+    def accepted(self) -> bool:
+        return isinstance(self.op.observation, Replied)
+
+    def reported(self, key: str) -> Any:
+        """A field of the answer; None if it is absent."""
+        return dict(self.op.observation.payload).get(key) if isinstance(self.op.observation, Replied) else None
+
+    def contents(self) -> Iterator[tuple[str, Stamped | None]]:
+        """The keys whose contents the answer shows, and those."""
+        if not self.accepted:
+            return
+        verb = self.op.step.verb
+        if verb == "store-range":
+            for row in self.reported("rows") or ():
+                yield row["key"], (row["value"], row["timestamp"])
+        elif verb in READS:
+            value = self.reported("value")
+            yield self.op.step["key"], None if value is None else (value, self.reported("timestamp"))
+
+    def shows(self, had: Had, shown: Stamped | None) -> bool:
+        """Whether the answer is what a key with these contents has; a plain store knows no timestamps."""
+        if had.contents is None or shown is None:
+            return had.contents == shown
+        return had.contents == shown or (self.before.open == "plain" and had.contents[0] == shown[0])
+
+
+def trace(history: History) -> Iterator[AnsweredStep]:
+    """The steps up to the first without an answer: after it the state of the store is not known."""
+    known = Known()
+    for op in history.ops:
+        if not isinstance(op.observation, Replied | Refused):
+            return
+        answered = AnsweredStep(op, known)
+        yield answered
+        known = _after(answered)
+
+
+def _after(answered: AnsweredStep) -> Known:
+    before, step = answered.before, answered.op.step
+    if not answered.accepted:
+        return before
+    known = before
+    for key, shown in answered.contents():
+        had = before.of(key)
+        likely = next((each for each in reversed(had) if answered.shows(each, shown)), None)
+        # A wrong answer counts for the following steps: it is reported once.
+        known = _having(known, key, likely or Had(shown, had[-1].by, had[-1].at))
+    match step.verb:
+        case "store-open":
+            return _opened(known, step["format"], answered.reported("flushes"))
+        case "store-put" | "store-restore":
+            by = "restored" if step.verb == "store-restore" else "put"
+            return _written(known, step["key"], step["value"], step["timestamp"], by, answered.op.index)
+        case "store-put-if-absent":
+            (kept,) = known.of(step["key"])
+            if kept.contents is None:
+                return _written(known, step["key"], step["value"], step["timestamp"], "put", answered.op.index)
+            return replace(_having(known, step["key"], replace(kept, by="kept")), counted=False)
+        case "store-delete":
+            return _written(known, step["key"], None, None, "deleted", answered.op.index)
+        case "store-get" if known.open == "timestamped":
+            return replace(known, counted=False) if answered.reported("value") is not None else known
+        case "store-flush":
+            return replace(known, flushes=known.flushes + 1)
+        case "store-close":
+            return replace(known, open=None, written={})
+        case "store-crash":
+            return replace(known, open=None, crashed=answered.op.index, dead=True, counted=False)
+    return known
+
+
+def _opened(known: Known, format: str, flushes: int | None) -> Known:
+    """After a crash a key has what it had at the last flush that was kept, or anything since."""
+    after = replace(known, open=format, dead=False, written={})
+    if not known.dead:
+        return after
+    kept = known.flushes if flushes is None else min(flushes, known.flushes)
+    left = {key: _left(entries, kept) for key, entries in known.written.items()}
+    return replace(after, may_be={**known.may_be, **left})
+
+
+def _left(entries: tuple[tuple[int, Had], ...], kept: int) -> tuple[Had, ...]:
+    before = [(at, had) for at, had in entries if at < kept]
+    durable = before[-1:] if before[-1][0] >= 0 else before
+    return (*(had for _, had in durable), *(had for at, had in entries if at >= kept))
+
+
+def _having(known: Known, key: str, had: Had) -> Known:
+    """The key has this, and nothing else."""
+    settled = {} if len(known.of(key)) == 1 else {key: ((-1, had),)}
+    return replace(known, may_be={**known.may_be, key: (had,)}, written={**known.written, **settled})
+
+
+def _written(known: Known, key: str, value: str | None, timestamp: int | None, by: str, at: int) -> Known:
+    if value is None:
+        had = Had(None, "deleted", at)
+    elif known.open == "plain":
+        had = Had((value, NO_TIMESTAMP), "old" if by == "put" else by, at)
+    else:
+        had = Had((value, NO_TIMESTAMP if timestamp is None else timestamp), by, at)
+    entries = (*known.written.get(key, [(-1, each) for each in known.of(key)]), (known.flushes, had))
+    old = any(each.by == "old" for hads in known.may_be.values() for each in hads)
+    first = known.of(key) == (NEVER,) and value is not None and not (old and known.open == "timestamped")
+    return replace(
+        known, may_be={**known.may_be, key: (had,)}, written={**known.written, key: entries},
+        counted=known.counted and first,
+    )  # fmt: skip
+
+
+def breach(answered: AnsweredStep, why: str, expected: str, *shape: str, at: int = -1) -> Violation:
+    first = () if at < 0 else (at,)
+    return Violation(why, (*first, answered.op.index), expected, _observed(answered.op), shape=shape)
+
+
+def _observed(op: Op) -> str:
+    if isinstance(op.observation, Refused):
+        return f"refused: {op.observation.error}"
+    payload = dict(op.observation.payload) if isinstance(op.observation, Replied) else {}
+    if "rows" in payload:
+        return (
+            ", ".join(_text((each["value"], each["timestamp"]), each["key"]) for each in payload["rows"]) or "no rows"
+        )
+    if "value" in payload:
+        return _text(None if payload["value"] is None else (payload["value"], payload["timestamp"]))
+    return ", ".join(f"{name} {value}" for name, value in payload.items()) or "accepted"
+
+
+def _text(contents: Stamped | None, key: str = "") -> str:
+    if contents is None:
+        return "absent"
+    return f"{key}={contents[0]} at {contents[1]}" if key else f"{contents[0] or 'the empty value'} at {contents[1]}"
+
+
+def wrong(history: History) -> Iterator[tuple[AnsweredStep, str, Had, Stamped | None]]:
+    """The answers that show contents which the key does not have: with the key and what it has."""
+    for each in trace(history):
+        for key, shown in each.contents():
+            had = each.before.of(key)
+            if not any(each.shows(one, shown) for one in had):
+                yield each, key, had[-1], shown
+
+
+def _lost_in_a_crash(each: AnsweredStep, had: Had) -> bool:
+    """Whether the contents were written before the last crash."""
+    return each.before.crashed is not None and had.at < each.before.crashed
+
+
+def _breach(each: AnsweredStep, key: str, had: Had, shown: Stamped | None, *shape: str) -> Violation:
+    why = f"key {key} reads as {_text(shown)}, and has {_text(had.contents)}"
+    return breach(each, why, _text(had.contents, key if had.contents else ""), *shape, at=had.at)
+
+
+def _kind(had: Had, shown: Stamped | None) -> str:
+    """How the contents differ."""
+    if shown is None or had.contents is None:
+        return "lost" if shown is None else "found"
+    return "timestamp" if shown[0] == had.contents[0] else "value"
+
+
+@impact("A store returns a value or timestamp that was not put", "wrong data", "versions", "wrong-data", links=LINKS)
+@contents(
+    "stores/reads-back", "258-13", "258-28", applies_to=steps_of("store-open", *READS, *WRITES), needs=steps_of(*READS)
+)  # fmt: skip
+def reads_back(history: History) -> Iterator[Violation]:
+    """A key has the value and the timestamp with which it was put last; a value in the old format is whole."""
+    for each, key, had, shown in wrong(history):
+        if _lost_in_a_crash(each, had):
+            continue
+        if had.by in ("put", "") or (had.by == "old" and _kind(had, shown) != "timestamp"):
+            yield _breach(each, key, had, shown, had.by or "never", _kind(had, shown))
+
+
+@impact("A value without a timestamp gets one", "wrong data", "versions", "wrong-data", links=LINKS)
+@contents(
+    "stores/old-timestamps", "258-13", "258-28", applies_to=steps_of("store-open", *READS, *WRITES),
+    needs=steps_of(*READS),
+)  # fmt: skip
+def old_timestamps(history: History) -> Iterator[Violation]:
+    """A value that was stored without a timestamp has timestamp -1 in a store with timestamps."""
+    for each, key, had, shown in wrong(history):
+        if had.by == "old" and _kind(had, shown) == "timestamp" and not _lost_in_a_crash(each, had):
+            yield _breach(each, key, had, shown)
+
+
+@impact("A scan repeats, omits or reorders keys", "wrong data", "order", "wrong-data", links=LINKS)
+@contents("stores/ranges", "258-28", applies_to=steps_of("store-open", *READS, *WRITES), needs=steps_of("store-range"))
+def ranges(history: History) -> Iterator[Violation]:
+    """A range has each key within its bounds once, in the order of the keys' bytes."""
+    for each in trace(history):
+        if each.op.step.verb != "store-range" or not each.accepted:
+            continue
+        keys = [bytes.fromhex(row["key"]) for row in each.reported("rows") or ()]
+        first, last = (bytes.fromhex(text) if text is not None else None for text in _bounds(each.op))
+        if len({*keys}) < len(keys):
+            double = next(key for key in keys if keys.count(key) > 1)
+            yield breach(each, f"the range has key {double.hex()} twice", "each key once", "twice")
+        elif keys != sorted(keys):
+            yield breach(each, "the range is not in the order of its keys", "in the order of their bytes", "order")
+        elif outside := [key for key in keys if not _within(key, first, last)]:
+            yield breach(each, f"the range has key {outside[0].hex()}, which is outside of it", "no such key", "bounds")
+        else:
+            for key, hads in sorted(each.before.may_be.items()):
+                owed = all(had.contents is not None for had in hads) and _within(bytes.fromhex(key), first, last)
+                if owed and bytes.fromhex(key) not in keys and not _lost_in_a_crash(each, hads[-1]):
+                    why = f"the range lacks key {key}, which has {_text(hads[-1].contents)}"
+                    yield breach(each, why, f"key {key}", "lacks", at=hads[-1].at)
+
+
+def _bounds(op: Op) -> tuple[str | None, str | None]:
+    return op.step["first"], op.step["last"]
+
+
+def _within(key: bytes, first: bytes | None, last: bytes | None) -> bool:
+    return (first is None or first <= key) and (last is None or key <= last)
+
+
+@impact("A deleted record comes back", "wrong data", "versions", "wrong-data", links=LINKS)
+@contents("stores/deletes", "258-28", applies_to=steps_of("store-open", *READS, *WRITES), needs=steps_of(*READS))
+def deletes(history: History) -> Iterator[Violation]:
+    """A key that was deleted, or put with null, is absent, in whichever format it was."""
+    for each, key, had, shown in wrong(history):
+        if had.by == "deleted" and not _lost_in_a_crash(each, had):
+            yield _breach(each, key, had, shown)
+
+
+@impact("A record is overwritten that should be kept", "wrong data", "versions", "wrong-data", links=LINKS)
+@contents(
+    "stores/absent-only", "258-28", applies_to=steps_of("store-open", *READS, *WRITES),
+    needs=steps_of("store-put-if-absent"),
+)  # fmt: skip
+def absent_only(history: History) -> Iterator[Violation]:
+    """A put for an absent key leaves a key alone that has a value, in whichever format."""
+    for each, key, had, shown in wrong(history):
+        if had.by == "kept" and not _lost_in_a_crash(each, had):
+            yield _breach(each, key, had, shown, _kind(had, shown))
+
+
+@impact("A restored store differs from the lost one", "wrong data", "durability", "wrong-data", links=LINKS)
+@contents(
+    "stores/restores", "258-27", applies_to=steps_of("store-open", *READS, *WRITES), needs=steps_of("store-restore")
+)  # fmt: skip
+def restores(history: History) -> Iterator[Violation]:
+    """A restored key has the value and the timestamp of its record in the changelog."""
+    for each, key, had, shown in wrong(history):
+        if had.by == "restored" and not _lost_in_a_crash(each, had):
+            yield _breach(each, key, had, shown, _kind(had, shown))
+
+
+@impact("The number of records is wrong by far", "trivia", "versions", "wrong-data", links=LINKS)
+@contents(
+    "stores/count", "258-28", applies_to=steps_of("store-open", "store-count", *WRITES), needs=steps_of("store-count")
+)  # fmt: skip
+def count(history: History) -> Iterator[Violation]:
+    """The approximate count has the records of both formats: exact until one is written again or moved."""
+    for each in trace(history):
+        if each.op.step.verb == "store-count" and each.accepted and each.before.counted:
+            right = sum(had.contents is not None for (had,) in each.before.may_be.values())
+            if each.reported("count") != right:
+                yield breach(each, f"the store counts {each.reported('count')} of {right} records", f"{right}")
+
+
+# Upgrades
+
+
+@impact("Records are lost when a process ends", "wrong data", "durability", "wrong-data", links=LINKS)
+@upgrades(
+    "stores/survives", "258-13", "258-28",
+    applies_to=steps_of("store-open", "store-flush", "store-close", "store-crash", *READS, *WRITES),
+    needs=steps_of("store-crash", *READS),
+)  # fmt: skip
+def survives(history: History) -> Iterator[Violation]:
+    """A killed process loses nothing that was flushed, even if a reading moved it to the new format since."""
+    for each, key, had, shown in wrong(history):
+        if _lost_in_a_crash(each, had):
+            yield _breach(each, key, had, shown, _kind(had, shown))
+    for each in trace(history):
+        if each.op.step.verb != "store-range" or not each.accepted:
+            continue
+        keys = {row["key"] for row in each.reported("rows") or ()}
+        first, last = (bytes.fromhex(text) if text is not None else None for text in _bounds(each.op))
+        for key, hads in sorted(each.before.may_be.items()):
+            owed = all(had.contents is not None for had in hads) and _within(bytes.fromhex(key), first, last)
+            if owed and key not in keys and _lost_in_a_crash(each, hads[-1]):
+                why = f"key {key} is lost, and has {_text(hads[-1].contents)}"
+                yield breach(each, why, f"key {key}", "lost", at=hads[-1].at)
+
+
+@impact("An upgrade needs more than a restart", "refused peer", "guards", "stuck-upgrade", links=LINKS)
+@upgrades("stores/opens-old", "258-30", applies_to=steps_of("store-open"))
+def opens_old(history: History) -> Iterator[Violation]:
+    """A store with timestamps opens whatever a store without them left, without a configuration."""
+    for each in trace(history):
+        step = each.op.step
+        if step.verb == "store-open" and not each.accepted and step["format"] == "timestamped" and not each.before.open:
+            yield breach(each, "the store with timestamps does not open", "opened")
+
+
+@impact(
+    "A store looks for old values that it does not have", "trivia", "versions", "unfair-load", links=("KAFKA-8791",)
+)
+@upgrades("stores/both-formats", "258-29", grade=Grade.INFO, applies_to=steps_of("store-open"))
+def both_formats(history: History) -> Iterator[Violation]:
+    """A store looks for both formats if it has old values; in 2.3.0 a new store does, too."""
+    always = Release.parse(edition(history.case.edition).release) in releases(span("stores-always-both"))
+    emptied = False
+    family = False
+    for each in trace(history):
+        step = each.op.step
+        emptied = emptied or step.verb not in ("store-open", "store-put", "store-close", "store-get", "store-range")
+        emptied = emptied or (step.verb == "store-put" and step["value"] is None) or step.verb == "store-get"
+        if step.verb != "store-open" or step["format"] != "timestamped" or not each.accepted:
+            continue
+        reported, opened_before, family = each.reported("both"), family, True
+        old = any(had.by == "old" for hads in each.before.may_be.values() for had in hads)
+        right = old or (always and not opened_before)
+        if reported is not None and not emptied and reported is not right:
+            found = "both formats" if reported else "one format"
+            yield breach(each, f"the store looks for {found}", "both" if right else "one", found)

@@ -1,0 +1,69 @@
+"""Declares the model ``timestamped-store``: a released store with timestamps, from its plain predecessor on."""
+
+from collections.abc import Iterator
+
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
+from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
+from kipcheck.conformance.protocols.stores.laws import LAWS
+from kipcheck.conformance.protocols.stores.ops import (
+    KEYS,
+    OPERATIONS,
+    VALUES,
+    Close,
+    Crash,
+    Event,
+    Flush,
+    Get,
+    Open,
+    Put,
+    Range,
+    Restore,
+)
+from kipcheck.conformance.protocols.stores.target import HAS_STORES, store_of
+
+FLUSHES = 2
+"""More flushes of a store that manages offsets are not explored."""
+
+
+def _events(keys: int, values: int) -> Iterator[Event]:
+    yield from (Open("plain"), Open("timestamped"), Flush(), Close(), Crash(), Range())
+    for key in KEYS[:keys]:
+        yield Get(key)
+        yield Put(key, None)
+        for place, value in enumerate(VALUES[:values]):
+            yield Put(key, value, 5 + place)
+        yield Restore(key, VALUES[0], 9)
+
+
+def _product(edition: Edition, scope: Scope) -> Product:
+    events = tuple(_events(scope["keys"], scope["values"]))
+    store = store_of(edition.release)
+    return SingleMachine(
+        "store",
+        store,
+        within=lambda state: (state.flushes or 0) <= FLUSHES,
+        tried=lambda state: tuple(each for each in events if store.accepts(state, each)),
+        step_of=OPERATIONS.step_of,
+        shorthand=OPERATIONS.shorthand,
+        laws=LAWS,
+    )
+
+
+PLAYABLES = (
+    Playable(
+        name="timestamped-store",
+        about="a store with timestamps over what one without them left: readings move values, crashes lose the rest",
+        editions=lambda edition: None if HAS_STORES(edition) else f"apache@{since('timestamped-stores')} or later",
+        world=_product,
+        verbs=verbs(OPERATIONS),
+        conversation=lambda edition: Conversation(
+            "store", store_of(edition.release), OPERATIONS.event_of, OPERATIONS.parse_shorthand
+        ),
+        dials={
+            "keys": Bound(2, "number of keys", (1, 2, 3)),
+            "values": Bound(1, "number of values that are put", (1, 2)),
+        },
+    ),
+)

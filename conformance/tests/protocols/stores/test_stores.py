@@ -1,0 +1,173 @@
+"""Stores with timestamps: the machine by hand and explored, least cases of its mutants, and what a crash may lose."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.explore.exploration import explored
+from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
+from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.protocols.stores.ops import OPERATIONS
+from kipcheck.conformance.protocols.stores.play import PLAYABLES
+from kipcheck.conformance.protocols.stores.strategies import lives
+from kipcheck.conformance.protocols.stores.target import adapter, store_of
+from kipcheck.conformance.targets.in_process import InProcess
+from kipcheck.conformance.targets.protocol import Adapter
+from kipcheck.conformance.tests.support.stores import OLD, converted, machine_answers
+
+OURS = {id: each for id, each in INVARIANTS.items() if id.startswith("stores/")}
+PLANTED = {id: each for id, each in MUTANTS.items() if each.invariant in OURS}
+RELEASE = "3.9.2"
+EDITION = f"apache@{RELEASE}"
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("open timestamped; put 61=31 at 5; get 61", "31 5"),
+        ("open plain; put 61=31 at 5; get 61", "31 -1"),
+        (f"{OLD}; get 61", "31 -1"),
+        (f"{OLD}; get 61; get 61", "31 -1"),
+        (f"{OLD}; put 61=32 at 5; get 61", "32 5"),
+        (f"{OLD}; put 61 null; get 61", "None None"),
+        (f"{OLD}; delete 61", "31 -1"),
+        (f"{OLD}; delete 61; get 61", "None None"),
+        (f"{OLD}; put-if-absent 61=32 at 5", "31 -1"),
+        (f"{OLD}; put-if-absent 62=32 at 5; get 62", "32 5"),
+        (f"{OLD}; put 00=32 at 5; all", "00 32 5, 61 31 -1"),
+        (f"{OLD}; put ff=32 at 5; range 62-ff", "ff 32 5"),
+        (f"{OLD}; restore 61=32 at 9; get 61", "32 9"),
+        (f"{OLD}; restore 61 null at 9; get 61", "None None"),
+        (f"{OLD}; put 62=31 at 5; count", "2"),
+        (f"{OLD}; get 61; crash; open timestamped; get 61", "31 -1"),
+        (f"{OLD}; put 61=32 at 5; crash; open timestamped; get 61", "31 -1"),
+        (f"{OLD}; put 61=32 at 5; flush; crash; open timestamped; get 61", "32 5"),
+        ("open timestamped; close; open plain", "UNREADABLE"),
+        ("open timestamped; open timestamped", "LOCKED"),
+        ("get 61", "CLOSED"),
+    ],
+)
+def test_the_machine_by_hand(text: str, last: str) -> None:
+    assert converted(machine_answers(RELEASE, OPERATIONS.parse_shorthand(text))[-1]) == last
+
+
+@pytest.mark.parametrize(
+    ("release", "text", "both"),
+    [
+        ("2.3.0", "open timestamped", True),
+        ("2.3.0", "open timestamped; close; open timestamped", False),
+        ("2.3.1", "open timestamped", False),
+        ("2.3.1", OLD, True),
+    ],
+)
+def test_a_new_store_of_one_release_looks_for_old_values(release: str, text: str, both: bool) -> None:
+    assert machine_answers(release, OPERATIONS.parse_shorthand(text))[-1]["both"] is both
+
+
+@pytest.mark.parametrize(("release", "last"), [("4.2.1", "32 5"), ("4.3.1", "31 -1")])
+def test_from_4_3_on_a_flush_stays_in_memory_and_the_store_says_so(release: str, last: str) -> None:
+    text = f"{OLD}; flush; put 61=32 at 5; flush; crash; open timestamped; get 61"
+    *_, opened, found = machine_answers(release, OPERATIONS.parse_shorthand(text))
+    assert (opened["flushes"], converted(found)) == (None if release == "4.2.1" else 0, last)
+
+
+def history_of(made: Adapter, text: str, edition: str = EDITION) -> History:
+    case = Case("stores/contents", edition, Role.STORE, OPERATIONS.parse_shorthand(text))
+    with InProcess(made).open(edition, Role.STORE) as session:
+        (history,) = converse([case], session)
+        return history
+
+
+class Reference:
+    def __init__(self) -> None:
+        made = MUTANTS["forgets-timestamps"].made()
+        self.name, self.version, self.issues = "reference", "0", ""
+        self.claims, self.configure = made.claims, made.configure
+        found = adapter(edition(EDITION))
+        assert found is not None
+        self.found = found
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        return self.found.answer(op)
+
+
+def broken(history: History) -> dict[str, list[str]]:
+    return {id: found for id, each in OURS.items() if (found := [one.why for one in each.search(history)])}
+
+
+@pytest.mark.parametrize("mutant", sorted(PLANTED))
+def test_the_least_case_of_a_mutant_breaks_its_invariant_and_the_reference_keeps_all(mutant: str) -> None:
+    planted = PLANTED[mutant]
+    assert isinstance(planted.least, str)
+    assert broken(history_of(planted.made(), planted.least))[planted.invariant]
+    assert broken(history_of(Reference(), planted.least)) == {}
+
+
+def test_every_invariant_has_a_mutant() -> None:
+    assert {each.invariant for each in PLANTED.values()} == {*OURS}
+
+
+OWED = [
+    # After a flush, a put and a crash: either value, and the same one from then on.
+    ("open timestamped; put 61=31 at 5; flush; put 61=32 at 7; crash; open timestamped; get 61", [("31", 5)], True),
+    ("open timestamped; put 61=31 at 5; flush; put 61=32 at 7; crash; open timestamped; get 61", [("32", 7)], True),
+    ("open timestamped; put 61=31 at 5; flush; put 61=32 at 7; crash; open timestamped; get 61", [None], False),
+    ("open timestamped; put 61=31 at 5; crash; open timestamped; get 61; get 61", [None, ("31", 5)], False),
+    ("open timestamped; put 61=31 at 5; crash; open timestamped; get 61; get 61", [("31", 5)] * 2, True),
+    ("open timestamped; put 61=31 at 5; close; open timestamped; crash; open timestamped; get 61", [None], False),
+]
+
+
+@pytest.mark.parametrize(("text", "readings", "kept"), OWED)
+def test_what_a_crash_may_lose(text: str, readings: list[tuple[str, int] | None], kept: bool) -> None:
+    class Scripted(Reference):
+        """Answers readings from a list."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.left = [*readings]
+
+        def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+            if op["op"] != "store-get":
+                return {"status": "accepted"}
+            value, timestamp = self.left.pop(0) or (None, None)
+            return {"status": "accepted", "value": value, "timestamp": timestamp}
+
+    found = broken(history_of(Scripted(), text))
+    assert (found == {}) is kept, found
+
+
+@pytest.mark.parametrize(("flushes", "kept"), [(0, True), (1, False), (None, False)])
+def test_a_store_that_manages_offsets_owes_what_it_says_it_has_kept(flushes: int | None, kept: bool) -> None:
+    class Losing(Reference):
+        def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+            return {"status": "accepted", "both": False, "flushes": flushes, "value": None, "timestamp": None}
+
+    text = "open timestamped; put 61=31 at 5; flush; crash; open timestamped; get 61"
+    assert (broken(history_of(Losing(), text)) == {}) is kept
+
+
+@pytest.mark.parametrize("release", ["2.3.0", RELEASE, "4.3.1"])
+def test_one_store_is_explored_in_full(release: str) -> None:
+    (model,) = PLAYABLES
+    at = edition(f"apache@{release}")
+    scope = model.scope("keys=2,values=1", at)
+    found = explored(model, at, scope, model.world(at, scope), 100_000, None, lambda *_: None)
+    assert found.exit_code == 0
+
+
+def test_impossible_steps_are_replaced() -> None:
+    steps = OPERATIONS.parse_shorthand("get 61; open plain; range 62-61; put 61 null; put 61=31; close; crash")
+    mended = lives(EDITION).mended(steps)
+    assert OPERATIONS.shorthand(mended) == (
+        "open timestamped; close; open timestamped; put 61 null; put 61=31 at 5; close; open timestamped"
+    )
+    state, machine = store_of(RELEASE).initial(), store_of(RELEASE)
+    for each in mended:
+        state, actions = machine.step(state, OPERATIONS.event_of(each))
+        assert not [one for one in actions if type(one).__name__ == "Rejected"]
