@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
 from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.protocols.stores.ops import (
     CLOSED,
     KEYS,
@@ -218,6 +220,15 @@ class TimestampedStore:
 
 def found(had: Stamped | None) -> Found:
     return Found(None, None) if had is None else Found(*had)
+
+
+def store_of(release: str) -> TimestampedStore:
+    """The store of a release."""
+    at = Release.parse(release)
+    return TimestampedStore(
+        always_both=at in releases(span("stores-always-both")),
+        manages_offsets=at in releases(span("stores-manage-offsets")),
+    )
 
 
 EVENTS: tuple[Event, ...] = (

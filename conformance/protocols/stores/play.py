@@ -7,6 +7,7 @@ from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.protocols.stores.laws import LAWS
+from kipcheck.conformance.protocols.stores.model import store_of
 from kipcheck.conformance.protocols.stores.ops import (
     KEYS,
     OPERATIONS,
@@ -21,7 +22,7 @@ from kipcheck.conformance.protocols.stores.ops import (
     Range,
     Restore,
 )
-from kipcheck.conformance.protocols.stores.target import HAS_STORES, store_of
+from kipcheck.conformance.protocols.stores.target import HAS_STORES
 
 FLUSHES = 2
 """More flushes of a store that manages offsets are not explored."""

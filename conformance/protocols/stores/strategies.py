@@ -5,7 +5,7 @@ from random import Random
 
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.protocols.stores.model import State
+from kipcheck.conformance.protocols.stores.model import State, store_of
 from kipcheck.conformance.protocols.stores.ops import (
     KEYS,
     OPERATIONS,
@@ -24,7 +24,6 @@ from kipcheck.conformance.protocols.stores.ops import (
     Range,
     Restore,
 )
-from kipcheck.conformance.protocols.stores.target import store_of
 from kipcheck.strategies.events import Conversations, Swarm
 from kipcheck.strategies.operations import nodes
 

@@ -3,23 +3,14 @@
 from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import since, span
+from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.protocols.declare.package import released_since
-from kipcheck.conformance.protocols.stores.model import TimestampedStore
+from kipcheck.conformance.protocols.stores.model import store_of
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 HAS_STORES: Final = released_since(since("timestamped-stores"))
-
-
-def store_of(release: str) -> TimestampedStore:
-    at = Release.parse(release)
-    return TimestampedStore(
-        always_both=at in releases(span("stores-always-both")),
-        manages_offsets=at in releases(span("stores-manage-offsets")),
-    )
 
 
 def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.protocols.stores.model import store_of
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS
-from kipcheck.conformance.protocols.stores.target import store_of
 
 OLD: Final = "open plain; put 61=31 at 5; close; open timestamped"
 """A store with timestamps over one value without."""

@@ -12,10 +12,11 @@ from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.explore.exploration import explored
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
 from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.protocols.stores.model import store_of
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS
 from kipcheck.conformance.protocols.stores.play import PLAYABLES
 from kipcheck.conformance.protocols.stores.strategies import lives
-from kipcheck.conformance.protocols.stores.target import adapter, store_of
+from kipcheck.conformance.protocols.stores.target import adapter
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.conformance.tests.support.stores import OLD, converted, machine_answers
