@@ -58,6 +58,10 @@ def found() -> dict[str, set[str]]:
     for names in ([*busy], [name for name in about if name not in busy]):
         histories = all_played((about[name][0].consumer, about[name][1], VICES[name].invariant) for name in names)
         broke |= {name: broken(each) for name, each in zip(names, histories, strict=True)}
+    # What so many consumers at once made late is played alone.
+    for name in (each for each in about if VICES[each].invariant not in broke[each]):
+        ((made, least), law) = about[name], VICES[name].invariant
+        broke[name] = broken(*all_played([(made.consumer, least, law)]))
     return broke
 
 
