@@ -2,14 +2,18 @@ package kipcheck;
 
 import java.io.File;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.stream.Stream;
 
 /**
@@ -22,6 +26,7 @@ final class TimestampedStores {
     private static final String STATE = "org.apache.kafka.streams.state.";
     private static final String NAME = "store";
     private static final long NO_TIMESTAMP = -1;
+    private static final int COPIES = 100;
     private static final List<String> KNOWN = List.of(
         "store-open", "store-put", "store-put-if-absent", "store-delete", "store-get", "store-range", "store-count",
         "store-restore", "store-flush", "store-close", "store-crash");
@@ -261,18 +266,53 @@ final class TimestampedStores {
     private Map<String, Object> crash() throws Throwable {
         Path before = directory().toPath();
         lives++;
-        Path after = directory().toPath();
-        try (Stream<Path> files = Files.walk(before)) {
-            for (Path each : (Iterable<Path>) files::iterator) {
-                Files.copy(each, after.resolve(before.relativize(each).toString()));
-            }
-        }
+        keep(before, directory().toPath());
         close();
         delete(before);
         return Map.of();
     }
 
+    /**
+     * Copies the files as they are at one moment. RocksDB compacts in the background: when a file came, grew or went
+     * meanwhile, the copy belongs to no moment, and is made again.
+     */
+    private static void keep(Path before, Path after) throws IOException {
+        for (int tries = 0; tries < COPIES; tries++) {
+            try {
+                Map<Path, String> seen = listing(before);
+                for (Path each : seen.keySet()) {
+                    Files.copy(before.resolve(each), after.resolve(each));
+                }
+                if (seen.equals(listing(before))) {
+                    return;
+                }
+            } catch (NoSuchFileException gone) {
+                // Compacted away between the listing and its copy.
+            }
+            delete(after);
+        }
+        throw new IOException(before + " changed during each of " + COPIES + " copies");
+    }
+
+    /** Every path below the directory, parents first, with what changes when the file does. */
+    private static Map<Path, String> listing(Path directory) throws IOException {
+        Map<Path, String> seen = new TreeMap<>();
+        try (Stream<Path> files = Files.walk(directory)) {
+            for (Path each : (Iterable<Path>) files::iterator) {
+                BasicFileAttributes now = Files.readAttributes(each, BasicFileAttributes.class);
+                String state = now.isDirectory() ? "directory" : now.size() + " bytes, " + now.lastModifiedTime();
+                seen.put(directory.relativize(each), state);
+            }
+        } catch (UncheckedIOException walking) {
+            throw walking.getCause();
+        }
+        return seen;
+    }
+
     private static void delete(Path directory) {
+        if (!Files.exists(directory)) {
+            return;
+        }
         try (Stream<Path> files = Files.walk(directory)) {
             files.sorted(Comparator.reverseOrder()).map(Path::toFile).forEach(File::delete);
         } catch (IOException left) {
