@@ -8,14 +8,13 @@ import pytest
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge, possible_part
 from kipcheck.conformance.engine.worker import invariants_of
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.group.ops import OPERATIONS
 from kipcheck.conformance.protocols.reference import Reference
-from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Claims
+from kipcheck.conformance.tests.support.sessions import history_of
 
 TWO_BEAT = "join a v3; elapse 3000; sync a v2 a=A; beat a v2; beat a v2"
 
@@ -41,9 +40,7 @@ class Limited(Reference):
 
 def history(conversation: str, check: str, *verbs: str) -> History:
     case = Case(check, "apache", Role.COORDINATOR, OPERATIONS.parse_shorthand(conversation))
-    with InProcess(Limited(*verbs)).open("apache", Role.COORDINATOR) as session:
-        (found,) = converse([case], session)
-    return found
+    return history_of(Limited(*verbs), case)
 
 
 def results(conversation: str, check: str, *verbs: str) -> dict[str, Result]:

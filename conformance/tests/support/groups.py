@@ -9,7 +9,6 @@ from typing import Any
 
 from kipcheck.conformance.core.case import Case, Role, Step, step
 from kipcheck.conformance.core.history import History, Observation, Op, Replied
-from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.protocols.assignment import strategies as membership
 from kipcheck.conformance.protocols.assignment.checks.assignors import LEADER
 from kipcheck.conformance.protocols.assignment.checks.mixed import MIXED
@@ -19,8 +18,6 @@ from kipcheck.conformance.protocols.assignment.strategies import group_with_knob
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.invariants import all_invariants
-from kipcheck.conformance.targets.in_process import InProcess
-from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.strategies.nodes import Node, OneOf, Record, record
 
 CHECKED = {id: check for id, check in CHECKS.items() if check.family is LEADER}
@@ -46,7 +43,6 @@ __all__ = [
     "got",
     "group",
     "group_with_knobs",
-    "held",
     "said",
 ]
 
@@ -89,12 +85,6 @@ def case(text: str) -> Case:
 
 def group(text: str) -> Group:
     return group_of(step_of(text))
-
-
-def held(adapter: Adapter, asked: Case) -> History:
-    with InProcess(adapter).open(asked.edition, asked.role) as session:
-        (history,) = converse([asked], session)
-    return history
 
 
 def gives(text: str) -> Observation:

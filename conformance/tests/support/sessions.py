@@ -4,8 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from kipcheck.conformance.core.case import Case, Role, Step, step
-from kipcheck.conformance.core.history import Observation, Replied
-from kipcheck.conformance.targets.protocol import Session
+from kipcheck.conformance.core.history import History, Observation, Replied
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.targets.in_process import InProcess
+from kipcheck.conformance.targets.protocol import Adapter, Session
+
+
+def history_of(adapter: Adapter, case: Case) -> History:
+    """What the adapter does in one case."""
+    with InProcess(adapter).open(case.edition, case.role) as session:
+        (history,) = converse([case], session)
+    return history
 
 
 def held(session: Session, *steps: Step) -> tuple[Observation, ...]:

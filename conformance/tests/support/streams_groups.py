@@ -9,7 +9,6 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Result, Verdict
-from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.protocols.declare.invariant import Invariant
@@ -24,7 +23,7 @@ from kipcheck.conformance.protocols.streams.blobs import (
 from kipcheck.conformance.protocols.streams.invariants.trace import ObservedAt, observations
 from kipcheck.conformance.protocols.streams.ops import OBSERVED, OPERATIONS, Deploy, Formed, ObservedEvent, Rests, Sent
 from kipcheck.conformance.protocols.streams.target import streams_group
-from kipcheck.conformance.targets.in_process import InProcess
+from kipcheck.conformance.tests.support.sessions import history_of
 
 OURS: Mapping[str, Invariant] = {
     each.id: each for each in all_invariants(Role.OPERATOR_TOOL) if each.id.startswith("streams/")
@@ -44,9 +43,7 @@ def played(where: str, text: str, deployed: Deploy | None = None) -> History:
 
 
 def played_steps(where: str, steps: tuple[Step, ...]) -> History:
-    with InProcess(Reference()).open(where, Role.OPERATOR_TOOL) as session:
-        (history,) = converse([case_of(where, steps)], session)
-    return history
+    return history_of(Reference(), case_of(where, steps))
 
 
 def broken(history: History) -> dict[str, Verdict]:

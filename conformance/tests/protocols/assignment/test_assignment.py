@@ -44,7 +44,8 @@ from kipcheck.conformance.protocols.assignment.ops import (
 from kipcheck.conformance.protocols.assignment.strategies import group_with_knobs
 from kipcheck.conformance.protocols.assignment.target import ALL
 from kipcheck.conformance.protocols.reference import Reference
-from kipcheck.conformance.tests.support.groups import LEADING, answered, anything, case, got, group, held, step_of
+from kipcheck.conformance.tests.support.groups import LEADING, answered, anything, case, got, group, step_of
+from kipcheck.conformance.tests.support.sessions import history_of
 from kipcheck.strategies import groups
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.nodes import Node, record
@@ -112,7 +113,7 @@ def test_ids_are_ordered_as_java_has_it() -> None:
 def test_every_group_is_given_an_assignment_that_keeps_every_law(assignor: str, drawn: dict[str, object]) -> None:
     asked = step_of(f"{assignor} t0:1; a[t0]")
     asked = type(asked)(asked.actor, asked.verb, {**asked.body, **read_group(json.dumps(drawn))})
-    history = held(Reference(), Case("test", "apache", Role.LEADER, (asked,)))
+    history = history_of(Reference(), Case("test", "apache", Role.LEADER, (asked,)))
     for law in LEADING.values():
         if law.applies_to(history.case, asked):
             assert not list(law.search(history)), law.id
@@ -251,7 +252,7 @@ def test_groups_change(change: str) -> None:
 def test_the_reference_leads_with_all_assignors() -> None:
     assert tuple(ALL) == ASSIGNORS
     assert Reference().claims().assignors == (*ASSIGNORS, DRAFT)
-    answer = held(Reference(), case(f"{ROUNDROBIN} t0:1; a[t0]")).ops[0].observation
+    answer = history_of(Reference(), case(f"{ROUNDROBIN} t0:1; a[t0]")).ops[0].observation
     assert isinstance(answer, Replied)
     assert answer["assignment"] == [{"id": "a", "partitions": [["t0", 0]], "userData": None}]
 

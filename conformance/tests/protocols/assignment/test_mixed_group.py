@@ -14,7 +14,8 @@ from kipcheck.conformance.protocols.assignment.ops import shorthand, subscriptio
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
-from kipcheck.conformance.tests.support.groups import DRAFTED, MIXING, answered, case, held, said, step_of
+from kipcheck.conformance.tests.support.groups import DRAFTED, MIXING, answered, case, said, step_of
+from kipcheck.conformance.tests.support.sessions import history_of
 
 TOPICS = (Topic("t", 4),)
 NOTHING = Assigned(error=INCOMPATIBLE)
@@ -133,7 +134,7 @@ def test_versions_are_said_in_shorthand_and_read_back() -> None:
 
 def test_who_revokes_before_it_joins_owns_nothing_in_the_next_round() -> None:
     again = "draft again t0:2; a v0[t0]; b v1[t0]"
-    history = held(
+    history = history_of(
         reference(), Case("test", "kip-429", Role.LEADER, case(f"draft t0:2; a v0[t0]; b v0[t0] | {again}").steps)
     )
     assert [each["owned"] for each in history.ops[1].step["members"]] == [[], [["t0", 1]]]

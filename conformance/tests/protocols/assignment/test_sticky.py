@@ -44,7 +44,8 @@ from kipcheck.conformance.protocols.assignment.model.sticky.hashing import (
 )
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.reference import Reference
-from kipcheck.conformance.tests.support.groups import anything, case, got, group, group_with_knobs, held
+from kipcheck.conformance.tests.support.groups import anything, case, got, group, group_with_knobs
+from kipcheck.conformance.tests.support.sessions import history_of
 from kipcheck.strategies.compiled import compiled
 
 GIVEN = {
@@ -140,7 +141,7 @@ def test_each_departure_is_noted_and_keeps_the_laws_that_ask_for_it(departure: D
     for text in OTHERWISE[departure]:
         asked = case(text)
         assert departure in decided(text.split()[0], group(text.split(" | ")[0])).departures
-        history = held(Reference(), asked)
+        history = history_of(Reference(), asked)
         assert not [law.id for law in laws.values() if list(law.search(history))], text
         asking |= {id for id, law in laws.items() if law.applies_to(asked, asked.steps[0])}
     assert {*departure.laws} <= asking

@@ -6,7 +6,6 @@ from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op
 from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.consumer_group.checks import GROUPS
@@ -17,19 +16,17 @@ from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.machine_targets import machine_adapters
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
-from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Adapter, operation
+from kipcheck.conformance.tests.support.sessions import history_of
 from kipcheck.strategies.parse import belongs
 
 PLANTED = {name: vice for name, vice in MUTANTS.items() if vice.check.startswith("consumer-group/")}
 OURS = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("consumer-group/")]
 
 
-def held(adapter: Adapter, text: str) -> History:
-    case = Case("consumer-group/epochs", "apache", Role.COORDINATOR, OPERATIONS.parse_shorthand(text))
-    with InProcess(adapter).open("apache", Role.COORDINATOR) as session:
-        (history,) = converse([case], session)
-        return history
+def held(made: Adapter, text: str) -> History:
+    steps = OPERATIONS.parse_shorthand(text)
+    return history_of(made, Case("consumer-group/epochs", "apache", Role.COORDINATOR, steps))
 
 
 def answers(text: str) -> list[str]:

@@ -27,8 +27,9 @@ from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
-from kipcheck.conformance.targets.protocol import Adapter, observed, operation
+from kipcheck.conformance.targets.protocol import observed, operation
 from kipcheck.conformance.targets.registry import target
+from kipcheck.conformance.tests.support.sessions import history_of
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.parse import belongs
 
@@ -40,12 +41,6 @@ OURS = [each for each in all_invariants(Role.CONTROLLER) if each.role is Role.CO
 
 def conversation(text: str) -> Case:
     return Case("features/gating", "kip-584", Role.CONTROLLER, OPERATIONS.parse_shorthand(text))
-
-
-def held(adapter: Adapter, case: Case) -> History:
-    with InProcess(adapter).open("kip-584", Role.CONTROLLER) as session:
-        (history,) = converse([case], session)
-        return history
 
 
 def answers(text: str) -> list[str]:
@@ -124,7 +119,7 @@ def test_enabled_is_what_is_accepted() -> None:
 @given(strategy(FEATURE_UPDATES.declaration))
 def test_whatever_is_said_to_the_reference_it_keeps_every_invariant(data: list[dict[str, object]]) -> None:
     case = Case("features/gating", "kip-584", Role.CONTROLLER, steps_from(data))
-    verdicts = list(judge(held(Reference(), case), all_invariants(Role.CONTROLLER)))
+    verdicts = list(judge(history_of(Reference(), case), all_invariants(Role.CONTROLLER)))
     assert not [each for each in verdicts if each.result is not Result.PASS]
 
 
@@ -139,7 +134,7 @@ class AddsWithTheFlag(Playing):
 def test_where_the_draft_leaves_room_both_ways_pass() -> None:
     AddsWithTheFlag.name = "adds"
     case = conversation("up 0 1-2; update 1!; update 2; describe")
-    history = held(AddsWithTheFlag(), case)
+    history = history_of(AddsWithTheFlag(), case)
     assert isinstance(history.ops[1].observation, Replied)
     assert all(each.result is Result.PASS for each in judge(history, OURS))
 
@@ -151,7 +146,7 @@ def test_what_is_drawn_is_declared_and_reaches_deep() -> None:
         assert belongs(FEATURE_UPDATES.declaration, sample.value)
         for each in sample.case.steps:
             verbs[each.verb] = verbs.get(each.verb, 0) + 1
-        for op in held(Reference(), sample.case).replies("update"):
+        for op in history_of(Reference(), sample.case).replies("update"):
             levels.add(sample.case.steps[op[0]]["level"])
     assert set(verbs) == set(FEATURE_UPDATES.events)
     assert min(verbs.values()) > 50
@@ -176,7 +171,9 @@ def test_every_invariant_has_a_vice_and_a_check() -> None:
 def results(text: str, **instead: Observation) -> dict[str, Result]:
     """With other answers than the reference's: ``at2=...`` to the third step."""
     case = conversation(text)
-    ops = [Op(op.index, op.step, instead.get(f"at{op.index}", op.observation)) for op in held(Reference(), case).ops]
+    ops = [
+        Op(op.index, op.step, instead.get(f"at{op.index}", op.observation)) for op in history_of(Reference(), case).ops
+    ]
     return {each.invariant: each.result for each in judge(History(case, "somebody", tuple(ops)), OURS)}
 
 
@@ -229,7 +226,7 @@ def test_an_operation_that_is_none_is_not_supported() -> None:
 
 
 def test_a_failure_shows_who_said_what() -> None:
-    history = held(MUTANTS["admits-the-unknowing"].made(), conversation("up 0 1-2; update 1; up 1 -"))
+    history = history_of(MUTANTS["admits-the-unknowing"].made(), conversation("up 0 1-2; update 1; up 1 -"))
     (violation,) = next(each for each in judge(history, OURS) if each.violations).violations
     (exhibit,) = CONTROLLER.exhibits(history, violation)
     assert exhibit["kind"] == "sequence"

@@ -41,7 +41,7 @@ from kipcheck.conformance.protocols.group.trace import trace
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
-from kipcheck.conformance.targets.protocol import Adapter
+from kipcheck.conformance.tests.support.sessions import history_of
 from kipcheck.strategies import conversations, steps as any_steps
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.compiled import compiled
@@ -57,15 +57,9 @@ def conversation(text: str, edition_name: str = "apache") -> Case:
     return Case("group/errors", edition_name, Role.COORDINATOR, OPERATIONS.parse_shorthand(text))
 
 
-def held(adapter: Adapter, case: Case) -> History:
-    with InProcess(adapter).open(case.edition, Role.COORDINATOR) as session:
-        (history,) = converse([case], session)
-        return history
-
-
 def told(text: str, edition_name: str = "apache") -> list[str]:
     """Of each step, what came of it, in words: ``2: done`` answers the third step."""
-    found = trace(held(Reference(), conversation(text, edition_name)))
+    found = trace(history_of(Reference(), conversation(text, edition_name)))
     return [
         "; ".join(f"{each.to}: {OPERATIONS.describe_answer(each)}" for each in traced.replies) for traced in found.steps
     ]
@@ -270,7 +264,9 @@ def test_names_are_given_in_the_order_of_the_requests_and_references_mean_the_la
 
 
 def test_a_trace_says_when_which_request_was_answered() -> None:
-    found = trace(held(Reference(), conversation("join a; elapse 1000; beat b; elapse 5000; sync a a=x behind=1")))
+    found = trace(
+        history_of(Reference(), conversation("join a; elapse 1000; beat b; elapse 5000; sync a a=x behind=1"))
+    )
     parked, beat, sync = found.asked
     assert (parked.index, parked.at_ms, parked.by, parked.from_ms, parked.to_ms) == (0, 0, 3, 1000, 6000)
     assert parked.parked and not beat.parked
@@ -284,7 +280,8 @@ def test_a_trace_says_when_which_request_was_answered() -> None:
 def answering(case: Case, **instead: Observation) -> History:
     """With other answers than the reference's: ``at2=...`` to the third step."""
     ops = tuple(
-        replace(op, observation=instead.get(f"at{op.index}", op.observation)) for op in held(Reference(), case).ops
+        replace(op, observation=instead.get(f"at{op.index}", op.observation))
+        for op in history_of(Reference(), case).ops
     )
     return History(case, "somebody", ops)
 
@@ -310,7 +307,7 @@ def test_an_answer_to_nobody_is_a_stray() -> None:
 def test_a_failure_shows_who_said_what_and_what_waited() -> None:
     case = conversation("join a; elapse 3000; sync a a=x; beat a id=? as i")
     history = answering(case, at3=Lost("gone"))
-    verdict = next(each for each in judge(held(Tardy(), conversation(TARDY)), OURS) if each.violations)
+    verdict = next(each for each in judge(history_of(Tardy(), conversation(TARDY)), OURS) if each.violations)
     (exhibit,) = group_sequence(history, replace(verdict.violations[0], at=(1,)))
     assert [(each["from"], each["says"], each["answer"], each["guilty"]) for each in exhibit["steps"]] == [
         ("a", "JoinGroup v3, no member id, consumer p:x, session 10000 ms, rebalance 30000 ms", None, False),
@@ -469,7 +466,7 @@ def test_conversations_reach_every_row_of_what_a_coordinator_decides_and_deep_st
 @given(strategy(group_conversations("apache").declaration))
 @settings(max_examples=20, deadline=None)
 def test_whatever_is_said_to_the_reference_it_keeps_every_invariant(data: list[dict[str, Any]]) -> None:
-    history = held(Reference(), Case("group/errors", "apache", Role.COORDINATOR, steps_from(data)))
+    history = history_of(Reference(), Case("group/errors", "apache", Role.COORDINATOR, steps_from(data)))
     assert not [each for each in judge(history, OURS) if each.result is not Result.PASS]
 
 

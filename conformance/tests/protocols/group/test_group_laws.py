@@ -10,7 +10,6 @@ import pytest
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Refused, Replied, Silent
 from kipcheck.conformance.core.verdict import Result
-from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.protocols.checks import CHECKS
@@ -23,8 +22,8 @@ from kipcheck.conformance.protocols.group.strategies.conversations import group_
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter, DraftCoordinatorAdapter
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.mutants import MUTANTS
-from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Adapter
+from kipcheck.conformance.tests.support.sessions import history_of
 
 PLANTED = {name: vice for name, vice in MUTANTS.items() if vice.subject == GROUP}
 OURS: list[Invariant] = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("group/")]
@@ -32,12 +31,6 @@ OURS: list[Invariant] = [each for each in all_invariants(Role.COORDINATOR) if ea
 
 def case(text: str, edition: str = "apache") -> Case:
     return Case("group/errors", edition, Role.COORDINATOR, OPERATIONS.parse_shorthand(text))
-
-
-def held(adapter: Adapter, case: Case) -> History:
-    with InProcess(adapter).open(case.edition, Role.COORDINATOR) as session:
-        (history,) = converse([case], session)
-        return history
 
 
 def sound(edition: str = "apache") -> Adapter:
@@ -72,7 +65,7 @@ def test_the_unspoiled_coordinator_keeps_them_all(edition: str) -> None:
     for seed in range(4):
         random = Random(seed)
         steps = conversations.draw(random, conversations.swarm(random))
-        history = held(sound(edition), Case("group/errors", edition, Role.COORDINATOR, steps))
+        history = history_of(sound(edition), Case("group/errors", edition, Role.COORDINATOR, steps))
         assert not broken(history), OPERATIONS.shorthand(steps)
 
 
@@ -86,7 +79,7 @@ def changed(history: History, index: int, observation: Observation) -> History:
 
 def answering(text: str, index: int, asked: int, edition: str = "apache", **fields: Any) -> History:
     """With other fields in the answer that the step ``index`` gives to the step ``asked``."""
-    history = held(sound(edition), case(text, edition))
+    history = history_of(sound(edition), case(text, edition))
     observation = history.ops[index].observation
     assert isinstance(observation, Replied)
     answers = [{**each, **fields} if each["to"] == asked else each for each in observation["answers"]]
@@ -142,7 +135,7 @@ def test_one_answer_that_is_wrong_breaks_the_law(law: str, history: History) -> 
 
 
 def truncated(text: str, edition: str) -> Iterator[tuple[Observation, History]]:
-    history = held(sound(edition), case(text, edition))
+    history = history_of(sound(edition), case(text, edition))
     for index in range(len(history.ops)):
         for lost in (Lost("gone"), Died("crashed"), Silent()):
             yield lost, changed(history, index, lost)
@@ -158,21 +151,23 @@ def test_what_is_lost_is_neither_failed_nor_done(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["move; beat a as j", "move; sync a as j", "move; sync a v5 type=other protocol=q"])
 def test_after_a_move_nobody_goes_on_as_somebody_else(text: str) -> None:
-    history = held(sound(), case(f"join a as i; elapse 3000; sync a as i a=x; {text}"))
+    history = history_of(sound(), case(f"join a as i; elapse 3000; sync a as i a=x; {text}"))
     assert "UNKNOWN" in str(history.ops[-1]) or "INCONSISTENT" in str(history.ops[-1])
     assert not broken(history)
 
 
 def test_a_step_that_is_turned_away_is_no_answer() -> None:
-    history = changed(held(sound(), case(ALONE)), 1, Refused("Nonsense"))
+    history = changed(history_of(sound(), case(ALONE)), 1, Refused("Nonsense"))
     assert broken(history) == {"group/answered-once"}
 
 
 def test_the_laws_follow_the_release() -> None:
     text = "join a as i; elapse 3000; sync a; fail NOT_ENOUGH_REPLICAS; join b as i"
     for edition in ("apache@2.3.1", "apache@3.9.2", "apache"):
-        assert not broken(held(sound(edition), case(text, edition)))
-    assert group_trace(held(sound("apache@2.3.1"), case(ALONE, "apache@2.3.1"))).rules.replacement_written is False
+        assert not broken(history_of(sound(edition), case(text, edition)))
+    assert (
+        group_trace(history_of(sound("apache@2.3.1"), case(ALONE, "apache@2.3.1"))).rules.replacement_written is False
+    )
 
 
 def test_who_never_sent_sync_may_be_removed_although_it_sends_heartbeats() -> None:
@@ -180,7 +175,7 @@ def test_who_never_sent_sync_may_be_removed_although_it_sends_heartbeats() -> No
         f"join {each} session=30000 rebalance={ms}" for each, ms in (("c", 4000), ("a", 30000), ("b", 30000))
     )
     synced = "elapse 33999; sync c a=x b=y c=y; beat b; beat a; sync b"  # the join phase ended after 4 s
-    history = held(sound("apache@4.4.0"), case(f"{joined}; {synced}; elapse 1; join a id=a", "apache@4.4.0"))
+    history = history_of(sound("apache@4.4.0"), case(f"{joined}; {synced}; elapse 1; join a id=a", "apache@4.4.0"))
     assert "UNKNOWN_MEMBER_ID" in str(history.ops[-1])
     assert "group/answers-join" not in broken(history)
 
@@ -195,6 +190,6 @@ def test_where_kafka_leaves_it_open_either_may_lead() -> None:
             return candidates[-1]
 
     Otherwise.name = "otherwise"
-    ours, other = held(sound(), case(text)), held(Otherwise(), case(text))
+    ours, other = history_of(sound(), case(text)), history_of(Otherwise(), case(text))
     assert ours.ops[-1].observation != other.ops[-1].observation
     assert not broken(ours) and not broken(other)

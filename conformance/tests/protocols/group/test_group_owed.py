@@ -11,7 +11,6 @@ from kipcheck.conformance.core.edition import edition as edition_of
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.requirement import Requirement, requirements
 from kipcheck.conformance.core.verdict import Grade, Result, Violation
-from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.group.invariants.observer import known_before
@@ -23,9 +22,9 @@ from kipcheck.conformance.protocols.group.strategies.conversations import group_
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.reference import Reference
-from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.conformance.tests.support.loops import some_by_default
+from kipcheck.conformance.tests.support.sessions import history_of
 
 OURS: list[Invariant] = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("group/")]
 LAWS = [each for each in OURS if each.grade is not Grade.INFO]
@@ -44,10 +43,7 @@ class Better(CoordinatorAdapter):
 
 
 def history(adapter: Adapter, text: str, edition: str) -> History:
-    case = Case("group/errors", edition, Role.COORDINATOR, OPERATIONS.parse_shorthand(text))
-    with InProcess(adapter).open(edition, Role.COORDINATOR) as session:
-        (found,) = converse([case], session)
-        return found
+    return history_of(adapter, Case("group/errors", edition, Role.COORDINATOR, OPERATIONS.parse_shorthand(text)))
 
 
 def broken(found: History) -> set[str]:

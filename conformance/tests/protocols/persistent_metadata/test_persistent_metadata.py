@@ -5,7 +5,6 @@ import pytest
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import KIP_384
 from kipcheck.conformance.core.history import History
-from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.explore.exploration import explored
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
 from kipcheck.conformance.protocols.mutants import MUTANTS
@@ -13,8 +12,9 @@ from kipcheck.conformance.protocols.persistent_metadata.ops import OPERATIONS
 from kipcheck.conformance.protocols.persistent_metadata.play import PLAYABLES
 from kipcheck.conformance.protocols.persistent_metadata.settings import LINES, name, rank, resolved
 from kipcheck.conformance.protocols.persistent_metadata.target import adapter
-from kipcheck.conformance.targets.in_process import InProcess
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.protocol import Adapter, operation
+from kipcheck.conformance.tests.support.sessions import history_of
 
 OURS = {id: each for id, each in INVARIANTS.items() if id.startswith("persistent-metadata/")}
 PLANTED = {id: each for id, each in MUTANTS.items() if each.invariant in OURS}
@@ -78,28 +78,18 @@ def test_the_machine_by_hand(text: str, last: str) -> None:
     assert answers(text)[-1] == last
 
 
-def history_of(made: Adapter, text: str) -> History:
-    case = Case("persistent-metadata/rolls", "kip-384", Role.BROKER, OPERATIONS.parse_shorthand(text))
-    with InProcess(made).open("kip-384", Role.BROKER) as session:
-        (history,) = converse([case], session)
-        return history
-
-
-class Reference:
-    def __init__(self) -> None:
-        made = MUTANTS["starts-on-anything"].made()
-        self.name, self.version, self.issues = "reference", "0", ""
-        self.claims, self.configure = made.claims, made.configure
-        self.answer = adapter(KIP_384).answer
+def held(made: Adapter, text: str) -> History:
+    steps = OPERATIONS.parse_shorthand(text)
+    return history_of(made, Case("persistent-metadata/rolls", "kip-384", Role.BROKER, steps))
 
 
 @pytest.mark.parametrize("mutant", sorted(PLANTED))
 def test_the_least_case_of_a_mutant_breaks_its_invariant_and_the_reference_keeps_all(mutant: str) -> None:
     planted = PLANTED[mutant]
     assert isinstance(planted.least, str)
-    found = history_of(planted.made(), planted.least)
+    found = held(planted.made(), planted.least)
     assert [*OURS[planted.invariant].search(found)], found
-    kept = history_of(Reference(), planted.least)
+    kept = held(Reference(), planted.least)
     assert {id: broken for id, each in OURS.items() if (broken := [*each.search(kept)])} == {}
 
 

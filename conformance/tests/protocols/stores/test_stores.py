@@ -8,17 +8,16 @@ import pytest
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History
-from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.explore.exploration import explored
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
 from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.protocols.stores.model import store_of
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS
 from kipcheck.conformance.protocols.stores.play import PLAYABLES
 from kipcheck.conformance.protocols.stores.strategies import lives
-from kipcheck.conformance.protocols.stores.target import adapter
-from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Adapter
+from kipcheck.conformance.tests.support.sessions import history_of
 from kipcheck.conformance.tests.support.stores import OLD, converted, machine_answers
 
 OURS = {id: each for id, each in INVARIANTS.items() if id.startswith("stores/")}
@@ -77,24 +76,8 @@ def test_from_4_3_on_a_flush_stays_in_memory_and_the_store_says_so(release: str,
     assert (opened["flushes"], converted(found)) == (None if release == "4.2.1" else 0, last)
 
 
-def history_of(made: Adapter, text: str, edition: str = EDITION) -> History:
-    case = Case("stores/contents", edition, Role.STORE, OPERATIONS.parse_shorthand(text))
-    with InProcess(made).open(edition, Role.STORE) as session:
-        (history,) = converse([case], session)
-        return history
-
-
-class Reference:
-    def __init__(self) -> None:
-        made = MUTANTS["forgets-timestamps"].made()
-        self.name, self.version, self.issues = "reference", "0", ""
-        self.claims, self.configure = made.claims, made.configure
-        found = adapter(edition(EDITION))
-        assert found is not None
-        self.found = found
-
-    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
-        return self.found.answer(op)
+def held(made: Adapter, text: str) -> History:
+    return history_of(made, Case("stores/contents", EDITION, Role.STORE, OPERATIONS.parse_shorthand(text)))
 
 
 def broken(history: History) -> dict[str, list[str]]:
@@ -105,8 +88,8 @@ def broken(history: History) -> dict[str, list[str]]:
 def test_the_least_case_of_a_mutant_breaks_its_invariant_and_the_reference_keeps_all(mutant: str) -> None:
     planted = PLANTED[mutant]
     assert isinstance(planted.least, str)
-    assert broken(history_of(planted.made(), planted.least))[planted.invariant]
-    assert broken(history_of(Reference(), planted.least)) == {}
+    assert broken(held(planted.made(), planted.least))[planted.invariant]
+    assert broken(held(Reference(), planted.least)) == {}
 
 
 def test_every_invariant_has_a_mutant() -> None:
@@ -139,7 +122,7 @@ def test_what_a_crash_may_lose(text: str, readings: list[tuple[str, int] | None]
             value, timestamp = self.left.pop(0) or (None, None)
             return {"status": "accepted", "value": value, "timestamp": timestamp}
 
-    found = broken(history_of(Scripted(), text))
+    found = broken(held(Scripted(), text))
     assert (found == {}) is kept, found
 
 
@@ -150,7 +133,7 @@ def test_a_store_that_manages_offsets_owes_what_it_says_it_has_kept(flushes: int
             return {"status": "accepted", "both": False, "flushes": flushes, "value": None, "timestamp": None}
 
     text = "open timestamped; put 61=31 at 5; flush; crash; open timestamped; get 61"
-    assert (broken(history_of(Losing(), text)) == {}) is kept
+    assert (broken(held(Losing(), text)) == {}) is kept
 
 
 @pytest.mark.parametrize("release", ["2.3.0", RELEASE, "4.3.1"])
