@@ -185,8 +185,7 @@ def operation(step: Step) -> dict[str, Any]:
 PAYLOAD = (
     "hex", "value", "left", "assignment", "level", "epoch", "answers", "actions", "results", "levels", "exists",
     "version", "enabled", "finalized", "registered", "supported", "waiting",
-    "format", "inter_broker", "persistent", "both", "flushes", "timestamp", "rows",
-    "count",
+    "format", "inter_broker", "persistent", "both", "flushes", "timestamp", "rows", "count",
 )  # fmt: skip
 """Fields that an accepted result may have; others are ignored."""
 

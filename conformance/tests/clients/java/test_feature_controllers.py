@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.history import Observation, Refused, Replied
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.core.releases_table import listed
@@ -13,7 +13,8 @@ from kipcheck.conformance.protocols.features.model.kraft import KraftController
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS, KraftUpdate
 from kipcheck.conformance.targets import registry
-from kipcheck.conformance.targets.protocol import BATCH, observed
+from kipcheck.conformance.targets.protocol import observed
+from kipcheck.conformance.tests.support.machines import differences, machine_answers, session_answers
 
 CONTROLLERS = listed("controllers")
 A_SWARM = 4
@@ -31,16 +32,7 @@ def conversations(release: str, updates: int) -> list[tuple[Step, ...]]:
     return found
 
 
-def predicted(release: str, steps: tuple[Step, ...]) -> list[Observation]:
-    machine = KraftController(Rules.of(release))
-    state, found = machine.initial(), []
-    for each in steps:
-        state, actions = machine.step(state, OPERATIONS.event_of(each))
-        found.append(observed(OPERATIONS.answer_of(actions)))
-    return found
-
-
-def alike(one: Observation, other: Observation) -> bool:
+def alike(step: Step, one: Observation, other: Observation) -> bool:
     """A refusal by its error: its message changes with each release."""
     if isinstance(one, Refused) and isinstance(other, Refused):
         return one.error == other.error
@@ -49,25 +41,21 @@ def alike(one: Observation, other: Observation) -> bool:
     return one == other
 
 
-def differences(release: str, updates: int, model: str = "") -> list[str]:
-    """Conversations in which the released class and ours part, up to that step. ``model``: another release of ours."""
-    talks = conversations(release, updates)
-    found = []
-    with registry.target(f"java:kafka-metadata:{release}").open(f"apache@{release}", Role.CONTROLLER) as session:
-        for at in range(0, len(talks), BATCH):
-            cases = [Case("features", f"apache@{release}", Role.CONTROLLER, each) for each in talks[at : at + BATCH]]
-            for talk, answers in zip(talks[at : at + BATCH], session.run(cases), strict=True):
-                both = zip(predicted(model or release, talk), answers, strict=True)
-                for place, (ours, theirs) in enumerate(both):
-                    if not alike(ours, theirs):
-                        found.append(f"{OPERATIONS.shorthand(talk[: place + 1])}\n  ours {ours}\n  {release} {theirs}")
-                        break
-    return found
+def parted(release: str, updates: int, model: str = "") -> list[str]:
+    """Conversations in which the released class and ours part. ``model``: another release of ours."""
+    talks, edition = conversations(release, updates), f"apache@{release}"
+    with registry.target(f"java:kafka-metadata:{release}").open(edition, Role.CONTROLLER) as session:
+        answers = session_answers(session, edition, Role.CONTROLLER, talks)
+    return differences(OPERATIONS, machine_of(model or release), talks, answers, alike)
+
+
+def machine_of(release: str) -> KraftController:
+    return KraftController(Rules.of(release))
 
 
 def test_answers_are_compared_in_full() -> None:
     steps = tuple(OPERATIONS.parse_shorthand("kraft-update v1 metadata.version:20!,x:1; levels"))
-    done, levels = predicted("3.9.2", steps)
+    done, levels = map(observed, machine_answers(OPERATIONS, machine_of("3.9.2"), steps))
     assert isinstance(done, Replied) and [each["error"] for each in done["results"]] == [
         "NONE", "INVALID_UPDATE_VERSION",
     ]  # fmt: skip
@@ -77,26 +65,26 @@ def test_answers_are_compared_in_full() -> None:
 @pytest.mark.jars
 @pytest.mark.default
 def test_the_newest_release_judges_a_few_hundred_updates_as_our_machine_does() -> None:
-    assert differences(NEWEST, 400) == []
+    assert parted(NEWEST, 400) == []
 
 
 @pytest.mark.jars
 @pytest.mark.parametrize("release", CONTROLLERS)
 def test_each_release_judges_hundreds_of_updates_as_our_machine_does(release: str) -> None:
-    assert differences(release, 800) == []
+    assert parted(release, 800) == []
 
 
 @pytest.mark.all_jars
 @pytest.mark.jars
 @pytest.mark.parametrize("release", CONTROLLERS)
 def test_each_release_judges_ten_thousand_updates_as_our_machine_does(release: str) -> None:
-    assert differences(release, 10_000) == []
+    assert parted(release, 10_000) == []
 
 
 @pytest.mark.jars
 @pytest.mark.parametrize(("release", "model"), [("4.0.0", "4.0.2"), ("3.6.2", "3.7.2"), ("4.4.0", "4.3.1")])
 def test_the_machine_of_another_release_is_told_apart(release: str, model: str) -> None:
-    assert differences(release, 800, model)
+    assert parted(release, 800, model)
 
 
 @pytest.mark.parametrize("release", ["3.3.2", "3.9.2", "4.0.0", NEWEST])

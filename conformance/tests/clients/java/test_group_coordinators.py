@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role, Step, steps_from
+from kipcheck.conformance.core.case import Role, Step, steps_from
 from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.release import NEWEST
@@ -20,7 +20,8 @@ from kipcheck.conformance.protocols.group.model.state import Member, State
 from kipcheck.conformance.protocols.group.ops import OPERATIONS as GROUP_OPERATIONS
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 from kipcheck.conformance.targets import registry
-from kipcheck.conformance.targets.protocol import BATCH, Session
+from kipcheck.conformance.targets.protocol import Session
+from kipcheck.conformance.tests.support.machines import session_answers
 from kipcheck.conformance.tests.support.releases import COORDINATORS
 
 UNHEARD = {Error.UNSUPPORTED_VERSION.name, Error.INCONSISTENT_GROUP_PROTOCOL.name}
@@ -113,9 +114,7 @@ def conversations(release: str, count: int) -> list[tuple[Step, ...]]:
 
 
 def held(session: Session, release: str, talks: Sequence[Sequence[Step]]) -> list[tuple[Observation, ...]]:
-    cases = [Case("group", f"apache@{release}", Role.COORDINATOR, tuple(each)) for each in talks]
-    batches = (cases[at : at + BATCH] for at in range(0, len(cases), BATCH))
-    return [answers for batch in batches for answers in session.run(batch)]
+    return session_answers(session, f"apache@{release}", Role.COORDINATOR, talks)
 
 
 def founded_in_vain(talk: Sequence[Step], seen: Observation) -> bool:
@@ -237,7 +236,7 @@ SINCE_4_3 = 1
 )
 def test_a_consumer_group_goes_as_ours_where_nobody_has_a_choice(newest: Session, text: str) -> None:
     steps = CONSUMER_GROUPS.parse_shorthand(text)
-    (seen,) = newest.run([Case("consumer-group", "apache", Role.COORDINATOR, steps)])
+    (seen,) = session_answers(newest, "apache", Role.COORDINATOR, [steps])
     ours = ConsumerGroup()
     state = ours.initial()
     for step, observation in zip(steps, seen, strict=True):

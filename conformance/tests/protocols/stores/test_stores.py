@@ -13,17 +13,31 @@ from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.protocols.stores.model import store_of
+from kipcheck.conformance.protocols.stores.mutants import OLD
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS
 from kipcheck.conformance.protocols.stores.play import PLAYABLES
 from kipcheck.conformance.protocols.stores.strategies import lives
 from kipcheck.conformance.targets.protocol import Adapter
+from kipcheck.conformance.tests.support.machines import machine_answers
 from kipcheck.conformance.tests.support.sessions import history_of
-from kipcheck.conformance.tests.support.stores import OLD, converted, machine_answers
 
 OURS = {id: each for id, each in INVARIANTS.items() if id.startswith("stores/")}
 PLANTED = {id: each for id, each in MUTANTS.items() if each.invariant in OURS}
 RELEASE = "3.9.2"
 EDITION = f"apache@{RELEASE}"
+
+
+def answers(release: str, text: str) -> list[dict[str, Any]]:
+    return machine_answers(OPERATIONS, store_of(release), OPERATIONS.parse_shorthand(text))
+
+
+def converted(answer: Mapping[str, Any]) -> str:
+    """What an answer says of the contents, in a line."""
+    if "rows" in answer:
+        return ", ".join(f"{each['key']} {each['value']} {each['timestamp']}" for each in answer["rows"])
+    if "value" in answer:
+        return f"{answer['value']} {answer['timestamp']}"
+    return str(answer.get("class", answer.get("count", "")))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +67,7 @@ EDITION = f"apache@{RELEASE}"
     ],
 )
 def test_the_machine_by_hand(text: str, last: str) -> None:
-    assert converted(machine_answers(RELEASE, OPERATIONS.parse_shorthand(text))[-1]) == last
+    assert converted(answers(RELEASE, text)[-1]) == last
 
 
 @pytest.mark.parametrize(
@@ -66,13 +80,13 @@ def test_the_machine_by_hand(text: str, last: str) -> None:
     ],
 )
 def test_a_new_store_of_one_release_looks_for_old_values(release: str, text: str, both: bool) -> None:
-    assert machine_answers(release, OPERATIONS.parse_shorthand(text))[-1]["both"] is both
+    assert answers(release, text)[-1]["both"] is both
 
 
 @pytest.mark.parametrize(("release", "last"), [("4.2.1", "32 5"), ("4.3.1", "31 -1")])
 def test_from_4_3_on_a_flush_stays_in_memory_and_the_store_says_so(release: str, last: str) -> None:
     text = f"{OLD}; flush; put 61=32 at 5; flush; crash; open timestamped; get 61"
-    *_, opened, found = machine_answers(release, OPERATIONS.parse_shorthand(text))
+    *_, opened, found = answers(release, text)
     assert (opened["flushes"], converted(found)) == (None if release == "4.2.1" else 0, last)
 
 
