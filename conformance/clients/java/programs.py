@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import jar, jars
-from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.targets.toolchains import build, maven
 from kipcheck.conformance.targets.toolchains.maven import Unavailable
 from kipcheck.conformance.targets.transport import process_tree
 from kipcheck.conformance.targets.transport.pipe import Command, Ended, Pipe
@@ -156,11 +156,15 @@ def judge_of(jars: Mapping[str, Sequence[Path]], case_milliseconds: int = CASE_M
 
 
 def command(
-    jars: Mapping[str, Sequence[Path]], name: str = "kafka-jars", names: Mapping[str, Any] | None = None
+    jars: Mapping[str, Sequence[Path]],
+    name: str = "kafka-jars",
+    names: Mapping[str, Any] | None = None,
+    shared: Sequence[Path] = (),
 ) -> Command:
     """The command that starts a JVM with these jars, by name of the release; the first jar of the first is the target.
 
-    ``names``: names of fields, for releases whose requests and responses have none. Errors: ``Unavailable``.
+    ``names``: names of fields, for releases whose requests and responses have none; ``shared``: jars in the class path
+    of the JVM itself. Errors: ``Unavailable``.
     """
     names_option = () if names is None else (f"-Dkipcheck.names={_filed(names)}",)
     given = (f"{release}={os.pathsep.join(map(str, paths))}" for release, paths in jars.items())
@@ -169,9 +173,23 @@ def command(
             tool("java"), HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto",
             # The JVM's own output, thread dumps among it, must not mix with the protocol.
             "-XX:+DisplayVMOutputToStderr", "-Dfile.encoding=UTF-8", f"-Dkipcheck.name={name}", *names_option,
-            "-cp", str(program()), "kipcheck.Testee", *given,
+            "-cp", os.pathsep.join(map(str, (program(), *shared))), "kipcheck.Testee", *given,
         )
     )  # fmt: skip
+
+
+def flush_watch(release: str, jars: Sequence[Path]) -> Path:
+    """The folder with the class that reports flushes of RocksDB, compiled for a release. Errors: ``Unavailable``."""
+    source = files("kipcheck.conformance.clients") / "programs" / "rocksdb" / "FlushWatch.java"
+    compiler = tool("javac")
+    path = os.pathsep.join(map(str, jars))
+    recipe = build.Recipe(
+        f"the listener of stores of {release}",
+        tools=[build.version_text((compiler, "--version"))],
+        texts={source.name: source.read_text("utf-8")},
+        steps=[(lambda: [compiler], ["-proc:none", "-encoding", "UTF-8", "-cp", path, "-d", ".", source.name])],
+    )
+    return build.built("store-java", release, recipe)
 
 
 def _filed(names: Mapping[str, Any]) -> Path:

@@ -41,8 +41,10 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
     try:
         programs.program()  # before any download: the jars need a JDK
         found = maven.fetch({each: None for each in needed})
-        jars = [found[each] for each in needed] + _store_jars(artifact, version)
-        command = programs.command({version: jars}, artifact, names(version))
+        jars = [found[each] for each in needed]
+        rocks = _rocksdb(artifact, version)
+        watch = _flush_watch(version, [*jars, *rocks]) if rocks else []
+        command = programs.command({version: jars + watch}, artifact, names(version), rocks)
     except maven.Unavailable as missing:
         raise Unavailable(str(missing)) from None
     omits = () if Release.parse(version) in USED else UNUSED
@@ -122,13 +124,18 @@ def _runs(artifact: str, version: str) -> bool:
     return artifact == COORDINATOR and Release.parse(version) in RUN
 
 
-def _store_jars(artifact: str, version: str) -> list[Path]:
+def _rocksdb(artifact: str, version: str) -> list[Path]:
     """The library of the persistent stores of Streams. Without it the jar plays all roles but store."""
     wanted = _store(artifact, version)
     try:
         return [*maven.fetch([wanted]).values()] if wanted else []
     except maven.Unavailable:
         return []
+
+
+def _flush_watch(version: str, jars: list[Path]) -> list[Path]:
+    reports = Release.parse(version) in releases(span("stores-report-flushes"))
+    return [programs.flush_watch(version, jars)] if reports else []
 
 
 def _store(artifact: str, version: str) -> str | None:

@@ -148,7 +148,10 @@ def _after(answered: AnsweredStep) -> Known:
 
 
 def _opened(known: Known, format: str, flushes: int | None) -> Known:
-    """After a crash a key has what it had at the last flush that was kept, or anything since."""
+    """After a crash a key has what it had at the last flush that was kept, or anything since.
+
+    If it was written since, it may be absent: then a task restores it from the changelog.
+    """
     after = replace(known, open=format, dead=False, written={})
     if not known.dead:
         return after
@@ -160,7 +163,9 @@ def _opened(known: Known, format: str, flushes: int | None) -> Known:
 def _left(entries: tuple[tuple[int, Had], ...], kept: int) -> tuple[Had, ...]:
     before = [(at, had) for at, had in entries if at < kept]
     durable = before[-1:] if before[-1][0] >= 0 else before
-    return (*(had for _, had in durable), *(had for at, had in entries if at >= kept))
+    since = [had for at, had in entries if at >= kept]
+    restored = [replace(since[-1], contents=None)] if since else []
+    return (*restored, *(had for _, had in durable), *since)
 
 
 def _having(known: Known, key: str, had: Had) -> Known:

@@ -125,8 +125,9 @@ class TimestampedStore:
                 return Transition(replace(state, disk=state.seen))
             case Close():
                 return Transition(replace(state, open=None, both=False, disk=state.seen, kept=state.committed))
-            case Crash():
-                return Transition(replace(state, open=None, both=False, seen=self.left(state), committed=state.kept))
+            case Crash(flushing):
+                left = self.left(state, flushing)
+                return Transition(replace(state, open=None, both=False, disk=left, seen=left, committed=state.kept))
             case _:
                 assert_never(event)
 
@@ -150,8 +151,8 @@ class TimestampedStore:
         """Whether the store with timestamps opens the directory."""
         return True
 
-    def left(self, state: State) -> Contents:
-        """What a crash leaves."""
+    def left(self, state: State, flushing: bool) -> Contents:
+        """What a crash leaves: of a flush, nothing before it is complete."""
         return state.disk
 
     def put(self, state: State, key: str, value: str | None, timestamp: int | None) -> State:
@@ -245,4 +246,5 @@ EVENTS: tuple[Event, ...] = (
     Flush(),
     Close(),
     Crash(),
+    Crash(flushing=True),
 )

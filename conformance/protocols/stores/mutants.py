@@ -135,11 +135,20 @@ class MovesInTwoSteps(Storing):
         return replace(super().moved(state, key, value), disk=state.disk.with_old(key, None))
 
 
+@upgrades("survives", f"{OLD}; get 61; crash within a flush; open timestamped; get 61")
+class FlushesTheOldFirst(Storing):
+    """The old format is flushed before the new one."""
+
+    def left(self, state: State, flushing: bool) -> Contents:
+        whole = super().left(state, flushing)
+        return replace(whole, old=state.seen.old) if flushing else whole
+
+
 @upgrades("survives", "open plain; put 61=31 at 5; flush; crash; open timestamped; get 61")
 class FlushesNothing(Storing):
     """A crash loses all that was not closed."""
 
-    def left(self, state: State) -> Contents:
+    def left(self, state: State, flushing: bool) -> Contents:
         return Contents()
 
 

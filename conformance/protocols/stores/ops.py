@@ -181,10 +181,18 @@ class Close:
     """A task closes the store."""
 
 
-@operation("store-crash", "task", "crash", sentence="the process is killed")
+@operation(
+    "store-crash", "task", "crash{flushing: within a flush}", examples="crash; crash within a flush",
+    sentence="the process is killed{flushing: within a flush}",
+)  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """The process with the store is killed. What was flushed is there; the rest may be lost, key by key."""
+    """The process with the store is killed. What was flushed is there; the rest may be lost, key by key.
+
+    Within a flush: it is killed once the store has written the first part of what it flushes, if it has several.
+    """
+
+    flushing: Annotated[bool, about("whether the store is being flushed")] = False
 
 
 Event: TypeAlias = Open | Put | PutIfAbsent | Delete | Get | Range | Count | Restore | Flush | Close | Crash

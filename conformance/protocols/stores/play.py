@@ -29,7 +29,7 @@ FLUSHES = 2
 
 
 def _events(keys: int, values: int) -> Iterator[Event]:
-    yield from (Open("plain"), Open("timestamped"), Flush(), Close(), Crash(), Range())
+    yield from (Open("plain"), Open("timestamped"), Flush(), Close(), Crash(), Crash(flushing=True), Range())
     for key in KEYS[:keys]:
         yield Get(key)
         yield Put(key, None)

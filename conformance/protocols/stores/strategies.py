@@ -27,7 +27,7 @@ from kipcheck.conformance.protocols.stores.ops import (
 from kipcheck.strategies.events import Conversations, Swarm
 from kipcheck.strategies.operations import nodes
 
-ENDS_AND_MAINTENANCE = (Flush(), Flush(), Close(), Crash())
+ENDS_AND_MAINTENANCE = (Flush(), Flush(), Close(), Crash(), Crash(flushing=True))
 
 
 def likely(state: State, swarm: Swarm, random: Random) -> Step:
@@ -48,7 +48,7 @@ def _event(state: State, random: Random) -> Event:
     if state.both and state.seen == state.disk and not state.seen.new and random.random() < 0.1:
         return Count()
     if state.both and state.disk.old != state.seen.old and random.random() < 0.1:
-        return Crash()
+        return Crash(random.random() < 0.5)
     if chance < 0.12 or (state.open == "plain" and len(state.seen.old) > 2):
         return random.choice(ENDS_AND_MAINTENANCE)
     if chance < 0.45:

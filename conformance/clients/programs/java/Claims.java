@@ -24,6 +24,7 @@ final class Claims {
     static final String VALUES = "values";
     static final String VERSIONS = "versions";
     static final String BROKER = "broker";
+    static final String FLUSHES = "flushes";
 
     private final Map<String, Integer> stable;
     private final Map<String, Object> messages = new TreeMap<>();
@@ -135,6 +136,9 @@ final class Claims {
         if (coordinates) {
             limits.put(VERSIONS, "a broker closes the connection at a request in a version that it does not support");
             limits.put(BROKER, "requests that the broker itself refuses do not reach its coordinator");
+        }
+        if (stores) {
+            limits.put(FLUSHES, "up to 2.8 RocksDB reports no flushes, so no process can be killed within one");
         }
         return limits;
     }

@@ -56,10 +56,16 @@ final class Release {
         for (int i = 0; i < urls.length; i++) {
             urls[i] = Paths.get(jars.get(i)).toUri().toURL();
         }
-        this.loader = new URLClassLoader(urls, ClassLoader.getPlatformClassLoader());
+        this.loader = new URLClassLoader(urls, parent());
     }
 
     /** The classes in the first jar, or folder, by path; without inner classes. */
+    /** The native part of RocksDB, if that is there, finds classes in the class path of the JVM alone. */
+    private static ClassLoader parent() {
+        boolean stores = Release.class.getResource("/org/rocksdb/RocksDB.class") != null;
+        return stores ? Release.class.getClassLoader() : ClassLoader.getPlatformClassLoader();
+    }
+
     Set<String> classes() {
         Set<String> found = new HashSet<>();
         try {

@@ -11,6 +11,8 @@ import java.util.Optional;
 
 /** The context in which Streams opens a state store: a task without a processor, whose directory is given. */
 final class StoreContext implements InvocationHandler {
+    /** Reports flushes, where it could be compiled for the release. */
+    static final String WATCH = "kipcheck.FlushWatch";
     private static final String INTERNALS = "org.apache.kafka.streams.processor.internals.";
 
     private final Release release;
@@ -26,8 +28,13 @@ final class StoreContext implements InvocationHandler {
         this.directory = directory;
         this.metrics = metrics();
         this.task = Release.create(release.need("org.apache.kafka.streams.processor.TaskId"), 0, 0);
-        this.settings = Release.call(Release.create(release.need("org.apache.kafka.streams.StreamsConfig"),
-            Map.of("application.id", "kipcheck", "bootstrap.servers", "127.0.0.1:1")), "values");
+        Map<String, Object> given = new HashMap<>(
+            Map.of("application.id", "kipcheck", "bootstrap.servers", "127.0.0.1:1"));
+        if (release.find(WATCH) != null) {
+            given.put("rocksdb.config.setter", release.need(WATCH));
+        }
+        this.settings = Release.call(
+            Release.create(release.need("org.apache.kafka.streams.StreamsConfig"), given), "values");
         this.proxy = Proxy.newProxyInstance(
             release.loader, new Class<?>[] {release.need(INTERNALS + "InternalProcessorContext")}, this);
     }

@@ -92,7 +92,7 @@ final class TimestampedStores {
                 close();
                 return Map.of();
             default:
-                return crash();
+                return crash(Boolean.TRUE.equals(order.get("flushing")));
         }
     }
 
@@ -263,13 +263,35 @@ final class TimestampedStores {
         }
     }
 
-    private Map<String, Object> crash() throws Throwable {
+    private Map<String, Object> crash(boolean flushing) throws Throwable {
+        Class<?> watch = release.find(StoreContext.WATCH);
+        if (flushing && watch == null) {
+            throw new Release.Unsupported("the RocksDB of " + release.name + " reports no flushes", Claims.FLUSHES);
+        }
         Path before = directory().toPath();
         lives++;
-        keep(before, directory().toPath());
+        Path after = directory().toPath();
+        if (flushing) {
+            Release.need(watch, "flushed").set(null, (Runnable) () -> left(before, after));
+            flush();
+            flushes--;
+            Release.need(watch, "flushed").set(null, null);
+        }
+        left(before, after);
         close();
         delete(before);
         return Map.of();
+    }
+
+    /** Keeps the files as they are now, if they were not kept yet; a thread of RocksDB may be about it. */
+    private static synchronized void left(Path before, Path after) {
+        try {
+            if (!Files.exists(after)) {
+                keep(before, after);
+            }
+        } catch (IOException broken) {
+            throw new UncheckedIOException(broken);
+        }
     }
 
     /**

@@ -114,7 +114,9 @@ OWED = [
     # After a flush, a put and a crash: either value, and the same one from then on.
     ("open timestamped; put 61=31 at 5; flush; put 61=32 at 7; crash; open timestamped; get 61", [("31", 5)], True),
     ("open timestamped; put 61=31 at 5; flush; put 61=32 at 7; crash; open timestamped; get 61", [("32", 7)], True),
-    ("open timestamped; put 61=31 at 5; flush; put 61=32 at 7; crash; open timestamped; get 61", [None], False),
+    ("open timestamped; put 61=31 at 5; flush; put 61=32 at 7; crash; open timestamped; get 61", [None], True),
+    ("open timestamped; put 61=31 at 5; flush; crash; open timestamped; get 61", [None], False),
+    ("open timestamped; put 61=31 at 5; flush; put 61=32 at 7; crash; open timestamped; get 61", [("33", 5)], False),
     ("open timestamped; put 61=31 at 5; crash; open timestamped; get 61; get 61", [None, ("31", 5)], False),
     ("open timestamped; put 61=31 at 5; crash; open timestamped; get 61; get 61", [("31", 5)] * 2, True),
     ("open timestamped; put 61=31 at 5; close; open timestamped; crash; open timestamped; get 61", [None], False),
