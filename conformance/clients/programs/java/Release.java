@@ -59,13 +59,13 @@ final class Release {
         this.loader = new URLClassLoader(urls, parent());
     }
 
-    /** The classes in the first jar, or folder, by path; without inner classes. */
     /** The native part of RocksDB, if that is there, finds classes in the class path of the JVM alone. */
     private static ClassLoader parent() {
         boolean stores = Release.class.getResource("/org/rocksdb/RocksDB.class") != null;
         return stores ? Release.class.getClassLoader() : ClassLoader.getPlatformClassLoader();
     }
 
+    /** The classes in the first jar, or folder, by path; without inner classes. */
     Set<String> classes() {
         Set<String> found = new HashSet<>();
         try {
