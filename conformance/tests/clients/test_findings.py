@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from importlib.metadata import PackageNotFoundError, distribution, version
@@ -18,6 +19,7 @@ import pytest
 from kipcheck.conformance.clients.java import target
 from kipcheck.conformance.clients.java.programs import tool
 from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.releases_table import rocksdb
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
@@ -141,9 +143,13 @@ def python(code: str, name: str, release: str, place: Path) -> list[str]:
 
 PARTS_OF_CLIENTS = ("clients.admin", "clients.consumer", "clients.producer", "common", "common.serialization")
 CLIENTS = {f"org.apache.kafka.{each}" for each in PARTS_OF_CLIENTS}
-STREAMS = {f"org.apache.kafka.streams{each}" for each in ("", ".errors", ".kstream", ".state")}
-KAFKA = {"clients": CLIENTS, "streams": CLIENTS | STREAMS}
+PARTS_OF_STREAMS = ("", ".errors", ".kstream", ".processor", ".processor.api", ".state")
+STREAMS = {f"org.apache.kafka.streams{each}" for each in PARTS_OF_STREAMS}
+ROCKSDB = "org.rocksdb"
+KAFKA = {"clients": CLIENTS, "streams": CLIENTS | STREAMS | {ROCKSDB}}
 """Of the second word of an artifact: the packages of its javadoc, and of that of its dependencies."""
+TEST_UTILS = ("MockProcessorContext", "TopologyTestDriver")
+"""Public classes of kafka-streams-test-utils, in packages of kafka-streams."""
 
 
 def java(code: str, name: str, release: str, place: Path) -> list[str]:
@@ -152,8 +158,17 @@ def java(code: str, name: str, release: str, place: Path) -> list[str]:
     assert all(each in ours for each in imported if not each.startswith("java."))
     program = place / "Reproduction.java"
     program.write_text(code, "utf-8")
-    jars = maven.fetch(target.coordinates(name, release))
+    jars = maven.fetch([*target.coordinates(name, release), *further_jars(code, release)])
     return [tool("java"), "-cp", os.pathsep.join(map(str, jars.values())), str(program)]
+
+
+def further_jars(code: str, release: str) -> Iterator[str]:
+    """What a reproduction imports beside the target and what that runs with."""
+    imported = re.findall(r"^import ([\w.]+?)\.(\*|[A-Z]\w*)", code, re.MULTILINE)
+    if any(package == ROCKSDB for package, _ in imported):
+        yield f"org.rocksdb:rocksdbjni:{rocksdb(release)}"
+    if any(name in TEST_UTILS for _, name in imported):
+        yield f"org.apache.kafka:kafka-streams-test-utils:{release}"
 
 
 def in_go(code: str, name: str, release: str, place: Path) -> list[str]:
@@ -186,8 +201,7 @@ COMMANDS = {"python": python, "java": java, "go": in_go, "js": in_js}
 def test_a_page_names_what_is_broken_and_stands_in_the_index(path: Path) -> None:
     page = path.read_text("utf-8")
     named = [requirements()[id] for id in re.findall(r"\b(?:grp|\d{3})-\d\d\b", row(page, "requirement"))]
-    roles = (Role.CODEC, Role.LEADER, Role.COORDINATOR, Role.MEMBER, Role.OPERATOR_TOOL, Role.CLIENT)
-    invariants = {each.id: each for role in roles for each in all_invariants(role)}
+    invariants = {each.id: each for role in Role for each in all_invariants(role)}
     found_by = re.findall(r"`([\w/-]+)`", row(page, "found by"))
     assert {*found_by} <= {*CHECKS, *invariants}
     broken = [invariants[id] for id in found_by if id in invariants]
