@@ -6,9 +6,11 @@ from random import Random
 import pytest
 
 from kipcheck.conformance.core.case import Role, Step
-from kipcheck.conformance.core.history import Observation, Refused, Replied
-from kipcheck.conformance.core.releases_table import judges, rocksdb
+from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import judges, rocksdb, span
 from kipcheck.conformance.protocols.stores.model import store_of
+from kipcheck.conformance.protocols.stores.mutants import OLD
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS
 from kipcheck.conformance.protocols.stores.strategies import lives
 from kipcheck.conformance.targets import registry
@@ -22,11 +24,14 @@ ESTIMATED = "store-count"
 
 def drawn(release: str, count: int) -> list[tuple[Step, ...]]:
     talk, random = lives(f"apache@{release}"), Random(f"stores {release}")
-    return [tuple(map(whole, talk.mended(talk.draw(random, talk.swarm(random))))) for _ in range(count)]
+    drawn = [tuple(talk.mended(talk.draw(random, talk.swarm(random)))) for _ in range(count)]
+    at_once = Release.parse(release) in releases(span("stores-manage-offsets"))
+    return drawn if at_once else [tuple(map(whole, each)) for each in drawn]
 
 
 def whole(step: Step) -> Step:
-    """A crash within a flush is none here: our store has flushed all or nothing, and most releases have not."""
+    """A crash within a flush becomes one outside of it: our store flushes both formats at once, and most releases do
+    not."""
     return replace(step, body={"flushing": False}) if step.verb == "store-crash" else step
 
 
@@ -37,12 +42,16 @@ def alike(step: Step, one: Observation, other: Observation) -> bool:
     return isinstance(one, Refused) and isinstance(other, Refused)
 
 
+def answered(release: str, talks: list[tuple[Step, ...]]) -> list[tuple[Observation, ...]]:
+    edition = f"apache@{release}"
+    with registry.target(f"java:kafka-streams:{release}").open(edition, Role.STORE) as session:
+        return session_answers(session, edition, Role.STORE, talks)
+
+
 def parted(release: str, count: int, model: str = "") -> list[str]:
     """Lives in which the released store and ours part. ``model``: another release of ours."""
-    talks, edition = drawn(release, count), f"apache@{release}"
-    with registry.target(f"java:kafka-streams:{release}").open(edition, Role.STORE) as session:
-        answers = session_answers(session, edition, Role.STORE, talks)
-    return differences(OPERATIONS, store_of(model or release), talks, answers, alike)
+    talks = drawn(release, count)
+    return differences(OPERATIONS, store_of(model or release), talks, answered(release, talks), alike)
 
 
 @pytest.mark.jars
@@ -62,3 +71,25 @@ def test_each_released_store_answers_as_our_machine(release: str) -> None:
 @pytest.mark.parametrize("model", ["2.3.1", NEWEST])
 def test_the_machine_of_another_release_is_told_apart(model: str) -> None:
     assert parted("2.3.0", 60, model)
+
+
+def killed_within_a_flush(release: str) -> tuple[Observation, ...]:
+    """The answers to a kill while a value that a reading moved is flushed, and to what follows."""
+    steps = OPERATIONS.parse_shorthand(f"{OLD}; get 61; crash within a flush; open timestamped; get 61")
+    ((*_, kill, opened, found),) = answered(release, [tuple(steps)])
+    return kill, opened, found
+
+
+@pytest.mark.jars
+@pytest.mark.parametrize(("release", "value"), [("3.9.2", None), (NEWEST, "31")])
+def test_a_kill_within_a_flush_loses_what_a_reading_moved_up_to_4_2(release: str, value: str | None) -> None:
+    *_, found = killed_within_a_flush(release)
+    assert isinstance(found, Replied)
+    assert found["value"] == value
+
+
+@pytest.mark.jars
+def test_a_release_whose_rocksdb_reports_no_flushes_cannot_be_killed_within_one() -> None:
+    kill, *_ = killed_within_a_flush("2.3.1")
+    assert isinstance(kill, Unsupported)
+    assert kill.limit == "flushes"
