@@ -37,7 +37,8 @@ def likely(state: State, swarm: Swarm, random: Random) -> Step:
 def _event(state: State, random: Random) -> Event:
     """A store begins without timestamps, often; an open one is written and read about as often, and old values first.
 
-    It is counted before anything moves, and killed while a value that it moved is in memory alone.
+    Old keys are written once, often, and counted before anything moves: else the count need not be exact. A store is
+    killed while a value that it moved is in memory alone.
     """
     if state.open is None:
         fresh = not state.family and random.random() < 0.7
@@ -45,9 +46,11 @@ def _event(state: State, random: Random) -> Event:
     chance, key = random.random(), random.choice(KEYS)
     if state.both and state.seen.old and random.random() < 0.6:
         key = random.choice(state.seen.old)[0]
-    if state.both and state.seen == state.disk and not state.seen.new and random.random() < 0.1:
+    if state.open == "plain" and random.random() < 0.5:
+        key = random.choice([each for each in KEYS if each not in dict(state.seen.old)] or KEYS)
+    if state.both and state.seen == state.disk and state.seen.old and not state.seen.new and random.random() < 0.2:
         return Count()
-    if state.both and state.disk.old != state.seen.old and random.random() < 0.1:
+    if state.both and state.disk.old != state.seen.old and random.random() < 0.2:
         return Crash(random.random() < 0.5)
     if chance < 0.12 or (state.open == "plain" and len(state.seen.old) > 2):
         return random.choice(ENDS_AND_MAINTENANCE)
