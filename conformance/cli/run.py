@@ -80,7 +80,7 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         action="append",
         metavar="FILE",
         help="known deviations: they are run, and do not fail the run as long as they do not change; "
-        "default: the lists shipped with kipcheck for each target; may be repeated",
+        "the word default stands for the lists shipped with kipcheck for each target; may be repeated",
     )
     gate.add_argument(
         "--profile",
