@@ -5,14 +5,13 @@ assigns it until the first accepted heartbeat whose list of owned partitions lac
 the time after which it has to treat itself as fenced.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
 from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_name
@@ -32,10 +31,12 @@ from kipcheck.conformance.protocols.consumer_group.ops import (
     SESSION_MS,
     Answered,
     Beat,
+    Event,
     Partitions,
     Says,
 )
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 
 OWNERSHIP: Final = "consumer-group/ownership"
 EPOCHS: Final = "consumer-group/epochs"
@@ -73,28 +74,41 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True)
-class AnsweredHeartbeat:
-    """An answered heartbeat, and what was known before it."""
+class Group:
+    """What is known of the group from the heartbeats so far."""
 
-    op: Op
-    beat: Beat
-    clients: Mapping[str, Client]
-    rounds: int
-    """The number of consecutive rounds of heartbeats of all members, with no other step between them."""
-    existed: bool
+    clients: Mapping[str, Client] = field(default_factory=dict)
+    calm: Mapping[str, int] = field(default_factory=dict)
+    """Client -> its consecutive heartbeats that only say that it stays, with no other step between them."""
+    existed: bool = False
     """A member has joined before, so the group exists."""
+
+    def having(self, client: Client) -> "Group":
+        return replace(self, clients={**self.clients, client.name: client})
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredHeartbeat(AnsweredStep[Event, Mapping[str, Any], Group]):
+    """An answered heartbeat, or time that passes."""
+
+    @property
+    def beat(self) -> Beat:
+        assert isinstance(self.request, Beat)
+        return self.request
+
+    @property
+    def clients(self) -> Mapping[str, Client]:
+        return self.before.clients
+
+    @property
+    def rounds(self) -> int:
+        """The number of consecutive rounds of heartbeats of all members, with no other step between them."""
+        calm = self.before.calm
+        return min((calm.get(name, 0) for name, each in self.clients.items() if each.member), default=0)
 
     @property
     def client(self) -> Client:
         return self.clients.get(self.beat.client) or Client(self.beat.client, Memory(self.beat.client))
-
-    @property
-    def accepted(self) -> bool:
-        return isinstance(self.op.observation, Replied)
-
-    @property
-    def error(self) -> str | None:
-        return self.op.observation.error if isinstance(self.op.observation, Refused) else None
 
     @property
     def epoch(self) -> int:
@@ -116,54 +130,43 @@ class AnsweredHeartbeat:
     @property
     def answered_epoch(self) -> int | None:
         """The epoch in the response; None if there is none."""
-        found = self._payload("epoch")
+        found = self.answer.get("epoch")
         return found if type(found) is int else None
 
     @property
     def given(self) -> Partitions | None:
-        found = self._payload("assignment")
+        found = self.answer.get("assignment")
         return None if found is None else tuple(sorted((topic, number) for topic, number in found))
 
     @property
-    def answer(self) -> Answered:
+    def answered(self) -> Answered:
         return Answered(self.beat.client, LEAVING if self.answered_epoch is None else self.answered_epoch, self.given)
 
-    def _payload(self, name: str) -> Any:
-        return dict(self.op.observation.payload).get(name) if isinstance(self.op.observation, Replied) else None
+    def known_after(self) -> Group:
+        known = self.before
+        if not isinstance(self.request, Beat):
+            clients = {name: _aged(each, self.request.ms) for name, each in known.clients.items()}
+            return replace(known, clients=clients, calm={})
+        name = self.beat.client
+        if self.intent is Says.STAY and self.beat.topics is None and self.beat.owned == "told" and self.accepted:
+            known = replace(known, calm={**known.calm, name: known.calm.get(name, 0) + 1})
+        elif self.accepted or self.client.member:
+            known = replace(known, calm={})
+        if self.accepted:
+            return replace(known.having(_after(self)), existed=known.existed or self.intent is Says.JOIN)
+        if self.error == FENCED_MEMBER_EPOCH:
+            return known.having(replace(self.client, fenced=True))
+        return known.having(Client(name, self.client.memory)) if self.intent is Says.STAY else known
 
 
 @cached_on_history
 def answered_heartbeats(history: History) -> tuple[AnsweredHeartbeat, ...]:
     """The heartbeats up to the first step without an answer: after that the state of the group is not known."""
-    return tuple(_answered_heartbeats(history))
 
+    def read(op: Op, known: Group) -> AnsweredHeartbeat:
+        return AnsweredHeartbeat(op, OPERATIONS.event_of(op.step), payload(op), known)
 
-def _answered_heartbeats(history: History) -> Iterator[AnsweredHeartbeat]:
-    clients: dict[str, Client] = {}
-    calm: Counter[str] = Counter()
-    existed = False
-    for op in history.ops:
-        if not isinstance(op.observation, Replied | Refused):
-            return
-        event = OPERATIONS.event_of(op.step)
-        if not isinstance(event, Beat):
-            clients = {name: _aged(each, event.ms) for name, each in clients.items()}
-            calm.clear()
-            continue
-        rounds = min((calm[name] for name, each in clients.items() if each.member), default=0)
-        heartbeat = AnsweredHeartbeat(op, event, dict(clients), rounds, existed)
-        yield heartbeat
-        if heartbeat.intent is Says.STAY and event.topics is None and event.owned == "told" and heartbeat.accepted:
-            calm[event.client] += 1
-        elif heartbeat.accepted or heartbeat.client.member:
-            calm.clear()
-        if heartbeat.accepted:
-            existed = existed or heartbeat.intent is Says.JOIN
-            clients[event.client] = _after(heartbeat)
-        elif heartbeat.error == FENCED_MEMBER_EPOCH:
-            clients[event.client] = replace(heartbeat.client, fenced=True)
-        elif heartbeat.intent is Says.STAY:
-            clients[event.client] = Client(event.client, heartbeat.client.memory)
+    return tuple(each for each in answered_steps(history, Group(), read) if isinstance(each.request, Beat))
 
 
 def _aged(client: Client, ms: int) -> Client:
@@ -177,7 +180,7 @@ def _aged(client: Client, ms: int) -> Client:
 
 def _after(heartbeat: AnsweredHeartbeat) -> Client:
     before, owned, given = heartbeat.client, heartbeat.owned, heartbeat.given
-    memory = before.memory.after(heartbeat.answer)
+    memory = before.memory.after(heartbeat.answered)
     if heartbeat.intent is Says.LEAVE:
         return Client(before.name, memory)
     known = {**dict.fromkeys(before.memory.given, heartbeat.op.index), **before.readable}
@@ -353,7 +356,7 @@ def _fault(heartbeat: AnsweredHeartbeat) -> tuple[str, ...]:
     beat, owned = heartbeat.beat, heartbeat.owned
     if heartbeat.epoch < LEAVING or (heartbeat.epoch == 0 and (beat.topics is None or owned is None or owned)):
         return (INVALID_REQUEST,)
-    if not heartbeat.existed and heartbeat.epoch != 0:
+    if not heartbeat.before.existed and heartbeat.epoch != 0:
         return GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID
     if heartbeat.epoch > 0 and _never_joined(heartbeat):
         return (UNKNOWN_MEMBER_ID,)

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.case import Role, Step
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 from kipcheck.conformance.protocols.persistent_metadata.ops import INVALID_CONFIG, REPLICATED, SHARED, UNREADABLE
 from kipcheck.conformance.protocols.persistent_metadata.settings import (
     NEW_FORMAT,
@@ -60,52 +62,34 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class AnsweredStep:
-    op: Op
-    before: Cluster
-
-    @property
-    def accepted(self) -> bool:
-        return isinstance(self.op.observation, Replied)
-
-    @property
-    def error(self) -> str:
-        return self.op.observation.error if isinstance(self.op.observation, Refused) else ""
-
-    def reported(self, key: str) -> Any:
-        """A field of the answer; None if it is absent."""
-        return dict(self.op.observation.payload).get(key) if isinstance(self.op.observation, Replied) else None
-
+class ClusterStep(AnsweredStep[Step, Mapping[str, Any], Cluster]):
     @property
     def requested(self) -> Settings | None:
         """The settings of a start with their defaults; None for names that the binary does not know."""
-        step = self.op.step
+        step = self.request
         return resolved(step["binary"], step["inter_broker"], step["persistent"], step["format"])
 
     @property
     def gate(self) -> Rank | None:
         """The setting that decides about the format of a write; None if the broker does not know it."""
-        step, settings = self.op.step, self.before.live[self.op.step["broker"]]
+        step, settings = self.request, self.before.live[self.request["broker"]]
         if step["compatible"]:
             return settings.inter_broker
         if step["store"] == "messages":
             return settings.format if self.before.topic_format is None else self.before.topic_format
         return settings.persistent
 
-
-def trace(history: History) -> Iterator[AnsweredStep]:
-    """The steps up to the first without an answer: after it the state of the cluster is not known."""
-    cluster = Cluster()
-    for op in history.ops:
-        if not isinstance(op.observation, Replied | Refused):
-            return
-        answered = AnsweredStep(op, cluster)
-        yield answered
-        cluster = _after(answered)
+    def known_after(self) -> Cluster:
+        return _after(self)
 
 
-def _after(answered: AnsweredStep) -> Cluster:
-    before, step = answered.before, answered.op.step
+@cached_on_history
+def trace(history: History) -> tuple[ClusterStep, ...]:
+    return tuple(answered_steps(history, Cluster(), lambda op, known: ClusterStep(op, op.step, payload(op), known)))
+
+
+def _after(answered: ClusterStep) -> Cluster:
+    before, step = answered.before, answered.request
     match step.verb:
         case "start-binary":
             stopped = {number: each for number, each in before.live.items() if number != step["broker"]}
@@ -126,7 +110,7 @@ def _after(answered: AnsweredStep) -> Cluster:
             allows = wanted is not None and wanted[0] >= NEW_FORMAT
             first = answered.op.index if allows and before.raised is None else before.raised
             return replace(before, topic_format=wanted, raised=first)
-        case "write-store" if answered.reported("format") == 2 and not step["compatible"]:
+        case "write-store" if answered.answer.get("format") == 2 and not step["compatible"]:
             return _written(before, step["broker"], step["store"], answered.op.index)
     return before
 
@@ -143,16 +127,16 @@ def _written(before: Cluster, writer: int, store: str, at: int) -> Cluster:
     return replace(before, new={**before.new, **new})
 
 
-def starts(history: History, accepted: bool) -> Iterator[AnsweredStep]:
+def starts(history: History, accepted: bool) -> Iterator[ClusterStep]:
     return (each for each in trace(history) if each.op.step.verb == "start-binary" and each.accepted is accepted)
 
 
-def breach(answered: AnsweredStep, why: str, expected: str, *shape: str, at: int | None = None) -> Violation:
+def breach(answered: ClusterStep, why: str, expected: str, *shape: str, at: int | None = None) -> Violation:
     first = () if at is None else (at,)
     observed = f"refused: {answered.error}" if answered.error else "accepted"
     for key in ("format", "persistent"):
-        if answered.reported(key) is not None:
-            observed += f", {key} {answered.reported(key)}"
+        if answered.answer.get(key) is not None:
+            observed += f", {key} {answered.answer.get(key)}"
     return Violation(why, (*first, answered.op.index), expected, observed, shape=shape)
 
 
@@ -188,7 +172,7 @@ def defaults(history: History) -> Iterator[Violation]:
             "inter_broker": settings.inter_broker, "format": settings.format, "persistent": settings.persistent,
         }  # fmt: skip
         for key, right in wanted.items():
-            reported = each.reported(key)
+            reported = each.answer.get(key)
             found = rank(reported, NEWEST_BINARY) if isinstance(reported, str) else None
             if found != right:
                 given = "set" if step[key] is not None else "not set"
@@ -274,7 +258,7 @@ def compatible_at_once(history: History) -> Iterator[Violation]:
 
 def _wrong_formats(history: History, compatible: bool) -> Iterator[Violation]:
     for each in trace(history):
-        step, written = each.op.step, each.reported("format")
+        step, written = each.op.step, each.answer.get("format")
         if step.verb != "write-store" or step["compatible"] is not compatible or step["broker"] not in each.before.live:
             continue
         gate = each.gate
@@ -294,8 +278,8 @@ def leaders_format(history: History) -> Iterator[Violation]:
         if step.verb == "read-store" and each.accepted and step["broker"] in each.before.live:
             written = each.before.stored(step["broker"])
             right = 2 if step["store"] in written else 1
-            if each.reported("format") != right and each.before.live[step["broker"]].reads_new_format:
-                why = f"{step['store']} contains format {each.reported('format')}, but format {right} was written"
+            if each.answer.get("format") != right and each.before.live[step["broker"]].reads_new_format:
+                why = f"{step['store']} contains format {each.answer.get('format')}, but format {right} was written"
                 yield breach(
                     each, why, f"format {right}", "lost" if right == 2 else "made", at=written.get(step["store"])
                 )

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.history import History, Op, Refused
+from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 from kipcheck.conformance.protocols.stores.ops import NO_TIMESTAMP
 
 CONTENTS: Final = "stores/contents"
@@ -71,29 +73,17 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class AnsweredStep:
-    op: Op
-    before: Known
-
-    @property
-    def accepted(self) -> bool:
-        return isinstance(self.op.observation, Replied)
-
-    def reported(self, key: str) -> Any:
-        """A field of the answer; None if it is absent."""
-        return dict(self.op.observation.payload).get(key) if isinstance(self.op.observation, Replied) else None
-
+class StoreStep(AnsweredStep[Step, Mapping[str, Any], Known]):
     def contents(self) -> Iterator[tuple[str, Stamped | None]]:
         """The keys whose contents the answer shows, and those."""
         if not self.accepted:
             return
-        verb = self.op.step.verb
-        if verb == "store-range":
-            for row in self.reported("rows") or ():
+        if self.verb == "store-range":
+            for row in self.answer.get("rows") or ():
                 yield row["key"], (row["value"], row["timestamp"])
-        elif verb in READS:
-            value = self.reported("value")
-            yield self.op.step["key"], None if value is None else (value, self.reported("timestamp"))
+        elif self.verb in READS:
+            value = self.answer.get("value")
+            yield self.request["key"], None if value is None else (value, self.answer["timestamp"])
 
     def shows(self, had: Had, shown: Stamped | None) -> bool:
         """Whether the answer is what a key with these contents has; a plain store knows no timestamps."""
@@ -101,20 +91,17 @@ class AnsweredStep:
             return had.contents == shown
         return had.contents == shown or (self.before.open == "plain" and had.contents[0] == shown[0])
 
-
-def trace(history: History) -> Iterator[AnsweredStep]:
-    """The steps up to the first without an answer: after it the state of the store is not known."""
-    known = Known()
-    for op in history.ops:
-        if not isinstance(op.observation, Replied | Refused):
-            return
-        answered = AnsweredStep(op, known)
-        yield answered
-        known = _after(answered)
+    def known_after(self) -> Known:
+        return _after(self)
 
 
-def _after(answered: AnsweredStep) -> Known:
-    before, step = answered.before, answered.op.step
+@cached_on_history
+def trace(history: History) -> tuple[StoreStep, ...]:
+    return tuple(answered_steps(history, Known(), lambda op, known: StoreStep(op, op.step, payload(op), known)))
+
+
+def _after(answered: StoreStep) -> Known:
+    before, step = answered.before, answered.request
     if not answered.accepted:
         return before
     known = before
@@ -125,7 +112,7 @@ def _after(answered: AnsweredStep) -> Known:
         known = _having(known, key, likely or Had(shown, had[-1].by, had[-1].at))
     match step.verb:
         case "store-open":
-            return _opened(known, step["format"], answered.reported("flushes"))
+            return _opened(known, step["format"], answered.answer.get("flushes"))
         case "store-put" | "store-restore":
             by = "restored" if step.verb == "store-restore" else "put"
             return _written(known, step["key"], step["value"], step["timestamp"], by, answered.op.index)
@@ -137,7 +124,7 @@ def _after(answered: AnsweredStep) -> Known:
         case "store-delete":
             return _written(known, step["key"], None, None, "deleted", answered.op.index)
         case "store-get" if known.open == "timestamped":
-            return replace(known, counted=False) if answered.reported("value") is not None else known
+            return replace(known, counted=False) if answered.answer.get("value") is not None else known
         case "store-flush":
             return replace(known, flushes=known.flushes + 1)
         case "store-close":
@@ -190,7 +177,7 @@ def _written(known: Known, key: str, value: str | None, timestamp: int | None, b
     )  # fmt: skip
 
 
-def breach(answered: AnsweredStep, why: str, expected: str, *shape: str, at: int = -1) -> Violation:
+def breach(answered: StoreStep, why: str, expected: str, *shape: str, at: int = -1) -> Violation:
     first = () if at < 0 else (at,)
     return Violation(why, (*first, answered.op.index), expected, _observed(answered.op), shape=shape)
 
@@ -198,14 +185,12 @@ def breach(answered: AnsweredStep, why: str, expected: str, *shape: str, at: int
 def _observed(op: Op) -> str:
     if isinstance(op.observation, Refused):
         return f"refused: {op.observation.error}"
-    payload = dict(op.observation.payload) if isinstance(op.observation, Replied) else {}
-    if "rows" in payload:
-        return (
-            ", ".join(_text((each["value"], each["timestamp"]), each["key"]) for each in payload["rows"]) or "no rows"
-        )
-    if "value" in payload:
-        return _text(None if payload["value"] is None else (payload["value"], payload["timestamp"]))
-    return ", ".join(f"{name} {value}" for name, value in payload.items()) or "accepted"
+    found = payload(op)
+    if "rows" in found:
+        return ", ".join(_text((each["value"], each["timestamp"]), each["key"]) for each in found["rows"]) or "no rows"
+    if "value" in found:
+        return _text(None if found["value"] is None else (found["value"], found["timestamp"]))
+    return ", ".join(f"{name} {value}" for name, value in found.items()) or "accepted"
 
 
 def _text(contents: Stamped | None, key: str = "") -> str:
@@ -214,7 +199,7 @@ def _text(contents: Stamped | None, key: str = "") -> str:
     return f"{key}={contents[0]} at {contents[1]}" if key else f"{contents[0] or 'the empty value'} at {contents[1]}"
 
 
-def wrong(history: History) -> Iterator[tuple[AnsweredStep, str, Had, Stamped | None]]:
+def wrong(history: History) -> Iterator[tuple[StoreStep, str, Had, Stamped | None]]:
     """The answers that show contents which the key does not have: with the key and what it has."""
     for each in trace(history):
         for key, shown in each.contents():
@@ -223,12 +208,12 @@ def wrong(history: History) -> Iterator[tuple[AnsweredStep, str, Had, Stamped | 
                 yield each, key, had[-1], shown
 
 
-def _lost_in_a_crash(each: AnsweredStep, had: Had) -> bool:
+def _lost_in_a_crash(each: StoreStep, had: Had) -> bool:
     """Whether the contents were written before the last crash."""
     return each.before.crashed is not None and had.at < each.before.crashed
 
 
-def _breach(each: AnsweredStep, key: str, had: Had, shown: Stamped | None, *shape: str) -> Violation:
+def _breach(each: StoreStep, key: str, had: Had, shown: Stamped | None, *shape: str) -> Violation:
     why = f"key {key} reads as {_text(shown)}, and has {_text(had.contents)}"
     return breach(each, why, _text(had.contents, key if had.contents else ""), *shape, at=had.at)
 
@@ -272,7 +257,7 @@ def ranges(history: History) -> Iterator[Violation]:
     for each in trace(history):
         if each.op.step.verb != "store-range" or not each.accepted:
             continue
-        keys = [bytes.fromhex(row["key"]) for row in each.reported("rows") or ()]
+        keys = [bytes.fromhex(row["key"]) for row in each.answer.get("rows") or ()]
         first, last = (bytes.fromhex(text) if text is not None else None for text in _bounds(each.op))
         if len({*keys}) < len(keys):
             double = next(key for key in keys if keys.count(key) > 1)
@@ -338,8 +323,8 @@ def count(history: History) -> Iterator[Violation]:
     for each in trace(history):
         if each.op.step.verb == "store-count" and each.accepted and each.before.counted:
             right = sum(had.contents is not None for (had,) in each.before.may_be.values())
-            if each.reported("count") != right:
-                yield breach(each, f"the store counts {each.reported('count')} of {right} records", f"{right}")
+            if each.answer.get("count") != right:
+                yield breach(each, f"the store counts {each.answer.get('count')} of {right} records", f"{right}")
 
 
 # Upgrades
@@ -359,7 +344,7 @@ def survives(history: History) -> Iterator[Violation]:
     for each in trace(history):
         if each.op.step.verb != "store-range" or not each.accepted:
             continue
-        keys = {row["key"] for row in each.reported("rows") or ()}
+        keys = {row["key"] for row in each.answer.get("rows") or ()}
         first, last = (bytes.fromhex(text) if text is not None else None for text in _bounds(each.op))
         for key, hads in sorted(each.before.may_be.items()):
             owed = all(had.contents is not None for had in hads) and _within(bytes.fromhex(key), first, last)
@@ -393,7 +378,7 @@ def both_formats(history: History) -> Iterator[Violation]:
         emptied = emptied or (step.verb == "store-put" and step["value"] is None) or step.verb == "store-get"
         if step.verb != "store-open" or step["format"] != "timestamped" or not each.accepted:
             continue
-        reported, opened_before, family = each.reported("both"), family, True
+        reported, opened_before, family = each.answer.get("both"), family, True
         old = any(had.by == "old" for hads in each.before.may_be.values() for had in hads)
         right = old or (always and not opened_before)
         if reported is not None and not emptied and reported is not right:

@@ -5,14 +5,16 @@ node, up to the next step that may write it, and not while a validated request w
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 
 PLACE = 20
 
@@ -53,59 +55,62 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterStep:
-    """An answered step, and what was known of the cluster before it."""
+class Known:
+    """What is known of the cluster from the answers so far."""
 
-    op: Op
-    brokers: Mapping[int, Spans]
+    brokers: Mapping[int, Spans] = field(default_factory=dict)
     """What each live broker declares."""
-    old: frozenset[int]
+    old: frozenset[int] = frozenset()
     """Live brokers below the migration version."""
-    contents: Contents | None
-    """None: not known."""
-    elected: int | None
-    """The live broker that was elected last."""
-
-    @property
-    def accepted(self) -> bool:
-        return isinstance(self.op.observation, Replied)
-
-    @property
-    def verb(self) -> str:
-        return self.op.step.verb
-
-
-def cluster_steps(history: History) -> Iterator[ClusterStep]:
-    """The steps up to the first one without an answer: after that the state of the cluster is not known."""
-    live: dict[int, Spans] = {}
-    old: set[int] = set()
     contents: Contents | None = None
+    """None: not known."""
     elected: int | None = None
+    """The live broker that was elected last."""
     waiting: int | None = None
-    for op in history.ops:
-        if not isinstance(op.observation, Replied | Refused):
-            return
-        step = ClusterStep(op, dict(live), frozenset(old), contents, elected)
-        yield step
-        number: int = op.step.body.get("broker", -1)
-        if step.verb in ("start-broker", "stop-broker") or (step.verb == "broker-watch" and not step.accepted):
-            live.pop(number, None)
-            old.discard(number)
-            elected = None if elected == number else elected
-            if contents is not None:
-                contents = replace(contents, registered=contents.registered - {number} if elected else frozenset())
-        if step.verb == "start-broker" and step.accepted:
-            before_migration = op.step.body.get("before_migration", False)
-            live[number] = {} if before_migration else spans(op.step["supported"])
-            old |= {number} if before_migration else set()
-        elif step.verb == "elect-controller" and number in live:
-            elected = number
-        if step.verb in WRITERS:
-            contents = None
-            waiting = elected if step.verb == "validate-features" and step.accepted else None
-        elif step.verb == "features-node" and step.accepted and waiting is None:
-            contents = contents_of(op)
-        waiting = None if waiting != elected else waiting
+    """The broker whose validated request waits for its write."""
+
+    def without(self, number: int) -> "Known":
+        """A broker is not live any more."""
+        brokers = {each: own for each, own in self.brokers.items() if each != number}
+        elected = None if self.elected == number else self.elected
+        contents = self.contents
+        if contents is not None:
+            contents = replace(contents, registered=contents.registered - {number} if elected else frozenset())
+        return Known(brokers, self.old - {number}, contents, elected, self.waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStep(AnsweredStep[Step, Mapping[str, Any], Known]):
+    @property
+    def brokers(self) -> Mapping[int, Spans]:
+        return self.before.brokers
+
+    @property
+    def contents(self) -> Contents | None:
+        return self.before.contents
+
+    def known_after(self) -> Known:
+        known, body = self.before, self.request.body
+        number: int = body.get("broker", -1)
+        if self.verb in ("start-broker", "stop-broker") or (self.verb == "broker-watch" and not self.accepted):
+            known = known.without(number)
+        if self.verb == "start-broker" and self.accepted:
+            old = body.get("before_migration", False)
+            brokers = {**known.brokers, number: {} if old else spans(body["supported"])}
+            known = replace(known, brokers=brokers, old=known.old | {number} if old else known.old)
+        elif self.verb == "elect-controller" and number in known.brokers:
+            known = replace(known, elected=number)
+        if self.verb in WRITERS:
+            waits = self.verb == "validate-features" and self.accepted
+            known = replace(known, contents=None, waiting=known.elected if waits else None)
+        elif self.verb == "features-node" and self.accepted and known.waiting is None:
+            known = replace(known, contents=contents_of(self.op))
+        return known if known.waiting == known.elected else replace(known, waiting=None)
+
+
+@cached_on_history
+def trace(history: History) -> tuple[ClusterStep, ...]:
+    return tuple(answered_steps(history, Known(), lambda op, known: ClusterStep(op, op.step, payload(op), known)))
 
 
 def spans(found: Any) -> Spans:
@@ -158,7 +163,7 @@ def results(step: ClusterStep) -> Mapping[str, str]:
 
 def judged(history: History, applied: bool = True) -> Iterator[Update]:
     """The updates that were applied, or refused, while the node was known and enabled."""
-    for step in cluster_steps(history):
+    for step in trace(history):
         found = results(step)
         names = [each["feature"] for each in step.op.step["updates"]] if found else []
         for each in step.op.step["updates"] if found and step.contents and step.contents.enabled else ():
@@ -178,7 +183,7 @@ class Around(NamedTuple):
 
 def surrounded(history: History, *verbs: str) -> Iterator[Around]:
     """Steps with a reading of the node before and after, and no other step between that may write it."""
-    found = list(cluster_steps(history))
+    found = trace(history)
     for place, step in enumerate(found):
         if step.verb not in verbs or step.contents is None:
             continue
@@ -199,7 +204,7 @@ def surrounded(history: History, *verbs: str) -> Iterator[Around]:
 @node("feature-cluster/within-brokers", "584-31", "584-25", "584-10", applies_to=on("features-node"))
 def within_brokers(history: History) -> Iterator[Violation]:
     """Each finalized range lies within the supported range of every registered broker."""
-    for step in cluster_steps(history):
+    for step in trace(history):
         if step.verb != "features-node" or not step.accepted:
             continue
         found = contents_of(step.op)
@@ -218,7 +223,7 @@ def within_brokers(history: History) -> Iterator[Violation]:
 def epoch_never_falls(history: History) -> Iterator[Violation]:
     """The epoch of the node never falls."""
     last: Contents | None = None
-    for step in cluster_steps(history):
+    for step in trace(history):
         if step.verb == "features-node" and step.accepted:
             found = contents_of(step.op)
             if last is not None and found.epoch < last.epoch:
@@ -232,7 +237,7 @@ def epoch_never_falls(history: History) -> Iterator[Violation]:
 def one_content_per_epoch(history: History) -> Iterator[Violation]:
     """An epoch never stands for two contents, in the node and in answers of brokers alike."""
     known: dict[int, tuple[int, Spans]] = {}
-    for step in cluster_steps(history):
+    for step in trace(history):
         if step.verb not in ("features-node", "broker-features") or not isinstance(step.op.observation, Replied):
             continue
         epoch, found = step.op.observation["epoch"], spans(step.op.observation["finalized"])
@@ -267,9 +272,9 @@ def one_epoch_per_request(history: History) -> Iterator[Violation]:
 def status_follows_version(history: History) -> Iterator[Violation]:
     """After an election the node is enabled exactly if the controller is at the migration version, or else empty."""
     last: tuple[int, bool] | None = None
-    for step in cluster_steps(history):
+    for step in trace(history):
         if step.verb == "elect-controller" and step.op.step["broker"] in step.brokers:
-            last = (step.op.index, step.op.step["broker"] not in step.old)
+            last = (step.op.index, step.op.step["broker"] not in step.before.old)
         elif step.verb == "features-node" and step.accepted and last is not None:
             found = contents_of(step.op)
             if found.enabled is not last[1]:
@@ -376,10 +381,10 @@ def moves(history: History) -> Iterator[Violation]:
 @updates("feature-cluster/deposed-writes-nothing", "584-59", "584-15", applies_to=on("write-features"))
 def deposed_writes_nothing(history: History) -> Iterator[Violation]:
     """The write of a controller that was deposed after it validated a request fails."""
-    for step in cluster_steps(history):
+    for step in trace(history):
         number = step.op.step.body.get("broker")
-        if step.verb == "write-features" and step.accepted and step.elected not in (None, number):
-            why = f"broker {step.elected} was elected, and a write of broker {number} was applied"
+        if step.verb == "write-features" and step.accepted and step.before.elected not in (None, number):
+            why = f"broker {step.before.elected} was elected, and a write of broker {number} was applied"
             yield _breach(step, why, "refused: NOT_CONTROLLER", "applied", "deposed")
 
 
@@ -388,12 +393,12 @@ def deposed_writes_nothing(history: History) -> Iterator[Violation]:
 
 def _arrivals(history: History) -> Iterator[tuple[ClusterStep, Contents, str]]:
     """Brokers that read a known node, as they start or are notified, and the feature that they do not support."""
-    for step in cluster_steps(history):
+    for step in trace(history):
         if step.contents is None or step.verb not in ("start-broker", "broker-watch"):
             continue
         number, body = step.op.step["broker"], step.op.step.body
         starts = step.verb == "start-broker"
-        if (body.get("before_migration", False) if starts else number in step.old) or not step.contents.enabled:
+        if (body.get("before_migration", False) if starts else number in step.before.old) or not step.contents.enabled:
             continue
         if starts or number in step.brokers:
             own = spans(body["supported"]) if starts else step.brokers[number]

@@ -5,14 +5,16 @@ counts for the following steps.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.history import History, Refused
+from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 
 PLACE = 10
 
@@ -29,31 +31,49 @@ Range: TypeAlias = tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
-class AnsweredStep:
-    """An answered step, and what was known of the cluster before it."""
+class Known:
+    """What is known of the cluster from the answers so far."""
 
-    op: Op
-    level: int
+    level: int = 0
     """The finalized level; 0 for none."""
-    epoch: int | None
+    epoch: int | None = None
     """None: not known yet."""
-    brokers: Mapping[int, Range]
+    brokers: Mapping[int, Range] = field(default_factory=dict)
     """The live brokers."""
-    since: tuple[int, ...]
+    since: tuple[int, ...] = ()
     """The steps since the last answer with an epoch."""
 
+
+@dataclass(frozen=True, slots=True)
+class ControllerStep(AnsweredStep[Step, Mapping[str, Any], Known]):
     @property
-    def applied(self) -> bool:
-        return isinstance(self.op.observation, Replied)
+    def level(self) -> int:
+        """The level that was finalized before it."""
+        return self.before.level
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch before it; None: not known yet."""
+        return self.before.epoch
+
+    @property
+    def brokers(self) -> Mapping[int, Range]:
+        """The live brokers before it."""
+        return self.before.brokers
+
+    @property
+    def since(self) -> tuple[int, ...]:
+        """The steps since the last answer with an epoch."""
+        return self.before.since
 
     @property
     def requested(self) -> int:
-        level: int = self.op.step["level"]
+        level: int = self.request["level"]
         return level
 
     @property
     def allowed(self) -> bool:
-        flag: bool = self.op.step["allow_downgrade"]
+        flag: bool = self.request["allow_downgrade"]
         return flag
 
     def outside(self, level: int) -> list[str]:
@@ -62,10 +82,26 @@ class AnsweredStep:
 
     def reported(self, name: str) -> int | None:
         """The level or epoch in the answer; None if it is absent or not a number."""
-        if not isinstance(self.op.observation, Replied):
-            return None
-        found = dict(self.op.observation.payload).get(name)
+        found = self.answer.get(name)
         return found if type(found) is int else None
+
+    def known_after(self) -> Known:
+        before, level, brokers = self.before, self.level, {**self.before.brokers}
+        match self.verb:
+            case "update" if self.accepted:
+                level = max(self.requested, 0)
+            case "broker-up" | "broker-down":
+                brokers.pop(self.request["broker"], None)
+                if self.verb == "broker-up" and self.accepted:
+                    low, high = self.request["low"], self.request["high"]
+                    brokers[self.request["broker"]] = None if low is None else (low, high)
+            case "describe":
+                reported = self.reported("level")
+                level = level if reported is None else reported
+        epoch = self.reported("epoch") if self.verb in ("update", "describe") else None
+        if epoch is None:
+            return Known(level, before.epoch, brokers, (*before.since, self.op.index))
+        return Known(level, epoch, brokers)
 
 
 def suits(span: Range, level: int) -> bool:
@@ -76,41 +112,16 @@ def _knows(span: Range) -> str:
     return "does not know the feature" if span is None else f"supports {span[0]} to {span[1]}"
 
 
-def answered_steps(history: History) -> Iterator[AnsweredStep]:
-    """The steps up to the first one without an answer: after that the state of the cluster is not known."""
-    level, epoch = 0, None
-    brokers: dict[int, Range] = {}
-    since: list[int] = []
-    for op in history.ops:
-        if not isinstance(op.observation, Replied | Refused):
-            return
-        answered = AnsweredStep(op, level, epoch, dict(brokers), tuple(since))
-        yield answered
-        match op.step.verb:
-            case "update" if answered.applied:
-                level = max(op.step["level"], 0)
-            case "broker-up":
-                brokers.pop(op.step["broker"], None)
-                if answered.applied:
-                    low, high = op.step["low"], op.step["high"]
-                    brokers[op.step["broker"]] = None if low is None else (low, high)
-            case "broker-down":
-                brokers.pop(op.step["broker"], None)
-            case "describe":
-                reported = answered.reported("level")
-                level = level if reported is None else reported
-        reported = answered.reported("epoch") if op.step.verb in ("update", "describe") else None
-        if reported is not None:
-            epoch, since = reported, []
-        else:
-            since.append(op.index)
+@cached_on_history
+def trace(history: History) -> tuple[ControllerStep, ...]:
+    return tuple(answered_steps(history, Known(), lambda op, known: ControllerStep(op, op.step, payload(op), known)))
 
 
 def on(*verbs: str) -> Callable[[Case, Step], bool]:
     return lambda case, step: step.verb in verbs
 
 
-def breach(answered: AnsweredStep, why: str, expected: str, *shape: str, at: tuple[int, ...] = ()) -> Violation:
+def breach(answered: ControllerStep, why: str, expected: str, *shape: str, at: tuple[int, ...] = ()) -> Violation:
     observation = answered.op.observation
     observed = (
         f"refused: {observation.error}" if isinstance(observation, Refused) else f"accepted{_payload(observation)}"
@@ -122,11 +133,11 @@ def _payload(observation: Any) -> str:
     return "".join(f", {name} {value}" for name, value in observation.payload)
 
 
-def updates(history: History, applied: bool) -> Iterator[AnsweredStep]:
-    return (each for each in answered_steps(history) if each.op.step.verb == "update" and each.applied is applied)
+def updates(history: History, applied: bool) -> Iterator[ControllerStep]:
+    return (each for each in trace(history) if each.verb == "update" and each.accepted is applied)
 
 
-def _flag(answered: AnsweredStep) -> str:
+def _flag(answered: ControllerStep) -> str:
     return "with the downgrade flag" if answered.allowed else "without the downgrade flag"
 
 
@@ -158,7 +169,7 @@ def epoch_grows(history: History) -> Iterator[Violation]:
 @epochs("features/only-updates-change", "584-12", "584-16", "584-67", applies_to=on("update", "describe"))
 def only_updates_change(history: History) -> Iterator[Violation]:
     """Refused updates, and brokers that register, fail to register or go down, change neither level nor epoch."""
-    for each in answered_steps(history):
+    for each in trace(history):
         if not _restarted(history, each):
             yield from _changed(history, each)
 
@@ -174,32 +185,32 @@ def only_updates_change(history: History) -> Iterator[Violation]:
 @epochs("features/outlives-restarts", "584-57", "584-16", applies_to=on("restart", "describe"))
 def outlives_restarts(history: History) -> Iterator[Violation]:
     """Level and epoch survive a restart of all controllers."""
-    for each in answered_steps(history):
+    for each in trace(history):
         if _restarted(history, each):
             yield from _changed(history, each)
 
 
-def _restarted(history: History, answered: AnsweredStep) -> bool:
+def _restarted(history: History, answered: ControllerStep) -> bool:
     return any(history.ops[index].step.verb == "restart" for index in answered.since)
 
 
-def _changed(history: History, answered: AnsweredStep) -> Iterator[Violation]:
+def _changed(history: History, answered: ControllerStep) -> Iterator[Violation]:
     """Level and epoch that changed since the last answer with an epoch, although no update was accepted."""
     between = _between(history, answered)
-    if answered.op.step.verb == "describe" and answered.applied:
+    if answered.verb == "describe" and answered.accepted:
         for name, before in (("level", answered.level), ("epoch", answered.epoch)):
             reported = answered.reported(name)
             if before is not None and reported is not None and reported != before:
                 why = f"the {name} was {before}; after {between} it is {reported}, without an accepted update"
                 yield breach(answered, why, f"{name} {before}", name, "changed", at=answered.since[-1:])
-    elif answered.op.step.verb == "update" and answered.epoch is not None and answered.since:
+    elif answered.verb == "update" and answered.epoch is not None and answered.since:
         reported = answered.reported("epoch")
         if reported is not None and reported > answered.epoch + 1:
             why = f"the epoch was {answered.epoch}; after {between} the next update is accepted at {reported}"
             yield breach(answered, why, f"epoch {answered.epoch + 1}", "epoch", "changed", at=answered.since[-1:])
 
 
-def _between(history: History, answered: AnsweredStep) -> str:
+def _between(history: History, answered: ControllerStep) -> str:
     ops = [history.ops[index] for index in answered.since]
     observed = (f"a {'refused ' * isinstance(op.observation, Refused)}{op.step.verb}" for op in ops)
     return " and ".join(dict.fromkeys(observed)) or "nothing else"
@@ -210,11 +221,11 @@ def _between(history: History, answered: AnsweredStep) -> str:
 def epoch_names_contents(history: History) -> Iterator[Violation]:
     """An epoch never stands for two levels."""
     state: dict[int, tuple[int, int]] = {}
-    for each in answered_steps(history):
+    for each in trace(history):
         epoch = each.reported("epoch")
-        if epoch is None or each.op.step.verb not in ("update", "describe"):
+        if epoch is None or each.verb not in ("update", "describe"):
             continue
-        level = max(each.requested, 0) if each.op.step.verb == "update" else each.reported("level")
+        level = max(each.requested, 0) if each.verb == "update" else each.reported("level")
         if level is None:
             continue
         first, before = state.setdefault(epoch, (each.op.index, level))
@@ -299,7 +310,7 @@ def level_suits_brokers(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {INVALID}", "applied", "known to nobody")
 
 
-def _registration(history: History, answered: AnsweredStep) -> tuple[int, ...]:
+def _registration(history: History, answered: ControllerStep) -> tuple[int, ...]:
     """The step that registered the first broker that does not support the level."""
     number = next(number for number, span in answered.brokers.items() if not suits(span, answered.requested))
     ups = [op.index for op in history.ops[: answered.op.index] if op.step.verb == "broker-up"]
@@ -309,7 +320,7 @@ def _registration(history: History, answered: AnsweredStep) -> tuple[int, ...]:
 # Updates to apply
 
 
-def _kept_back(history: History) -> Iterator[AnsweredStep]:
+def _kept_back(history: History) -> Iterator[ControllerStep]:
     """Refused updates to levels that every live broker supports."""
     return (each for each in updates(history, applied=False) if each.brokers and not each.outside(each.requested))
 
@@ -368,7 +379,7 @@ def names_the_fault(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"refused: {' or '.join(sorted(errors))}", "error", *sorted(errors))
 
 
-def faults(answered: AnsweredStep) -> set[str]:
+def faults(answered: ControllerStep) -> set[str]:
     """The allowed errors for the update; none if it need not be refused, or if the feature may forbid it."""
     level, requested = answered.level, answered.requested
     if requested < 1:
@@ -398,7 +409,7 @@ def incompatible_broker_stops(history: History) -> Iterator[Violation]:
     """A broker that does not support the finalized level, or does not know the feature, cannot register."""
     for each in _arrivals(history):
         span = _span(each.op.step)
-        if each.applied and each.level and not suits(span, each.level):
+        if each.accepted and each.level and not suits(span, each.level):
             newcomer = f"broker {each.op.step['broker']}, which {_knows(span)}"
             why = f"level {each.level} is finalized, and {newcomer}, registered"
             yield breach(each, why, "shut down", "registered", "unknowing" if span is None else "out of range")
@@ -410,14 +421,14 @@ def compatible_broker_stays(history: History) -> Iterator[Violation]:
     """A broker that supports the finalized level can register; if no level is finalized, every broker can."""
     for each in _arrivals(history):
         span = _span(each.op.step)
-        if not each.applied and (not each.level or suits(span, each.level)):
+        if not each.accepted and (not each.level or suits(span, each.level)):
             state = f"level {each.level} is finalized" if each.level else "no level is finalized"
             why = f"{state}, and broker {each.op.step['broker']}, which {_knows(span)}, was shut down"
             yield breach(each, why, "registered", "shut down")
 
 
-def _arrivals(history: History) -> Iterator[AnsweredStep]:
-    return (each for each in answered_steps(history) if each.op.step.verb == "broker-up")
+def _arrivals(history: History) -> Iterator[ControllerStep]:
+    return (each for each in trace(history) if each.verb == "broker-up")
 
 
 def _span(step: Step) -> Range:

@@ -5,14 +5,16 @@ request.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 
 PLACE = 30
 
@@ -27,63 +29,78 @@ Levels = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class KraftStep:
-    """An answered step, and what was known before it."""
+class Known:
+    """What is known of the cluster from the answers so far."""
 
-    op: Op
-    levels: Levels | None
+    levels: Levels | None = None
     """The finalized levels; None: not known."""
-    at: int
-    """The step that read them."""
-    brokers: Mapping[int, Mapping[str, tuple[int, int]]]
-    after: Levels | None
-    """The levels that the next step read; None: it read none."""
+    brokers: Mapping[int, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class KraftStep(AnsweredStep[Step, Mapping[str, Any], Known]):
+    following: Op | None = None
+    """The next step."""
+
+    @property
+    def levels(self) -> Levels | None:
+        """The levels before it."""
+        return self.before.levels
+
+    @property
+    def after(self) -> Levels | None:
+        """The levels that the next step read; None: it read none."""
+        return None if self.following is None else _levels(self.following)
 
     @property
     def applied(self) -> dict[str, int]:
         """The updates that succeeded, by feature; the last one of a feature counts."""
-        observation = self.op.observation
-        if self.op.step.verb != "kraft-update" or not isinstance(observation, Replied) or self.validates:
+        if self.verb != "kraft-update" or not self.accepted or self.validates:
             return {}
-        refused = {each["feature"] for each in observation["results"] if each["error"] != NONE}
-        asked = {each["feature"]: each["level"] for each in self.op.step["updates"]}
+        refused = {each["feature"] for each in self.answer["results"] if each["error"] != NONE}
+        asked = {each["feature"]: each["level"] for each in self.request["updates"]}
         return {name: level for name, level in asked.items() if name not in refused}
 
     @property
     def validates(self) -> bool:
         """A request of version 0 has no field for it."""
-        return bool(self.op.step.verb == "kraft-update" and self.op.step["validate_only"] and self.op.step["version"])
+        return bool(self.verb == "kraft-update" and self.request["validate_only"] and self.request["version"])
 
     @property
     def lowers(self) -> frozenset[str]:
         """The features whose update has a downgrade type, which a request of version 0 has not (584-44)."""
-        asked = {each["feature"]: each["upgrade_type"] for each in self.op.step["updates"]}
-        return frozenset(name for name, kind in asked.items() if kind in DOWNGRADES and self.op.step["version"] > 0)
+        asked = {each["feature"]: each["upgrade_type"] for each in self.request["updates"]}
+        return frozenset(name for name, kind in asked.items() if kind in DOWNGRADES and self.request["version"] > 0)
+
+    def known_after(self) -> Known:
+        before, body = self.before, self.request.body
+        match self.verb:
+            case "kraft-format":
+                return Known()
+            case "kraft-update":
+                return replace(before, levels=None)
+            case "kraft-levels":
+                return replace(before, levels=_levels(self.op))
+        if body["kind"] != "broker":
+            return before
+        others = {number: each for number, each in before.brokers.items() if number != body["node"]}
+        if body["supported"] is None:
+            return replace(before, brokers=others)
+        declared = {each["feature"]: (each["low"], each["high"]) for each in body["supported"]}
+        return replace(before, brokers={**others, body["node"]: declared})
 
 
-def kraft_steps(history: History) -> Iterator[KraftStep]:
+@cached_on_history
+def trace(history: History) -> tuple[KraftStep, ...]:
     """The steps up to the first one without an answer, or a node or format that was refused."""
-    levels: Levels | None = None
-    at = 0
-    brokers: dict[int, Mapping[str, tuple[int, int]]] = {}
-    for op in history.ops:
-        verb, body = op.step.verb, op.step.body
-        if verb not in ALL or not isinstance(op.observation, Replied | Refused):
-            return
-        if verb != "kraft-update" and isinstance(op.observation, Refused):
-            return
-        following = history.ops[op.index + 1 : op.index + 2]
-        yield KraftStep(op, levels, at, dict(brokers), next(map(_levels, following), None))
-        if verb == "kraft-format":
-            levels, brokers = None, {}
-        elif verb == "kraft-update":
-            levels = None
-        elif verb == "kraft-levels":
-            levels, at = _levels(op), op.index
-        elif body["kind"] == "broker":
-            brokers.pop(body["node"], None)
-            if body["supported"] is not None:
-                brokers[body["node"]] = {each["feature"]: (each["low"], each["high"]) for each in body["supported"]}
+
+    def read(op: Op, known: Known) -> KraftStep | None:
+        if op.step.verb not in ALL or (op.step.verb != "kraft-update" and isinstance(op.observation, Refused)):
+            return None
+        following = next(iter(history.ops[op.index + 1 : op.index + 2]), None)
+        return KraftStep(op, op.step, payload(op), known, following)
+
+    return tuple(answered_steps(history, Known(), read))
 
 
 def _levels(op: Op) -> Levels | None:
@@ -109,7 +126,7 @@ READS: Final = on("kraft-update", "kraft-levels")
 @updates("kraft-features/validate-changes-nothing", "584-34", applies_to=READS)
 def validate_changes_nothing(history: History) -> Iterator[Violation]:
     """A request with validate-only changes no level."""
-    for step in kraft_steps(history):
+    for step in trace(history):
         if step.validates and step.levels is not None and step.after is not None and step.levels != step.after:
             why = f"levels were {dict(step.levels)}, and changed with a request that was only validated"
             yield _breach(step, why, "the same levels", dict(step.after), "changed", read=True)
@@ -119,7 +136,7 @@ def validate_changes_nothing(history: History) -> Iterator[Violation]:
 @updates("kraft-features/error-changes-nothing", "584-13", "584-40", applies_to=READS)
 def error_changes_nothing(history: History) -> Iterator[Violation]:
     """A request with a top-level error changes no level except kraft.version, which the quorum raises by itself."""
-    for step in kraft_steps(history):
+    for step in trace(history):
         if isinstance(step.op.observation, Refused) and step.levels is not None and step.after is not None:
             before, after = ({**each} for each in (step.levels, step.after))
             before.pop(KRAFT, None)
@@ -140,8 +157,8 @@ def error_changes_nothing(history: History) -> Iterator[Violation]:
 @updates("kraft-features/results-are-true", "584-12", "584-36", applies_to=READS)
 def results_are_true(history: History) -> Iterator[Violation]:
     """In an answered request the updates that succeed are applied, and other features stay."""
-    for step in kraft_steps(history):
-        known = step.levels is not None and step.after is not None and step.op.step.verb == "kraft-update"
+    for step in trace(history):
+        known = step.levels is not None and step.after is not None and step.verb == "kraft-update"
         if not known or step.validates or not isinstance(step.op.observation, Replied):
             continue
         assert step.levels is not None and step.after is not None
@@ -156,9 +173,9 @@ def results_are_true(history: History) -> Iterator[Violation]:
 @updates("kraft-features/within-brokers", "584-06", "584-07", "584-31", applies_to=on("kraft-node", "kraft-update"))
 def within_brokers(history: History) -> Iterator[Violation]:
     """A level is finalized only if every registered broker supports it; undeclared, a feature has level 0 alone."""
-    for step in kraft_steps(history):
+    for step in trace(history):
         for name, level in step.applied.items():
-            for number, declared in step.brokers.items():
+            for number, declared in step.before.brokers.items():
                 low, high = declared.get(name, (0, 0))
                 if not low <= level <= high:
                     why = f"{name} was set to {level}, and broker {number} supports {low} to {high}"
@@ -169,7 +186,7 @@ def within_brokers(history: History) -> Iterator[Violation]:
 @updates("kraft-features/downgrade-gated", "584-07", "584-36", "584-37", applies_to=READS)
 def downgrade_gated(history: History) -> Iterator[Violation]:
     """A level falls only with a downgrade type, which a higher level must not have, and is never negative."""
-    for step in kraft_steps(history):
+    for step in trace(history):
         for name, level in step.applied.items() if step.levels is not None else ():
             assert step.levels is not None
             before = step.levels.get(name, 0)
@@ -186,10 +203,10 @@ def downgrade_gated(history: History) -> Iterator[Violation]:
 def epoch_never_falls(history: History) -> Iterator[Violation]:
     """The epoch never falls."""
     last = -1
-    for step in kraft_steps(history):
-        if step.op.step.verb == "kraft-format":
+    for step in trace(history):
+        if step.verb == "kraft-format":
             last = -1
-        elif step.op.step.verb == "kraft-levels" and isinstance(step.op.observation, Replied):
+        elif step.verb == "kraft-levels" and isinstance(step.op.observation, Replied):
             epoch = step.op.observation["epoch"]
             if epoch < last:
                 yield _breach(step, f"the epoch was {last}", f"at least {last}", epoch, "falls")
@@ -200,8 +217,8 @@ def epoch_never_falls(history: History) -> Iterator[Violation]:
 @updates("kraft-features/one-error", "584-39", applies_to=on("kraft-update"))
 def one_error(history: History) -> Iterator[Violation]:
     """A refused update has the error INVALID_UPDATE_VERSION."""
-    for step in kraft_steps(history):
-        if step.op.step.verb != "kraft-update":
+    for step in trace(history):
+        if step.verb != "kraft-update":
             continue
         observation = step.op.observation
         errors = {observation.error} if isinstance(observation, Refused) else set()

@@ -4,15 +4,16 @@ It reads the inputs and the observed actions alone, and no machine's answers. Wh
 view follows it, so that one defect is one violation, and what comes later is judged by what the consumer knows then.
 """
 
-from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.history import History, Op, Refused
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.protocols.assignment.model.membership import Assigned
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 from kipcheck.conformance.protocols.group.model.messages import (
     Beat,
     Blob,
@@ -77,21 +78,30 @@ def name_of(event: Event, verb: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class MemberStep:
+class MemberStep(AnsweredStep[Event, Actions, View]):
     """A step that was answered, with the consumer's view before and after it."""
 
-    op: Op
-    event: Event
-    actions: Actions
-    before: View
     received: View
     """The view after the event, before the consumer's own actions."""
     after: View
     rules: Rules
 
+    def known_after(self) -> View:
+        return self.after
+
+    @property
+    def event(self) -> Event:
+        """What reached the consumer: an answer, or an order of its user."""
+        return self.request
+
+    @property
+    def actions(self) -> Actions:
+        """What the consumer did."""
+        return self.answer
+
     @property
     def name(self) -> str:
-        return name_of(self.event, self.op.step.verb)
+        return name_of(self.event, self.verb)
 
     @property
     def cooperative(self) -> bool:
@@ -127,32 +137,19 @@ class MemberStep:
 @cached_on_history
 def member_steps(history: History) -> tuple[MemberStep, ...]:
     """The steps up to the first one without an answer: after that the consumer's state is not known."""
-    return tuple(_member_steps(history))
-
-
-def _member_steps(history: History) -> Iterator[MemberStep]:
     rules = rules_of(edition(history.case.edition))
-    if rules is None:
-        return
-    view = View()
-    for op in history.ops:
-        actions: Actions = ()
-        match op.observation:
-            case Replied(payload):
-                actions = tuple(map(ACTIONS.from_json, dict(payload).get("actions", ())))
-            case Refused():
-                pass
-            case _:
-                return
-        event = OPERATIONS.event_of(op.step)
-        updater = ViewUpdater(rules, view, name_of(event, op.step.verb))
-        received = updater.receive(event, isinstance(op.observation, Refused))
-        after = updater.after(event, actions)
-        step = MemberStep(op, event, actions, view, received, after, rules)
-        if step.adopts_in_silence:
-            after.taking, after.taking_ended = None, SILENTLY
-        yield step
-        view = after
+    return () if rules is None else tuple(answered_steps(history, View(), partial(_step, rules)))
+
+
+def _step(rules: Rules, op: Op, view: View) -> MemberStep:
+    event, actions = OPERATIONS.event_of(op.step), tuple(map(ACTIONS.from_json, payload(op).get("actions", ())))
+    updater = ViewUpdater(rules, view, name_of(event, op.step.verb))
+    received = updater.receive(event, isinstance(op.observation, Refused))
+    after = updater.after(event, actions)
+    step = MemberStep(op, event, actions, view, received, after, rules)
+    if step.adopts_in_silence:
+        after.taking, after.taking_ended = None, SILENTLY
+    return step
 
 
 class ViewUpdater:
