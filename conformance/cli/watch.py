@@ -1,0 +1,100 @@
+"""The command ``watch``: a proxy before a running cluster that judges what its clients send."""
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, USAGE, Commands, complain, print_harmless
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.live.watch.watcher import Watcher
+
+ABOUT = "watch a running cluster through a proxy on loopback, and report members that break the rules of their groups"
+EPILOG = """\
+kipcheck watch --upstream localhost:9092
+
+The first line of output is the address: listening 127.0.0.1:PORT. Clients that use it as bootstrap.servers reach every
+broker through the proxy. What kipcheck does not know passes unchanged. A broken requirement is shown when it is seen,
+and all are in the reports that Ctrl-C writes to --out.
+
+exit codes: 0 no requirement of grade MUST was broken, 1 one was, or an address cannot be used, 2 usage,
+3 the broker cannot be reached"""
+
+
+def add(commands: Commands) -> None:
+    made = commands.add("watch", _watch, ABOUT, EPILOG)
+    made.add_argument("--upstream", type=_address, metavar="HOST:PORT", help="a broker of the cluster")
+    made.add_argument("--listen", type=_address, metavar="HOST:PORT", help="default 127.0.0.1:0, a free port")
+    made.add_argument("--allow-remote", action="store_true", help="accept a --listen that other machines can reach")
+    made.add_argument("--edition", default="apache", metavar="E", help="the text that applies: apache, apache@R")
+    made.add_argument("--out", "--output", type=Path, default=Path("kipcheck-out"), metavar="DIR",
+                      help="where ledger and reports are written at the end (default kipcheck-out)")  # fmt: skip
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 0xFFFF:
+        raise argparse.ArgumentTypeError(f"invalid address {text!r}: use HOST:PORT, such as localhost:9092")
+    return host, int(port)
+
+
+def _watch(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.core.edition import edition
+    from kipcheck.conformance.engine import watched
+    from kipcheck.conformance.live.front import is_loopback
+    from kipcheck.conformance.live.watch.watch import Unreachable, Watching, watch
+
+    if options.upstream is None:
+        return complain("nothing to watch: name a broker of the cluster with --upstream HOST:PORT", USAGE)
+    if not options.upstream[1]:
+        return complain("--upstream has port 0: name the port on which the broker listens", USAGE)
+    listen = options.listen or ("127.0.0.1", 0)
+    if not (options.allow_remote or is_loopback(listen[0])):
+        return complain(f"other machines can reach {listen[0]}: add --allow-remote to listen there", USAGE)
+    begun = time.monotonic()
+    try:
+        found = edition(options.edition)
+        if not found.name.startswith("apache"):
+            return complain(f"edition {options.edition}: clients are watched in editions of Apache Kafka", USAGE)
+        watched.usable(options.out)
+        watcher = watch(Watching(found, options.upstream, listen), print_harmless)
+        return _report(watcher, options, begun)
+    except LookupError as unknown:
+        return complain(unknown.args[0], USAGE)
+    except Unreachable as gone:
+        return complain(gone, NOT_STARTED)
+    except watched.Unusable as why:
+        return complain(why, USAGE)
+    except OSError as unusable:
+        return complain(unusable, FAILED)
+
+
+def _report(watcher: "Watcher", options: argparse.Namespace, begun: float) -> int:
+    from kipcheck.conformance.cli.reports import print_written_report
+    from kipcheck.conformance.engine import interrupts, watched
+    from kipcheck.conformance.live.watch.judging import seen_by_client
+    from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
+
+    interrupts.finish()
+    seen = [watched.Seen(*each) for each in seen_by_client(watcher.judging)]
+    made = watched.Watched(
+        SURVIVES_GROUPS, str(watcher.edition), watcher.judging.judged, seen, begun, "; ".join(_unseen(watcher))
+    )
+    code, text, ledger = watched.write(made, options.out)
+    print_written_report(ledger, text)
+    counts = watcher.counts
+    told = f"{counts['connections']} connections, {counts['requests']} requests, {counts['members']} members"
+    complain("; ".join([told, *_unseen(watcher)]), code)
+    return code
+
+
+def _unseen(watcher: "Watcher") -> Sequence[str]:
+    """What passed and was not judged, in words."""
+    names = ("gaps", "forgotten members", "answers that cannot be read")
+    found = [f"{watcher.counts[name]} {name}" for name in names if watcher.counts[name]]
+    if watcher.judging.unreported:
+        found.append(f"{watcher.judging.unreported} broken requirements beyond the first are not reported")
+    return found
