@@ -1,4 +1,4 @@
-"""The command ``watch``: a proxy before a running cluster that judges what its clients send."""
+"""The command ``watch``: judges what the clients of a running cluster send, through a proxy or from a capture."""
 
 import argparse
 import time
@@ -11,9 +11,11 @@ from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, USAGE, Command
 if TYPE_CHECKING:
     from kipcheck.conformance.live.watch.watcher import Watcher
 
-ABOUT = "watch a running cluster through a proxy on loopback, and report members that break the rules of their groups"
+ABOUT = "watch a running cluster through a proxy, or a capture of one, and report broken rules of groups"
 EPILOG = """\
 kipcheck watch --upstream localhost:9092
+kipcheck watch --pcap traffic.pcap
+tcpdump -U -w - port 9092 | kipcheck watch --pcap -
 
 The first line of output is the address: listening 127.0.0.1:PORT. Clients that use it as bootstrap.servers reach every
 broker through the proxy. What kipcheck does not know passes unchanged. A broken requirement is shown when it is seen,
@@ -25,7 +27,9 @@ exit codes: 0 no requirement of grade MUST was broken, 1 one was, or an address 
 
 def add(commands: Commands) -> None:
     made = commands.add("watch", _watch, ABOUT, EPILOG)
-    made.add_argument("--upstream", type=_address, metavar="HOST:PORT", help="a broker of the cluster")
+    what = made.add_mutually_exclusive_group()
+    what.add_argument("--pcap", metavar="FILE", help="judge a capture (pcap or pcapng) instead; - for standard input")
+    what.add_argument("--upstream", type=_address, metavar="HOST:PORT", help="a broker of the cluster")
     made.add_argument("--listen", type=_address, metavar="HOST:PORT", help="default 127.0.0.1:0, a free port")
     made.add_argument("--allow-remote", action="store_true", help="accept a --listen that other machines can reach")
     made.add_argument("--edition", default="apache", metavar="E", help="the text that applies: apache, apache@R")
@@ -45,44 +49,61 @@ def _watch(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.edition import edition
     from kipcheck.conformance.engine import watched
     from kipcheck.conformance.live.front import is_loopback
+    from kipcheck.conformance.live.watch.capture_input import NoCapture, watch_capture
     from kipcheck.conformance.live.watch.watch import Unreachable, Watching, watch
 
-    if options.upstream is None:
-        return complain("nothing to watch: name a broker of the cluster with --upstream HOST:PORT", USAGE)
-    if not options.upstream[1]:
-        return complain("--upstream has port 0: name the port on which the broker listens", USAGE)
     listen = options.listen or ("127.0.0.1", 0)
-    if not (options.allow_remote or is_loopback(listen[0])):
-        return complain(f"other machines can reach {listen[0]}: add --allow-remote to listen there", USAGE)
+    if why := _wrong(options, listen, is_loopback(listen[0])):
+        return complain(why, USAGE)
     begun = time.monotonic()
     try:
         found = edition(options.edition)
         if not found.name.startswith("apache"):
             return complain(f"edition {options.edition}: clients are watched in editions of Apache Kafka", USAGE)
         watched.usable(options.out)
-        watcher = watch(Watching(found, options.upstream, listen), print_harmless)
+        if options.pcap is not None:
+            watcher = watch_capture(options.pcap, found, print_harmless)
+        else:
+            watcher = watch(Watching(found, options.upstream, listen), print_harmless)
         return _report(watcher, options, begun)
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)
     except Unreachable as gone:
         return complain(gone, NOT_STARTED)
-    except watched.Unusable as why:
+    except (watched.Unusable, NoCapture) as why:
         return complain(why, USAGE)
     except OSError as unusable:
+        if options.pcap is not None:
+            return complain(f"--pcap {options.pcap} cannot be read: {unusable.strerror or unusable}", FAILED)
         return complain(unusable, FAILED)
+
+
+def _wrong(options: argparse.Namespace, listen: tuple[str, int], is_local: bool) -> str:
+    """What is wrong with the options; empty: nothing."""
+    if options.pcap is None and options.upstream is None:
+        return "nothing to watch: name a broker with --upstream HOST:PORT, or a capture with --pcap FILE"
+    if options.pcap is not None and options.listen is not None:
+        return "--pcap reads a file and listens nowhere: leave out --listen"
+    if options.upstream is not None and not options.upstream[1]:
+        return "--upstream has port 0: name the port on which the broker listens"
+    if not (options.allow_remote or is_local):
+        return f"other machines can reach {listen[0]}: add --allow-remote to listen there"
+    return ""
 
 
 def _report(watcher: "Watcher", options: argparse.Namespace, begun: float) -> int:
     from kipcheck.conformance.cli.reports import print_written_report
     from kipcheck.conformance.engine import interrupts, watched
     from kipcheck.conformance.live.watch.judging import seen_by_client
+    from kipcheck.conformance.live.watch.laws import speaking
     from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 
     interrupts.finish()
     seen = [watched.Seen(*each) for each in seen_by_client(watcher.judging)]
     made = watched.Watched(
-        SURVIVES_GROUPS, str(watcher.edition), watcher.judging.judged, seen, begun, "; ".join(_unseen(watcher))
-    )
+        SURVIVES_GROUPS, str(watcher.edition), watcher.judging.judged, seen, [each.id for each in speaking()], begun,
+        "; ".join(_unseen(watcher)),
+    )  # fmt: skip
     code, text, ledger = watched.write(made, options.out)
     print_written_report(ledger, text)
     counts = watcher.counts
@@ -93,7 +114,10 @@ def _report(watcher: "Watcher", options: argparse.Namespace, begun: float) -> in
 
 def _unseen(watcher: "Watcher") -> Sequence[str]:
     """What passed and was not judged, in words."""
-    names = ("gaps", "forgotten members", "answers that cannot be read")
+    names = (
+        "gaps", "forgotten members", "answers that cannot be read", "connections that began before the capture",
+        "places where segments are missing",
+    )  # fmt: skip
     found = [f"{watcher.counts[name]} {name}" for name in names if watcher.counts[name]]
     if watcher.judging.unreported:
         found.append(f"{watcher.judging.unreported} broken requirements beyond the first are not reported")

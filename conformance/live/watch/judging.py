@@ -61,7 +61,9 @@ class Judging:
         track.dirty_ms = None
         if not track.is_judged or not track.events:
             return
-        self._count(track.about)
+        if not track.counted:
+            track.counted = True
+            self._count(track.about)
         history = self._history(track.events, late_ms)
         for law, violation in violations(history):
             if (law.id, violation.shape) in track.reported:
@@ -73,20 +75,20 @@ class Judging:
             self._report(Reported(track.about, track.member, law, violation, found), payload)
         track.shorten()
 
-    def refused(self, about: Member, ms: int, connection: int, payload: bytes, why: Refused) -> None:
-        """Reports a request that strict decoding refuses."""
-        event: Event = {
-            "what": "refused", "ms": ms, "connection": connection, "message": why.message, "version": why.version,
-            "kind": why.kind, "why": str(why), "hex": payload[:SHOWN_BYTES].hex(),
+    def refused(self, about: Member, id: str, event: Event, payload: bytes, why: Refused) -> None:
+        """Reports a request that strict decoding refuses. ``id``: of the member; ``event``: time and connection."""
+        shown: Event = {
+            "what": "refused", **event, "message": why.message, "version": why.version, "kind": why.kind,
+            "why": str(why), "hex": payload[:SHOWN_BYTES].hex(),
         }  # fmt: skip
-        self._count(about)
-        history = self._history([event], 0)
+        history = self._history([shown], 0)
         law = INVARIANTS["client/encodes-strictly"]
         for violation in law.search(history):
             key = f"{about.software} {about.client_id}", about.group, violation.shape
             if key not in self._refused and len(self._refused) < MOST_REPORTED:
                 self._refused.add(key)
-                self._report(Reported(about, "", law, violation, history), payload)
+                self._count(about)
+                self._report(Reported(about, id, law, violation, history), payload)
 
     def _count(self, about: Member) -> None:
         name = about.software if about.software in self.judged or len(self.judged) < MOST_NAMES else OTHERS
@@ -112,9 +114,7 @@ _PASS: Final = OPERATIONS.parse_shorthand("pass 1")[0]
 assert OPERATIONS.verb_of[Pass] == _PASS.verb
 
 
-def _place(
-    events: list[Event], law: Invariant, violation: Violation, history: Callable[[list[Event]], History]
-) -> int:
+def _place(events: list[Event], law: Invariant, violation: Violation, history: Callable[[list[Event]], History]) -> int:
     """The event with which the law is broken in this way: the last of the fewest that show it."""
     low, high = 1, len(events)
     while low < high:

@@ -241,8 +241,8 @@ class Proxy:
             return rewrite.encoded(key, version, header, body)
         except Refused as why:
             self.watcher.note(
-                f"an answer to {rewrite.NAMES[key]} v{asked.version} cannot be read, so it passes as it is, and clients "
-                f"may go past this proxy: {why}"
+                f"an answer to {rewrite.NAMES[key]} v{asked.version} cannot be read, and passes as it is, so that "
+                f"clients may go past this proxy: {why}"
             )
             return payload
 

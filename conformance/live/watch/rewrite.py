@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.wire.framing import encode_response, header_layout, header_version
-from kipcheck.conformance.wire.framing import decode_response
+from kipcheck.conformance.wire.framing import decode_response, encode_response, header_layout, header_version
 from kipcheck.conformance.wire.schema import spec
 
 PRODUCE, FETCH, METADATA, FIND_COORDINATOR, SASL_HANDSHAKE, API_VERSIONS, DESCRIBE_CLUSTER = 0, 1, 3, 10, 17, 18, 60
@@ -41,7 +40,9 @@ def is_rewritten(key: int, version: int) -> bool:
     """Whether answers of that version can hold an address or a range, and have a layout here."""
     if key not in NAMES or version not in spec(APACHE, f"{NAMES[key]}Response").versions:
         return False
-    return key != PRODUCE or "nodeEndpoints" in {each.name for each in spec(APACHE, "ProduceResponse").at(version).slots}
+    return key != PRODUCE or "nodeEndpoints" in {
+        each.name for each in spec(APACHE, "ProduceResponse").at(version).slots
+    }
 
 
 def decoded(payload: bytes, key: int, version: int) -> tuple[int, dict[str, Any], dict[str, Any]]:
@@ -72,7 +73,7 @@ def nodes(key: int, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         case 3 | 60:
             yield from body.get("brokers") or ()
         case 10:
-            yield from body.get("coordinators") or ([body] if "coordinators" not in body else [])  # type: ignore[list-item]
+            yield from body.get("coordinators") or ([body] if "coordinators" not in body else [])
 
 
 def addresses(key: int, body: Mapping[str, Any]) -> set[Address]:

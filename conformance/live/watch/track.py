@@ -53,6 +53,8 @@ class Track:
     reported: set[tuple[str, tuple[str, ...]]] = field(default_factory=set)
     """Laws and shapes that were reported of it."""
     shortened: int = 0
+    counted: bool = False
+    """Whether it was judged once."""
     _join: Event | None = None
     _joined: Event | None = None
     _synced: Event | None = None
@@ -156,7 +158,7 @@ class Track:
             self._beats.clear()
             self._assigned.clear()
         elif last is None or "partitions" in event or last["generation"] != event["generation"]:
-            given = event.get("partitions", (last or {}).get("partitions", []))
+            given: list[str] = event.get("partitions", (last or {}).get("partitions", []))
             self._beats = [*self._beats[-1:], {**event, "partitions": given}]
             self._assigned.update(dict.fromkeys(given))
 

@@ -87,7 +87,7 @@ class Watcher:
         for key, each in requests(self.edition).items():
             if self._keys[key] in READ and each.versions.high is not None:
                 newest = requests(form(self.edition, each.name))[key].versions.high or each.versions.high
-                found[key] = range(0, newest + 1)
+                found[key] = range(newest + 1)
         return found
 
     def is_read(self, key: int, version: int) -> bool:
@@ -246,8 +246,7 @@ class Watcher:
             owner.shared = True
         track = owner
         if track is None:
-            software = connection.software or connection.client_id or "unknown"
-            track = Track(Member(group, connection.client_id, connection.host, software))
+            track = Track(self._member(connection, group))
             self.counts["members"] += 1
         connection.tracks[group] = track
         track.connections.add(connection.number)
@@ -256,6 +255,12 @@ class Watcher:
         if id:
             self._name(track, group, id)
         return track
+
+    def _member(self, connection: Connection, group: str) -> Member:
+        """Who sends over a connection. What the client calls itself is its name in files, if that is plain."""
+        id = connection.client_id
+        software = connection.software or (id if SOFTWARE.fullmatch(id) else "a client")
+        return Member(group, id, connection.host, software)
 
     def _name(self, track: Track, group: str, id: str) -> None:
         self._tracks.pop((group, id), None)
@@ -272,10 +277,10 @@ class Watcher:
     def _refused(self, connection: Connection, at_s: float, payload: bytes, why: Refused, asked: Asked) -> Asked:
         """A request that strict decoding refuses. It needs no history to be judged."""
         self.counts["requests that strict decoding refuses"] += 1
-        about = next(iter(connection.tracks.values())).about if len(connection.tracks) == 1 else Member(
-            "", connection.client_id, connection.host, connection.software or connection.client_id or "unknown"
-        )  # fmt: skip
-        self.judging.refused(about, _ms(at_s), connection.number, payload, why)
+        only = next(iter(connection.tracks.values())) if len(connection.tracks) == 1 else None
+        about = only.about if only is not None else self._member(connection, "")
+        event: Event = {"ms": _ms(at_s), "connection": connection.number}
+        self.judging.refused(about, only.member if only is not None else "", event, payload, why)
         return asked
 
     # Answers
@@ -319,7 +324,8 @@ class Watcher:
             last = max(at for _, at in read.values())
             sizes = {name: size for name, (size, _) in read.items()}
             metadata = {"what": "answer", "ms": last, "connection": -1, "api": "Metadata", "version": 0, "sizes": sizes}
-            track.events.append(metadata)
+            at = next((at for at, each in enumerate(track.events) if each["ms"] > last), len(track.events))
+            track.events.insert(at, metadata)
         return True
 
 
@@ -329,4 +335,3 @@ def _ms(at_s: float) -> int:
 
 def _int16(data: bytes, at: int) -> int:
     return int.from_bytes(data[at : at + 2], "big", signed=True)
-
