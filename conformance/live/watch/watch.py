@@ -35,7 +35,7 @@ class Unreachable(Exception):
 def watch(watching: Watching, print_line: Callable[[str], None]) -> Watcher:
     """Watches until SIGINT or SIGTERM. ``print_line`` gets the address first.
 
-    Errors: OSError for an address that cannot be used; ``Unreachable``.
+    Errors: LookupError for an unknown edition; OSError for an address that cannot be used; ``Unreachable``.
     """
     with asyncio.Runner() as runner:
         return runner.run(_watch(watching, print_line))
@@ -43,8 +43,8 @@ def watch(watching: Watching, print_line: Callable[[str], None]) -> Watcher:
 
 async def _watch(watching: Watching, print_line: Callable[[str], None]) -> Watcher:
     ended = _ended()
-    await _reach(watching.upstream)
     watcher = Watcher(watching.edition, print_line)
+    await _reach(watching.upstream)
     proxy = Proxy(watching.upstream, watcher)
     host, port = await proxy.listen(*watching.listen)
     print_line(f"listening {f'[{host}]' if ':' in host else host}:{port}")

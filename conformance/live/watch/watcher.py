@@ -14,6 +14,7 @@ from kipcheck.conformance.live.contents import Contents
 from kipcheck.conformance.live.received import Received, Unserved, form, read
 from kipcheck.conformance.live.watch.facts import Facts
 from kipcheck.conformance.live.watch.judging import Judging, Reported
+from kipcheck.conformance.live.watch.rewrite import UNSUPPORTED_VERSION
 from kipcheck.conformance.live.watch.track import Event, Member, Track
 from kipcheck.conformance.protocols.client.trace import HEARTBEAT
 from kipcheck.conformance.wire.errors import Refused
@@ -171,6 +172,8 @@ class Watcher:
         if payload is None:
             return self.missed(connection)
         request = asked.received
+        if request.api == "ApiVersions" and _int16(payload, 4) == UNSUPPORTED_VERSION:
+            return  # in version 0; the client asks again
         edition = form(self.edition, request.response)
         try:
             body = decode_response(payload, edition, request.response, request.version, lenient=True).body
