@@ -115,10 +115,10 @@ def _report(watcher: "Watcher", options: argparse.Namespace, begun: float) -> in
 def _unseen(watcher: "Watcher") -> Sequence[str]:
     """What passed and was not judged, in words."""
     names = (
-        "gaps", "forgotten members", "answers that cannot be read", "connections that began before the capture",
+        "our bugs", "gaps", "forgotten members", "answers that cannot be read", "connections that began before the capture",
         "places where segments are missing",
     )  # fmt: skip
     found = [f"{watcher.counts[name]} {name}" for name in names if watcher.counts[name]]
     if watcher.judging.unreported:
-        found.append(f"{watcher.judging.unreported} broken requirements beyond the first are not reported")
+        found.append(f"{watcher.judging.unreported} violations beyond the limits are not in the reports")
     return found

@@ -7,7 +7,8 @@ from typing import Any, Final
 from kipcheck.conformance.live.topics import Topic, Topics
 
 MOST_TOPICS: Final = 20_000
-MOST_CLIENTS: Final = 2000
+MOST_TOLD: Final = 200_000
+"""Topics of all clients together, of which it is remembered who was sent them."""
 CHANGED_MS: Final = 300_000
 """So long after a topic grew some clients may not know it (``metadata.max.age.ms``)."""
 Client = tuple[str, str]
@@ -20,12 +21,13 @@ class Facts:
     told: dict[Client, dict[str, tuple[int, int]]] = field(default_factory=dict)
     """Client -> topic -> partitions and time of the last answer to Metadata, in milliseconds."""
     _changed_ms: dict[str, int] = field(default_factory=dict)
+    _number: int = 0
+    """Of topics in ``told``."""
 
     def described(self, client: Client, body: Any, ms: int) -> None:
         """An answer to Metadata passed."""
-        found = self.told.setdefault(client, {})
-        while len(self.told) > MOST_CLIENTS:
-            self.told.pop(next(iter(self.told)))
+        found = self.told[client] = self.told.pop(client, {})
+        self._number -= len(found)
         for each in body["topics"]:
             name, partitions = each.get("name"), len(each["partitions"])
             if each["errorCode"] or not name:
@@ -43,6 +45,9 @@ class Facts:
                     self.topics.by_id[id] = made
             if len(found) < MOST_TOPICS:
                 found[name] = partitions, ms
+        self._number += len(found)
+        while self._number > MOST_TOLD or len(self.told) > MOST_TOPICS:
+            self._number -= len(self.told.pop(next(iter(self.told))))
 
     def sizes(self, names: set[str], ms: int) -> dict[str, int] | None:
         """The partitions of topics; None if one is not known, or changed not long ago."""

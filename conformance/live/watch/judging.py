@@ -1,5 +1,6 @@
 """Judges the histories of members, and says each broken law of a member once."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -23,6 +24,11 @@ QUIET_MS: Final = 300
 LATEST_MS: Final = 3000
 """It is judged so long after something came at the latest."""
 MOST_REPORTED: Final = 1000
+"""Violations that are shown."""
+MOST_OF_A_KIND: Final = 5
+"""Violations of one law by one client in one way whose histories are kept for the reports."""
+MOST_KEPT: Final = 200
+"""Of all kinds."""
 SHOWN_BYTES: Final = 2000
 OTHERS: Final = "others"
 MOST_NAMES: Final = 50
@@ -48,7 +54,9 @@ class Judging:
     judged: dict[str, int] = field(default_factory=dict)
     """Client -> histories that were judged."""
     unreported: int = 0
-    """Beyond the limit."""
+    """Violations that are not in the reports."""
+    _shown: int = 0
+    _kinds: Counter[tuple[str, str, tuple[str, ...]]] = field(default_factory=Counter)
     _refused: set[tuple[str, str, tuple[str, ...]]] = field(default_factory=set)
 
     def is_due(self, track: Track, now_ms: int) -> bool:
@@ -56,7 +64,7 @@ class Judging:
             return True
         return now_ms >= track.last_ms + QUIET_MS or now_ms >= track.dirty_ms + LATEST_MS
 
-    def judge(self, track: Track, now_ms: int, late_ms: int) -> None:
+    def judge(self, track: Track, late_ms: int) -> None:
         """Reports what is new in a history. ``late_ms``: how late this machine was, for laws about time."""
         track.dirty_ms = None
         if not track.is_judged or not track.events:
@@ -102,10 +110,15 @@ class Judging:
         return History(case, "watch", (Op(0, step, Replied((("actions", [*events, *idle]),)), 1),))
 
     def _report(self, found: Reported, payload: bytes | None) -> None:
-        if len(self.reported) >= MOST_REPORTED:
+        kind = found.member.software, found.law.id, found.violation.shape
+        self._shown += 1
+        if len(self.reported) < MOST_KEPT and self._kinds[kind] < MOST_OF_A_KIND:
+            self._kinds[kind] += 1
+            self.reported.append(found)
+        else:
             self.unreported += 1
+        if self._shown > MOST_REPORTED:
             return
-        self.reported.append(found)
         for line in lines(found, payload, str(self.edition)):
             self.say(line)
 

@@ -252,7 +252,10 @@ class Proxy:
             if broker not in self._ports:
                 if len(self._ports) >= MOST_BROKERS:
                     raise Ended(f"there are more than {MOST_BROKERS} brokers")
-                _, port = await self._listen(broker, self._host, 0)
+                try:
+                    _, port = await self._listen(broker, self._host, 0)
+                except OSError as why:
+                    raise Ended(f"no listener can be opened for broker {broker[0]}:{broker[1]}: {why}") from None
                 self._ports[broker] = port
                 self.watcher.say(f"broker {broker[0]}:{broker[1]} is {reached}:{port}")
             return reached, self._ports[broker]

@@ -12,8 +12,12 @@ from typing import Any, Final
 from kipcheck.conformance.protocols.client.trace import HEARTBEAT
 
 MOST_EVENTS: Final = 400
+MOST_SIZE: Final = 4 << 20
+"""Bytes of the requests and answers of a history; what is decoded takes several times as many."""
 MOST_BYTES: Final = 4096
 """Of a request that is kept, to be shown."""
+CALM_BYTES: Final = 100
+"""An exchange that changed nothing has at least so many."""
 CALM_MS: Final = 2000
 """A history is shortened where there was no error for so long."""
 CONSUMER: Final = "consumer"
@@ -50,6 +54,8 @@ class Track:
     errors_ms: int = -(1 << 40)
     waiting: int = 0
     """Group requests without an answer."""
+    size: int = 0
+    """Bytes of the requests and answers of ``events``, about."""
     reported: set[tuple[str, tuple[str, ...]]] = field(default_factory=set)
     """Laws and shapes that were reported of it."""
     shortened: int = 0
@@ -82,6 +88,7 @@ class Track:
         self._join = self._joined = self._synced = None
         self._beats.clear()
         self._assigned.clear()
+        self.size = 0
 
     # Requests
 
@@ -95,6 +102,7 @@ class Track:
             return
         self.waiting += 1
         self._add(event, payload)
+        self.size += len(payload)
         if not self._is_plain_request(event):
             self.mark(event["ms"])
             self._calm.clear()
@@ -123,11 +131,13 @@ class Track:
 
     # Answers
 
-    def answered(self, event: Event, request: Event | None) -> None:
+    def answered(self, event: Event, request: Event | None, size: int) -> None:
+        """``size``: bytes of the answer."""
         if not self.begun:
             self._resume(event)
             return
         self.waiting = max(0, self.waiting - 1)
+        self.size += size
         self._add(event)
         self._learn(event)
         if request is not None and self._is_plain_answer(event, request):
@@ -158,7 +168,7 @@ class Track:
             self._beats.clear()
             self._assigned.clear()
         elif last is None or "partitions" in event or last["generation"] != event["generation"]:
-            given: list[str] = event.get("partitions", (last or {}).get("partitions", []))
+            given: list[str] = event["partitions"] if "partitions" in event else (last or {}).get("partitions") or []
             self._beats = [*self._beats[-1:], {**event, "partitions": given}]
             self._assigned.update(dict.fromkeys(given))
 
@@ -172,6 +182,7 @@ class Track:
             if self._calm[at]["api"] == request["api"]:
                 for each in self._calm[at : at + 2]:
                     self._drop(each)
+                self.size -= CALM_BYTES
                 del self._calm[at : at + 2]
                 break
         self._calm += [request, answer]
@@ -211,15 +222,16 @@ class Track:
 
     def shorten(self) -> None:
         """Makes a long history short; call it after it was judged."""
-        if len(self.events) < MOST_EVENTS:
+        if len(self.events) < MOST_EVENTS and self.size < MOST_SIZE:
             return
         kept = self._essence() if not self.waiting and self.last_ms > self.errors_ms + CALM_MS else None
         self.shortened += 1
         if kept is None:
-            if len(self.events) >= 4 * MOST_EVENTS:
+            if len(self.events) >= 4 * MOST_EVENTS or self.size >= 4 * MOST_SIZE:
                 self.reset()
             return
         self.events[:] = kept
+        self.size = sum(len(repr(each)) for each in kept)
         self.payloads.clear()
         self._calm.clear()
 

@@ -4,8 +4,11 @@ It knows no sockets: a proxy or a capture says what passed, and when. Its state 
 """
 
 import re
+import sys
+import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,6 +29,10 @@ READ: Final = (*OF_A_GROUP, "ApiVersions", "Metadata")
 NAMELESS: Final = frozenset({"LeaveGroup", "OffsetCommit"})
 """Requests that a tool may send for a group without being a member: they begin no history."""
 MOST_TRACKS: Final = 2000
+MOST_GROUPS: Final = 20
+"""Of one connection."""
+MOST_SIZE: Final = 64 << 20
+"""Bytes of the requests and answers of all histories; beyond it the oldest are forgotten."""
 MOST_WAITING: Final = 1000
 """Requests of a connection without an answer. A producer may want none."""
 MOST_NOTES: Final = 200
@@ -150,7 +157,8 @@ class Watcher:
             content.message, version, found.correlation, content.client_id, content.body, connection.number,
             connection.host, at_s, pipelined=waits or recent,
         )  # fmt: skip
-        self._read(connection, found, payload, waits)
+        with self._ours(connection):
+            self._read(connection, found, payload, waits)
         if content.refused is not None:
             self._refused(connection, at_s, payload, content.refused, found)
         return found
@@ -183,19 +191,38 @@ class Watcher:
                 self.note(f"an answer to {request.api} v{request.version} cannot be read, and is not judged: {why}")
                 self.missed(connection)
             return
-        self._answered(connection, asked, request, body, _ms(at_s))
+        with self._ours(connection):
+            self._answered(connection, asked, request, body, _ms(at_s), len(payload))
 
     def tick(self, now_s: float, late_ms: int = 0) -> None:
         """Judges what came since; call it about once a second. ``late_ms``: how late this machine was."""
         for key, track in [*self._dirty.items()]:
             if self.judging.is_due(track, _ms(now_s)):
-                self.judging.judge(track, _ms(now_s), late_ms)
+                self._judge(track, late_ms)
                 del self._dirty[key]
 
     def end(self, now_s: float, late_ms: int = 0) -> None:
         for track in self._dirty.values():
-            self.judging.judge(track, _ms(now_s), late_ms)
+            self._judge(track, late_ms)
         self._dirty.clear()
+
+    def _judge(self, track: Track, late_ms: int) -> None:
+        try:
+            self.judging.judge(track, late_ms)
+        except Exception:  # noqa: BLE001 - the others are judged on
+            traceback.print_exc(file=sys.stderr)
+            self.counts["our bugs"] += 1
+            track.reset()
+
+    @contextmanager
+    def _ours(self, connection: Connection) -> Iterator[None]:
+        """A defect of kipcheck's is shown on stderr, and what passes passes on."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - clients do not suffer from it
+            traceback.print_exc(file=sys.stderr)
+            self.counts["our bugs"] += 1
+            self.missed(connection)
 
     # Requests
 
@@ -247,6 +274,9 @@ class Watcher:
             if request.api in NAMELESS:
                 return None
             owner.shared = True
+        if len(connection.tracks) >= MOST_GROUPS:
+            self.note(f"a connection has requests of more than {MOST_GROUPS} groups: further ones are not judged")
+            return None
         track = owner
         if track is None:
             track = Track(self._member(connection, group))
@@ -269,9 +299,14 @@ class Watcher:
         self._tracks.pop((group, id), None)
         self._tracks[group, id] = track
         while len(self._tracks) > MOST_TRACKS:
-            oldest = self._tracks.pop(next(iter(self._tracks)))
-            oldest.reset()
-            self.counts["forgotten members"] += 1
+            self._forget()
+        if len(self._tracks) > 1 and sum(each.size for each in self._tracks.values()) > MOST_SIZE:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forgets the member that joined longest ago."""
+        self._tracks.pop(next(iter(self._tracks))).reset()
+        self.counts["forgotten members"] += 1
 
     def _touch(self, track: Track) -> None:
         if track.is_judged and track.dirty_ms is not None:
@@ -289,7 +324,7 @@ class Watcher:
     # Answers
 
     def _answered(
-        self, connection: Connection, asked: Asked, request: Received, body: Mapping[str, Any], ms: int
+        self, connection: Connection, asked: Asked, request: Received, body: Mapping[str, Any], ms: int, size: int
     ) -> None:
         if request.api == "Metadata":
             return self.facts.described((connection.host, connection.client_id), body, ms)
@@ -310,7 +345,7 @@ class Watcher:
             del event["members"], event["sizes"]
         if request.api in ("JoinGroup", HEARTBEAT) and event.get("member"):
             self._name(track, track.about.group, event["member"])
-        track.answered(event, asked.event)
+        track.answered(event, asked.event, size)
         self._touch(track)
 
     def _sizes(self, track: Track, event: Event, ms: int) -> bool:

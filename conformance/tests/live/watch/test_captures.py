@@ -87,7 +87,7 @@ def test_a_capture_that_is_cut_off_says_so(tmp_path: Path) -> None:
     said: list[str] = []
     watcher = watch_capture(str(tmp_path / "cut"), APACHE, said.append)
     assert laws(watcher) == ["client/names-itself"]
-    assert "ends amid a packet" in said[-1]
+    assert any("ends amid a packet" in each for each in said)
 
 
 def test_a_capture_in_the_newer_format_is_read(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The laws about traffic that passes by: each defect that they can see is found, and what keeps all laws is not blamed."""
+"""The laws about traffic that passes by: what they find, and that they blame no sound client."""
 
 import asyncio
 from pathlib import Path
@@ -17,8 +17,8 @@ from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.mutants import MUTANTS
 
 UNSEEN: Final = ("keeps-its-epoch",)
-"""Defects that a law sees in a script, and not in a capture: the request comes within a millisecond of the answer that it
-ignores, and so may have been written before that was read."""
+"""Defects that a law sees in a script, and not in a capture: the request comes within a millisecond of the answer that
+it ignores, and so may have been written before that was read."""
 OF_CLIENTS: Final = {name: each for name, each in MUTANTS.items() if each.check == "client/groups"}
 TOGETHER: Final = 10
 TRIES: Final = 3

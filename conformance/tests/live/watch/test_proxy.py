@@ -70,7 +70,9 @@ def test_every_answer_with_an_address_has_that_of_the_proxy() -> None:
         assert len(ports) == 1
         assert world.port not in ports
         other = await connected(ports.pop())
-        assert (await other.ask("Heartbeat", 4, {"groupId": "g", "generationId": 1, "memberId": "m"}))["errorCode"] == 25
+        assert (await other.ask("Heartbeat", 4, {"groupId": "g", "generationId": 1, "memberId": "m"}))[
+            "errorCode"
+        ] == 25
         other.writer.close()
         assert len([each for each in said if each.startswith("broker ")]) == 1
 
@@ -95,7 +97,9 @@ def test_versions_that_it_cannot_change_are_not_offered() -> None:
     def offered(key: int, low: int, high: int) -> dict[str, int]:
         return {"apiKey": key, "minVersion": low, "maxVersion": high}
 
-    body = {"apiKeys": [offered(3, 0, 99), offered(1, 4, 18), offered(17, 0, 1), offered(999, 0, 5), offered(60, 50, 60)]}
+    body = {
+        "apiKeys": [offered(3, 0, 99), offered(1, 4, 18), offered(17, 0, 1), offered(999, 0, 5), offered(60, 50, 60)]
+    }
     said = rewrite.narrow(body, rewrite.ranges())
     assert body["apiKeys"] == [offered(3, 0, 13), offered(1, 4, 15), offered(17, 1, 1), offered(999, 0, 5)]
     assert said[-1] == "DescribeCluster (none of 50 to 60)"

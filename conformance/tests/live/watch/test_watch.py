@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import kafka
+import kafka  # type: ignore[import-untyped]
 import pytest
 
 from kipcheck.conformance.cli.main import run
