@@ -115,7 +115,8 @@ def _report(watcher: "Watcher", options: argparse.Namespace, begun: float) -> in
 def _unseen(watcher: "Watcher") -> Sequence[str]:
     """What passed and was not judged, in words."""
     names = (
-        "our bugs", "gaps", "forgotten members", "answers that cannot be read", "connections that began before the capture",
+        "our bugs", "gaps", "forgotten members", "answers that cannot be read",
+        "connections that began before the capture",
         "places where segments are missing",
     )  # fmt: skip
     found = [f"{watcher.counts[name]} {name}" for name in names if watcher.counts[name]]
