@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, USAGE, Commands, complain, print_harmless
+from kipcheck.conformance.core.foreign import one_line
 
 if TYPE_CHECKING:
     from kipcheck.conformance.live.watch.watcher import Watcher
@@ -62,9 +63,9 @@ def _watch(options: argparse.Namespace) -> int:
             return complain(f"edition {options.edition}: clients are watched in editions of Apache Kafka", USAGE)
         watched.usable(options.out)
         if options.pcap is not None:
-            watcher = watch_capture(options.pcap, found, print_harmless)
+            watcher = watch_capture(options.pcap, found, _print_line)
         else:
-            watcher = watch(Watching(found, options.upstream, listen), print_harmless)
+            watcher = watch(Watching(found, options.upstream, listen), _print_line)
         return _report(watcher, options, begun)
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)
@@ -76,6 +77,11 @@ def _watch(options: argparse.Namespace) -> int:
         if options.pcap is not None:
             return complain(f"--pcap {options.pcap} cannot be read: {unusable.strerror or unusable}", FAILED)
         return complain(unusable, FAILED)
+
+
+def _print_line(text: str) -> None:
+    """Ids that clients choose cannot begin a line."""
+    print_harmless(one_line(text))
 
 
 def _wrong(options: argparse.Namespace, listen: tuple[str, int], is_local: bool) -> str:

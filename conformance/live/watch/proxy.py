@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 from dataclasses import dataclass
 from typing import Final
 
@@ -86,9 +87,13 @@ class Proxy:
         return self._loop.time() - self._start_s
 
     async def listen(self, host: str, port: int) -> Address:
-        """Listens for clients of the broker that was named. Errors: OSError."""
-        self._host = host
-        return await self._listen(self.upstream, host, port)
+        """Listens for clients of the broker that was named. Errors: OSError.
+
+        A name is resolved once: all listeners have one address, which clients are sent with their ports.
+        """
+        found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        self._host = str(found[0][4][0])
+        return await self._listen(self.upstream, self._host, port)
 
     async def close(self) -> None:
         for server in self._servers:

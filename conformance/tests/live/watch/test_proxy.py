@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import pytest
+
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.live.watch import proxy as proxies, rewrite
 from kipcheck.conformance.live.watch.proxy import Proxy
@@ -164,3 +166,36 @@ def test_requests_that_are_too_large_to_be_read_pass() -> None:
             writer.close()
 
     asyncio.run(main())
+
+
+def test_a_name_gives_one_address_for_all_listeners() -> None:
+    async def main() -> None:
+        async with serving() as world:
+            proxy = Proxy(("localhost", world.port), Watcher(APACHE, lambda line: None))
+            host, port = await proxy.listen("localhost", 0)
+            client = Client("apache", *await asyncio.open_connection(host, port))
+            found = await client.ask("Metadata", 12, {"topics": None})
+            other = await asyncio.open_connection(found["brokers"][0]["host"], found["brokers"][0]["port"])
+            assert found["brokers"][0]["host"] == host
+            for writer in (client.writer, other[1]):
+                writer.close()
+            await proxy.close()
+
+    asyncio.run(main())
+
+
+def test_a_defect_of_ours_is_shown_and_what_passes_passes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wrong(*arguments: object) -> None:
+        raise ZeroDivisionError("planted")
+
+    async def test(world: World, client: Client, proxy: Proxy, said: list[str]) -> None:
+        monkeypatch.setattr(proxy.watcher._contents, "asked", wrong)
+        body = {"groupId": "g", "generationId": 1, "memberId": "m"}
+        for _ in range(2):
+            assert (await client.ask("Heartbeat", 4, body))["errorCode"] == 25
+        assert proxy.watcher.counts["our bugs"] == 2
+
+    through(test)
+    assert "ZeroDivisionError: planted" in capsys.readouterr().err

@@ -67,7 +67,7 @@ def test_a_client_consumes_the_same_and_keeps_the_laws(client: str, assignors: s
         pytest.skip(str(why))
     with (
         running(RELEASE) as broker,
-        started("watch", "--upstream", f"127.0.0.1:{broker}", "--out", str(tmp_path / "out")) as (watch, port),
+        started("watch", "--upstream", f"127.0.0.1:{broker}", "--out", str(tmp_path / "out" / client)) as (watch, port),
     ):
         admin: Any = kafka.KafkaAdminClient(bootstrap_servers=f"127.0.0.1:{port}")
         admin.create_topics([NewTopic("t", 4, 1)])
@@ -75,7 +75,9 @@ def test_a_client_consumes_the_same_and_keeps_the_laws(client: str, assignors: s
         for number in range(RECORDS):
             producer.send("t", str(number).encode())
         producer.flush()
-        place = tmp_path / "out-of-clients"
+        producer.close()
+        admin.close()
+        place = tmp_path / f"{client}-{assignors}"
         place.mkdir()
         through = consumed(client, port, "through", place, assignors)
         direct = consumed(client, broker, "direct", place, assignors)
