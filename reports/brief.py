@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
-from kipcheck.conformance.core.foreign import harmless, is_data, one_line
+from kipcheck.conformance.core.foreign import WATCHED, harmless, is_data, one_line
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
 from kipcheck.reports.phrases import named, named_once, some
 from kipcheck.reports.summary import KNOWN, RESULTS, WORDS, CauseOf, Summary, held_back, ways_to_differ
@@ -229,15 +229,17 @@ def _shares(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def _commands(found: Summary) -> Iterator[str]:
-    """Three commands, if there is a failure."""
+    """Up to three commands, if there is a failure."""
     new = [each for each in found.causes if each.new]
     if not new:
         return
     id = _row(new[0], several=False).id
-    trust = "" if is_data(found.ledger.opened(new[0].new[0].target)) else " --trust"
+    target = found.ledger.opened(new[0].new[0].target)
+    trust = "" if is_data(target) else " --trust"
+    replay = (f"kipcheck replay {id}{_out(found)}{trust}", "runs the case again")
     rows = (
         (f"kipcheck show {id}{_out(found)}", "its requirement, steps and bytes"),
-        (f"kipcheck replay {id}{_out(found)}{trust}", "runs the case again"),
+        *([] if target.startswith(WATCHED) else [replay]),
         (_details(found), "all failures in this way"),
     )
     wide = max(len(command) for command, _ in rows)

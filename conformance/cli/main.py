@@ -27,6 +27,7 @@ from kipcheck.conformance.cli import (
     subscribe,
     testee,
     triage,
+    watch,
     workbench,
 )
 from kipcheck.conformance.cli.options import EXIT_CODES, OK, UNDECIDED, Commands, complain
@@ -34,7 +35,7 @@ from kipcheck.conformance.engine.interrupts import handled
 
 GROUPS = (
     running, show, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden,
-    lookup, mutants, doctor, testee, serve, features, export, corpus,
+    lookup, mutants, doctor, testee, serve, watch, features, export, corpus,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""
 

@@ -51,6 +51,10 @@ def harmless_json(text: str) -> str:
     return _NOT_IN_JSON.sub(lambda found: "".join(map(_in_json, found[0])), text)
 
 
+WATCHED: Final = "watched "
+"""The begin of the names of clients in traffic that was watched. They are no targets: nothing opens them again."""
+
+
 def is_data(target: str) -> bool:
     """Whether a target may be opened whose name comes from a file, and not from the user.
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.exits import BROKEN, CONFORMANT, FAILED, OURS, UNDECIDED, USAGE
-from kipcheck.conformance.core.foreign import is_data, one_line
+from kipcheck.conformance.core.foreign import WATCHED, is_data, one_line
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.ledger import FAILURE_FORMAT, NAME
 from kipcheck.conformance.core.verdict import Disagreement, Result
@@ -61,6 +61,8 @@ def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Rep
     except ValueError as wrong:
         return ReplayResult(USAGE, str(wrong))
     target, invariant_id = filed.opened, filed.invariant
+    if instead is None and target.startswith(WATCHED):
+        return ReplayResult(UNDECIDED, f"{path.stem} was seen in traffic that was watched: {WATCH_AGAIN}")
     older = filed.failure_format < FAILURE_FORMAT
     if instead is None and not trusted and not is_data(target):
         return ReplayResult(USAGE, untrusted_message(path, target))
@@ -79,6 +81,9 @@ def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Rep
         return ReplayResult(OURS, str(ours))
     except (ValueError, TypeError, AttributeError, RecursionError) as wrong:
         return ReplayResult(USAGE, f"{path} contains no case that can be judged: {wrong!r}")
+
+
+WATCH_AGAIN = "nothing can be run again; watch the client again with kipcheck watch"
 
 
 def untrusted_message(path: Path, target: str) -> str:

@@ -1,0 +1,131 @@
+"""The command ``watch``: judges what the clients of a running cluster send, through a proxy or from a capture."""
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, USAGE, Commands, complain, print_harmless
+from kipcheck.conformance.core.foreign import one_line
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.live.watch.watcher import Watcher
+
+ABOUT = "watch a running cluster through a proxy, or a capture of one, and report broken rules of groups"
+EPILOG = """\
+kipcheck watch --upstream localhost:9092
+kipcheck watch --pcap traffic.pcap
+tcpdump -U -w - port 9092 | kipcheck watch --pcap -
+
+The first line of output is the address: listening 127.0.0.1:PORT. Clients that use it as bootstrap.servers reach every
+broker through the proxy. What kipcheck does not know passes unchanged. A broken requirement is shown when it is seen,
+and all are in the reports that Ctrl-C writes to --out.
+
+exit codes: 0 no requirement of grade MUST was broken, 1 one was, or an address cannot be used, 2 usage,
+3 the broker cannot be reached"""
+
+
+def add(commands: Commands) -> None:
+    made = commands.add("watch", _watch, ABOUT, EPILOG)
+    what = made.add_mutually_exclusive_group()
+    what.add_argument("--pcap", metavar="FILE", help="judge a capture (pcap or pcapng) instead; - for standard input")
+    what.add_argument("--upstream", type=_address, metavar="HOST:PORT", help="a broker of the cluster")
+    made.add_argument("--listen", type=_address, metavar="HOST:PORT", help="default 127.0.0.1:0, a free port")
+    made.add_argument("--allow-remote", action="store_true", help="accept a --listen that other machines can reach")
+    made.add_argument("--edition", default="apache", metavar="E", help="the text that applies: apache, apache@R")
+    made.add_argument("--out", "--output", type=Path, default=Path("kipcheck-out"), metavar="DIR",
+                      help="where ledger and reports are written at the end (default kipcheck-out)")  # fmt: skip
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 0xFFFF:
+        raise argparse.ArgumentTypeError(f"invalid address {text!r}: use HOST:PORT, such as localhost:9092")
+    return host, int(port)
+
+
+def _watch(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.core.edition import edition
+    from kipcheck.conformance.engine import watched
+    from kipcheck.conformance.live.front import is_loopback
+    from kipcheck.conformance.live.watch.capture_input import NoCapture, watch_capture
+    from kipcheck.conformance.live.watch.watch import Unreachable, Watching, watch
+
+    listen = options.listen or ("127.0.0.1", 0)
+    if why := _wrong(options, listen, is_loopback(listen[0])):
+        return complain(why, USAGE)
+    begun = time.monotonic()
+    try:
+        found = edition(options.edition)
+        if not found.name.startswith("apache"):
+            return complain(f"edition {options.edition}: clients are watched in editions of Apache Kafka", USAGE)
+        watched.usable(options.out)
+        if options.pcap is not None:
+            watcher = watch_capture(options.pcap, found, _print_line)
+        else:
+            watcher = watch(Watching(found, options.upstream, listen), _print_line)
+        return _report(watcher, options, begun)
+    except LookupError as unknown:
+        return complain(unknown.args[0], USAGE)
+    except Unreachable as gone:
+        return complain(gone, NOT_STARTED)
+    except (watched.Unusable, NoCapture) as why:
+        return complain(why, USAGE)
+    except OSError as unusable:
+        if options.pcap is not None:
+            return complain(f"--pcap {options.pcap} cannot be read: {unusable.strerror or unusable}", FAILED)
+        return complain(unusable, FAILED)
+
+
+def _print_line(text: str) -> None:
+    """Ids that clients choose cannot begin a line."""
+    print_harmless(one_line(text))
+
+
+def _wrong(options: argparse.Namespace, listen: tuple[str, int], is_local: bool) -> str:
+    """What is wrong with the options; empty: nothing."""
+    if options.pcap is None and options.upstream is None:
+        return "nothing to watch: name a broker with --upstream HOST:PORT, or a capture with --pcap FILE"
+    if options.pcap is not None and options.listen is not None:
+        return "--pcap reads a file and listens nowhere: leave out --listen"
+    if options.upstream is not None and not options.upstream[1]:
+        return "--upstream has port 0: name the port on which the broker listens"
+    if not (options.allow_remote or is_local):
+        return f"other machines can reach {listen[0]}: add --allow-remote to listen there"
+    return ""
+
+
+def _report(watcher: "Watcher", options: argparse.Namespace, begun: float) -> int:
+    from kipcheck.conformance.cli.reports import print_written_report
+    from kipcheck.conformance.engine import interrupts, watched
+    from kipcheck.conformance.live.watch.judging import seen_by_client
+    from kipcheck.conformance.live.watch.laws import speaking
+    from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
+
+    interrupts.finish()
+    seen = [watched.Seen(*each) for each in seen_by_client(watcher.judging)]
+    made = watched.Watched(
+        SURVIVES_GROUPS, str(watcher.edition), watcher.judging.judged, seen, [each.id for each in speaking()], begun,
+        "; ".join(_unseen(watcher)),
+    )  # fmt: skip
+    code, text, ledger = watched.write(made, options.out)
+    print_written_report(ledger, text)
+    counts = watcher.counts
+    told = f"{counts['connections']} connections, {counts['requests']} requests, {counts['members']} members"
+    complain("; ".join([told, *_unseen(watcher)]), code)
+    return code
+
+
+def _unseen(watcher: "Watcher") -> Sequence[str]:
+    """What passed and was not judged, in words."""
+    names = (
+        "our bugs", "gaps", "forgotten members", "answers that cannot be read",
+        "connections that began before the capture",
+        "places where segments are missing",
+    )  # fmt: skip
+    found = [f"{watcher.counts[name]} {name}" for name in names if watcher.counts[name]]
+    if watcher.judging.unreported:
+        found.append(f"{watcher.judging.unreported} violations beyond the limits are not in the reports")
+    return found

@@ -1,0 +1,145 @@
+"""The ledger and the reports of traffic that was watched, from clients that kipcheck did not start."""
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kipcheck import reports
+from kipcheck.conformance.core import exits
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.failure_group import grouped
+from kipcheck.conformance.core.foreign import WATCHED
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.ledger import NAME, Begin, CheckDone, Footer, Tally, Target, Trouble, Verdict
+from kipcheck.conformance.core.output_folder import OF_A_RUN, OutputFolder, Unusable
+from kipcheck.conformance.core.verdict import Grade, Result, Violation
+from kipcheck.conformance.engine.causes import causes_of
+from kipcheck.conformance.engine.failure_records import failure
+from kipcheck.conformance.engine.ledger_header import header
+from kipcheck.conformance.engine.ledger_lines import LedgerLines
+from kipcheck.conformance.engine.selection import Options
+from kipcheck.conformance.engine.worker import Finding, Unit
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.targets.protocol import TargetInfo
+
+SUBJECT = "client"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A broken invariant, in the history of a client."""
+
+    client: str
+    invariant: str
+    history: History
+    violation: Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    check: str
+    edition: str
+    judged: Mapping[str, int]
+    """Client -> histories that were judged."""
+    seen: Sequence[Seen]
+    laws: Sequence[str]
+    """The invariants that each history was judged by."""
+    begun: float
+    """``time.monotonic`` at the begin."""
+    trouble: str = ""
+    """What was not seen."""
+
+
+def usable(out: Path) -> None:
+    """Errors: ``Unusable`` or OSError if the results cannot be written there; call it before watching."""
+    folder = OutputFolder(out)
+    folder.check(*OF_A_RUN)
+    with folder.trial(NAME):
+        pass
+
+
+def write(watched: Watched, out: Path) -> tuple[int, str, Path]:
+    """Writes ledger and reports; gives the exit code, the report for a terminal and the ledger.
+
+    Errors: ``Unusable``, OSError.
+    """
+    folder = OutputFolder(out)
+    folder.check(*OF_A_RUN)
+    names = tuple(watched.judged) or ("no client",)
+    options = Options(
+        targets=tuple(WATCHED + each for each in names), edition=watched.edition, checks=(watched.check,), out=out
+    )
+    with folder.trial(NAME), LedgerLines(folder, None) as lines:
+        lines.write(header(options))
+        lines.begin()
+        grades: set[str] = set()
+        counts = {name: _client(watched, name, lines, out, grades) for name in names}
+        if watched.trouble:
+            lines.write(Trouble(target=WATCHED + names[0], why=watched.trouble))
+        code = exits.FAILED if Grade.MUST.value in grades else exits.CONFORMANT
+        footer = Footer(
+            complete=True, stopped_by=None, exit=code, exits=(code,), meaning=exits.meaning(code, 0),
+            counts={WATCHED + name: {watched.check: dict(each)} for name, each in counts.items()}, known=None,
+            seconds=round(time.monotonic() - watched.begun, 1),
+        )  # fmt: skip
+        lines.write(footer)
+        path = lines.path
+    return code, reports.write(path), path
+
+
+def _client(watched: Watched, client: str, lines: LedgerLines, out: Path, grades: set[str]) -> Counter[str]:
+    """Writes all about one client; gives the results of its histories. Adds the ``grades`` of its failures."""
+    name = WATCHED + client
+    info = TargetInfo(name, "", "", "", frozenset({Role.CLIENT}))
+    lines.write(Target(target=name, version="", language="", issues=""))
+    lines.write(Begin(target=name, check=watched.check, units=1))
+    unit = Unit(name, watched.edition, watched.check, SUBJECT, None, 0, None)
+    found = [_finding(unit, each) for each in watched.seen if each.client == client]
+    counts = _verdicts(watched, name, found, watched.judged.get(client, 0), lines)
+    groups = grouped(found, lambda each: (each.invariant, each.shape))
+    failures = [failure(info, group.members, out) for group in groups]
+    for line in failures:
+        grades.add(line.grade)
+        lines.write(line)
+    for cause in causes_of(failures, {line.id: group for line, group in zip(failures, groups, strict=True)}):
+        lines.write(cause)
+    done = CheckDone(target=name, check=watched.check, units=1, counts=dict(counts), seconds=0.0)
+    lines.write(done)
+    return counts
+
+
+def _verdicts(watched: Watched, name: str, found: Sequence[Finding], judged: int, lines: LedgerLines) -> Counter[str]:
+    """A line for each failure, and one for all histories without any: they may be many."""
+    laws = {each.id: each for each in all_invariants(Role.CLIENT)}
+    passed = dict.fromkeys(watched.laws, Result.PASS.name)
+    counts: Counter[str] = Counter()
+    for each in found:
+        result = _word(laws[each.invariant].grade)
+        counts[result] += 1
+        line = Verdict(
+            target=name, check=watched.check, subject=SUBJECT, version=None, case=each.case.id, result=result,
+            by={**passed, each.invariant: Result.FAIL.name},
+        )  # fmt: skip
+        lines.write(line)
+    if sound := max(0, judged - len(found)):
+        counts[Result.PASS.name] = sound
+        tally = Tally(
+            target=name, check=watched.check, subject=SUBJECT, version=None, results={Result.PASS.name: sound},
+            by={each: {Result.PASS.name: sound} for each in watched.laws},
+        )  # fmt: skip
+        lines.write(tally)
+    return counts
+
+
+def _finding(unit: Unit, seen: Seen) -> Finding:
+    violation = replace(seen.violation, at=(seen.history.ops[-1].index,))
+    return Finding(unit, seen.history, None, 0, "watched", seen.invariant, violation, violation.shape)
+
+
+def _word(grade: Grade) -> str:
+    return {Grade.MUST: "FAIL", Grade.SHOULD: "WARN"}.get(grade, "NOTE")
+
+
+__all__ = ["Seen", "Unusable", "Watched", "usable", "write"]

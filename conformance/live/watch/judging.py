@@ -1,0 +1,176 @@
+"""Judges the histories of members, and says each broken law of a member once."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.history import History, Op, Replied
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.live.log import annotated
+from kipcheck.conformance.live.traffic import Finding
+from kipcheck.conformance.live.watch.laws import violations
+from kipcheck.conformance.live.watch.track import Event, Member, Track
+from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
+from kipcheck.conformance.protocols.client.ops import OPERATIONS, Pass
+from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
+from kipcheck.conformance.wire.errors import Refused
+
+QUIET_MS: Final = 300
+"""A history is judged when nothing came for so long: an answer is in doubt if its connection ends right after it."""
+LATEST_MS: Final = 3000
+"""It is judged so long after something came at the latest."""
+MOST_REPORTED: Final = 1000
+"""Violations that are shown."""
+MOST_OF_A_KIND: Final = 5
+"""Violations of one law by one client in one way whose histories are kept for the reports."""
+MOST_KEPT: Final = 200
+"""Of all kinds."""
+SHOWN_BYTES: Final = 2000
+OTHERS: Final = "others"
+MOST_NAMES: Final = 50
+"""Different clients in a ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A broken law, with the history that shows it."""
+
+    member: Member
+    id: str
+    law: Invariant
+    violation: Violation
+    history: History
+
+
+@dataclass(slots=True)
+class Judging:
+    edition: Edition
+    say: Callable[[str], None]
+    reported: list[Reported] = field(default_factory=list)
+    judged: dict[str, int] = field(default_factory=dict)
+    """Client -> histories that were judged."""
+    unreported: int = 0
+    """Violations that are not in the reports."""
+    _shown: int = 0
+    _kinds: Counter[tuple[str, str, tuple[str, ...]]] = field(default_factory=Counter)
+    _refused: set[tuple[str, str, tuple[str, ...]]] = field(default_factory=set)
+
+    def is_due(self, track: Track, now_ms: int) -> bool:
+        if track.dirty_ms is None:
+            return True
+        return now_ms >= track.last_ms + QUIET_MS or now_ms >= track.dirty_ms + LATEST_MS
+
+    def judge(self, track: Track, late_ms: int) -> None:
+        """Reports what is new in a history. ``late_ms``: how late this machine was, for laws about time."""
+        track.dirty_ms = None
+        if not track.is_judged or not track.events:
+            return
+        if not track.counted:
+            track.counted = True
+            self._count(track.about)
+        history = self._history(track.events, late_ms)
+        for law, violation in violations(history):
+            if (law.id, violation.shape) in track.reported:
+                continue
+            track.reported.add((law.id, violation.shape))
+            at = _place(track.events, law, violation, self._history)
+            found = _frozen(history)
+            payload = track.payloads.get(id(track.events[at]))
+            self._report(Reported(track.about, track.member, law, violation, found), payload)
+        track.shorten()
+
+    def refused(self, about: Member, id: str, event: Event, payload: bytes, why: Refused) -> None:
+        """Reports a request that strict decoding refuses. ``id``: of the member; ``event``: time and connection."""
+        shown: Event = {
+            "what": "refused", **event, "message": why.message, "version": why.version, "kind": why.kind,
+            "why": str(why), "hex": payload[:SHOWN_BYTES].hex(),
+        }  # fmt: skip
+        history = self._history([shown], 0)
+        law = INVARIANTS["client/encodes-strictly"]
+        for violation in law.search(history):
+            key = f"{about.software} {about.client_id}", about.group, violation.shape
+            if key not in self._refused and len(self._refused) < MOST_REPORTED:
+                self._refused.add(key)
+                self._count(about)
+                self._report(Reported(about, id, law, violation, history), payload)
+
+    def _count(self, about: Member) -> None:
+        name = about.software if about.software in self.judged or len(self.judged) < MOST_NAMES else OTHERS
+        self.judged[name] = self.judged.get(name, 0) + 1
+
+    def _history(self, events: list[Event], late_ms: int = 0) -> History:
+        idle = [{"what": "idle", "ms": events[-1]["ms"], "late_ms": late_ms}] if late_ms else []
+        ms = events[-1]["ms"] - events[0]["ms"]
+        step = Step(OPERATIONS.sender(_PASS), _PASS.verb, {"ms": ms})
+        case = Case(SURVIVES_GROUPS, str(self.edition), Role.CLIENT, (step,))
+        return History(case, "watch", (Op(0, step, Replied((("actions", [*events, *idle]),)), 1),))
+
+    def _report(self, found: Reported, payload: bytes | None) -> None:
+        kind = found.member.software, found.law.id, found.violation.shape
+        self._shown += 1
+        if len(self.reported) < MOST_KEPT and self._kinds[kind] < MOST_OF_A_KIND:
+            self._kinds[kind] += 1
+            self.reported.append(found)
+        else:
+            self.unreported += 1
+        if self._shown > MOST_REPORTED:
+            return
+        for line in lines(found, payload, str(self.edition)):
+            self.say(line)
+
+
+_PASS: Final = OPERATIONS.parse_shorthand("pass 1")[0]
+assert OPERATIONS.verb_of[Pass] == _PASS.verb
+
+
+def _place(events: list[Event], law: Invariant, violation: Violation, history: Callable[[list[Event]], History]) -> int:
+    """The event with which the law is broken in this way: the last of the fewest that show it."""
+    low, high = 1, len(events)
+    while low < high:
+        middle = (low + high) // 2
+        shown = any(each.shape == violation.shape for each in law.search(history(events[:middle])))
+        low, high = (low, middle) if shown else (middle + 1, high)
+    return low - 1
+
+
+def _frozen(history: History) -> History:
+    """The events as they are now: the history goes on."""
+    op = history.ops[0]
+    assert isinstance(op.observation, Replied)
+    actions = [dict(each) for each in op.observation["actions"]]
+    return History(history.case, history.target, (Op(0, op.step, Replied((("actions", actions),)), 1),))
+
+
+def seen_by_client(judging: Judging) -> Iterator[tuple[str, str, History, Violation]]:
+    """Client, law, history and violation of all that was reported: what a ledger holds."""
+    for each in judging.reported:
+        name = each.member.software if each.member.software in judging.judged else OTHERS
+        yield name, each.law.id, each.history, replace(each.violation, why=f"{each.violation.why} ({who(each)})")
+
+
+def who(found: Reported) -> str:
+    about = found.member
+    named = f"member {found.id}" if found.id else "no member id"
+    group = f"group {about.group}" if about.group else "no group"
+    return f"{group}, {named}, client id {about.client_id or '-'} ({about.software}) at {about.host}"
+
+
+def lines(found: Reported, payload: bytes | None, edition: str) -> list[str]:
+    """What is shown of a broken law at once: who, what, the clauses, and the bytes of the request."""
+    law, violation = found.law, found.violation
+    word = "FAIL" if law.grade is Grade.MUST else "WARN"
+    clauses = [f"  {each.id}: {each.clause}" for each in map(requirements().__getitem__, law.requirements)]
+    shown = [
+        f"{word} {law.id} ({law.grade.value}): {who(found)}",
+        f"  broken: {law.statement}",
+        *clauses,
+        f"  {violation.why}; expected {violation.expected}, observed {violation.observed}",
+    ]
+    if payload is not None:
+        finding = Finding(0.0, 0, Refused("trailing", "", message="", version=0), payload, answered=True)
+        shown += [f"    {each}" for each in annotated(finding, edition).splitlines()]
+    return shown

@@ -1,0 +1,116 @@
+"""What a proxy changes in answers: the addresses of brokers, and the versions that ApiVersions offers.
+
+All other bytes pass as they are. An answer in a version without a layout here passes unchanged too.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.wire.framing import decode_response, encode_response, header_layout, header_version
+from kipcheck.conformance.wire.schema import spec
+
+PRODUCE, FETCH, METADATA, FIND_COORDINATOR, SASL_HANDSHAKE, API_VERSIONS, DESCRIBE_CLUSTER = 0, 1, 3, 10, 17, 18, 60
+NAMES: Final[Mapping[int, str]] = {
+    PRODUCE: "Produce", METADATA: "Metadata", FIND_COORDINATOR: "FindCoordinator", API_VERSIONS: "ApiVersions",
+    DESCRIBE_CLUSTER: "DescribeCluster",
+}  # fmt: skip
+"""The requests whose answers are changed, by API key."""
+FETCH_BEFORE_ENDPOINTS: Final = 15
+"""Fetch names brokers from version 16 on, after the records. A proxy that changed them would have to hold the whole."""
+SASL_IN_FRAMES: Final = 1
+"""From this version of SaslHandshake on, what follows are requests with headers."""
+UNSUPPORTED_VERSION: Final = 35
+Address: TypeAlias = tuple[str, int]
+
+
+def ranges() -> dict[int, tuple[int, int]]:
+    """The versions that a proxy lets through, by API key; keys that are not here are not narrowed."""
+    found = {key: _known(name) for key, name in NAMES.items()}
+    return {**found, FETCH: (_known("Fetch")[0], FETCH_BEFORE_ENDPOINTS)}
+
+
+def _known(name: str) -> tuple[int, int]:
+    versions = spec(APACHE, f"{name}Response").versions
+    assert versions.high is not None
+    return versions.low, versions.high
+
+
+def is_rewritten(key: int, version: int) -> bool:
+    """Whether answers of that version can hold an address or a range, and have a layout here."""
+    if key not in NAMES or version not in spec(APACHE, f"{NAMES[key]}Response").versions:
+        return False
+    return key != PRODUCE or "nodeEndpoints" in {
+        each.name for each in spec(APACHE, "ProduceResponse").at(version).slots
+    }
+
+
+def decoded(payload: bytes, key: int, version: int) -> tuple[int, dict[str, Any], dict[str, Any]]:
+    """Version, header and body of an answer: a broker answers an unknown version of ApiVersions in version 0.
+
+    Errors: ``Refused``.
+    """
+    if key == API_VERSIONS and int.from_bytes(payload[4:6], "big", signed=True) == UNSUPPORTED_VERSION:
+        version = 0
+    found = decode_response(payload, APACHE, f"{NAMES[key]}Response", version, lenient=True)
+    return version, found.header, found.body
+
+
+def encoded(key: int, version: int, header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
+    """An answer without its size, with the tags of its header. Errors: ``Refused``."""
+    message = f"{NAMES[key]}Response"
+    layout = spec(APACHE, message).at(version)
+    if len(header) == 1:
+        return encode_response(APACHE, message, version, header["correlationId"], body)
+    return header_layout("Response", header_version(layout)).encode(header) + layout.encode(body)
+
+
+def nodes(key: int, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The parts of an answer that have a host and a port."""
+    match key:
+        case 0:
+            yield from body.get("nodeEndpoints") or ()
+        case 3 | 60:
+            yield from body.get("brokers") or ()
+        case 10:
+            yield from body.get("coordinators") or ([body] if "coordinators" not in body else [])
+
+
+def addresses(key: int, body: Mapping[str, Any]) -> set[Address]:
+    """The brokers that an answer names. Where there is none, the host is empty, or the port is not positive."""
+    found = ((each.get("host"), each.get("port")) for each in nodes(key, body))
+    return {(host, port) for host, port in found if host and port and 0 < port < 1 << 16}
+
+
+def readdress(key: int, body: Mapping[str, Any], given: Callable[[Address], Address]) -> bool:
+    """Puts other addresses in the place of those in an answer. Returns whether it had any."""
+    changed = False
+    for each in nodes(key, body):
+        where = each.get("host"), each.get("port")
+        if where[0] and where[1] and 0 < where[1] < 1 << 16:
+            each["host"], each["port"] = given((where[0], where[1]))
+            changed = True
+    return changed
+
+
+def narrow(body: Mapping[str, Any], allowed: Mapping[int, tuple[int, int]]) -> list[str]:
+    """Takes the versions that are not ``allowed`` out of an answer to ApiVersions. Returns what was taken, in words."""
+    said, kept = [], []
+    for each in body["apiKeys"]:
+        key, low, high = each["apiKey"], each["minVersion"], each["maxVersion"]
+        least, most = allowed.get(key, (low, high))
+        if key == SASL_HANDSHAKE and high >= SASL_IN_FRAMES:
+            least = SASL_IN_FRAMES
+        each["minVersion"], each["maxVersion"] = max(low, least), min(high, most)
+        if each["minVersion"] > each["maxVersion"]:
+            said.append(f"{_name(key)} (none of {low} to {high})")
+            continue
+        kept.append(each)
+        if (each["minVersion"], each["maxVersion"]) != (low, high):
+            said.append(f"{_name(key)} {each['minVersion']} to {each['maxVersion']} (of {low} to {high})")
+    body["apiKeys"][:] = kept
+    return said
+
+
+def _name(key: int) -> str:
+    return {**NAMES, FETCH: "Fetch", SASL_HANDSHAKE: "SaslHandshake"}.get(key, f"key {key}")

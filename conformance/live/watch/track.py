@@ -1,0 +1,258 @@
+"""The history of one member, of bounded length.
+
+A history begins where a law could judge a whole one: at a JoinGroup without a member id, or a heartbeat that joins. Of
+a member that was there before, it begins with the next JoinGroup that succeeds. Heartbeats and commits that change
+nothing are kept once. A history that is too long is replaced by the few events that say the same of its member.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kipcheck.conformance.protocols.client.trace import HEARTBEAT
+
+MOST_EVENTS: Final = 400
+MOST_SIZE: Final = 4 << 20
+"""Bytes of the requests and answers of a history; what is decoded takes several times as many."""
+MOST_BYTES: Final = 4096
+"""Of a request that is kept, to be shown."""
+CALM_BYTES: Final = 100
+"""An exchange that changed nothing has at least so many."""
+CALM_MS: Final = 2000
+"""A history is shortened where there was no error for so long."""
+CONSUMER: Final = "consumer"
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Who a history is about, as it is shown."""
+
+    group: str
+    client_id: str
+    host: str
+    software: str
+
+
+@dataclass(slots=True)
+class Track:
+    about: Member
+    events: list[Event] = field(default_factory=list)
+    payloads: dict[int, bytes] = field(default_factory=dict)
+    """The bytes of requests, by the ``id`` of their event."""
+    connections: set[int] = field(default_factory=set)
+    ids: list[str] = field(default_factory=list)
+    """The last member ids."""
+    begun: bool = False
+    judged_type: bool = True
+    """Whether the protocol type is that of consumers: the laws are about no others."""
+    shared: bool = False
+    """Whether another member used its connection or its id: then no request has a certain sender."""
+    dirty_ms: int | None = None
+    """When the first event came that was not judged yet."""
+    last_ms: int = 0
+    errors_ms: int = -(1 << 40)
+    waiting: int = 0
+    """Group requests without an answer."""
+    size: int = 0
+    """Bytes of the requests and answers of ``events``, about."""
+    reported: set[tuple[str, tuple[str, ...]]] = field(default_factory=set)
+    """Laws and shapes that were reported of it."""
+    shortened: int = 0
+    counted: bool = False
+    """Whether it was judged once."""
+    _join: Event | None = None
+    _joined: Event | None = None
+    _synced: Event | None = None
+    _beats: list[Event] = field(default_factory=list)
+    """The last two answers to heartbeats of KIP-848 with another epoch or assignment."""
+    _assigned: dict[str, None] = field(default_factory=dict)
+    """What it was assigned since it joined (KIP-848)."""
+    _calm: list[Event] = field(default_factory=list)
+    """Exchanges at the end of the history that changed nothing: request and answer."""
+
+    @property
+    def member(self) -> str:
+        return self.ids[-1] if self.ids else ""
+
+    @property
+    def is_judged(self) -> bool:
+        return self.begun and self.judged_type and not self.shared
+
+    def reset(self) -> None:
+        """Something was not seen: the history begins anew, with the next JoinGroup that succeeds."""
+        self.begun, self.waiting, self.dirty_ms = False, 0, None
+        self.events.clear()
+        self.payloads.clear()
+        self._calm.clear()
+        self._join = self._joined = self._synced = None
+        self._beats.clear()
+        self._assigned.clear()
+        self.size = 0
+
+    # Requests
+
+    def asked(self, event: Event, payload: bytes) -> None:
+        if event["api"] == "JoinGroup":
+            self._join = event
+            self.judged_type = event.get("type", CONSUMER) == CONSUMER
+        if self._begins(event):
+            self.begun = True
+        if not self.begun:
+            return
+        self.waiting += 1
+        self._add(event, payload)
+        self.size += len(payload)
+        if not self._is_plain_request(event):
+            self.mark(event["ms"])
+            self._calm.clear()
+
+    def _begins(self, event: Event) -> bool:
+        if self.begun:
+            return False
+        if event["api"] == "JoinGroup":
+            return not event.get("member")
+        return bool(event["api"] == HEARTBEAT and event.get("generation") == 0)
+
+    def _is_plain_request(self, event: Event) -> bool:
+        """Whether no law speaks of it: it names the member as the last answer did."""
+        if event.get("pipelined") or self.waiting > 1:
+            return False
+        if event["api"] == HEARTBEAT:
+            last = self._beats[-1] if self._beats else None
+            named = last is not None and (event["member"], event["generation"]) == (last["member"], last["generation"])
+            return named and not event.get("owned")
+        if event["api"] not in ("Heartbeat", "OffsetCommit") or self._joined is None or self._synced is None:
+            return False
+        now, join = self._joined, self._join or {}
+        named = (event.get("member"), event.get("generation")) == (now["member"], now["generation"])
+        same = event.get("instance", "") == join.get("instance", "")
+        return named and same and {*event.get("partitions", ())} <= {*self._synced["partitions"]}
+
+    # Answers
+
+    def answered(self, event: Event, request: Event | None, size: int) -> None:
+        """``size``: bytes of the answer."""
+        if not self.begun:
+            self._resume(event)
+            return
+        self.waiting = max(0, self.waiting - 1)
+        self.size += size
+        self._add(event)
+        self._learn(event)
+        if request is not None and self._is_plain_answer(event, request):
+            self._fold(request, event)
+        else:
+            self._calm.clear()
+            self.mark(event["ms"])
+
+    def _learn(self, event: Event) -> None:
+        error = event.get("error", 0)
+        if error:
+            self.errors_ms = event["ms"]
+        if "member" in event and event["member"] and event["member"] not in self.ids[-1:]:
+            self.ids = [*self.ids[-3:], event["member"]]
+        match event["api"]:
+            case "JoinGroup" if not error:
+                self._joined, self._synced = event, None
+            case "SyncGroup" if not error:
+                self._synced = event
+            case "LeaveGroup":
+                self._joined = self._synced = None
+            case "ConsumerGroupHeartbeat" if not error:
+                self._beaten(event)
+
+    def _beaten(self, event: Event) -> None:
+        last = self._beats[-1] if self._beats else None
+        if event["generation"] <= 0:
+            self._beats.clear()
+            self._assigned.clear()
+        elif last is None or "partitions" in event or last["generation"] != event["generation"]:
+            given: list[str] = event["partitions"] if "partitions" in event else (last or {}).get("partitions") or []
+            self._beats = [*self._beats[-1:], {**event, "partitions": given}]
+            self._assigned.update(dict.fromkeys(given))
+
+    def _is_plain_answer(self, event: Event, request: Event) -> bool:
+        plain = len(self.events) > 1 and self.events[-2] is request and not event.get("error")
+        return plain and self._is_plain_request(request) and "partitions" not in event
+
+    def _fold(self, request: Event, answer: Event) -> None:
+        """Forgets an earlier exchange of that kind, if nothing else came since."""
+        for at in range(0, len(self._calm), 2):
+            if self._calm[at]["api"] == request["api"]:
+                for each in self._calm[at : at + 2]:
+                    self._drop(each)
+                self.size -= CALM_BYTES
+                del self._calm[at : at + 2]
+                break
+        self._calm += [request, answer]
+
+    def _drop(self, event: Event) -> None:
+        at = next((at for at in range(len(self.events) - 1, -1, -1) if self.events[at] is event), None)
+        if at is not None:
+            del self.events[at]
+        self.payloads.pop(id(event), None)
+
+    def _resume(self, event: Event) -> None:
+        """A member that was there before is known from a successful JoinGroup on."""
+        if event["api"] == "JoinGroup" and not event.get("error") and self._join is not None:
+            self.begun = True
+            self.events += [_nameless(self._join, event["ms"]), event]
+            self.mark(event["ms"])
+            self._learn(event)
+
+    # Connections
+
+    def happened(self, event: Event) -> None:
+        """A connection was closed."""
+        if self.begun:
+            self._add(event)
+            self._calm.clear()
+
+    def mark(self, ms: int) -> None:
+        self.dirty_ms = ms if self.dirty_ms is None else self.dirty_ms
+
+    # Bounds
+
+    def _add(self, event: Event, payload: bytes = b"") -> None:
+        self.events.append(event)
+        if payload and len(payload) <= MOST_BYTES:
+            self.payloads[id(event)] = payload
+        self.last_ms = event["ms"]
+
+    def shorten(self) -> None:
+        """Makes a long history short; call it after it was judged."""
+        if len(self.events) < MOST_EVENTS and self.size < MOST_SIZE:
+            return
+        kept = self._essence() if not self.waiting and self.last_ms > self.errors_ms + CALM_MS else None
+        self.shortened += 1
+        if kept is None:
+            if len(self.events) >= 4 * MOST_EVENTS or self.size >= 4 * MOST_SIZE:
+                self.reset()
+            return
+        self.events[:] = kept
+        self.size = sum(len(repr(each)) for each in kept)
+        self.payloads.clear()
+        self._calm.clear()
+
+    def _essence(self) -> list[Event] | None:
+        """The events that say the same of a stable member; None if it is none."""
+        ms = self.last_ms
+        offered = [each for each in self.events if each.get("api") == "ApiVersions"][-1:]
+        if self._beats:
+            last = self._beats[-1]
+            join = {"what": "request", "ms": ms, "connection": last["connection"], "api": HEARTBEAT,
+                    "version": last["version"], "member": last["member"], "generation": 0, "correlation": -1,
+                    "digest": 0, "owned": []}  # fmt: skip
+            first = {**self._beats[0], "ms": ms, "partitions": [*self._assigned]}
+            return [*offered, join, first, {**last, "ms": ms}]
+        if self._join is None or self._joined is None or self._synced is None:
+            return None
+        joined = {key: each for key, each in self._joined.items() if key not in ("members", "sizes")}
+        return [*offered, _nameless(self._join, ms), {**joined, "ms": ms}, {**self._synced, "ms": ms}]
+
+
+def _nameless(join: Mapping[str, Any], ms: int) -> Event:
+    """A JoinGroup as of a new member: what it was before is not judged."""
+    made = {key: each for key, each in join.items() if key != "member"}
+    return {**made, "ms": ms, "subscriptions": [None] * len(made.get("subscriptions", ()))}

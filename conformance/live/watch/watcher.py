@@ -1,0 +1,375 @@
+"""Reads the requests and answers of clients that pass by, keeps a history of each member, and reports broken laws.
+
+It knows no sockets: a proxy or a capture says what passed, and when. Its state is bounded, whatever passes.
+"""
+
+import re
+import sys
+import traceback
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.live.contents import Contents
+from kipcheck.conformance.live.received import Received, Unserved, form, read
+from kipcheck.conformance.live.watch.facts import Facts
+from kipcheck.conformance.live.watch.judging import Judging, Reported
+from kipcheck.conformance.live.watch.rewrite import UNSUPPORTED_VERSION
+from kipcheck.conformance.live.watch.track import Event, Member, Track
+from kipcheck.conformance.protocols.client.trace import HEARTBEAT
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.framing import decode_response, requests
+
+OF_A_GROUP: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", HEARTBEAT})
+READ: Final = (*OF_A_GROUP, "ApiVersions", "Metadata")
+"""The requests that are decoded; all others pass without a look."""
+NAMELESS: Final = frozenset({"LeaveGroup", "OffsetCommit"})
+"""Requests that a tool may send for a group without being a member: they begin no history."""
+MOST_TRACKS: Final = 2000
+MOST_GROUPS: Final = 20
+"""Of one connection."""
+MOST_SIZE: Final = 64 << 20
+"""Bytes of the requests and answers of all histories; beyond it the oldest are forgotten."""
+MOST_WAITING: Final = 1000
+"""Requests of a connection without an answer. A producer may want none."""
+MOST_NOTES: Final = 200
+IDS_SINCE: Final = 10
+"""OffsetCommit: topics have ids in place of names."""
+SOFTWARE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request without an answer yet."""
+
+    key: int
+    version: int
+    correlation: int
+    received: Received | None = None
+    """None: it is not read."""
+    event: Event | None = None
+    track: Track | None = None
+
+
+@dataclass(slots=True)
+class Connection:
+    number: int
+    host: str
+    race_ms: int
+    """So long after an answer a request may have been written before the client had read it."""
+    client_id: str = ""
+    software: str = ""
+    waiting: deque[Asked] = field(default_factory=lambda: deque(maxlen=MOST_WAITING))
+    tracks: dict[str, Track] = field(default_factory=dict)
+    """By group."""
+    offered: Event | None = None
+    answered_ms: int = -(1 << 40)
+
+
+class Watcher:
+    def __init__(self, edition: Edition, say: Callable[[str], None]) -> None:
+        """``say`` gets lines for people: broken laws, and what is not watched."""
+        self.edition = edition
+        self.say = say
+        self.counts: Counter[str] = Counter()
+        self.facts = Facts()
+        self.judging = Judging(edition, say)
+        self._contents = Contents(edition, self.facts.topics)
+        self._keys = {key: each.name.removesuffix("Request") for key, each in requests(edition).items()}
+        self._versions = self._readable()
+        self._tracks: dict[tuple[str, str], Track] = {}
+        """By group and member id, the ones that were used last at the end."""
+        self._dirty: dict[int, Track] = {}
+        self._opened = 0
+        self._notes: set[str] = set()
+
+    @property
+    def reported(self) -> list[Reported]:
+        return self.judging.reported
+
+    def _readable(self) -> dict[int, range]:
+        found = {}
+        for key, each in requests(self.edition).items():
+            if self._keys[key] in READ and each.versions.high is not None:
+                newest = requests(form(self.edition, each.name))[key].versions.high or each.versions.high
+                found[key] = range(newest + 1)
+        return found
+
+    def is_read(self, key: int, version: int) -> bool:
+        """Whether a request and its answer are decoded, and so have to be whole."""
+        if key in self._versions and version not in self._versions[key]:
+            self.note(f"{self._keys[key]} v{version} is newer than this kipcheck: it passes, and is not judged")
+        return version in self._versions.get(key, ())
+
+    def note(self, text: str) -> None:
+        """Says something once."""
+        if text not in self._notes and len(self._notes) < MOST_NOTES:
+            self._notes.add(text)
+            self.say(text)
+
+    # What passes
+
+    def opened(self, at_s: float, host: str, race_ms: int) -> Connection:
+        self._opened += 1
+        self.counts["connections"] += 1
+        return Connection(self._opened, host, race_ms)
+
+    def closed(self, connection: Connection, at_s: float, why: str = "") -> None:
+        event = {"what": "closed", "ms": _ms(at_s), "connection": connection.number, "why": why}
+        for track in connection.tracks.values():
+            track.happened(dict(event))
+            track.connections.discard(connection.number)
+        connection.tracks.clear()
+        connection.waiting.clear()
+
+    def missed(self, connection: Connection) -> None:
+        """Something passed on a connection that was not seen whole."""
+        self.counts["gaps"] += 1
+        connection.waiting.clear()
+        for track in connection.tracks.values():
+            track.reset()
+
+    def asked(self, connection: Connection, at_s: float, payload: bytes, whole: bool = True) -> Asked:
+        """A request passed. ``payload``: header and body; only the begin of the header unless it is ``whole``."""
+        key, version = _int16(payload, 0), _int16(payload, 2)
+        found = Asked(key, version, int.from_bytes(payload[4:8], "big", signed=True))
+        waits = bool(connection.waiting)
+        connection.waiting.append(found)
+        self.counts["requests"] += 1
+        if not self.is_read(key, version):
+            return found
+        if not whole:
+            self.missed(connection)
+            connection.waiting.append(found)
+            return found
+        try:
+            content = read(payload, self.edition, self._versions)
+        except Refused as refused:
+            return self._refused(connection, at_s, payload, refused, found)
+        except Unserved:
+            return found
+        connection.client_id = content.client_id or ""
+        recent = _ms(at_s) <= connection.answered_ms + connection.race_ms
+        found.received = Received(
+            content.message, version, found.correlation, content.client_id, content.body, connection.number,
+            connection.host, at_s, pipelined=waits or recent,
+        )  # fmt: skip
+        with self._ours(connection):
+            self._read(connection, found, payload, waits)
+        if content.refused is not None:
+            self._refused(connection, at_s, payload, content.refused, found)
+        return found
+
+    def answered(self, connection: Connection, correlation: int) -> Asked | None:
+        """The request of an answer that begins to pass; requests before it have none. None: it was not seen."""
+        for number, each in enumerate(connection.waiting):
+            if each.correlation == correlation:
+                for _ in range(number + 1):
+                    connection.waiting.popleft()
+                return each
+        return None
+
+    def answer(self, connection: Connection, at_s: float, asked: Asked, payload: bytes | None) -> None:
+        """An answer passed. ``payload``: header and body; None if it is too large to be read."""
+        connection.answered_ms = _ms(at_s)
+        if asked.received is None:
+            return
+        if payload is None:
+            return self.missed(connection)
+        request = asked.received
+        if request.api == "ApiVersions" and _int16(payload, 4) == UNSUPPORTED_VERSION:
+            return  # in version 0; the client asks again
+        edition = form(self.edition, request.response)
+        try:
+            body = decode_response(payload, edition, request.response, request.version, lenient=True).body
+        except (Refused, LookupError) as why:
+            self.counts["answers that cannot be read"] += 1
+            if request.api in OF_A_GROUP:
+                self.note(f"an answer to {request.api} v{request.version} cannot be read, and is not judged: {why}")
+                self.missed(connection)
+            return
+        with self._ours(connection):
+            self._answered(connection, asked, request, body, _ms(at_s), len(payload))
+
+    def tick(self, now_s: float, late_ms: int = 0) -> None:
+        """Judges what came since; call it about once a second. ``late_ms``: how late this machine was."""
+        for key, track in [*self._dirty.items()]:
+            if self.judging.is_due(track, _ms(now_s)):
+                self._judge(track, late_ms)
+                del self._dirty[key]
+
+    def end(self, now_s: float, late_ms: int = 0) -> None:
+        for track in self._dirty.values():
+            self._judge(track, late_ms)
+        self._dirty.clear()
+
+    def _judge(self, track: Track, late_ms: int) -> None:
+        try:
+            self.judging.judge(track, late_ms)
+        except Exception:  # noqa: BLE001 - the others are judged on
+            traceback.print_exc(file=sys.stderr)
+            self.counts["our bugs"] += 1
+            track.reset()
+
+    @contextmanager
+    def _ours(self, connection: Connection) -> Iterator[None]:
+        """A defect of kipcheck's is shown on stderr, and what passes passes on."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - clients do not suffer from it
+            traceback.print_exc(file=sys.stderr)
+            self.counts["our bugs"] += 1
+            self.missed(connection)
+
+    # Requests
+
+    def _read(self, connection: Connection, asked: Asked, payload: bytes, waits: bool) -> None:
+        request = asked.received
+        assert request is not None
+        body = request.body
+        if request.api == "ApiVersions":
+            named = body.get("clientSoftwareName", ""), body.get("clientSoftwareVersion", "")
+            if all(map(SOFTWARE.fullmatch, named)):
+                connection.software = f"{named[0]} {named[1]}"
+        if request.api not in OF_A_GROUP:
+            return
+        more = self._contents.asked(request)
+        event: Event = {
+            "what": "request", "ms": _ms(request.at_s), "connection": connection.number, "api": request.api,
+            "version": request.version, **more,
+        }  # fmt: skip
+        if request.pipelined and not waits:
+            # It only may have been written early: client/correlates is about requests that certainly were.
+            event["correlation"] = f"{asked.correlation} after an answer"
+        track = self._track(connection, request, event)
+        if track is None:
+            return
+        if request.api == HEARTBEAT and not self._is_known(event.get("owned", ())):
+            track.reset()
+        if request.api == "OffsetCommit" and not self._is_known(event["partitions"]):
+            event["partitions"] = []
+        asked.event, asked.track = event, track
+        track.asked(event, payload)
+        self._touch(track)
+
+    def _is_known(self, partitions: Any) -> bool:
+        """Whether all topics have names here: some requests name them by ids."""
+        names = self.facts.topics.by_name
+        return all(each.rpartition("-")[0] in names for each in partitions)
+
+    def _track(self, connection: Connection, request: Received, event: Event) -> Track | None:
+        """The history that a request belongs to; None if its sender need not be a member."""
+        group, id = request.body["groupId"], event.get("member", "")
+        found, owner = connection.tracks.get(group), self._tracks.get((group, id)) if id else None
+        if found is not None:
+            if owner is not None and owner is not found:
+                found.shared = owner.shared = True
+            return found
+        if request.api in NAMELESS and owner is None:
+            return None
+        if owner is not None and (owner.about.client_id, owner.about.host) != (connection.client_id, connection.host):
+            if request.api in NAMELESS:
+                return None
+            owner.shared = True
+        if len(connection.tracks) >= MOST_GROUPS:
+            self.note(f"a connection has requests of more than {MOST_GROUPS} groups: further ones are not judged")
+            return None
+        track = owner
+        if track is None:
+            track = Track(self._member(connection, group))
+            self.counts["members"] += 1
+        connection.tracks[group] = track
+        track.connections.add(connection.number)
+        if connection.offered is not None:
+            track.events.append(dict(connection.offered))
+        if id:
+            self._name(track, group, id)
+        return track
+
+    def _member(self, connection: Connection, group: str) -> Member:
+        """Who sends over a connection. What the client calls itself is its name in files, if that is plain."""
+        id = connection.client_id
+        software = connection.software or (id if SOFTWARE.fullmatch(id) else "a client")
+        return Member(group, id, connection.host, software)
+
+    def _name(self, track: Track, group: str, id: str) -> None:
+        self._tracks.pop((group, id), None)
+        self._tracks[group, id] = track
+        while len(self._tracks) > MOST_TRACKS:
+            self._forget()
+        if len(self._tracks) > 1 and sum(each.size for each in self._tracks.values()) > MOST_SIZE:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forgets the member that joined longest ago."""
+        self._tracks.pop(next(iter(self._tracks))).reset()
+        self.counts["forgotten members"] += 1
+
+    def _touch(self, track: Track) -> None:
+        if track.is_judged and track.dirty_ms is not None:
+            self._dirty[id(track)] = track
+
+    def _refused(self, connection: Connection, at_s: float, payload: bytes, why: Refused, asked: Asked) -> Asked:
+        """A request that strict decoding refuses. It needs no history to be judged."""
+        self.counts["requests that strict decoding refuses"] += 1
+        only = next(iter(connection.tracks.values())) if len(connection.tracks) == 1 else None
+        about = only.about if only is not None else self._member(connection, "")
+        event: Event = {"ms": _ms(at_s), "connection": connection.number}
+        self.judging.refused(about, only.member if only is not None else "", event, payload, why)
+        return asked
+
+    # Answers
+
+    def _answered(
+        self, connection: Connection, asked: Asked, request: Received, body: Mapping[str, Any], ms: int, size: int
+    ) -> None:
+        if request.api == "Metadata":
+            return self.facts.described((connection.host, connection.client_id), body, ms)
+        more = self._contents.answered(request, body)
+        event: Event = {
+            "what": "answer", "ms": ms, "connection": connection.number, "api": request.api,
+            "version": request.version, **more,
+        }  # fmt: skip
+        if request.api == "ApiVersions":
+            connection.offered = event
+            return
+        track = asked.track
+        if track is None:
+            return
+        if request.api == HEARTBEAT and not self._is_known(event.get("partitions", ())):
+            return track.reset()
+        if "members" in event and not self._sizes(track, event, ms):
+            del event["members"], event["sizes"]
+        if request.api in ("JoinGroup", HEARTBEAT) and event.get("member"):
+            self._name(track, track.about.group, event["member"])
+        track.answered(event, asked.event, size)
+        self._touch(track)
+
+    def _sizes(self, track: Track, event: Event, ms: int) -> bool:
+        """Puts the partitions of the subscribed topics into an answer to a leader, and what the leader was sent of them
+        before it. Returns whether they are certain."""
+        wanted = {name for each in event["members"] if each["subscription"] for name in each["subscription"]["topics"]}
+        known = self.facts.sizes(wanted, ms)
+        told = self.facts.told.get((track.about.host, track.about.client_id), {})
+        if known is None or not track.about.client_id or not track.begun:
+            return False
+        event["sizes"] = known
+        read = {name: told[name] for name in wanted if name in told}
+        if read:
+            last = max(at for _, at in read.values())
+            sizes = {name: size for name, (size, _) in read.items()}
+            metadata = {"what": "answer", "ms": last, "connection": -1, "api": "Metadata", "version": 0, "sizes": sizes}
+            at = next((at for at, each in enumerate(track.events) if each["ms"] > last), len(track.events))
+            track.events.insert(at, metadata)
+        return True
+
+
+def _ms(at_s: float) -> int:
+    return round(at_s * 1000)
+
+
+def _int16(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + 2], "big", signed=True)

@@ -1,0 +1,113 @@
+"""What is kept of members is bounded, whatever they send, and says the same of them."""
+
+import sys
+from typing import Any
+
+import pytest
+
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.live.watch import watcher as watchers
+from kipcheck.conformance.live.watch.track import MOST_EVENTS
+from kipcheck.conformance.live.watch.watcher import Connection, Watcher
+from kipcheck.conformance.tests.live.watch.test_captures import JOIN, JOINED, exchange
+
+ASSIGNMENT = bytes.fromhex("00000000000100017400000001" + "00000000" + "00000000")
+
+
+class Member:
+    """One member of a group over one connection."""
+
+    def __init__(self, watcher: Watcher, at_s: float = 0.0, id: str = "m", group: str = "g") -> None:
+        self.watcher, self.at_s, self.id, self.group, self.sent = watcher, at_s, id, group, 0
+        self.connection: Connection = watcher.opened(at_s, "127.0.0.1", 5)
+
+    def ask(self, api: str, version: int, body: dict[str, Any], told: dict[str, Any], pause_s: float = 0.1) -> None:
+        self.sent += 1
+        asked, answered = exchange(api, version, self.sent, body, told)
+        self.at_s += pause_s
+        found = self.watcher.asked(self.connection, self.at_s, asked.data[4:])
+        assert self.watcher.answered(self.connection, self.sent) is found
+        self.watcher.answer(self.connection, self.at_s + 0.01, found, answered.data[4:])
+        self.at_s += 0.01
+        self.watcher.tick(self.at_s)
+
+    def join(self, generation: int = 1, fresh: bool = True) -> None:
+        asked = {**JOIN, "groupId": self.group}
+        if fresh:
+            self.ask("JoinGroup", 5, asked, {**JOINED, "errorCode": 79, "memberId": self.id})
+        told = {**JOINED, "memberId": self.id, "generationId": generation}
+        self.ask("JoinGroup", 5, {**asked, "memberId": self.id}, told)
+        self.ask("SyncGroup", 3, {**self.named(generation), "assignments": []}, {"assignment": ASSIGNMENT})
+
+    def named(self, generation: int) -> dict[str, Any]:
+        return {"groupId": self.group, "memberId": self.id, "generationId": generation}
+
+    def beat(self, generation: int, error: int = 0) -> None:
+        self.ask("Heartbeat", 3, self.named(generation), {"errorCode": error}, 1.0)
+
+
+def laws(watcher: Watcher) -> list[str]:
+    return [each.law.id for each in watcher.reported]
+
+
+def test_heartbeats_without_end_are_kept_once() -> None:
+    watcher = Watcher(APACHE, lambda line: None)
+    member = Member(watcher)
+    member.join()
+    for _ in range(2000):
+        member.beat(1)
+    (track,) = {id(each): each for each in watcher._tracks.values()}.values()
+    assert len(track.events) < 20
+    member.beat(3)
+    watcher.end(member.at_s)
+    assert laws(watcher) == ["client/names-itself"]
+
+
+def test_rebalances_without_end_are_kept_short_and_judged() -> None:
+    watcher = Watcher(APACHE, lambda line: None)
+    member = Member(watcher)
+    member.join()
+    for generation in range(2, 120):
+        member.beat(generation - 1, error=27)
+        for _ in range(4):
+            member.beat(generation - 1)
+        member.join(generation, fresh=False)
+        for _ in range(4):
+            member.beat(generation)
+        member.at_s += 1
+    (track,) = {id(each): each for each in watcher._tracks.values()}.values()
+    assert track.shortened
+    assert len(track.events) < 2 * MOST_EVENTS
+    assert laws(watcher) == []
+    member.ask("JoinGroup", 5, {**JOIN, "memberId": "another"}, {**JOINED, "errorCode": 25})
+    watcher.end(member.at_s)
+    assert laws(watcher) == ["client/joins-with-its-id"]
+
+
+def test_many_members_and_groups_are_forgotten_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    watcher = Watcher(APACHE, lambda line: None)
+    monkeypatch.setattr(watchers, "MOST_TRACKS", 50)
+    for number in range(120):
+        Member(watcher, float(number), f"m{number}", f"g{number}").join()
+    assert len(watcher._tracks) == 50
+    assert watcher.counts["forgotten members"] == 70
+    assert sys.getsizeof(watcher._dirty) < 10_000
+
+
+def test_two_members_over_one_connection_are_not_judged() -> None:
+    watcher = Watcher(APACHE, lambda line: None)
+    one, other = Member(watcher, id="a"), Member(watcher, id="b")
+    one.join()
+    other.join()
+    one.ask("Heartbeat", 3, {**one.named(1), "memberId": "b"}, {"errorCode": 0})
+    watcher.end(one.at_s)
+    assert laws(watcher) == []
+
+
+def test_other_protocol_types_are_not_judged() -> None:
+    watcher = Watcher(APACHE, lambda line: None)
+    member = Member(watcher)
+    member.ask("JoinGroup", 5, {**JOIN, "protocolType": "connect"}, {**JOINED, "memberId": "m"})
+    member.beat(9)
+    watcher.end(member.at_s)
+    assert laws(watcher) == []

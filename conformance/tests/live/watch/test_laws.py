@@ -1,0 +1,74 @@
+"""The laws about traffic that passes by: what they find, and that they blame no sound client."""
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.live.capture import Capture
+from kipcheck.conformance.live.in_process import SETTLE_S, Consumers, consumer
+from kipcheck.conformance.live.play import Play
+from kipcheck.conformance.live.target import served
+from kipcheck.conformance.live.watch.capture_input import watch_capture
+from kipcheck.conformance.live.watch.laws import SILENT, speaking
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.client.checks import FIRST
+from kipcheck.conformance.protocols.client.ops import OPERATIONS
+from kipcheck.conformance.protocols.mutants import MUTANTS
+
+UNSEEN: Final = ("keeps-its-epoch",)
+"""Defects that a law sees in a script, and not in a capture: the request comes within a millisecond of the answer that
+it ignores, and so may have been written before that was read."""
+OF_CLIENTS: Final = {name: each for name, each in MUTANTS.items() if each.check == "client/groups"}
+TOGETHER: Final = 10
+TRIES: Final = 3
+
+
+def test_each_law_speaks_or_says_why_not() -> None:
+    every = set(CHECKS["client/groups"].invariants)
+    assert {each.id for each in speaking()} | set(SILENT) == every
+    assert SILENT.keys() <= every
+
+
+async def captured(name: str, script: str, path: Path) -> None:
+    """Plays a script with a consumer, and captures what passes."""
+    played = Play(served("apache"), Consumers(consumer(name)), SETTLE_S)
+    capture = Capture(path)
+    played.front.traffic.observers = (*played.front.traffic.observers, capture)
+    try:
+        for step in OPERATIONS.parse_shorthand(script):
+            await played.step(step)
+    finally:
+        await played.close()
+        capture.close()
+
+
+def broken(path: Path) -> set[str]:
+    return {each.law.id for each in watch_capture(str(path), APACHE, lambda line: None).reported}
+
+
+async def all_captured(scripts: dict[str, tuple[str, str]], folder: Path) -> None:
+    room = asyncio.Semaphore(TOGETHER)
+
+    async def one(file: str, name: str, script: str) -> None:
+        async with room:
+            await captured(name, script, folder / file)
+
+    await asyncio.gather(*(one(file, *each) for file, each in scripts.items()))
+
+
+def test_a_consumer_that_keeps_all_laws_is_not_blamed(tmp_path: Path) -> None:
+    scripts = {str(number): ("", f"{script}; stop") for number, script in enumerate(FIRST)}
+    asyncio.run(all_captured(scripts, tmp_path))
+    assert {FIRST[int(file)]: found for file in scripts if (found := broken(tmp_path / file))} == {}
+
+
+def test_each_defect_that_can_be_seen_is_found(tmp_path: Path) -> None:
+    wanted = {name: each for name, each in OF_CLIENTS.items() if each.invariant not in SILENT}
+    left = dict(wanted)
+    for _ in range(TRIES):  # a machine that is busy may miss the times of a script
+        scripts = {name: (each.made().consumer, str(each.least)) for name, each in left.items()}  # type: ignore[attr-defined]
+        asyncio.run(all_captured(scripts, tmp_path))
+        found = {name: broken(tmp_path / name) for name in left}
+        left = {name: each for name, each in left.items() if each.invariant not in found[name]}
+    assert sorted(left) == sorted(UNSEEN), {name: found[name] for name in left}
