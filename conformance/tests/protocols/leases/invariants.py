@@ -1,36 +1,52 @@
 """Invariants of a broker that leases a partition."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.history import History, Refused, Replied
+from kipcheck.conformance.core.case import Role, Step
+from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 
 HOLDERS: Final = "leases/holders"
 holders = partial(invariant, role=Role.BROKER, checks=(HOLDERS,))
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What is known of the lease from the answers so far."""
+
+    holder: int = 0
+    left_ms: int = 0
+    since: int = 0
+    """The step that granted it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseStep(AnsweredStep[Step, Mapping[str, Any], Lease]):
+    def known_after(self) -> Lease:
+        lease = self.before
+        match self.verb:
+            case "lease" if self.accepted:
+                return Lease(self.request["client"], self.request["ms"], self.op.index)
+            case "release" if self.request["client"] == lease.holder:
+                return replace(lease, left_ms=0)
+            case "lease-elapse":
+                return replace(lease, left_ms=max(0, lease.left_ms - self.request["ms"]))
+        return lease
 
 
 @impact("Two clients have the lease of a partition", "double processing", "ownership", "double-processing")
 @holders("leases/one-holder", "999-01", applies_to=steps_of("lease"))
 def one_holder(history: History) -> Iterator[Violation]:
     """While a client has the lease, no other client is granted it."""
-    holder, left, since = 0, 0, 0
-    for op in history.ops:
-        if not isinstance(op.observation, Replied | Refused):
-            return
-        match op.step.verb:
-            case "lease" if isinstance(op.observation, Replied):
-                client = op.step["client"]
-                if left and client != holder:
-                    yield Violation(
-                        f"client {client} is granted the lease that client {holder} has for {left} ms more",
-                        (since, op.index), "an error", "accepted", shape=("granted",),
-                    )  # fmt: skip
-                holder, left, since = client, op.step["ms"], op.index
-            case "release" if op.step["client"] == holder:
-                left = 0
-            case "lease-elapse":
-                left = max(0, left - op.step["ms"])
+    for each in answered_steps(history, Lease(), lambda op, known: LeaseStep(op, op.step, payload(op), known)):
+        lease = each.before
+        if each.verb == "lease" and each.accepted and lease.left_ms and each.request["client"] != lease.holder:
+            yield Violation(
+                f"client {each.request['client']} is granted the lease that client {lease.holder} has for "
+                f"{lease.left_ms} ms more", (lease.since, each.op.index), "an error", "accepted", shape=("granted",),
+            )  # fmt: skip
