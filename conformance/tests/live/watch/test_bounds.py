@@ -63,6 +63,7 @@ def test_heartbeats_without_end_are_kept_once() -> None:
     assert laws(watcher) == ["client/names-itself"]
 
 
+@pytest.mark.integration
 def test_rebalances_without_end_are_kept_short_and_judged() -> None:
     watcher = Watcher(APACHE, lambda line: None)
     member = Member(watcher)

@@ -4,6 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.live.capture import Capture
 from kipcheck.conformance.live.in_process import SETTLE_S, Consumers, consumer
@@ -57,12 +59,14 @@ async def all_captured(scripts: dict[str, tuple[str, str]], folder: Path) -> Non
     await asyncio.gather(*(one(file, *each) for file, each in scripts.items()))
 
 
+@pytest.mark.integration
 def test_a_consumer_that_keeps_all_laws_is_not_blamed(tmp_path: Path) -> None:
     scripts = {str(number): ("", f"{script}; stop") for number, script in enumerate(FIRST)}
     asyncio.run(all_captured(scripts, tmp_path))
     assert {FIRST[int(file)]: found for file in scripts if (found := broken(tmp_path / file))} == {}
 
 
+@pytest.mark.integration
 def test_each_defect_that_can_be_seen_is_found(tmp_path: Path) -> None:
     wanted = {name: each for name, each in OF_CLIENTS.items() if each.invariant not in SILENT}
     left = dict(wanted)
