@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
 
 Request = TypeVar("Request")
@@ -57,6 +58,13 @@ def answered_steps(history: History, known: State, read: Callable[[Op, State], A
             return
         yield step
         known = step.known_after()
+
+
+def plain_steps(
+    history: History, known: State, made: Callable[[Op, Step, Mapping[str, Any], State], Answered]
+) -> tuple[Answered, ...]:
+    """The answered steps of a machine whose requests are the steps, and whose answers are the fields of replies."""
+    return tuple(answered_steps(history, known, lambda op, known: made(op, op.step, payload(op), known)))
 
 
 def payload(op: Op) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
-from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
 from kipcheck.conformance.protocols.persistent_metadata.ops import INVALID_CONFIG, REPLICATED, SHARED, UNREADABLE
 from kipcheck.conformance.protocols.persistent_metadata.settings import (
     NEW_FORMAT,
@@ -85,7 +85,7 @@ class ClusterStep(AnsweredStep[Step, Mapping[str, Any], Cluster]):
 
 @cached_on_history
 def trace(history: History) -> tuple[ClusterStep, ...]:
-    return tuple(answered_steps(history, Cluster(), lambda op, known: ClusterStep(op, op.step, payload(op), known)))
+    return plain_steps(history, Cluster(), ClusterStep)
 
 
 def _after(answered: ClusterStep) -> Cluster:

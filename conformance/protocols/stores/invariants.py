@@ -17,7 +17,7 @@ from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
-from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, payload, plain_steps
 from kipcheck.conformance.protocols.stores.ops import NO_TIMESTAMP
 
 CONTENTS: Final = "stores/contents"
@@ -97,7 +97,7 @@ class StoreStep(AnsweredStep[Step, Mapping[str, Any], Known]):
 
 @cached_on_history
 def trace(history: History) -> tuple[StoreStep, ...]:
-    return tuple(answered_steps(history, Known(), lambda op, known: StoreStep(op, op.step, payload(op), known)))
+    return plain_steps(history, Known(), StoreStep)
 
 
 def _after(answered: StoreStep) -> Known:

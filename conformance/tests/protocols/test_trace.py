@@ -18,7 +18,7 @@ from kipcheck.conformance.core.history import (
     Silent,
     Unsupported,
 )
-from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload, plain_steps
 
 GRANTED = Replied((("until", 40),))
 STEPS = (
@@ -40,7 +40,7 @@ class LeaseStep(AnsweredStep[Step, Mapping[str, Any], int]):
 def trace(*observations: Observation) -> list[LeaseStep]:
     ops = tuple(Op(index, *each) for index, each in enumerate(zip(STEPS, observations, strict=True)))
     history = History(Case("leases/holders", "apache", Role.BROKER, STEPS), "somebody", ops)
-    return list(answered_steps(history, 0, lambda op, known: LeaseStep(op, op.step, payload(op), known)))
+    return list(plain_steps(history, 0, LeaseStep))
 
 
 def test_each_step_knows_what_the_steps_before_it_say() -> None:

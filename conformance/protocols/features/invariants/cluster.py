@@ -14,7 +14,7 @@ from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
-from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
 
 PLACE = 20
 
@@ -110,7 +110,7 @@ class ClusterStep(AnsweredStep[Step, Mapping[str, Any], Known]):
 
 @cached_on_history
 def trace(history: History) -> tuple[ClusterStep, ...]:
-    return tuple(answered_steps(history, Known(), lambda op, known: ClusterStep(op, op.step, payload(op), known)))
+    return plain_steps(history, Known(), ClusterStep)
 
 
 def spans(found: Any) -> Spans:

@@ -14,7 +14,7 @@ from kipcheck.conformance.core.history import History, Refused
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
-from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
 
 PLACE = 10
 
@@ -114,7 +114,7 @@ def _knows(span: Range) -> str:
 
 @cached_on_history
 def trace(history: History) -> tuple[ControllerStep, ...]:
-    return tuple(answered_steps(history, Known(), lambda op, known: ControllerStep(op, op.step, payload(op), known)))
+    return plain_steps(history, Known(), ControllerStep)
 
 
 def on(*verbs: str) -> Callable[[Case, Step], bool]:

@@ -9,7 +9,7 @@ from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
-from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
 
 HOLDERS: Final = "leases/holders"
 holders = partial(invariant, role=Role.BROKER, checks=(HOLDERS,))
@@ -43,7 +43,7 @@ class LeaseStep(AnsweredStep[Step, Mapping[str, Any], Lease]):
 @holders("leases/one-holder", "999-01", applies_to=steps_of("lease"))
 def one_holder(history: History) -> Iterator[Violation]:
     """While a client has the lease, no other client is granted it."""
-    for each in answered_steps(history, Lease(), lambda op, known: LeaseStep(op, op.step, payload(op), known)):
+    for each in plain_steps(history, Lease(), LeaseStep):
         lease = each.before
         if each.verb == "lease" and each.accepted and lease.left_ms and each.request["client"] != lease.holder:
             yield Violation(
