@@ -1,9 +1,8 @@
 """Serves a broker until the process is interrupted."""
 
 import asyncio
-import signal
 from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import final
@@ -14,6 +13,7 @@ from kipcheck.conformance.live.capture import Capture
 from kipcheck.conformance.live.connection import Limits
 from kipcheck.conformance.live.feature_broker import FeatureBroker
 from kipcheck.conformance.live.front import Front
+from kipcheck.conformance.live.interrupted import interrupted
 from kipcheck.conformance.live.log import Log
 from kipcheck.conformance.live.settings import Settings
 from kipcheck.conformance.live.topics import Topics
@@ -47,7 +47,7 @@ def serve(serving: Serving, print_line: Callable[[str], None]) -> str:
 
 
 async def _serve(serving: Serving, print_line: Callable[[str], None]) -> str:
-    ended = _ended()
+    ended = interrupted()
     with ExitStack() as stack:
         broker = stack.enter_context(closing(_broker(serving)))
         observers: list[Observer] = [Log(str(serving.edition), print_line)] if serving.log else []
@@ -67,15 +67,6 @@ def _broker(serving: Serving) -> Broker | FeatureBroker:
     if serving.features:
         return FeatureBroker(serving.edition)
     return Broker(serving.edition, Topics.of(serving.topics, serving.settings.records), serving.settings)
-
-
-def _ended() -> asyncio.Event:
-    """Set by SIGINT or SIGTERM, from now on."""
-    loop, came = asyncio.get_running_loop(), asyncio.Event()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):
-            loop.add_signal_handler(each, came.set)
-    return came
 
 
 def summary(traffic: Traffic) -> str:

@@ -1,13 +1,13 @@
 """Watches a running cluster through a proxy until the process is interrupted."""
 
 import asyncio
-import signal
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, final
 
 from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.live.interrupted import interrupted
 from kipcheck.conformance.live.observed import Idle
 from kipcheck.conformance.live.watch.proxy import CONNECT_S, Proxy
 from kipcheck.conformance.live.watch.rewrite import Address
@@ -42,7 +42,7 @@ def watch(watching: Watching, print_line: Callable[[str], None]) -> Watcher:
 
 
 async def _watch(watching: Watching, print_line: Callable[[str], None]) -> Watcher:
-    ended = _ended()
+    ended = interrupted()
     watcher = Watcher(watching.edition, print_line)
     await _reach(watching.upstream)
     proxy = Proxy(watching.upstream, watcher)
@@ -88,12 +88,3 @@ async def _reach(upstream: Address) -> None:
             f"no broker can be reached at {host}:{port} ({reason}): start it, or name another with --upstream HOST:PORT"
         ) from None
     writer.close()
-
-
-def _ended() -> asyncio.Event:
-    """Set by SIGINT or SIGTERM, from now on."""
-    loop, came = asyncio.get_running_loop(), asyncio.Event()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):
-            loop.add_signal_handler(each, came.set)
-    return came
