@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,7 +45,7 @@ class Held:
     total: int = 0
 
     @contextlib.contextmanager
-    def of(self, size: int):  # type: ignore[no-untyped-def]
+    def of(self, size: int) -> Iterator[None]:
         self.total += size
         try:
             yield
@@ -154,16 +155,21 @@ class Proxy:
                 with contextlib.suppress(OSError, RuntimeError):
                     writer.close()
 
+    async def _next(self, pair: Pair, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[bytes, int]:
+        """The size of the next frame with a header, as bytes and number. Frames without pass."""
+        while True:
+            start = await reader.readexactly(SIZE)
+            size = int.from_bytes(start, "big", signed=True)
+            if not pair.raw:
+                return start, size
+            await self._stream(reader, writer, start, max(size, 0))
+
     # Requests
 
     async def _requests(self, pair: Pair) -> None:
         reader, writer = pair.client[0], pair.broker[1]
         while True:
-            start = await reader.readexactly(SIZE)
-            size = int.from_bytes(start, "big", signed=True)
-            if pair.raw:
-                await self._stream(reader, writer, start, max(size, 0))
-                continue
+            start, size = await self._next(pair, reader, writer)
             if not HEADER <= size <= LARGEST:
                 raise Ended(_bad_size(start, size))
             head = await reader.readexactly(HEADER)
@@ -189,11 +195,7 @@ class Proxy:
     async def _answers(self, pair: Pair) -> None:
         reader, writer = pair.broker[0], pair.client[1]
         while True:
-            start = await reader.readexactly(SIZE)
-            size = int.from_bytes(start, "big", signed=True)
-            if pair.raw:
-                await self._stream(reader, writer, start, max(size, 0))
-                continue
+            start, size = await self._next(pair, reader, writer)
             if size < SIZE:
                 raise Ended(f"the broker announced an answer of {size} bytes, which has no header")
             head = await reader.readexactly(SIZE)

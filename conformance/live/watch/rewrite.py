@@ -78,17 +78,20 @@ def nodes(key: int, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def addresses(key: int, body: Mapping[str, Any]) -> set[Address]:
     """The brokers that an answer names. Where there is none, the host is empty, or the port is not positive."""
-    found = ((each.get("host"), each.get("port")) for each in nodes(key, body))
-    return {(host, port) for host, port in found if host and port and 0 < port < 1 << 16}
+    return {found for each in nodes(key, body) if (found := _address(each)) is not None}
+
+
+def _address(node: Mapping[str, Any]) -> Address | None:
+    host, port = node.get("host"), node.get("port")
+    return (host, port) if host and port and 0 < port < 1 << 16 else None
 
 
 def readdress(key: int, body: Mapping[str, Any], given: Callable[[Address], Address]) -> bool:
     """Puts other addresses in the place of those in an answer. Returns whether it had any."""
     changed = False
     for each in nodes(key, body):
-        where = each.get("host"), each.get("port")
-        if where[0] and where[1] and 0 < where[1] < 1 << 16:
-            each["host"], each["port"] = given((where[0], where[1]))
+        if (found := _address(each)) is not None:
+            each["host"], each["port"] = given(found)
             changed = True
     return changed
 
