@@ -88,6 +88,15 @@ def part(text: str) -> Part:
         raise argparse.ArgumentTypeError(str(wrong)) from None
 
 
+def address(text: str) -> tuple[str, int]:
+    """``HOST:PORT``, ``[HOST]:PORT``. Errors: ArgumentTypeError."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 0xFFFF:
+        raise argparse.ArgumentTypeError(f"invalid address {text!r}: use HOST:PORT, such as localhost:9092")
+    return host, int(port)
+
+
 def print_json(found: Mapping[str, Any]) -> int:
     print(harmless_json(json.dumps(found, ensure_ascii=False)))
     return OK

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, USAGE, Commands, complain, print_harmless
+from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, USAGE, Commands, address, complain, print_harmless
 from kipcheck.conformance.core.foreign import one_line
 
 if TYPE_CHECKING:
@@ -30,20 +30,12 @@ def add(commands: Commands) -> None:
     made = commands.add("watch", _watch, ABOUT, EPILOG)
     what = made.add_mutually_exclusive_group()
     what.add_argument("--pcap", metavar="FILE", help="judge a capture (pcap or pcapng) instead; - for standard input")
-    what.add_argument("--upstream", type=_address, metavar="HOST:PORT", help="a broker of the cluster")
-    made.add_argument("--listen", type=_address, metavar="HOST:PORT", help="default 127.0.0.1:0, a free port")
+    what.add_argument("--upstream", type=address, metavar="HOST:PORT", help="a broker of the cluster")
+    made.add_argument("--listen", type=address, metavar="HOST:PORT", help="default 127.0.0.1:0, a free port")
     made.add_argument("--allow-remote", action="store_true", help="accept a --listen that other machines can reach")
     made.add_argument("--edition", default="apache", metavar="E", help="the text that applies: apache, apache@R")
     made.add_argument("--out", "--output", type=Path, default=Path("kipcheck-out"), metavar="DIR",
                       help="where ledger and reports are written at the end (default kipcheck-out)")  # fmt: skip
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isascii() or not port.isdigit() or int(port) > 0xFFFF:
-        raise argparse.ArgumentTypeError(f"invalid address {text!r}: use HOST:PORT, such as localhost:9092")
-    return host, int(port)
 
 
 def _watch(options: argparse.Namespace) -> int:
