@@ -1,0 +1,152 @@
+"""Reads the groups of a running cluster: which there are, and how their coordinators describe them."""
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Final
+
+from kipcheck.conformance.live.inspect.cluster import Address, Cluster, Unanswered
+from kipcheck.conformance.live.inspect.group import (
+    CONSUMER,
+    EMPTY_STATES,
+    STABLE,
+    ConsumerGroup,
+    Described,
+    Group,
+    Member,
+    OtherGroup,
+    read_consumer_member,
+    read_member,
+    read_subscription_of_consumer,
+)
+from kipcheck.conformance.live.inspect.group_records import Found, newest_record
+
+UNSUPPORTED_VERSION, GROUP_ID_NOT_FOUND = 35, 69
+RETRIED: Final = frozenset({14, 15, 16})
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: the next answer may be another."""
+DENIED: Final = 30
+WAIT_S: Final = 10.0
+"""How long a group that rebalances is asked again."""
+AGAIN_S: Final = 0.5
+CLASSIC_TYPES: Final = frozenset({"", "classic", CONSUMER})
+"""Types of groups that can be read; brokers before 3.8 name none. KIP-848 and KIP-1071 name the others."""
+
+
+class NoGroup(Exception):
+    """The group does not exist; the text says what there is."""
+
+
+async def groups(cluster: Cluster) -> tuple[dict[str, str], list[str]]:
+    """Group -> its type, of all brokers; and what could not be asked."""
+    found: dict[str, str] = {}
+    unasked: list[str] = []
+    for node in await cluster.nodes():
+        try:
+            body = await cluster.ask(node.address, "ListGroups", {"statesFilter": [], "typesFilter": []})
+        except Unanswered as silent:
+            unasked.append(f"{silent}; its groups are missing here")
+            continue
+        if body["errorCode"]:
+            unasked.append(f"broker {node.id} answers ListGroups with error {body['errorCode']}")
+        found |= {each["groupId"]: each.get("groupType", "").lower() for each in body["groups"]}
+    return dict(sorted(found.items())), unasked
+
+
+async def described(cluster: Cluster, group: str) -> Described:
+    """The group, when it is stable: while it rebalances it is asked again, up to ``WAIT_S``.
+
+    Errors: ``Unanswered``; ``NoGroup``.
+    """
+    until = time.monotonic() + WAIT_S
+    while True:
+        found = await _once(cluster, group)
+        settled = isinstance(found, OtherGroup) or (found.state == STABLE or found.state in EMPTY_STATES)
+        if settled or time.monotonic() >= until:
+            return await _with_leader(cluster, found) if isinstance(found, Group) else found
+        await asyncio.sleep(AGAIN_S)
+
+
+async def _once(cluster: Cluster, group: str) -> Described:
+    coordinator = await cluster.coordinator(group)
+    has_consumer_groups = False
+    if await cluster.version(coordinator, "ConsumerGroupDescribe") is not None:
+        found, has_consumer_groups = await _consumer_group(cluster, coordinator, group)
+        if found is not None:
+            return found
+    body = await cluster.ask(coordinator, "DescribeGroups", {"groups": [group], "includeAuthorizedOperations": False})
+    for each in body["groups"]:
+        if each["groupId"] != group:
+            continue
+        error = each["errorCode"]
+        if error == GROUP_ID_NOT_FOUND or (not error and each["groupState"] == "Dead"):
+            return OtherGroup(group, await _type_of(cluster, group))
+        if error:
+            return _refused(group, "DescribeGroups", error)
+        members = tuple(read_member(one, each["protocolType"]) for one in each["members"])
+        return Group(
+            group, coordinator, each["groupState"], each["protocolType"], each["protocolData"], members,
+            has_consumer_groups=has_consumer_groups,
+        )  # fmt: skip
+    raise Unanswered(f"the coordinator of group {group!r} answers DescribeGroups without this group")
+
+
+async def _consumer_group(cluster: Cluster, at: Address, group: str) -> tuple[ConsumerGroup | OtherGroup | None, bool]:
+    """None: it is no group of KIP-848. And whether the coordinator has such groups at all: 3.7 to 3.9 know the request
+    and refuse it, unless configured otherwise."""
+    body = await cluster.ask(at, "ConsumerGroupDescribe", {"groupIds": [group], "includeAuthorizedOperations": False})
+    for each in body["groups"]:
+        if each["errorCode"] == UNSUPPORTED_VERSION:
+            return None, False
+        if each["errorCode"] == GROUP_ID_NOT_FOUND or each["groupId"] != group:
+            continue
+        if each["errorCode"]:
+            return _refused(group, "ConsumerGroupDescribe", each["errorCode"]), True
+        found = ConsumerGroup(
+            group, at, each["groupState"], each["groupEpoch"], each["assignmentEpoch"], each["assignorName"],
+            tuple(map(read_consumer_member, each["members"])),
+        )  # fmt: skip
+        return found, True
+    return None, True
+
+
+def _refused(group: str, api: str, error: int) -> OtherGroup:
+    if error in RETRIED:
+        raise Unanswered(f"the coordinator of group {group!r} answers {api} with error {error}: ask again later")
+    denied = ": the user may not describe the group" if error == DENIED else ""
+    return OtherGroup(group, f"{api} is answered with error {error}{denied}")
+
+
+async def _type_of(cluster: Cluster, group: str) -> str:
+    """Why a group is not described. Errors: ``NoGroup``."""
+    found, unasked = await groups(cluster)
+    if group in found:
+        return f"it is a group of type {found[group] or 'unknown'}, which is not inspected"
+    names = ", ".join(found) or "none"
+    raise NoGroup("; ".join([f"no group {group!r}; the groups are: {names}", *unasked]))
+
+
+async def _with_leader(cluster: Cluster, group: Group) -> Group:
+    """DescribeGroups names no leader: the record that the coordinator wrote of the group does."""
+    if group.state != STABLE:
+        return group
+    try:
+        record = await newest_record(cluster, group.id)
+    except Unanswered as silent:
+        return _with_record(group, str(silent))
+    return _with_record(group, record)
+
+
+def _with_record(group: Group, record: Found | str) -> Group:
+    if isinstance(record, Found) and {*record.subscriptions} != {each.id for each in group.members}:
+        record = "the newest record of the group has other members"
+    if isinstance(record, str):
+        return replace(group, leader_unknown=record)
+    members = tuple(_with_subscription(each, record.subscriptions[each.id]) for each in group.members)
+    return replace(group, generation=record.generation, leader=record.leader, members=members)
+
+
+def _with_subscription(member: Member, data: bytes) -> Member:
+    """With the subscription in the record, where the coordinator told none."""
+    if member.subscription is not None or member.assignment is None:
+        return member
+    return replace(member, subscription=read_subscription_of_consumer(data))

@@ -1,0 +1,240 @@
+"""A group as its coordinator describes it, with everything that its members wrote decoded."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.live.contents import NEWEST
+from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, NO_GENERATION, STICKY, Partition
+from kipcheck.conformance.protocols.assignment.ops import read_user_data
+from kipcheck.conformance.protocols.streams.blobs import read_assignment, read_subscription
+from kipcheck.conformance.protocols.streams.model.members import STREAM, AssignmentInfo, Fatal, SubscriptionInfo
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import spec
+
+CONSUMER: Final = "consumer"
+"""The protocol type of consumers (KIP-62), and of groups of KIP-848."""
+STABLE: Final = "Stable"
+EMPTY_STATES: Final = frozenset({"Empty", "Dead"})
+"""Of groups without members."""
+Partitions: TypeAlias = tuple[Partition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a member of a classic group wrote in its JoinGroup (``ConsumerProtocolSubscription``)."""
+
+    version: int
+    topics: tuple[str, ...]
+    owned: Partitions
+    generation: int
+    rack: str | None
+    user_data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What the leader wrote for a member in its SyncGroup (``ConsumerProtocolAssignment``)."""
+
+    version: int
+    partitions: Partitions
+    user_data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Bytes that are not what they have to be; ``why`` has the offset."""
+
+    data: bytes
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a classic group."""
+
+    id: str
+    instance: str | None
+    client_id: str
+    host: str
+    subscription: Subscription | Unreadable | None
+    """None: the coordinator does not describe it, because the group rebalances or is not one of consumers."""
+    assignment: Assignment | Unreadable | None
+    """None: the leader wrote no bytes for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMember:
+    """A member of a group of KIP-848, and a member of the classic protocol in it."""
+
+    id: str
+    instance: str | None
+    client_id: str
+    host: str
+    rack: str | None
+    epoch: int
+    topics: tuple[str, ...]
+    regex: str | None
+    assigned: Partitions
+    target: Partitions
+    is_classic: bool | None
+    """None: a broker before 4.1 does not report it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of the classic protocol."""
+
+    id: str
+    coordinator: tuple[str, int]
+    state: str
+    protocol_type: str
+    protocol: str
+    members: tuple[Member, ...]
+    generation: int | None = None
+    leader: str | None = None
+    """Member id. None: not known, ``leader_unknown`` says why."""
+    leader_unknown: str = ""
+    has_consumer_groups: bool = False
+    """Whether its coordinator serves groups of KIP-848."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroup:
+    """A group of KIP-848."""
+
+    id: str
+    coordinator: tuple[str, int]
+    state: str
+    epoch: int
+    assignment_epoch: int
+    assignor: str
+    members: tuple[ConsumerMember, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class OtherGroup:
+    """A group that is not inspected: of another type, or not readable."""
+
+    id: str
+    why: str
+
+
+Described: TypeAlias = Group | ConsumerGroup | OtherGroup
+
+
+def read_member(found: Mapping[str, Any], protocol_type: str) -> Member:
+    """A row of DescribeGroups."""
+    metadata, assigned = bytes(found["memberMetadata"]), bytes(found["memberAssignment"])
+    is_consumer = protocol_type == CONSUMER
+    return Member(
+        found["memberId"],
+        found.get("groupInstanceId"),
+        found["clientId"],
+        found["clientHost"].removeprefix("/"),
+        # Brokers of 2.3 tell the assignment in place of the subscription (KafkaApis.handleDescribeGroupRequest).
+        read_subscription_of_consumer(metadata) if metadata and is_consumer and metadata != assigned else None,
+        _assignment(assigned) if assigned and is_consumer else None,
+    )
+
+
+def read_consumer_member(found: Mapping[str, Any]) -> ConsumerMember:
+    """A row of ConsumerGroupDescribe."""
+    kind = found.get("memberType", -1)
+    return ConsumerMember(
+        found["memberId"],
+        found["instanceId"],
+        found["clientId"],
+        found["clientHost"].removeprefix("/"),
+        found["rackId"],
+        found["memberEpoch"],
+        tuple(found["subscribedTopicNames"]),
+        found["subscribedTopicRegex"] or None,
+        _by_topic(found["assignment"]["topicPartitions"], "topicName"),
+        _by_topic(found["targetAssignment"]["topicPartitions"], "topicName"),
+        None if kind < 0 else kind == 0,
+    )
+
+
+def read_subscription_of_consumer(data: bytes) -> Subscription | Unreadable:
+    """The metadata of a member of the classic protocol."""
+    read = _read("ConsumerProtocolSubscription", data)
+    if isinstance(read, Unreadable):
+        return read
+    version, value = read
+    return Subscription(
+        version,
+        tuple(value["topics"]),
+        _by_topic(value.get("ownedPartitions") or (), "topic"),
+        value.get("generationId", NO_GENERATION),
+        value.get("rackId"),
+        bytes(value["userData"] or b""),
+    )
+
+
+def _assignment(data: bytes) -> Assignment | Unreadable:
+    read = _read("ConsumerProtocolAssignment", data)
+    if isinstance(read, Unreadable):
+        return read
+    version, value = read
+    return Assignment(version, _by_topic(value["assignedPartitions"], "topic"), bytes(value["userData"] or b""))
+
+
+def _read(message: str, data: bytes) -> tuple[int, Mapping[str, Any]] | Unreadable:
+    """The version in the bytes, and their content as Kafka's readers take it: newer versions begin like the newest."""
+    version = int.from_bytes(data[:2], "big", signed=True)
+    if len(data) < 2 or version < 0:
+        return Unreadable(data, f"{message}: no version at offset 0")
+    try:
+        return version, spec(APACHE, message).at(min(version, NEWEST)).decode(data, lenient=True)
+    except Refused as wrong:
+        return Unreadable(data, str(wrong))
+
+
+def _by_topic(found: Any, name: str) -> Partitions:
+    return tuple(sorted((each[name], number) for each in found for number in each["partitions"]))
+
+
+# User data
+
+
+def streams_subscription(group: Group, member: Member) -> SubscriptionInfo | Unreadable | None:
+    """The user data of a member of Kafka Streams; None where it is none."""
+    if group.protocol != STREAM or not isinstance(member.subscription, Subscription):
+        return None
+    data = member.subscription.user_data
+    try:
+        return read_subscription(data)
+    except Fatal as wrong:
+        return Unreadable(data, f"SubscriptionInfo: {wrong.why}")
+
+
+def streams_assignment(group: Group, member: Member) -> AssignmentInfo | Unreadable | None:
+    """The user data that the leader of Kafka Streams wrote for a member; None where it is none."""
+    if group.protocol != STREAM or not isinstance(member.assignment, Assignment):
+        return None
+    data = member.assignment.user_data
+    try:
+        return read_assignment(data)
+    except Fatal as wrong:
+        return Unreadable(data, f"AssignmentInfo: {wrong.why}")
+
+
+def claims(group: Group, subscription: Subscription) -> tuple[Partitions, int]:
+    """The partitions that a member says it owns, and since which generation, where its assignor reads them."""
+    if group.protocol == STICKY:
+        return read_user_data(subscription.user_data) or ((), NO_GENERATION)
+    if group.protocol == COOPERATIVE and subscription.generation == NO_GENERATION:
+        return subscription.owned, _cooperative_generation(subscription.user_data)
+    return subscription.owned, subscription.generation
+
+
+def _cooperative_generation(data: bytes) -> int:
+    """Of ``CooperativeStickyAssignor``, whose user data is the generation."""
+    try:
+        found: int = layout(APACHE, "CooperativeStickyAssignorUserData", 0).decode(data)["generation"]
+    except Refused:
+        return NO_GENERATION
+    return found

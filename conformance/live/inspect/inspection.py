@@ -1,0 +1,49 @@
+"""One look at the groups of a running cluster."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kipcheck.conformance.live.inspect.cluster import Address, Cluster
+from kipcheck.conformance.live.inspect.describing import described, groups
+from kipcheck.conformance.live.inspect.group import ConsumerGroup, Described, Group, OtherGroup
+from kipcheck.conformance.live.inspect.judging import Judged, judged, topics_of
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    group: Described
+    judged: Judged
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    groups: tuple[Inspected, ...]
+    unasked: tuple[str, ...] = ()
+    """Brokers that did not answer: groups may be missing."""
+
+
+def inspect(entry: Address, names: Sequence[str]) -> Inspection:
+    """``names``: empty for all groups. Errors: ``cluster.Unanswered``; ``describing.NoGroup``."""
+    with asyncio.Runner() as runner:
+        return runner.run(_inspect(entry, names))
+
+
+async def _inspect(entry: Address, names: Sequence[str]) -> Inspection:
+    cluster = Cluster(entry)
+    try:
+        unasked: list[str] = []
+        if not names:
+            listed, unasked = await groups(cluster)
+            names = [*listed]
+        return Inspection(tuple([await _one(cluster, each) for each in names]), tuple(unasked))
+    finally:
+        await cluster.close()
+
+
+async def _one(cluster: Cluster, name: str) -> Inspected:
+    group = await described(cluster, name)
+    if isinstance(group, OtherGroup):
+        return Inspected(group, Judged(unjudged=group.why))
+    assert isinstance(group, Group | ConsumerGroup)
+    return Inspected(group, judged(group, await cluster.topics(topics_of(group))))
