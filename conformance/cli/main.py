@@ -15,6 +15,7 @@ from kipcheck.conformance.cli import (
     export,
     features,
     golden,
+    inspect,
     known,
     lookup,
     matrix,
@@ -35,7 +36,7 @@ from kipcheck.conformance.engine.interrupts import handled
 
 GROUPS = (
     running, show, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden,
-    lookup, mutants, doctor, testee, serve, watch, features, export, corpus,
+    lookup, mutants, doctor, testee, serve, watch, inspect, features, export, corpus,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""
 

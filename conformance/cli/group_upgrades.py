@@ -1,0 +1,102 @@
+"""What a running group can be upgraded to, and what that takes: advice of ``kipcheck inspect``."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from kipcheck.conformance.core.releases_table import judges
+from kipcheck.conformance.live.inspect.group import ConsumerGroup, Group, Subscription, streams_subscription
+from kipcheck.conformance.live.inspect.inspection import Inspected
+from kipcheck.conformance.matrix.advice import Route, routes
+from kipcheck.conformance.matrix.release_lines import line_of
+from kipcheck.conformance.matrix.scenarios import BOUNCE, OFFLINE, TWO_BOUNCE
+from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
+from kipcheck.conformance.protocols.streams.blobs import latest
+from kipcheck.conformance.protocols.streams.model.members import NO_VERSION, STREAM, SubscriptionInfo
+
+EAGER = (RANGE, ROUNDROBIN, STICKY)
+
+
+def advice(inspected: Inspected) -> Iterator[str]:
+    group = inspected.group
+    if isinstance(group, ConsumerGroup):
+        classic = [each.id for each in group.members if each.is_classic]
+        if classic:
+            yield f"to be finished: {', '.join(classic)} still use the classic protocol; restart them with " \
+                  "group.protocol=consumer (KIP-848)"  # fmt: skip
+        return
+    if not isinstance(group, Group) or inspected.judged.unjudged or not group.members:
+        return
+    if group.protocol == STREAM:
+        yield from _of_streams(group)
+        return
+    if group.protocol in EAGER:
+        yield from _to_cooperative(group)
+    if group.protocol == COOPERATIVE:
+        yield "to cooperative rebalances: done"
+    if group.has_consumer_groups:
+        yield (
+            "to a group of KIP-848: restart the members one by one with group.protocol=consumer. The broker turns the "
+            "group into one when the first has joined, unless group.consumer.migration.policy forbids it"
+        )
+    else:
+        yield "to a group of KIP-848: its coordinator does not serve them; brokers do from 4.0 on"
+
+
+def _to_cooperative(group: Group) -> Iterator[str]:
+    old = [
+        each.id
+        for each in group.members
+        if isinstance(each.subscription, Subscription) and not each.subscription.version
+    ]
+    if old:
+        yield (
+            f"to cooperative rebalances: {', '.join(old)} sent a subscription of version 0, which does not name what a "
+            "member owns. Make sure first that the client has cooperative rebalances, as Java's from 2.4 on"
+        )
+    yield (
+        f"to cooperative rebalances: two rolling bounces. First add {COOPERATIVE} to the assignors of each member, "
+        f"beside {group.protocol}; when all have it, remove {group.protocol} (KIP-429)"
+    )
+
+
+def _of_streams(group: Group) -> Iterator[str]:
+    found = [streams_subscription(group, each) for each in group.members]
+    infos = [each for each in found if isinstance(each, SubscriptionInfo)]
+    newest = {_latest(each) for each in infos}
+    common = min(newest)
+    held = [each for each in infos if each.used < common]
+    if len(newest) > 1:
+        spans = "; ".join(f"{each} of {release_span(each)}" for each in sorted(newest))
+        yield f"an upgrade is under way: the members' latest metadata versions are {spans}. Finish it first"
+    elif held:
+        yield f"{len(held)} of {len(infos)} members use a metadata version below {common}, which all support: " \
+              "finish the upgrade by a rolling bounce without upgrade.from (KIP-268)"  # fmt: skip
+    ways = [*routes(common)]
+    if not ways:
+        yield f"the matrix has no release with metadata version {common} as its latest ({release_span(common)}): " \
+              "kipcheck matrix --from RELEASE --to RELEASE --scenario bounce"  # fmt: skip
+    for old, by_release in groupby(ways, lambda each: each.old):
+        for (way, broken), some in groupby(by_release, lambda each: (each.way, each.broken)):
+            yield f"from {old.name}: {_way(way, broken, some)}"
+
+
+def _way(way: str | None, broken: tuple[str, ...], some: Iterator[Route]) -> str:
+    ways = [*some]
+    old, to = ways[0].old, ", ".join(each.new.name for each in ways)
+    text = {
+        BOUNCE: f"one rolling bounce to {to}",
+        TWO_BOUNCE: f"two rolling bounces to {to}, the first with upgrade.from={line_of(old.patch)}",
+        OFFLINE: f"stop all members, then start all as {to}",
+        None: f"no way to {to} works",
+    }[way]
+    return text + (f" ({', '.join(broken)}: broken)" if broken and way else "")
+
+
+def _latest(info: SubscriptionInfo) -> int:
+    return info.used if info.latest == NO_VERSION else info.latest
+
+
+def release_span(version: int) -> str:
+    """The releases whose latest metadata version this is."""
+    found = [each for each in judges("streams") if latest(each) == version]
+    return "a release that kipcheck does not know" if not found else " to ".join(dict.fromkeys((found[0], found[-1])))

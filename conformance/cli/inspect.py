@@ -1,0 +1,87 @@
+"""The command ``inspect``: what the groups of a running cluster are, and which laws their assignments break."""
+
+import argparse
+from typing import TYPE_CHECKING, Final
+
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    NOT_STARTED,
+    OK,
+    UNDECIDED,
+    USAGE,
+    Commands,
+    address,
+    complain,
+    print_harmless,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.live.inspect.inspection import Inspection
+
+ABOUT = "show the groups of a running cluster, and judge their assignments"
+EPILOG = """\
+kipcheck inspect broker:localhost:9092
+kipcheck inspect broker:localhost:9092 --group orders
+kipcheck inspect broker:localhost:9092 --group orders --json | jq '.groups[].broken'
+
+It only asks: nothing is created, joined or committed. It reads the record of a group in __consumer_offsets to learn who
+leads. A group that rebalances is asked again for 10 seconds.
+
+exit codes: 0 no requirement of grade MUST is broken, 1 one is, 2 usage, or no such group, 3 a broker does not answer,
+6 a group has members and could not be judged"""
+PREFIX: Final = "broker:"
+
+
+def add(commands: Commands) -> None:
+    made = commands.add("inspect", _inspect, ABOUT, EPILOG)
+    made.add_argument("broker", type=_broker, metavar="broker:HOST:PORT", help="a broker of the cluster")
+    made.add_argument("--group", action="append", default=[], metavar="G", help="may be repeated; default all groups")
+    made.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _broker(text: str) -> tuple[str, int]:
+    if not text.startswith(PREFIX):
+        raise argparse.ArgumentTypeError(
+            f"invalid target {text!r}: use broker:HOST:PORT, such as broker:localhost:9092"
+        )
+    return address(text.removeprefix(PREFIX))
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.cli.inspected_groups import lines, plain
+    from kipcheck.conformance.live.inspect.cluster import Unanswered
+    from kipcheck.conformance.live.inspect.describing import NoGroup
+    from kipcheck.conformance.live.inspect.inspection import inspect
+
+    try:
+        found = inspect(options.broker, options.group)
+    except Unanswered as silent:
+        return complain(silent, NOT_STARTED)
+    except NoGroup as unknown:
+        return complain(unknown, USAGE)
+    code = _exit(found)
+    if options.json:
+        host, port = options.broker
+        shown = {"broker": f"{host}:{port}", "unasked": [*found.unasked], "groups": [*map(plain, found.groups)]}
+        print_json({**shown, "exit": code})
+        return code
+    for group in found.groups:
+        for line in lines(group):
+            print_harmless(line)
+    if not found.groups:
+        print_harmless("the cluster has no groups")
+    for each in found.unasked:
+        complain(each, code)
+    return code
+
+
+def _exit(found: "Inspection") -> int:
+    from kipcheck.conformance.core.verdict import Grade
+
+    broken = [one for each in found.groups for one in each.judged.broken]
+    if any(each.law.grade is Grade.MUST for each in broken):
+        return FAILED
+    if found.unasked:
+        return NOT_STARTED
+    return UNDECIDED if any(each.judged.unjudged for each in found.groups) else OK

@@ -1,0 +1,259 @@
+"""What ``kipcheck inspect`` found, as text and as JSON."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kipcheck.conformance.cli.group_upgrades import advice, release_span
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.live.inspect.group import (
+    Assignment,
+    ConsumerGroup,
+    ConsumerMember,
+    Group,
+    Member,
+    OtherGroup,
+    Partitions,
+    Subscription,
+    Unreadable,
+    claims,
+    streams_assignment,
+    streams_subscription,
+)
+from kipcheck.conformance.live.inspect.inspection import Inspected
+from kipcheck.conformance.live.inspect.judging import Broken
+from kipcheck.conformance.protocols.assignment.model.assignment import NO_GENERATION, partition_names
+from kipcheck.conformance.protocols.streams.model.members import (
+    NO_REBALANCE,
+    NO_VERSION,
+    AssignmentInfo,
+    SubscriptionInfo,
+    Tasks,
+)
+
+# Text
+
+
+def lines(inspected: Inspected) -> Iterator[str]:
+    """One group, for a terminal."""
+    group = inspected.group
+    if isinstance(group, OtherGroup):
+        yield f"group {group.id}: not inspected: {group.why}"
+        return
+    yield _head(group)
+    for member in group.members:
+        if isinstance(group, ConsumerGroup):
+            assert isinstance(member, ConsumerMember)
+            yield from _consumer_member(member)
+        else:
+            assert isinstance(member, Member)
+            yield from _member(group, member)
+    if isinstance(group, Group) and group.leader_unknown:
+        yield f"  leader: not known: {group.leader_unknown}"
+    found = inspected.judged
+    if found.unjudged:
+        yield f"  not judged: {found.unjudged}"
+    elif group.members:
+        yield f"  judged by {', '.join(each.id for each in found.laws)}"
+    for each in found.broken:
+        yield from _broken(each)
+    yield from (f"  note: {each}" for each in found.notes)
+    yield from (f"  upgrade {each}" if each.startswith(("to", "from")) else f"  upgrade: {each}"
+                for each in advice(inspected))  # fmt: skip
+
+
+def _head(group: Group | ConsumerGroup) -> str:
+    count = f"{len(group.members)} member{'s' * (len(group.members) != 1)}"
+    at = f"coordinator {group.coordinator[0]}:{group.coordinator[1]}"
+    if isinstance(group, ConsumerGroup):
+        epochs = f"group epoch {group.epoch}, assignment epoch {group.assignment_epoch}"
+        return f"group {group.id}: {group.state}, KIP-848, assignor {group.assignor or '-'}, {epochs}, {count}, {at}"
+    generation = "" if group.generation is None else f", generation {group.generation}"
+    kind = f"{group.protocol_type or 'no'} protocol type, protocol {group.protocol or '-'}"
+    return f"group {group.id}: {group.state}{generation}, {kind}, {count}, {at}"
+
+
+def _member(group: Group, member: Member) -> Iterator[str]:
+    leads = " leads" if member.id == group.leader else ""
+    instance = f", instance {member.instance}" if member.instance is not None else ""
+    yield f"  member {member.id}{instance} (client id {member.client_id}, {member.host}){leads}"
+    match member.subscription:
+        case Subscription() as found:
+            owned, generation = claims(group, found)
+            owns = f"; owned {partition_names(owned)}" if found.version or owned else ""
+            owns += f" in generation {generation}" if generation != NO_GENERATION else ""
+            rack = f"; rack {found.rack}" if found.rack else ""
+            yield f"    subscription v{found.version}: {', '.join(found.topics) or 'no topics'}{owns}{rack}"
+        case Unreadable(data, why):
+            yield f"    subscription cannot be read: {why}; {data.hex()}"
+    match streams_subscription(group, member):
+        case SubscriptionInfo() as info:
+            yield f"    sends {_streams_subscription(info)}"
+        case Unreadable(data, why):
+            yield f"    user data cannot be read: {why}; {data.hex()}"
+        case None if isinstance(member.subscription, Subscription) and member.subscription.user_data:
+            yield f"    user data {member.subscription.user_data.hex()}"
+    match member.assignment:
+        case Assignment() as given:
+            yield f"    assignment v{given.version}: {partition_names(given.partitions)}"
+        case Unreadable(data, why):
+            yield f"    assignment cannot be read: {why}; {data.hex()}"
+    match streams_assignment(group, member):
+        case AssignmentInfo() as told:
+            yield f"    gets {_streams_assignment(told)}"
+        case Unreadable(data, why):
+            yield f"    user data cannot be read: {why}; {data.hex()}"
+        case None if isinstance(member.assignment, Assignment) and member.assignment.user_data:
+            yield f"    user data {member.assignment.user_data.hex()}"
+
+
+def _streams_subscription(info: SubscriptionInfo) -> str:
+    high = info.used if info.latest == NO_VERSION else info.latest
+    parts = [f"metadata version {info.used} of {high} ({release_span(high)})", f"process {info.process}"]
+    parts += [f"previous tasks {_tasks(info.active)}"] if info.active else []
+    parts += [f"standby tasks {_tasks(info.standby)}"] if info.standby else []
+    parts += ["offset sums " + " ".join(f"{task}={sum}" for task, sum in info.sums)] if info.sums else []
+    parts += [f"end point {info.end_point}"] if info.end_point else []
+    parts += ["tags " + " ".join(f"{key}={value}" for key, value in info.tags)] if info.tags else []
+    return ", ".join(parts)
+
+
+def _streams_assignment(info: AssignmentInfo) -> str:
+    supported = "" if info.supported == NO_VERSION else f" ({info.supported} supported)"
+    parts = [f"metadata version {info.used}{supported}", f"active tasks {_tasks(info.active)}"]
+    parts += [f"standby tasks {_tasks(tuple(task for task, _ in info.standby))}"] if info.standby else []
+    parts += (
+        ["hosts " + "; ".join(f"{host}: {partition_names(owned)}" for host, owned in info.hosts)] if info.hosts else []
+    )
+    parts += [f"error {info.error}"] if info.error else []
+    parts += [f"next rebalance at {info.next_ms} ms"] if info.next_ms != NO_REBALANCE else []
+    return ", ".join(parts)
+
+
+def _tasks(some: Tasks) -> str:
+    return " ".join(map(str, some)) or "none"
+
+
+def _consumer_member(member: ConsumerMember) -> Iterator[str]:
+    instance = f", instance {member.instance}" if member.instance is not None else ""
+    rack = f", rack {member.rack}" if member.rack is not None else ""
+    classic = ", classic protocol" if member.is_classic else ""
+    yield f"  member {member.id}{instance} (client id {member.client_id}, {member.host}{rack}){classic}, " \
+          f"epoch {member.epoch}"  # fmt: skip
+    regex = f" and {member.regex}" if member.regex is not None else ""
+    yield f"    subscription: {', '.join(member.topics) or 'no topics'}{regex}"
+    target = "" if {*member.target} == {*member.assigned} else f"; target {partition_names(member.target)}"
+    yield f"    assignment: {partition_names(member.assigned)}{target}"
+
+
+def word(broken: Broken) -> str:
+    return "FAIL" if broken.law.grade is Grade.MUST else "WARN"
+
+
+def _broken(broken: Broken) -> Iterator[str]:
+    law, violation = broken.law, broken.violation
+    yield f"  {word(broken)} {law.id} ({law.grade.value}): {violation.why}"
+    yield f"    broken: {law.statement}"
+    yield from (f"    {each.id}: {each.clause}" for each in map(requirements().__getitem__, law.requirements))
+    yield f"    expected {violation.expected or '-'}, observed {violation.observed or '-'}"
+
+
+# JSON
+
+
+def plain(inspected: Inspected) -> dict[str, Any]:
+    """One group, as ``docs/inspect.md`` describes it."""
+    group, found = inspected.group, inspected.judged
+    shown: dict[str, Any] = {"group": group.id, "unjudged": found.unjudged or None}
+    if not isinstance(group, OtherGroup):
+        shown |= _plain_group(group)
+    return shown | {
+        "laws": [each.id for each in found.laws],
+        "broken": [_plain_broken(each) for each in found.broken],
+        "notes": [*found.notes],
+        "upgrade": [*advice(inspected)],
+    }
+
+
+def _plain_group(group: Group | ConsumerGroup) -> dict[str, Any]:
+    host, port = group.coordinator
+    shown: dict[str, Any] = {"coordinator": f"{host}:{port}", "state": group.state}
+    if isinstance(group, ConsumerGroup):
+        return shown | {
+            "type": "consumer", "epoch": group.epoch, "assignmentEpoch": group.assignment_epoch,
+            "assignor": group.assignor, "members": [_plain_consumer_member(each) for each in group.members],
+        }  # fmt: skip
+    return shown | {
+        "type": "classic", "protocolType": group.protocol_type, "protocol": group.protocol,
+        "generation": group.generation, "leader": group.leader, "leaderUnknown": group.leader_unknown or None,
+        "members": [_plain_member(group, each) for each in group.members],
+    }  # fmt: skip
+
+
+def _plain_member(group: Group, member: Member) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "id": member.id, "instance": member.instance, "clientId": member.client_id, "host": member.host,
+        "subscription": None, "assignment": None,
+    }  # fmt: skip
+    match member.subscription:
+        case Subscription() as found:
+            owned, generation = claims(group, found)
+            shown["subscription"] = {
+                "version": found.version, "topics": [*found.topics], "owned": _plain_partitions(owned),
+                "generation": generation, "rack": found.rack, "userData": found.user_data.hex(),
+                "streams": _plain_info(streams_subscription(group, member)),
+            }  # fmt: skip
+        case Unreadable(data, why):
+            shown["subscription"] = {"unreadable": why, "bytes": data.hex()}
+    match member.assignment:
+        case Assignment() as given:
+            shown["assignment"] = {
+                "version": given.version, "partitions": _plain_partitions(given.partitions),
+                "userData": given.user_data.hex(), "streams": _plain_info(streams_assignment(group, member)),
+            }  # fmt: skip
+        case Unreadable(data, why):
+            shown["assignment"] = {"unreadable": why, "bytes": data.hex()}
+    return shown
+
+
+def _plain_info(info: SubscriptionInfo | AssignmentInfo | Unreadable | None) -> dict[str, Any] | None:
+    match info:
+        case SubscriptionInfo():
+            return {
+                "used": info.used, "latest": None if info.latest == NO_VERSION else info.latest,
+                "process": info.process, "previousTasks": [*map(str, info.active)],
+                "standbyTasks": [*map(str, info.standby)], "offsetSums": {str(task): sum for task, sum in info.sums},
+                "endPoint": info.end_point, "tags": dict(info.tags), "error": info.error,
+            }  # fmt: skip
+        case AssignmentInfo():
+            return {
+                "used": info.used, "supported": None if info.supported == NO_VERSION else info.supported,
+                "active": [*map(str, info.active)], "standby": [str(task) for task, _ in info.standby],
+                "hosts": {host: _plain_partitions(owned) for host, owned in info.hosts},
+                "standbyHosts": {host: _plain_partitions(owned) for host, owned in info.standby_hosts},
+                "error": info.error, "nextRebalanceMs": None if info.next_ms == NO_REBALANCE else info.next_ms,
+            }  # fmt: skip
+        case Unreadable(data, why):
+            return {"unreadable": why, "bytes": data.hex()}
+    return None
+
+
+def _plain_consumer_member(member: ConsumerMember) -> dict[str, Any]:
+    return {
+        "id": member.id, "instance": member.instance, "clientId": member.client_id, "host": member.host,
+        "rack": member.rack, "epoch": member.epoch, "topics": [*member.topics], "regex": member.regex,
+        "assigned": _plain_partitions(member.assigned), "target": _plain_partitions(member.target),
+        "classic": member.is_classic,
+    }  # fmt: skip
+
+
+def _plain_partitions(some: Partitions) -> list[list[Any]]:
+    return [[*each] for each in some]
+
+
+def _plain_broken(broken: Broken) -> dict[str, Any]:
+    law, violation = broken.law, broken.violation
+    return {
+        "law": law.id, "grade": law.grade.value, "result": word(broken), "requirements": [*law.requirements],
+        "why": violation.why, "expected": violation.expected, "observed": violation.observed,
+    }  # fmt: skip
