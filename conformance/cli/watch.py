@@ -100,7 +100,7 @@ def _report(watcher: "Watcher", options: argparse.Namespace, begun: float) -> in
     seen = [watched.Seen(*each) for each in seen_by_client(watcher.judging)]
     made = watched.Watched(
         SURVIVES_GROUPS, str(watcher.edition), watcher.judging.judged, seen, [each.id for each in speaking()], begun,
-        "; ".join(_unseen(watcher)),
+        "; ".join(_unseen(watcher)), watcher.judging.unreported_must,
     )  # fmt: skip
     code, text, ledger = watched.write(made, options.out)
     print_written_report(ledger, text)

@@ -50,6 +50,8 @@ class Watched:
     """``time.monotonic`` at the begin."""
     trouble: str = ""
     """What was not seen."""
+    unseen_must: bool = False
+    """Whether a requirement of grade MUST was broken in a history that is not among ``seen``."""
 
 
 def usable(out: Path) -> None:
@@ -78,7 +80,8 @@ def write(watched: Watched, out: Path) -> tuple[int, str, Path]:
         counts = {name: _client(watched, name, lines, out, grades) for name in names}
         if watched.trouble:
             lines.write(Trouble(target=WATCHED + names[0], why=watched.trouble))
-        code = exits.FAILED if Grade.MUST.value in grades else exits.CONFORMANT
+        failed = watched.unseen_must or Grade.MUST.value in grades
+        code = exits.FAILED if failed else exits.CONFORMANT
         footer = Footer(
             complete=True, stopped_by=None, exit=code, exits=(code,), meaning=exits.meaning(code, 0),
             counts={WATCHED + name: {watched.check: dict(each)} for name, each in counts.items()}, known=None,

@@ -55,6 +55,8 @@ class Judging:
     """Client -> histories that were judged."""
     unreported: int = 0
     """Violations that are not in the reports."""
+    unreported_must: bool = False
+    """Whether one of them is of grade MUST."""
     _shown: int = 0
     _kinds: Counter[tuple[str, str, tuple[str, ...]]] = field(default_factory=Counter)
     _refused: set[tuple[str, str, tuple[str, ...]]] = field(default_factory=set)
@@ -117,6 +119,7 @@ class Judging:
             self.reported.append(found)
         else:
             self.unreported += 1
+            self.unreported_must |= found.law.grade is Grade.MUST
         if self._shown > MOST_REPORTED:
             return
         for line in lines(found, payload, str(self.edition)):

@@ -8,7 +8,9 @@ from pathlib import Path
 import dpkt
 import pytest
 
+from kipcheck.conformance.cli.main import run
 from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.live.watch import judging
 from kipcheck.conformance.live.watch.capture_input import NoCapture, watch_capture
 from kipcheck.conformance.live.watch.tcp import Half
 from kipcheck.conformance.live.watch.watcher import Watcher
@@ -59,6 +61,14 @@ def test_a_broken_law_is_found_with_packets_out_of_order_and_repeated(tmp_path: 
     at = len(every) - 8
     every[at : at + 2] = [every[at + 1], every[at], every[at]]
     assert laws(watched(every, tmp_path / "a")[0]) == ["client/names-itself"]
+
+
+def test_a_violation_beyond_those_that_are_kept_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "MOST_KEPT", 0)
+    watched(packets(conversation(7)), tmp_path / "a")
+    assert run(["watch", "--pcap", str(tmp_path / "a"), "--out", str(tmp_path / "out")]) == 1
+    watched(packets(conversation()), tmp_path / "b")
+    assert run(["watch", "--pcap", str(tmp_path / "b"), "--out", str(tmp_path / "out")]) == 0
 
 
 def test_a_connection_whose_begin_is_missing_is_judged_from_its_next_join_on(tmp_path: Path) -> None:
