@@ -5,7 +5,6 @@ from typing import Any
 
 from kipcheck.conformance.cli.group_upgrades import advice, release_span
 from kipcheck.conformance.core.requirement import requirements
-from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.live.inspect.group import (
     Assignment,
     ConsumerGroup,
@@ -146,13 +145,9 @@ def _consumer_member(member: ConsumerMember) -> Iterator[str]:
     yield f"    assignment: {partition_names(member.assigned)}{target}"
 
 
-def word(broken: Broken) -> str:
-    return "FAIL" if broken.law.grade is Grade.MUST else "WARN"
-
-
 def _broken(broken: Broken) -> Iterator[str]:
     law, violation = broken.law, broken.violation
-    yield f"  {word(broken)} {law.id} ({law.grade.value}): {violation.why}"
+    yield f"  {law.grade.word} {law.id} ({law.grade.value}): {violation.why}"
     yield f"    broken: {law.statement}"
     yield from (f"    {each.id}: {each.clause}" for each in map(requirements().__getitem__, law.requirements))
     yield f"    expected {violation.expected or '-'}, observed {violation.observed or '-'}"
@@ -254,6 +249,6 @@ def _plain_partitions(some: Partitions) -> list[list[Any]]:
 def _plain_broken(broken: Broken) -> dict[str, Any]:
     law, violation = broken.law, broken.violation
     return {
-        "law": law.id, "grade": law.grade.value, "result": word(broken), "requirements": [*law.requirements],
+        "law": law.id, "grade": law.grade.value, "result": law.grade.word, "requirements": [*law.requirements],
         "why": violation.why, "expected": violation.expected, "observed": violation.observed,
     }  # fmt: skip

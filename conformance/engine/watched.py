@@ -119,7 +119,7 @@ def _verdicts(watched: Watched, name: str, found: Sequence[Finding], judged: int
     passed = dict.fromkeys(watched.laws, Result.PASS.name)
     counts: Counter[str] = Counter()
     for each in found:
-        result = _word(laws[each.invariant].grade)
+        result = laws[each.invariant].grade.word
         counts[result] += 1
         line = Verdict(
             target=name, check=watched.check, subject=SUBJECT, version=None, case=each.case.id, result=result,
@@ -139,10 +139,6 @@ def _verdicts(watched: Watched, name: str, found: Sequence[Finding], judged: int
 def _finding(unit: Unit, seen: Seen) -> Finding:
     violation = replace(seen.violation, at=(seen.history.ops[-1].index,))
     return Finding(unit, seen.history, None, 0, "watched", seen.invariant, violation, violation.shape)
-
-
-def _word(grade: Grade) -> str:
-    return {Grade.MUST: "FAIL", Grade.SHOULD: "WARN"}.get(grade, "NOTE")
 
 
 __all__ = ["Seen", "Unusable", "Watched", "usable", "write"]

@@ -289,7 +289,7 @@ def _word(verdicts: list[Verdict], role: Role) -> str:
     grades = _grades(role)
     broken = {grades[each.invariant] for each in verdicts if each.result is Result.FAIL}
     if broken:
-        return "FAIL" if Grade.MUST in broken else "WARN" if Grade.SHOULD in broken else "NOTE"
+        return min(broken, key=[*Grade].index).word
     return worst(verdicts).name
 
 

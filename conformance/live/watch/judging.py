@@ -165,10 +165,9 @@ def who(found: Reported) -> str:
 def lines(found: Reported, payload: bytes | None, edition: str) -> list[str]:
     """What is shown of a broken law at once: who, what, the clauses, and the bytes of the request."""
     law, violation = found.law, found.violation
-    word = "FAIL" if law.grade is Grade.MUST else "WARN"
     clauses = [f"  {each.id}: {each.clause}" for each in map(requirements().__getitem__, law.requirements)]
     shown = [
-        f"{word} {law.id} ({law.grade.value}): {who(found)}",
+        f"{law.grade.word} {law.id} ({law.grade.value}): {who(found)}",
         f"  broken: {law.statement}",
         *clauses,
         f"  {violation.why}; expected {violation.expected}, observed {violation.observed}",
