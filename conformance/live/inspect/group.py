@@ -134,7 +134,7 @@ def read_member(found: Mapping[str, Any], protocol_type: str) -> Member:
         found.get("groupInstanceId"),
         found["clientId"],
         found["clientHost"].removeprefix("/"),
-        # Brokers of 2.3 tell the assignment in place of the subscription (KafkaApis.handleDescribeGroupRequest).
+        # Brokers of 2.3 tell the assignment in place of the subscription (KAFKA-9150).
         read_subscription_of_consumer(metadata) if metadata and is_consumer and metadata != assigned else None,
         _assignment(assigned) if assigned and is_consumer else None,
     )

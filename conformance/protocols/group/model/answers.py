@@ -141,15 +141,11 @@ class Answers:
         stable = state.phase is Phase.STABLE
         has_instances = asked.version >= INSTANCES_DESCRIBED_SINCE
         protocol = state.protocol if stable else None
-        members = [
-            (
-                each.id,
-                each.instance if has_instances else None,
-                each.metadata(protocol),
-                each.assignment if stable or self.rules.java else EMPTY,
-            )
-            for each in sorted(state.members, key=lambda each: each.id)
-        ]
+        members = []
+        for each in sorted(state.members, key=lambda each: each.id):
+            assignment = each.assignment if stable or self.rules.java else EMPTY
+            metadata = each.metadata(protocol) if self.rules.metadata_described else assignment
+            members.append((each.id, each.instance if has_instances else None, metadata, assignment))
         kind = state.protocol_type or ""
         return Described(asked.request, Error.NONE, state.phase.called, kind, protocol or "", tuple(members))
 

@@ -177,6 +177,8 @@ class Rules:
     """Such a heartbeat first gets the error of a wrong generation (from the source: since 2.3)."""
     commits_fenced_first: bool
     """A commit while the assignment is pending first gets errors that concern its member (KAFKA-8487)."""
+    metadata_described: bool
+    """DescribeGroups returns the metadata of members; 2.3 returns their assignments in place of it (KAFKA-9150)."""
     nameless: Error
     """The error of a heartbeat, a sync or a leave with an empty group id: 25 up to 1.1 (KAFKA-6773)."""
     nameless_delete: Error
@@ -221,6 +223,7 @@ class Rules:
             busy_while_completing=not has("heartbeats-pass-while-completing"),
             busy_generation_checked=has("busy-generation-checked"),
             commits_fenced_first=has("commits-fenced-first"),
+            metadata_described=has("describes-metadata"),
             nameless=Error.INVALID_GROUP_ID if has("empty-group-id-invalid") else Error.UNKNOWN_MEMBER_ID,
             nameless_delete=(Error.GROUP_ID_NOT_FOUND if has("empty-group-id-invalid") else Error.INVALID_GROUP_ID),
             loading_told=has("loading-reported"),
@@ -250,6 +253,7 @@ def owed_rules(release: str = NEWEST) -> Rules:
         busy_while_completing=False,
         busy_generation_checked=True,
         commits_fenced_first=True,
+        metadata_described=True,
         nameless=Error.INVALID_GROUP_ID,
         nameless_delete=Error.GROUP_ID_NOT_FOUND,
         loading_told=True,
