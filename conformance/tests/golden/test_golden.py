@@ -96,6 +96,7 @@ def flipped(data: bytes) -> str:
     return (data[:-1] + bytes([data[-1] ^ 1]) if data else b"\0").hex()
 
 
+@pytest.mark.integration
 def test_one_flipped_bit_of_any_vector_is_seen() -> None:
     changed = [replace(each, hex=flipped(each.data)) for each in EVERY]
     names = sorted(lock().vectors)

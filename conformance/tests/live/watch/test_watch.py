@@ -61,6 +61,7 @@ def played(name: str, port: int, group: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(argv)
 
 
+@pytest.mark.integration
 def test_a_client_gets_the_same_through_it_and_nothing_is_reported(tmp_path: Path) -> None:
     with (
         started("serve", "--topic", "t:3") as (_, broker),
@@ -155,6 +156,7 @@ def test_a_missing_capture_is_named(capsys: pytest.CaptureFixture[str], tmp_path
     assert "cannot be read: No such file" in capsys.readouterr().err
 
 
+@pytest.mark.integration
 def test_other_machines_are_served_if_that_is_allowed(tmp_path: Path) -> None:
     with started("serve") as (_, broker):
         argv = [sys.executable, "-m", "kipcheck", "watch", "--upstream", f"127.0.0.1:{broker}", "--listen",

@@ -82,6 +82,7 @@ def test_an_omitted_field_that_may_be_null_and_has_no_default_of_its_own_may_be_
 ALL = [each for each in CHECKS["wire/sizes"].family.subjects("apache")]
 
 
+@pytest.mark.integration
 @for_each(ALL)
 def test_large_values_straddle_their_size(of: Subject) -> None:
     value = inhabited(of.layout)

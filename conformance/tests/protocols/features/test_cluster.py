@@ -174,6 +174,7 @@ def edges(
     return explore(machine, within, lambda state: tried)  # type: ignore[arg-type]
 
 
+@pytest.mark.integration
 def test_in_every_order_of_a_small_cluster_the_rules_hold() -> None:
     assert explored(FEW, 2) > 20_000
 
