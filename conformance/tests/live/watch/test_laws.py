@@ -19,8 +19,8 @@ from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.mutants import MUTANTS
 
 UNSEEN: Final = ("keeps-its-epoch",)
-"""Defects that a law sees in a script, and not in a capture: the request comes within a millisecond of the answer that
-it ignores, and so may have been written before that was read."""
+"""Defects that a law sees in a script, and seldom in a capture: the request comes within a millisecond of the answer
+that it ignores, and so may have been written before that was read. Only a machine that is busy sends it later."""
 OF_CLIENTS: Final = {name: each for name, each in MUTANTS.items() if each.check == "client/groups"}
 TOGETHER: Final = 10
 TRIES: Final = 3
@@ -75,4 +75,6 @@ def test_each_defect_that_can_be_seen_is_found(tmp_path: Path) -> None:
         asyncio.run(all_captured(scripts, tmp_path))
         found = {name: broken(tmp_path / name) for name in left}
         left = {name: each for name, each in left.items() if each.invariant not in found[name]}
-    assert sorted(left) == sorted(UNSEEN), {name: found[name] for name in left}
+        if left.keys() <= {*UNSEEN}:
+            return
+    raise AssertionError({name: found[name] for name in left})
