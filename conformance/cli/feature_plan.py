@@ -90,6 +90,11 @@ def declared(rules: Rules) -> tuple[Declared, ...]:
     return tuple(Declared(name, *span) for name, span in rules.declares())
 
 
+def levels(release: str) -> dict[str, int]:
+    """The finalized levels of a new cluster of a release, without those that are 0. Errors: LookupError."""
+    return {name: level for name, level in _rules(release).defaults().items() if level}
+
+
 def target(rules: Rules) -> dict[str, int]:
     """The levels at which an upgrade ends: those of a new cluster, and the highest kraft.version."""
     found = rules.defaults()

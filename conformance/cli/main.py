@@ -22,6 +22,7 @@ from kipcheck.conformance.cli import (
     mutants,
     play,
     reports as telling,
+    roll,
     run as running,
     serve,
     show,
@@ -36,7 +37,8 @@ from kipcheck.conformance.engine.interrupts import handled
 
 GROUPS = (
     running, show, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden,
-    lookup, mutants, doctor, testee, serve, watch, inspect, features, export, corpus,
+    lookup, mutants, doctor, testee, serve, watch, inspect, features, roll, export,
+    corpus,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""
 

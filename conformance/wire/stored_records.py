@@ -1,4 +1,4 @@
-"""Which version of a coordinator's record a release writes, and up to which one it reads.
+"""Which version of a coordinator's record, or of a file beside a log, a release writes, and which one it reads.
 
 The inter-broker version (in KRaft metadata.version) selects the version of the records of groups and offsets up to
 4.0, and from 4.1.0 on an offset commit is written in its newest version whatever the cluster has finalized. The
@@ -6,9 +6,10 @@ table is in ``core/data/releases.toml``; tests compare it with the functions tha
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import total_ordering
-from typing import Final
+from typing import Any, Final
 
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import Release
@@ -51,8 +52,18 @@ class InterBroker:
 
 
 def messages() -> tuple[str, ...]:
-    """The values of which the table has the versions."""
+    """The values of records of which the table has the versions."""
     return tuple(table()["records"])
+
+
+def log_files() -> tuple[str, ...]:
+    """The formats of log directories of which the table has the versions: files beside a log, and its batches."""
+    return tuple(table()["files"])
+
+
+def _declared(message: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = table()["records"].get(message) or table()["files"][message]
+    return found
 
 
 def written(
@@ -62,13 +73,15 @@ def written(
     *,
     expiring: bool = False,
     transactions: int | None = None,
+    message_format: InterBroker | None = None,
 ) -> int | None:
-    """The version that a broker of the release writes; None before there was such a record.
+    """The version that a broker of the release writes; None before there was such a record or file.
 
     ``expiring``: an offset commit with a retention time of its own. ``transactions``: the finalized level of
-    transaction.version; None for the usual one of the release.
+    transaction.version; None for the usual one of the release. ``message_format``: log.message.format.version; None
+    for the inter-broker version.
     """
-    found = table()["records"][message]
+    found = _declared(message)
     if expiring and "expiring" in found:
         version: int = found["expiring"]
         return version
@@ -79,18 +92,29 @@ def written(
         if release >= Release.parse(since):
             version = chosen
             return version
-    reached = [chosen for since, chosen in found["inter-broker"].items() if InterBroker.parse(since) <= inter_broker]
+    gate, by_setting = inter_broker, found.get("inter-broker", {})
+    if by_format := found.get("message-format"):
+        by_setting = by_format
+        if message_format is not None and inter_broker < _first_of(found["fixed-from"]):
+            gate = message_format
+    reached = [chosen for since, chosen in by_setting.items() if InterBroker.parse(since) <= gate]
     return reached[-1] if reached else None
+
+
+def _first_of(line: str) -> InterBroker:
+    return InterBroker.parse(f"{line}-IV0")
 
 
 def thresholds(message: str, after: InterBroker, to: InterBroker) -> dict[InterBroker, int]:
     """The inter-broker versions above one and up to another that change what is written."""
-    found = {InterBroker.parse(since): chosen for since, chosen in table()["records"][message]["inter-broker"].items()}
+    found = {InterBroker.parse(since): chosen for since, chosen in _declared(message).get("inter-broker", {}).items()}
     return {since: chosen for since, chosen in found.items() if after < since <= to}
 
 
 def newest_readable(message: str, release: Release) -> int | None:
-    """None for a release without such a record."""
+    """None for a release without such a record or file."""
+    if reads := _declared(message).get("reads"):
+        return max((version for since, version in reads.items() if release >= Release.parse(since)), default=None)
     try:
         return max(each.version for each in spec(edition(f"apache@{release}"), message))
     except (LookupError, ValueError):

@@ -1,0 +1,102 @@
+"""``kipcheck roll``: what is written at each step of an upgrade, and the last step that can be undone."""
+
+import json
+
+import pytest
+
+from kipcheck.conformance.cli.main import run
+from kipcheck.conformance.cli.roll_plan import Roll, roll
+
+
+def changed(found: Roll, number: int) -> dict[str, tuple[int | None, int | None, str]]:
+    return {each.format: (each.before, each.after, each.old_release) for each in found.steps[number].changes}
+
+
+@pytest.mark.parametrize("edition", ["apache", "kip-384"])
+def test_the_page_shows_the_output(capsys: pytest.CaptureFixture[str], edition: str) -> None:
+    from importlib.resources import files
+
+    page = (files("kipcheck.conformance") / "docs" / "records.md").read_text("utf-8")
+    assert run(["roll", "--from", "2.0.1", "--to", "2.3.1", "--edition", edition]) == 0
+    assert f"```text\n{capsys.readouterr().out}```" in page
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mode", "last", "steps"),
+    [
+        ("2.0.1", "2.3.1", None, 1, 3),
+        ("2.1.1", "2.2.2", None, 2, 3),  # both write version 2 of groups, and 3 of offsets
+        ("2.2.2", "2.3.1", None, 1, 3),  # groups in version 3
+        ("0.10.2.2", "2.8.2", None, 1, 4),
+        ("0.10.2.2", "3.9.2", None, 1, 3),  # from 3.0 on the inter-broker version raises the message format
+        ("2.4.1", "3.2.3", None, 2, 3),
+        ("3.3.2", "3.9.2", "zookeeper", 2, 3),
+        ("3.3.2", "3.9.2", None, 1, 3),
+        ("3.7.2", "3.9.2", None, 2, 3),
+        ("3.9.2", "4.4.0", None, 1, 9),
+        ("3.4.0", "4.1.0", None, 0, 7),
+        ("3.4.0", "4.0.2", None, 1, 5),
+        ("3.4.1", "4.1.0", None, 1, 7),
+    ],
+)  # fmt: skip
+def test_the_last_step_that_can_be_undone(old: str, new: str, mode: str | None, last: int, steps: int) -> None:
+    found = roll(old, new, mode)
+    assert (found.last_undone, len(found.steps)) == (last, steps)
+
+
+def test_the_binary_alone_takes_the_way_back_of_3_3() -> None:
+    assert changed(roll("3.3.2", "4.1.2"), 1) == {"OffsetCommitValue": (3, 4, "fails")}
+    assert changed(roll("3.9.2", "4.1.2"), 1) == {"OffsetCommitValue": (3, 4, "reads")}
+
+
+def test_a_step_of_each_kind() -> None:
+    found = roll("0.10.2.2", "2.8.2")
+    assert changed(found, 1)["ProducerSnapshot"] == (None, 1, "ignores")
+    assert changed(found, 2)["OffsetCommitValue"] == (1, 3, "fails")
+    assert changed(found, 3) == {"RecordBatch": (1, 2, "fails")}
+    assert found.steps[1].settings["log.message.format.version"] == "0.10.2"
+    kraft = roll("3.9.2", "4.0.2")
+    does = [each.does for each in kraft.steps]
+    assert changed(kraft, does.index("raise transaction.version from 0 to 2")) == {
+        "TransactionLogValue": (0, 1, "reads")
+    }
+    assert changed(kraft, does.index("raise group.version from 0 to 1")) == {
+        "records of consumer groups": (None, None, "ignores")
+    }
+
+
+@pytest.mark.parametrize(("old", "new"), [("2.0.1", "2.3.1"), ("0.10.2.2", "3.9.2"), ("2.2.2", "2.8.2")])
+def test_the_draft_puts_off_the_point_of_no_return(old: str, new: str) -> None:
+    draft, released = roll(old, new, edition="kip-384"), roll(old, new)
+    assert draft.last_undone == released.last_undone + 1
+    assert "persistent.metadata.version" in draft.steps[draft.last_undone + 1].settings
+    assert draft.steps[-1].writes == released.steps[-1].writes
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["roll", "--from", "3.9.2", "--to", "4.4.0", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [*found] == ["from", "to", "mode", "edition", "steps", "last_undone", "keeps", "unguarded"]
+    assert found["steps"][1]["changes"] == [
+        {"format": "OffsetCommitValue", "before": 3, "after": 4, "old_release": "reads"}
+    ]
+    assert [each["undone"] for each in found["steps"]][:3] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--from", "4.3.1", "--to", "3.9.2"), "4.3.1 is newer than 3.9.2"),
+        (("--from", "3.9.2", "--to", "3.9.2"), "the releases are the same"),
+        (("--from", "2.8.2", "--to", "4.0.0"), "roll to 3.9.2, migrate the cluster to KRaft there"),
+        (("--from", "4.0.0", "--to", "5.9.9"), "unknown release 5.9.9"),
+        (("--from", "four", "--to", "4.0.0"), "invalid release 'four'"),
+        (("--from", "2.8.2", "--to", "3.9.2", "--mode", "kraft"), "2.8.2 does not run without ZooKeeper"),
+        (("--from", "3.9.2", "--to", "4.0.2", "--mode", "zookeeper"), "4.0.2 has no ZooKeeper"),
+        (("--from", "3.9.2", "--to", "4.0.2", "--edition", "kip-384"), "settings of brokers with ZooKeeper"),
+    ],
+)
+def test_what_is_no_roll_is_exit_2(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], why: str) -> None:
+    assert run(["roll", *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and why in err
