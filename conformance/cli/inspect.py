@@ -24,6 +24,7 @@ EPILOG = """\
 kipcheck inspect broker:localhost:9092
 kipcheck inspect broker:localhost:9092 --group orders
 kipcheck inspect broker:localhost:9092 --group orders --json | jq '.groups[].broken'
+kipcheck inspect broker:localhost:9093 --config client.properties
 
 It only asks: nothing is created, joined or committed. It reads the record of a group in __consumer_offsets to learn who
 leads. A group that rebalances is asked again for 10 seconds.
@@ -37,6 +38,7 @@ def add(commands: Commands) -> None:
     made = commands.add("inspect", _inspect, ABOUT, EPILOG)
     made.add_argument("broker", type=_broker, metavar="broker:HOST:PORT", help="a broker of the cluster")
     made.add_argument("--group", action="append", default=[], metavar="G", help="may be repeated; default all groups")
+    made.add_argument("--config", metavar="FILE", help="TLS and SASL, as properties of Java's clients")
     made.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -53,9 +55,13 @@ def _inspect(options: argparse.Namespace) -> int:
     from kipcheck.conformance.live.inspect.cluster import Unanswered
     from kipcheck.conformance.live.inspect.describing import NoGroup
     from kipcheck.conformance.live.inspect.inspection import inspect
+    from kipcheck.conformance.live.security import OPEN, InvalidSecurity, read_security
 
     try:
-        found = inspect(options.broker, options.group)
+        security = read_security(options.config) if options.config else OPEN
+        found = inspect(options.broker, options.group, security)
+    except InvalidSecurity as wrong:
+        return complain(wrong, USAGE)
     except Unanswered as silent:
         return complain(silent, NOT_STARTED)
     except NoGroup as unknown:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from kipcheck.conformance.cli.options import (
     EXIT_CODES,
@@ -47,6 +48,9 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
     )
     gate.add_argument("--topic", metavar="NAME", help="of broker: targets: use this topic, and create none")
     gate.add_argument("--allow-remote", action="store_true", help="accept broker: targets on other machines")
+    gate.add_argument(
+        "--config", metavar="FILE", help="of broker: targets: TLS and SASL, as properties of Java's clients"
+    )
     gate.add_argument("--edition", default="apache", metavar="E")
     gate.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     gate.add_argument("--message", action="append", metavar="GLOB", help="subjects; default all; may be repeated")
@@ -125,6 +129,7 @@ def _of_broker(target: str, options: argparse.Namespace) -> str:
     given = [
         *([f"topic={options.topic}"] if options.topic else []),
         *(["allow-remote"] if options.allow_remote else []),
+        *([f"config={quote(options.config)}"] if options.config else []),
     ]
     if not target.startswith("broker:") or not given:
         return target

@@ -32,6 +32,7 @@ def add(commands: Commands) -> None:
     what.add_argument("--pcap", metavar="FILE", help="judge a capture (pcap or pcapng) instead; - for standard input")
     what.add_argument("--upstream", type=address, metavar="HOST:PORT", help="a broker of the cluster")
     made.add_argument("--listen", type=address, metavar="HOST:PORT", help="default 127.0.0.1:0, a free port")
+    made.add_argument("--config", metavar="FILE", help="TLS and SASL to the brokers, as properties of Java's clients")
     made.add_argument("--allow-remote", action="store_true", help="accept a --listen that other machines can reach")
     made.add_argument("--edition", default="apache", metavar="E", help="the text that applies: apache, apache@R")
     made.add_argument("--out", "--output", type=Path, default=Path("kipcheck-out"), metavar="DIR",
@@ -42,6 +43,7 @@ def _watch(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.edition import edition
     from kipcheck.conformance.engine import watched
     from kipcheck.conformance.live.front import is_loopback
+    from kipcheck.conformance.live.security import OPEN, read_security
     from kipcheck.conformance.live.watch.capture_input import NoCapture, watch_capture
     from kipcheck.conformance.live.watch.watch import Unreachable, Watching, watch
 
@@ -57,7 +59,8 @@ def _watch(options: argparse.Namespace) -> int:
         if options.pcap is not None:
             watcher = watch_capture(options.pcap, found, _print_line)
         else:
-            watcher = watch(Watching(found, options.upstream, listen), _print_line)
+            security = read_security(options.config) if options.config else OPEN
+            watcher = watch(Watching(found, options.upstream, listen, security), _print_line)
         return _report(watcher, options, begun)
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)
@@ -82,6 +85,8 @@ def _wrong(options: argparse.Namespace, listen: tuple[str, int], is_local: bool)
         return "nothing to watch: name a broker with --upstream HOST:PORT, or a capture with --pcap FILE"
     if options.pcap is not None and options.listen is not None:
         return "--pcap reads a file and listens nowhere: leave out --listen"
+    if options.pcap is not None and options.config is not None:
+        return "--pcap reads a file and connects to no broker: leave out --config"
     if options.upstream is not None and not options.upstream[1]:
         return "--upstream has port 0: name the port on which the broker listens"
     if not (options.allow_remote or is_local):

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from kipcheck.conformance.live.coordinator_connections import Closed, Connections, Garbled
+from kipcheck.conformance.live.coordinator_connections import Connections, Garbled
+from kipcheck.conformance.live.secure_connection import Closed
 from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.targets.protocol import Unavailable
 

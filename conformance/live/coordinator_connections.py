@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.live.secure_connection import Closed, Opened, open_secured, wrong_size
+from kipcheck.conformance.live.security import OPEN, Security
 from kipcheck.conformance.wire.errors import Refused
-from kipcheck.conformance.wire.framing import LARGEST, decode_response, encode_request, frame
+from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
 
 EDITION: Final = "apache"
 """Its layouts have the versions of all releases."""
-CONNECTS_S: Final = 10.0
 NAME: Final = "kipcheck"
 
 
@@ -25,15 +26,14 @@ class Garbled(Exception):
     """The broker sent something that is no answer to the request."""
 
 
-class Closed(Exception):
-    """The broker closed the connection instead of answering, or accepts none."""
-
-
 @dataclass(slots=True, eq=False)
 class _Connection:
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
+    opened: Opened
     correlation: int = 0
+
+    @property
+    def is_usable(self) -> bool:
+        return not self.opened.reader.at_eof() and asyncio.get_running_loop().time() < self.opened.ends_s
 
 
 @dataclass(slots=True)
@@ -42,9 +42,15 @@ class Connections:
 
     host: str
     port: int
+    security: Security = OPEN
     opened: int = 0
     _free: list[_Connection] = field(default_factory=list)
     _all: set[_Connection] = field(default_factory=set)
+
+    async def reach(self) -> None:
+        """Opens the first connection, if there was none. Errors: ``Closed``; ``Rejected``."""
+        if not self.opened:
+            self._free.append(await self._take())
 
     async def ask(self, api: str, version: int, client: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The body of the response. Errors: ``Closed``, ``Garbled``; ``Refused`` for a body that has no bytes."""
@@ -82,36 +88,32 @@ class Connections:
     async def _take(self) -> _Connection:
         while self._free:
             connection = self._free.pop()
-            if not connection.reader.at_eof():
+            if connection.is_usable:
                 return connection
             self._drop(connection)
-        try:
-            async with asyncio.timeout(CONNECTS_S):
-                connection = _Connection(*await asyncio.open_connection(self.host, self.port))
-        except (OSError, TimeoutError) as wrong:
-            raise Closed(f"{self.host}:{self.port} accepts no connection: {wrong or 'no answer in time'}") from None
+        connection = _Connection(await open_secured(self.host, self.port, self.security))
         self.opened += 1
         self._all.add(connection)
         return connection
 
     async def _exchange(self, connection: _Connection, payload: bytes) -> bytes:
         try:
-            connection.writer.write(frame(payload))
-            await connection.writer.drain()
-            size = int.from_bytes(await connection.reader.readexactly(4), "big", signed=True)
-            if not 4 <= size <= LARGEST:
-                raise Garbled(f"a response announces a size of {size} bytes")
-            return await connection.reader.readexactly(size)
+            connection.opened.writer.write(frame(payload))
+            await connection.opened.writer.drain()
+            start = await connection.opened.reader.readexactly(4)
+            if why := wrong_size(start):
+                raise Garbled(why)
+            return await connection.opened.reader.readexactly(int.from_bytes(start, "big"))
         except (OSError, asyncio.IncompleteReadError):
             raise Closed("the broker closed the connection instead of answering") from None
 
     def _drop(self, connection: _Connection) -> None:
         self._all.discard(connection)
-        connection.writer.transport.abort()
+        connection.opened.writer.transport.abort()
 
     async def close(self) -> None:
         for each in [*self._all]:
-            each.writer.transport.abort()
+            each.opened.writer.transport.abort()
         self._all.clear()
         self._free.clear()
         with suppress(asyncio.CancelledError):

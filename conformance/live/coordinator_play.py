@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.history import Died, Lost, Observation, Replied, Unsupported
-from kipcheck.conformance.live.coordinator_connections import Closed, Connections, Garbled
+from kipcheck.conformance.live.coordinator_connections import Connections, Garbled
 from kipcheck.conformance.live.coordinator_requests import APIS, Scale, Topics, reply_of, request_body, why_not
 from kipcheck.conformance.live.coordinator_time import Schedule, Span
+from kipcheck.conformance.live.secure_connection import Closed
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.messages import Joined, Reply, Request
 from kipcheck.conformance.protocols.group.model.names import Names

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
+from urllib.parse import unquote
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import edition as edition_of
@@ -21,9 +22,11 @@ from kipcheck.conformance.core.history import Died, History, Lost, Observation, 
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.live import coordinator_admin as admin
-from kipcheck.conformance.live.coordinator_connections import Closed, Connections, Garbled
+from kipcheck.conformance.live.coordinator_connections import Connections, Garbled
 from kipcheck.conformance.live.coordinator_play import LIMITS, Conversation, Setting, clean
 from kipcheck.conformance.live.coordinator_requests import Scale, Topics
+from kipcheck.conformance.live.secure_connection import Closed, Rejected
+from kipcheck.conformance.live.security import OPEN, Security, read_security
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.rules import Rules
@@ -74,17 +77,19 @@ def rows() -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``HOST:PORT?topic=NAME&allow-remote``: the options of the command line are part of the target's name, so that
-    replays have them."""
+    """``HOST:PORT?topic=NAME&allow-remote&config=FILE``: the options of the command line are part of the target's name,
+    so that replays have them."""
 
     host: str
     port: int
     topic: str = ""
     allow_remote: bool = False
+    security: Security = OPEN
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """Errors: LookupError for another form, and for a host that is not this machine, if that is not allowed."""
+        """Errors: LookupError for another form, for a file that cannot be used, and for a host that is not this
+        machine, if that is not allowed."""
         where, _, options = text.partition("?")
         host, _, port = where.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
@@ -97,8 +102,10 @@ class Address:
                 found = replace(found, topic=value)
             elif each == "allow-remote":
                 found = replace(found, allow_remote=True)
+            elif key == "config" and value:
+                found = replace(found, security=read_security(unquote(value)))
             else:
-                raise LookupError(f"invalid option {each!r} of {FORM}: use topic=NAME and allow-remote")
+                raise LookupError(f"invalid option {each!r} of {FORM}: use topic=NAME, allow-remote and config=FILE")
         if not found.allow_remote and not is_loopback(host):
             raise LookupError(
                 f"{host} is not this machine: conversations create and delete groups on that broker; "
@@ -229,7 +236,7 @@ class BrokerSession:
         return self._connections(self.address.host, self.address.port)
 
     def _connections(self, host: str, port: int) -> Connections:
-        return self._brokers.setdefault((host, port), Connections(host, port))
+        return self._brokers.setdefault((host, port), Connections(host, port, self.address.security))
 
     async def begin(self) -> None:
         """Learns what the broker is, and creates topics. Errors: ``Unavailable``, ``Closed``, ``Garbled``."""
@@ -304,8 +311,11 @@ class BrokerSession:
             async with room:
                 return await self._play(case)
 
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(each)) for each in cases]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(each)) for each in cases]
+        except ExceptionGroup as several:
+            raise several.exceptions[0] from None
         return [each.result() for each in tasks]
 
     async def _play(self, case: Case) -> tuple[Observation, ...]:
@@ -326,7 +336,8 @@ class BrokerSession:
                 self._uncleaned[group] = connections
 
     async def _coordinator(self, group: str) -> Connections:
-        """Errors: ``Closed``, ``Garbled`` where there is none; ``Unavailable`` if it is elsewhere, unallowed."""
+        """Errors: ``Closed``, ``Garbled`` where there is none; ``Unavailable`` if it is elsewhere, unallowed, or
+        rejects the TLS or SASL that the first broker took."""
         for wait in (0.1, 0.3, 1.0, 3.0, 0.0):
             try:
                 host, port = await admin.coordinator_of(group, self.bootstrap)
@@ -337,7 +348,12 @@ class BrokerSession:
                 await asyncio.sleep(wait)
         if not self.address.allow_remote and not is_loopback(host):
             raise Unavailable(f"the coordinator of {group} is {host}:{port}, not this machine: add --allow-remote")
-        return self._connections(host, port)
+        found = self._connections(host, port)
+        try:
+            await found.reach()
+        except Rejected as why:
+            raise Unavailable(f"{self.info.name}: the coordinator of {group}: {why}") from None
+        return found
 
     async def end(self) -> None:
         """Deletes groups and topics, and reports what waiting cost and what is left."""

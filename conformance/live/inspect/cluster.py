@@ -6,7 +6,9 @@ from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.live.coordinator_admin import coordinator_of, versions_of
-from kipcheck.conformance.live.coordinator_connections import NAME, Closed, Connections, Garbled
+from kipcheck.conformance.live.coordinator_connections import NAME, Connections, Garbled
+from kipcheck.conformance.live.secure_connection import Closed, NotOpened
+from kipcheck.conformance.live.security import OPEN, Security
 from kipcheck.conformance.wire.schema import spec
 
 Address: TypeAlias = tuple[str, int]
@@ -14,7 +16,7 @@ Topics: TypeAlias = Mapping[str, Sequence[frozenset[str]]]
 """Topic -> for each of its partitions, the racks of its replicas; a replica without a rack adds none."""
 METADATA: Final = 5
 """The version that all brokers since 1.0 answer."""
-PLAINTEXT: Final = "kipcheck speaks plaintext: name a listener without TLS and SASL"
+SECURED: Final = "a listener with TLS or SASL needs --config FILE"
 
 
 class Unanswered(Exception):
@@ -31,8 +33,9 @@ class Node:
 class Cluster:
     """Used in one event loop. Errors of its methods: ``Unanswered``."""
 
-    def __init__(self, entry: Address) -> None:
+    def __init__(self, entry: Address, security: Security = OPEN) -> None:
         self.entry = entry
+        self._security = security
         self._connections: dict[Address, Connections] = {}
         self._versions: dict[Address, dict[int, tuple[int, int]]] = {}
 
@@ -64,7 +67,9 @@ class Cluster:
             try:
                 self._versions[at] = await versions_of(self._at(at))
             except (Closed, Garbled) as wrong:
-                raise Unanswered(f"{_shown(at)} does not answer ApiVersions v0: {wrong}; {PLAINTEXT}") from None
+                says_all = isinstance(wrong, NotOpened | Garbled) or self._security.file
+                advice = "" if says_all else f"; {SECURED}"
+                raise Unanswered(f"{_shown(at)} does not answer ApiVersions v0: {wrong}{advice}") from None
         return self._versions[at]
 
     async def nodes(self) -> tuple[Node, ...]:
@@ -111,7 +116,7 @@ class Cluster:
             await each.close()
 
     def _at(self, at: Address) -> Connections:
-        return self._connections.setdefault(at, Connections(*at))
+        return self._connections.setdefault(at, Connections(*at, self._security))
 
 
 def _shown(at: Address) -> str:

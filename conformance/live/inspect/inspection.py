@@ -8,6 +8,7 @@ from kipcheck.conformance.live.inspect.cluster import Address, Cluster
 from kipcheck.conformance.live.inspect.describing import described, groups
 from kipcheck.conformance.live.inspect.group import ConsumerGroup, Described, Group, OtherGroup
 from kipcheck.conformance.live.inspect.judging import Judged, judged, topics_of
+from kipcheck.conformance.live.security import OPEN, Security
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +24,13 @@ class Inspection:
     """Brokers that did not answer: groups may be missing."""
 
 
-def inspect(entry: Address, names: Sequence[str]) -> Inspection:
+def inspect(entry: Address, names: Sequence[str], security: Security = OPEN) -> Inspection:
     """``names``: empty for all groups. Errors: ``cluster.Unanswered``; ``describing.NoGroup``."""
     with asyncio.Runner() as runner:
-        return runner.run(_inspect(entry, names))
+        return runner.run(_inspect(Cluster(entry, security), names))
 
 
-async def _inspect(entry: Address, names: Sequence[str]) -> Inspection:
-    cluster = Cluster(entry)
+async def _inspect(cluster: Cluster, names: Sequence[str]) -> Inspection:
     try:
         unasked: list[str] = []
         if not names:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kipcheck.conformance.live.front import is_loopback
+from kipcheck.conformance.live.secure_connection import Closed, open_secured
+from kipcheck.conformance.live.security import OPEN, Security
 from kipcheck.conformance.live.watch import rewrite
 from kipcheck.conformance.live.watch.rewrite import Address
 from kipcheck.conformance.live.watch.watcher import Asked, Connection, Watcher
@@ -27,7 +29,6 @@ MOST_HELD: Final = 128 << 20
 """Bytes of frames that are held, of all connections. Beyond it frames pass without being read."""
 MOST_CONNECTIONS: Final = 1000
 MOST_BROKERS: Final = 1000
-CONNECT_S: Final = 10.0
 LOOPBACK_RACE_MS: Final = 5
 REMOTE_RACE_MS: Final = 250
 """So long after an answer passed a request may have been written before the client read it."""
@@ -67,8 +68,9 @@ class Pair:
 
 
 class Proxy:
-    def __init__(self, upstream: Address, watcher: Watcher) -> None:
+    def __init__(self, upstream: Address, watcher: Watcher, security: Security = OPEN) -> None:
         self.upstream = upstream
+        self._security = security
         self.watcher = watcher
         self.allowed = rewrite.ranges()
         self.changed = 0
@@ -121,17 +123,16 @@ class Proxy:
             self.watcher.note(f"there are {MOST_CONNECTIONS} connections already: others are closed at once")
             return writer.transport.abort()
         try:
-            broker = await asyncio.wait_for(asyncio.open_connection(*target, limit=PIECE), CONNECT_S)
-        except (OSError, TimeoutError) as why:
-            where = f"{target[0]}:{target[1]}"
+            opened = await open_secured(*target, self._security, limit=PIECE)
+        except Closed as why:
             self.watcher.say(
-                f"broker {where} cannot be reached, the connection from {peer} was closed: {why or 'no answer'}; start "
-                "the broker, or end this command and name another with --upstream"
+                f"the connection from {peer} was closed: {why}; start the broker, or end this command and name another "
+                "with --upstream"
             )
             return writer.transport.abort()
         race_ms = LOOPBACK_RACE_MS if is_loopback(peer) else REMOTE_RACE_MS
         watched = self.watcher.opened(self.now(), peer, race_ms)
-        await self._pass(Pair((reader, writer), broker, watched, own))
+        await self._pass(Pair((reader, writer), (opened.reader, opened.writer), watched, own))
 
     async def _pass(self, pair: Pair) -> None:
         """Passes frames both ways until one side closes."""

@@ -9,7 +9,9 @@ from typing import Final, final
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.live.interrupted import interrupted
 from kipcheck.conformance.live.observed import Idle
-from kipcheck.conformance.live.watch.proxy import CONNECT_S, Proxy
+from kipcheck.conformance.live.secure_connection import Closed, open_secured
+from kipcheck.conformance.live.security import OPEN, Security
+from kipcheck.conformance.live.watch.proxy import Proxy
 from kipcheck.conformance.live.watch.rewrite import Address
 from kipcheck.conformance.live.watch.watcher import Watcher
 
@@ -26,6 +28,8 @@ class Watching:
     edition: Edition
     upstream: Address
     listen: Address = ("127.0.0.1", 0)
+    security: Security = OPEN
+    """Of connections to the brokers; clients connect to the proxy without TLS."""
 
 
 class Unreachable(Exception):
@@ -44,8 +48,8 @@ def watch(watching: Watching, print_line: Callable[[str], None]) -> Watcher:
 async def _watch(watching: Watching, print_line: Callable[[str], None]) -> Watcher:
     ended = interrupted()
     watcher = Watcher(watching.edition, print_line)
-    await _reach(watching.upstream)
-    proxy = Proxy(watching.upstream, watcher)
+    await _reach(watching.upstream, watching.security)
+    proxy = Proxy(watching.upstream, watcher, watching.security)
     host, port = await proxy.listen(*watching.listen)
     print_line(f"listening {f'[{host}]' if ':' in host else host}:{port}")
     print_line(f"watching {watching.upstream[0]}:{watching.upstream[1]}; Ctrl-C ends it and writes the reports")
@@ -78,13 +82,11 @@ class Lateness:
         return max((late for at_s, late in self._late if at_s > now_s - LATE_FOR_S), default=0)
 
 
-async def _reach(upstream: Address) -> None:
-    host, port = upstream
+async def _reach(upstream: Address, security: Security) -> None:
     try:
-        _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), CONNECT_S)
-    except (OSError, TimeoutError) as why:
-        reason = why.strerror if isinstance(why, OSError) and why.strerror else str(why) or "no answer"
+        opened = await open_secured(*upstream, security)
+    except Closed as why:
         raise Unreachable(
-            f"no broker can be reached at {host}:{port} ({reason}): start it, or name another with --upstream HOST:PORT"
+            f"no broker can be reached: {why}; start it, or name another with --upstream HOST:PORT"
         ) from None
-    writer.close()
+    opened.writer.close()

@@ -14,11 +14,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, final
 
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import Release, releases
@@ -72,15 +72,38 @@ class Broker:
     """The output of broker and ZooKeeper, in the folder that is removed at the end."""
     pids: tuple[int, ...]
     started_s: float
+    secured: Mapping[str, int] = field(default_factory=dict)
+    """Protocol -> the port of its listener, which is advertised as ``localhost``."""
 
     @property
     def address(self) -> str:
         return f"{HOST}:{self.port}"
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Secured:
+    """Listeners besides the plaintext one. Their keys and mechanisms are among the settings of the broker."""
+
+    protocols: tuple[str, ...] = ()
+    """Such as ``SASL_SSL``."""
+    scram: Mapping[str, str] = field(default_factory=dict)
+    """User -> password, for SCRAM-SHA-256 and SCRAM-SHA-512."""
+
+    @property
+    def format_options(self) -> list[str]:
+        return [
+            each for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512") for user, password in self.scram.items()
+            for each in ("--add-scram", f"{mechanism}=[name={user},password={password}]")
+        ]  # fmt: skip
+
+
+PLAINTEXT: Final = Secured()
+
+
 @contextmanager
-def running(release: str, settings: Mapping[str, str] | None = None) -> Iterator[Broker]:
-    """A broker that coordinates groups. ``settings`` go before those that its start needs.
+def running(release: str, settings: Mapping[str, str] | None = None, secured: Secured = PLAINTEXT) -> Iterator[Broker]:
+    """A broker that coordinates groups. ``settings`` go before those that its start needs. ``secured``: from 3.5 on.
 
     Errors: LookupError for an unknown release; ``Unavailable`` without a JDK or the jars; ``Broken`` if it does not
     start, with the end of its log.
@@ -92,11 +115,15 @@ def running(release: str, settings: Mapping[str, str] | None = None) -> Iterator
     try:
         with ExitStack() as processes:
             run = _Programs(folder, [java, *_JAVA, *_logging(folder, release), "-cp", jars], processes)
-            port, other = _free_ports()
-            start = _start_kraft if Release.parse(release) in KRAFT else _start_with_zookeeper
-            start(run, port, other, settings or {})
+            port, other, *more = _free_ports(2 + len(secured.protocols))
+            ports = dict(zip(secured.protocols, more, strict=True))
+            if Release.parse(release) in KRAFT:
+                _start_kraft(run, port, other, settings or {}, ports, secured.format_options)
+            else:
+                _start_with_zookeeper(run, port, other, settings or {})
             _wait_until_ready(run, release, port)
-            yield Broker(release, port, run.log, tuple(each.pid for each in run.started), time.monotonic() - begun)
+            pids = tuple(each.pid for each in run.started)
+            yield Broker(release, port, run.log, pids, time.monotonic() - begun, ports)
     finally:
         _remove(folder)
 
@@ -256,20 +283,30 @@ def _end(text: str) -> str:
     return " | ".join(said[-5:])[-800:] or "it wrote nothing"
 
 
-def _start_kraft(run: _Programs, port: int, controller: int, settings: Mapping[str, str]) -> None:
+def _start_kraft(
+    run: _Programs,
+    port: int,
+    controller: int,
+    settings: Mapping[str, str],
+    secured: Mapping[str, int],
+    format_options: list[str],
+) -> None:
+    more = "".join(f",{protocol}://{HOST}:{each}" for protocol, each in secured.items())
+    advertised = "".join(f",{protocol}://localhost:{each}" for protocol, each in secured.items())
     written = run.write("server.properties", {
         **settings, **_COMMON,
         "process.roles": "broker,controller",
         "node.id": 1,
         "controller.quorum.voters": f"1@{HOST}:{controller}",
-        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller}",
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller}{more}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}{advertised}",
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "PLAINTEXT",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.security.protocol.map":
+            "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT" + "".join(f",{each}:{each}" for each in secured),
         "log.dirs": run.folder / "data",
     })  # fmt: skip
-    run.run("kafka.tools.StorageTool", "format", "-t", "A" * 22, "-c", written)
+    run.run("kafka.tools.StorageTool", "format", "-t", "A" * 22, "-c", written, *format_options)
     run.start("kafka.Kafka", written)
 
 
@@ -375,10 +412,11 @@ def _asked(port: int, key: int, version: int, body: bytes) -> bytes:
             return stream.read(struct.unpack(">i", size)[0])[4:]
 
 
-def _free_ports() -> tuple[int, int]:
-    """Two that can be bound now: a broker that was left over would answer for the new one."""
-    with socket.create_server((HOST, 0)) as one, socket.create_server((HOST, 0)) as other:
-        return one.getsockname()[1], other.getsockname()[1]
+def _free_ports(number: int) -> list[int]:
+    """Those that can be bound now: a broker that was left over would answer for the new one."""
+    with ExitStack() as bound:
+        servers = [bound.enter_context(socket.create_server((HOST, 0))) for _ in range(number)]
+        return [each.getsockname()[1] for each in servers]
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:

@@ -220,7 +220,7 @@ def test_a_broker_that_does_not_listen_or_speaks_something_else(capsys: pytest.C
         assert inspected(port) == 3
     first, second = capsys.readouterr().err.splitlines()
     assert f"127.0.0.1:{port} does not answer ApiVersions v0: 127.0.0.1:{port} accepts no connection" in first
-    assert second.endswith("kipcheck speaks plaintext: name a listener without TLS and SASL")
+    assert second.endswith("the listener has TLS: use SSL or SASL_SSL as security.protocol, in --config FILE")
 
 
 def _sends_nonsense(taken: socket.socket) -> None:

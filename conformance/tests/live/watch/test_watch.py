@@ -147,7 +147,7 @@ def test_a_broker_that_cannot_be_reached_is_named(capsys: pytest.CaptureFixture[
     assert run(["watch", "--upstream", f"127.0.0.1:{port}", "--out", str(tmp_path / "out")]) == 3
     out, err = capsys.readouterr()
     assert out == ""
-    assert f"no broker can be reached at 127.0.0.1:{port}" in err
+    assert f"no broker can be reached: 127.0.0.1:{port} accepts no connection" in err
     assert "name another with --upstream" in err
 
 
