@@ -19,12 +19,12 @@ from kipcheck.conformance.wire.schema import spec
 
 VERSIONS: Final = {
     "ApiVersions": 0, "Metadata": 1, "FindCoordinator": 0, "JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3,
-    "LeaveGroup": 1, "OffsetCommit": 7, "Fetch": 4, "ConsumerGroupHeartbeat": 1,
+    "LeaveGroup": 1, "OffsetCommit": 7, "OffsetFetch": 5, "Fetch": 4, "ConsumerGroupHeartbeat": 1,
 }  # fmt: skip
 WITH_IDS: Final = 12
 """Metadata."""
 COORDINATED: Final = frozenset({
-    "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "ConsumerGroupHeartbeat",
+    "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "ConsumerGroupHeartbeat",
 })  # fmt: skip
 NONE, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE, MEMBER_ID_REQUIRED = 0, 25, 22, 27, 79
 FENCED_MEMBER_EPOCH: Final = 110
@@ -34,6 +34,8 @@ COOPERATIVE: Final = "cooperative-sticky"
 PAUSE_S: Final = 0.06
 HEARTBEAT_S: Final = 0.15
 TRIES: Final = 5
+BATCH_HEADER: Final = 61
+"""Bytes of a record batch before its records."""
 
 Partition = tuple[str, int]
 
@@ -82,6 +84,8 @@ class Consumer:
         self.is_modern = protocol == "consumer"
         self.member, self.generation = (str(uuid.uuid4()), 0) if self.is_modern else ("", -1)
         self.owned: tuple[Partition, ...] = ()
+        self.positions: dict[Partition, int] = {}
+        """The next offset to read, of the owned partitions whose committed offset is known."""
         self.ids: dict[str, uuid.UUID] = {}
         """Of topics, for KIP-848."""
         self.stopping = asyncio.Event()
@@ -217,6 +221,7 @@ class Consumer:
 
     def own(self, partitions: tuple[Partition, ...]) -> None:
         self.owned = partitions
+        self.positions = {each: offset for each, offset in self.positions.items() if each in partitions}
 
     def assignment(self, partitions: Iterable[Partition]) -> bytes:
         topics = self.listed(partitions, "topic")
@@ -229,17 +234,42 @@ class Consumer:
         return [{name: topic, "partitions": numbers} for topic, numbers in by_topic.items()]
 
     async def fetch(self) -> None:
-        topics = self.listed(self.owned, "topic")
+        await self.look_up_positions()
+        topics = self.listed(self.positions, "topic")
         for each in topics:
-            parts = each["partitions"]
-            each["partitions"] = [{"partition": one, "fetchOffset": 0, "partitionMaxBytes": 1000} for one in parts]
-        await self.ask("Fetch", {"replicaId": -1, "maxWaitMs": 1, "minBytes": 0, "maxBytes": 10_000, "topics": topics})
+            each["partitions"] = [
+                {"partition": one, "fetchOffset": self.positions[each["topic"], one], "partitionMaxBytes": 1000}
+                for one in each["partitions"]
+            ]
+        answer = await self.ask("Fetch", {"replicaId": -1, "maxWaitMs": 1, "minBytes": 0, "maxBytes": 10_000,
+                                          "topics": topics})  # fmt: skip
+        for each in answer["responses"]:
+            for part in each["partitions"]:
+                at = each["topic"], part["partitionIndex"]
+                if part["errorCode"] == NONE and at in self.positions:
+                    self.positions[at] = after(part["records"] or b"", self.positions[at])
+
+    async def look_up_positions(self) -> None:
+        """New partitions are read from the committed offset on, or from the beginning."""
+        new = [each for each in self.owned if each not in self.positions]
+        if not new:
+            return
+        topics = [{"name": each["name"], "partitionIndexes": each["partitions"]} for each in self.listed(new, "name")]
+        answer = await self.ask("OffsetFetch", {"groupId": self.group, "topics": topics})
+        for each in answer["topics"]:
+            for part in each["partitions"]:
+                if part["errorCode"] == NONE:
+                    self.positions[each["name"], part["partitionIndex"]] = max(part["committedOffset"], 0)
 
     async def commit(self) -> int:
-        topics = self.listed(self.owned, "name")
+        topics = self.listed(self.positions, "name")
         for each in topics:
-            parts = each["partitions"]
-            each["partitions"] = [{"partitionIndex": one, "committedOffset": 1} for one in parts]
+            each["partitions"] = [
+                {"partitionIndex": one, "committedOffset": self.positions[each["name"], one]}
+                for one in each["partitions"]
+            ]
+        if not topics:
+            return NONE
         names = self.names()
         names["generationIdOrMemberEpoch"] = names.pop("generationId")
         answer = await self.ask("OffsetCommit", {**names, "topics": topics})
@@ -329,6 +359,14 @@ class Consumer:
         """The fields that a version has."""
         fields = {each.name for each in spec(APACHE, f"{api}Request").at(version).slots}
         return {name: value for name, value in body.items() if name in fields}
+
+
+def after(batches: bytes, position: int) -> int:
+    """The offset after the last record batch; the position if there is none."""
+    while len(batches) >= BATCH_HEADER:
+        size, last = int.from_bytes(batches[8:12], "big"), int.from_bytes(batches[23:27], "big")
+        position, batches = int.from_bytes(batches[:8], "big") + last + 1, batches[12 + size :]
+    return position
 
 
 async def main(made: type[Consumer], bootstrap: str, group: str, topic: str) -> int:

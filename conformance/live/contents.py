@@ -38,7 +38,7 @@ class Contents:
             "JoinGroup": self._join,
             "SyncGroup": self._sync,
             "LeaveGroup": self._leave,
-            "Fetch": lambda body: {"partitions": self._partitions(body["topics"], "topic", "partition")},
+            "Fetch": self._fetch,
             "OffsetCommit": lambda body: {"partitions": self._partitions(body["topics"], "name", "partitionIndex")},
             "ConsumerGroupHeartbeat": self._beat,
         }
@@ -49,6 +49,7 @@ class Contents:
             "SyncGroup": self._synced,
             "Fetch": _fetched,
             "OffsetCommit": lambda body: {"error": _first_error(body["topics"])},
+            "OffsetFetch": self._committed,
             "ConsumerGroupHeartbeat": self._beaten,
         }
 
@@ -94,6 +95,10 @@ class Contents:
         found = {} if owned is None else {"owned": self._by_id(owned)}
         return found if topics is None else found | {"topics": list(topics)}
 
+    def _fetch(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        offsets = [part["fetchOffset"] for each in body["topics"] for part in each["partitions"]]
+        return {"partitions": self._partitions(body["topics"], "topic", "partition"), "offsets": offsets}
+
     def _partitions(self, topics: Any, name: str, index: str) -> list[str]:
         found = []
         for each in topics:
@@ -121,6 +126,16 @@ class Contents:
     def _synced(self, body: Mapping[str, Any]) -> dict[str, Any]:
         found = assignment(self.edition, body["assignment"])
         return {"partitions": found or [], **({} if body["assignment"] else {"empty": True})}
+
+    def _committed(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Committed offsets by partition, -1 for none; without those that are answered with an error."""
+        groups = body.get("groups", [body])
+        topics = [
+            {**topic, "partitions": [part for part in topic["partitions"] if not part["errorCode"]]}
+            for each in groups if not each.get("errorCode") for topic in each["topics"]
+        ]  # fmt: skip
+        offsets = [part["committedOffset"] for each in topics for part in each["partitions"]]
+        return {"committed": dict(zip(self._partitions(topics, "name", "partitionIndex"), offsets, strict=True))}
 
     def _beaten(self, body: Mapping[str, Any]) -> dict[str, Any]:
         given = body.get("assignment")

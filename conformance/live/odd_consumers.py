@@ -180,22 +180,39 @@ class ReadsOn(Consumer):
 
 
 class CommitsOn(Consumer):
-    ever: tuple[Partition, ...] = ()
+    ever: Mapping[Partition, int] = {}
 
     async def commit(self) -> int:
-        owned, self.ever = self.owned, tuple(sorted({*self.owned, *self.ever}))
-        self.owned = self.ever
+        positions, self.ever = self.positions, {**self.ever, **self.positions}
+        self.positions = {**self.ever}
         try:
             return await super().commit()
         finally:
-            self.owned = owned
+            self.positions = positions
+
+
+class StartsAnew(Consumer):
+    async def look_up_positions(self) -> None:
+        new = [each for each in self.owned if each not in self.positions]
+        await super().look_up_positions()
+        self.positions |= dict.fromkeys(new, 0)
+
+
+class KeepsPositions(Consumer):
+    kept: Mapping[Partition, int] = {}
+
+    def own(self, partitions: tuple[Partition, ...]) -> None:
+        self.kept = {**self.kept, **self.positions}
+        super().own(partitions)
+        self.positions = {each: self.kept[each] for each in partitions if each in self.kept}
 
 
 class ClaimsWhenEager(Consumer):
     last: tuple[Partition, ...] = ()
 
     def own(self, partitions: tuple[Partition, ...]) -> None:
-        self.owned, self.last = partitions, partitions or self.last
+        super().own(partitions)
+        self.last = partitions or self.last
 
     def metadata(self, assignor: str) -> bytes:
         owned = self.listed(self.last, "topic")

@@ -112,6 +112,10 @@ def partitions_in(data: bytes) -> Partitions:
     return by_topic
 
 
+def pairs(partitions: Partitions) -> Iterable[tuple[str, int]]:
+    return ((topic, each) for topic, parts in partitions.items() for each in parts)
+
+
 def named(partitions: Partitions) -> Iterable[str]:
     """``t-0`` and so on."""
-    return (f"{topic}-{each}" for topic, parts in partitions.items() for each in parts)
+    return (f"{topic}-{each}" for topic, each in pairs(partitions))

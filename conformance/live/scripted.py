@@ -23,11 +23,12 @@ from kipcheck.conformance.live.other_members import (
     Other,
     Partitions,
     assignment,
-    named,
+    pairs,
     partitions_in,
 )
 from kipcheck.conformance.live.received import Received
 from kipcheck.conformance.live.scripted_consumer_group import ScriptedConsumerGroup
+from kipcheck.conformance.live.scripted_offsets import Read, ScriptedOffsets
 from kipcheck.conformance.live.topics import Topics
 from kipcheck.conformance.protocols.client.model import PARTITIONS, SINCE
 from kipcheck.conformance.protocols.client.ops import Error, Kind, Member
@@ -42,8 +43,6 @@ SKIPS_SINCE: Final = 9
 """JoinGroup: a static leader that returns is sent that it leads and has to assign nothing."""
 BATCHES_SINCE: Final = 3
 """LeaveGroup."""
-IDS_SINCE: Final = 10
-"""OffsetCommit: topics have ids in place of names."""
 FENCED_INSTANCE_ID: Final = 82
 MOST_REVOCATIONS: Final = 3
 """Rebalances of one step because other members gave partitions up."""
@@ -97,13 +96,13 @@ class ScriptedBroker(Broker):
         self._revocations = 0
 
     def _handlers(self) -> dict[str, Handler]:
-        found = super()._handlers()
+        self.offsets = ScriptedOffsets(self.groups, self.topics, self._commit_error, self._fetch_error)
+        found = {**super()._handlers(), **self.offsets.handlers}
         own: dict[str, Handler] = {
             "JoinGroupRequest": self.join,
             "SyncGroupRequest": self.sync,
             "HeartbeatRequest": self.heartbeat,
             "LeaveGroupRequest": self.leave,
-            "OffsetCommitRequest": self.commit,
             **{f"{each}Request": partial(self._patched, found[f"{each}Request"]) for each in PATCHED},
         }
         if "ConsumerGroupHeartbeatRequest" in found:
@@ -122,6 +121,8 @@ class ScriptedBroker(Broker):
     def place_others(self, number: int, leads: bool) -> None:
         self.others = tuple(Other(f"other-{each}") for each in range(number))
         self.leads = leads
+        if not self.is_member:
+            self._removed()
 
     def add_other(self, wants: Member) -> None:
         self.others = (*self.others, Other(f"other-{len(self.others)}", wants))
@@ -314,11 +315,30 @@ class ScriptedBroker(Broker):
         """Completes the rebalance. Returns whether other members now give partitions up, and join again."""
         if not self._leads_now:
             self._assignment = assignment(self.target())
+            self.hand_over(self.target())
             return False
         found = {each["memberId"]: each["assignment"] for each in body["assignments"]}
         self._assignment = found.get(self.member, b"")
         gave_up = [each.take(found.get(each.id, b"")) for each in self.others]
+        to_others = (each for other in self.others for each in pairs(other.given))
+        self.offsets.hand_over(pairs(partitions_in(self._assignment)), to_others)
         return self.protocol == COOPERATIVE and any(gave_up)
+
+    def hand_over(self, given: Partitions) -> None:
+        """The client has these partitions now, and other members have all others."""
+        mine = frozenset(pairs(given))
+        self.offsets.hand_over(mine, self._everything() - mine)
+
+    def _everything(self) -> Read:
+        """The partitions that the client subscribes to."""
+        sizes = self.topics.sizes
+        return frozenset((each, number) for each in self.subscribed for number in range(sizes[each]))
+
+    def _removed(self) -> None:
+        """The client is no member any more: the other members, if there are any, take its partitions over."""
+        self.member = ""
+        if self.others:
+            self.offsets.read_by_others = self._everything()
 
     def target(self) -> Partitions:
         """What the script gives to a client that leads nothing."""
@@ -339,28 +359,27 @@ class ScriptedBroker(Broker):
             self.log.grew()
         answer({"errorCode": error or 0})
 
-    def commit(self, request: Received, answer: Answer) -> None:
-        body = request.body
+    def _commit_error(self, request: Received) -> int:
         error = self._refused(request)
         if error is None and self.is_modern:
-            error = self.consumer_group.commit_error(body)
+            error = self.consumer_group.commit_error(request.body)
         elif error is None:
             error = self._stranger(request, "generationIdOrMemberEpoch")
             if error is None and self._leads_now and self._synced != self.generation:
                 error = CODES["REBALANCE_IN_PROGRESS"]  # all members wait for this one's SyncGroup
-        topics = []
-        for each in body["topics"]:
-            name = "topicId" if "topicId" in each and request.version >= IDS_SINCE else "name"
-            parts = [{"partitionIndex": part["partitionIndex"], "errorCode": error or 0} for part in each["partitions"]]
-            topics.append({name: each[name], "partitions": parts})
-        answer({"topics": topics})
+        return error or 0
+
+    def _fetch_error(self, asked: Mapping[str, Any]) -> int:
+        """Of an OffsetFetch that names a member, which only those of KIP-848 do."""
+        return (self.consumer_group.commit_error(asked) or 0) if self.is_modern else 0
 
     def leave(self, request: Received, answer: Answer) -> None:
         body = request.body
         error = self._refused(request) or 0
         leaving = [body["memberId"]] if request.version < BATCHES_SINCE else [x["memberId"] for x in body["members"]]
         if self.member in leaving and not error:
-            self.member, self.stable = "", False
+            self._removed()
+            self.stable = False
         if request.version < BATCHES_SINCE or error:
             return answer({"errorCode": error} | ({} if request.version < BATCHES_SINCE else {"members": []}))
         members = [
@@ -390,7 +409,7 @@ class ScriptedBroker(Broker):
         self.faults.remove(found)
         error = found[1]
         if error in ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"):
-            self.member = ""
+            self._removed()
             self.consumer_group.forget()
         if error == "ILLEGAL_GENERATION":
             self.generation += 1
@@ -401,7 +420,8 @@ class ScriptedBroker(Broker):
     def _stranger(self, request: Received, generation: str) -> int | None:
         body = request.body
         if request.at_s > self._sync_until_s:
-            self.member, self._sync_until_s = "", inf
+            self._removed()
+            self._sync_until_s = inf
         if body["memberId"] in self._fenced and body.get("groupInstanceId") is not None:
             return FENCED_INSTANCE_ID
         if not self.member or body["memberId"] != self.member:
@@ -415,8 +435,3 @@ def _can_get(request: Received, error: Error) -> bool:
         parts = (part for each in request.body["topics"] for part in each["partitions"])
         return any(each.get("currentLeaderEpoch", -1) >= 0 for each in parts)
     return error != "UNSTABLE_OFFSET_COMMIT" or bool(request.body.get("requireStable"))
-
-
-def partitions_of(edition: Edition, assignment: bytes) -> list[str]:
-    """The partitions of an assignment, ``t-0``; empty for one that cannot be read."""
-    return [*named(partitions_in(assignment))]

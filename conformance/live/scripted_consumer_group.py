@@ -1,7 +1,7 @@
 """The coordinator of a consumer group (KIP-848) with one client, whose target assignment a script decides."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from kipcheck.conformance.live.answered_errors import CODES
@@ -27,8 +27,12 @@ class Script(Protocol):
         """The error that the script has for this request."""
         ...
 
-    def target(self) -> Mapping[str, Sequence[int]]:
+    def target(self) -> Mapping[str, tuple[int, ...]]:
         """Topic -> the partitions that the client is to have."""
+        ...
+
+    def hand_over(self, given: Mapping[str, tuple[int, ...]]) -> None:
+        """The client has these partitions now."""
         ...
 
 
@@ -87,13 +91,15 @@ class ScriptedConsumerGroup:
         """Goes on towards the target. Returns whether the assignment, or the epoch of it, changed."""
         if self.epoch == self.target_epoch:
             return False
-        target = frozenset((topic, part) for topic, parts in self.broker.target().items() for part in parts)
+        wanted = self.broker.target()
+        target = frozenset((topic, part) for topic, parts in wanted.items() for part in parts)
         if self.sent - target:
             self.sent &= target
             return True
         if self.owned - self.sent:
             return False  # the client still has to give partitions up
         self.epoch, self.sent = self.target_epoch, target
+        self.broker.hand_over(wanted)
         return True
 
     def _answer(self, id: str, epoch: int, assigned: Owned | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from kipcheck.conformance.protocols.client.invariants import (  # noqa: F401 - t
     leading,
     membership,
     partitions,
+    positions,
 )
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
@@ -42,6 +43,7 @@ FIRST: Final = (
     "answer JoinGroup UNKNOWN_MEMBER_ID; pass 200; rebalance",
     "assignors range,roundrobin; pass 200; rebalance",
     "pass 500; answer OffsetCommit NOT_COORDINATOR; pass 3500",
+    "others 1 follow; pass 500; assign 1,2; rebalance; pass 500; assign 0,3; rebalance; pass 1500",
 )
 """The scripts that come before those that are drawn."""
 

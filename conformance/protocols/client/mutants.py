@@ -203,6 +203,23 @@ class CommitsOn(LiveMutant):
     consumer = "CommitsOn"
 
 
+@broken("starts-at-the-committed-offset", "others 1 follow; pass 200; stop")
+class StartsAtTheBeginning(LiveMutant):
+    """What the group has committed is asked for, and all partitions are read from the beginning."""
+
+    consumer = "StartsAnew"
+
+
+@broken(
+    "starts-at-the-committed-offset",
+    "others 1 follow; pass 200; assign 1; rebalance; assign 0; rebalance; pass 1200; stop",
+)
+class GoesOnWhereItWas(LiveMutant):
+    """A partition that other members had meanwhile is read from the position where the member lost it."""
+
+    consumer = "KeepsPositions"
+
+
 @broken("owns-nothing-when-eager", "rebalance; stop")
 class ClaimsWhenEager(LiveMutant):
     """A member with range alone claims what it had before."""

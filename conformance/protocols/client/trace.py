@@ -9,6 +9,7 @@ from kipcheck.conformance.protocols.client.ops import (
     MALFORMED,
     OPERATIONS,
     Answer,
+    Kind,
     Late,
     Member,
     Move,
@@ -212,10 +213,16 @@ def has_missing_topic(history: History, step: int) -> bool:
     return any(MISSING in each.body["topics"] for each in members)
 
 
-def disturbance(history: History, step: int) -> tuple[str, ...]:
-    """The last step, this one or before, that changed an answer or a connection, as a word of a shape; or none."""
+def disturbance(history: History, step: int, unsent: Kind | None = None) -> tuple[str, ...]:
+    """The last step, this one or before, that changed an answer or a connection, as a word of a shape; or none.
+
+    ``unsent``: a request that the client did not send, so that no step has changed its answer.
+    """
     for each in reversed(history.case.steps[: step + 1]):
-        match OPERATIONS.event_of(each):
+        event = OPERATIONS.event_of(each)
+        if unsent is not None and getattr(event, "kind", None) == unsent:
+            continue
+        match event:
             case Answer(_, error):
                 return (f"answer {error}",)
             case Reset(_, when):

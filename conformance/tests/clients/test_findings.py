@@ -200,7 +200,7 @@ COMMANDS = {"python": python, "java": java, "go": in_go, "js": in_js}
 @for_each(PAGES)
 def test_a_page_names_what_is_broken_and_stands_in_the_index(path: Path) -> None:
     page = path.read_text("utf-8")
-    named = [requirements()[id] for id in re.findall(r"\b(?:grp|\d{3})-\d\d\b", row(page, "requirement"))]
+    named = [requirements()[id] for id in re.findall(r"\b(?:grp|\d{3})-\d{2,3}\b", row(page, "requirement"))]
     invariants = {each.id: each for role in Role for each in all_invariants(role)}
     found_by = re.findall(r"`([\w/-]+)`", row(page, "found by"))
     assert {*found_by} <= {*CHECKS, *invariants}

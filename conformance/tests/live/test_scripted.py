@@ -209,6 +209,50 @@ def test_other_members_of_a_cooperative_group_give_up_before_another_gets_it() -
     assert send("Heartbeat", 4, **names(joined))["errorCode"] == 27
 
 
+def committed(send: Sent, version: int = 8) -> dict[int, int]:
+    topics = [{"name": "t", "partitionIndexes": [0, 1, 2, 3]}]
+    answer = send("OffsetFetch", version, groupId="g", topics=topics, groups=[{"groupId": "g", "topics": topics}])
+    (topic,) = (answer["groups"][0] if version >= 8 else answer)["topics"]
+    return {each["partitionIndex"]: each["committedOffset"] for each in topic["partitions"]}
+
+
+def commit(send: Sent, joined: Mapping[str, Any], offset: int) -> list[int]:
+    about = {**names(joined), "groupId": "g", "generationIdOrMemberEpoch": joined["generationId"]}
+    parts = [{"partitionIndex": each, "committedOffset": offset, "committedMetadata": ""} for each in (0, 9)]
+    (topic,) = send("OffsetCommit", 8, **about, topics=[{"name": "t", "partitions": parts}])["topics"]
+    return [each["errorCode"] for each in topic["partitions"]]
+
+
+def test_offsets_that_the_client_and_the_other_members_committed_are_kept() -> None:
+    send = Sent()
+    send.broker.place_others(1, leads=False)
+    joined = send.join()
+    send.sync(joined)
+    assert committed(send) == {0: 7, 1: -1, 2: -1, 3: -1}  # others had all partitions, and were given three
+    assert commit(send, joined, 9) == [0, 3]
+    assert commit(send, {**joined, "generationId": joined["generationId"] + 1}, 10) == [22, 3]
+    assert committed(send, 5) == {0: 9, 1: -1, 2: -1, 3: -1}
+    for given in ((1,), (0, 1)):
+        send.broker.given = {"t": given}
+        send.broker.rebalance()
+        send.broker.topics.grow("t")
+        joined = send.join(joined["memberId"])
+        send.sync(joined)
+    assert committed(send) == {0: 9, 1: 8, 2: -1, 3: -1}  # of 12 records
+
+
+def test_other_members_commit_what_a_client_that_leads_gives_them() -> None:
+    send = Sent()
+    send.broker.place_others(1, leads=True)
+    joined = send.join()
+    for given in ({"t": (1, 2)}, {}):
+        send.sync(joined, {joined["memberId"]: assignment({"t": (0,)} if given else {"t": (0, 1)}),
+                           "other-0": assignment(given)})  # fmt: skip
+        send.broker.rebalance()
+        joined = send.join(joined["memberId"])
+    assert committed(send) == {0: 7, 1: 7, 2: -1, 3: -1}
+
+
 def test_only_the_coordinator_answers() -> None:
     send = Sent()
     joined = send.stable()
@@ -263,7 +307,10 @@ def test_a_consumer_group_fences_unknown_members_and_epochs() -> None:
     send.beat(member, 0)
     assert send.beat("another", 1)["errorCode"] == 25
     assert send.beat(member, 7)["errorCode"] == 110
-    commit: dict[str, Any] = {"memberId": member, "topics": [{"name": "t", "partitions": [{"partitionIndex": 0}]}]}
+    commit: dict[str, Any] = {
+        "memberId": member,
+        "topics": [{"name": "t", "partitions": [{"partitionIndex": 0, "committedOffset": 1, "committedMetadata": ""}]}],
+    }
     for epoch, error in ((1, 0), (2, 113)):
         found = send("OffsetCommit", 9, **commit, generationIdOrMemberEpoch=epoch)
         assert found["topics"][0]["partitions"][0]["errorCode"] == error

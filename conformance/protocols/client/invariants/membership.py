@@ -270,7 +270,7 @@ def leaves(history: History) -> Iterator[Violation]:
         elif each.is_request(HEARTBEAT):
             return  # client/leaves-with-its-epoch
         elif each.what == "ended" and member and not left and not static:
-            cause = disturbance(history, each.step)
+            cause = disturbance(history, each.step, unsent="LeaveGroup")
             yield breach(each, "the client ended without LeaveGroup", "LeaveGroup", "none", "no LeaveGroup", *cause)
 
 

@@ -1,0 +1,105 @@
+"""Laws of positions: where a client begins to read what it is assigned."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.client.invariants.law import breach, timed
+from kipcheck.conformance.protocols.client.trace import GRACE_MS, RACE_MS, STARTS, Happened, Membership, trace
+from kipcheck.conformance.protocols.declare.invariant import impact
+
+PLACE = 70
+
+NONE: Final = -1
+"""The committed offset of a partition that has none."""
+
+
+@dataclass(slots=True)
+class _New:
+    """A partition that the client has been assigned, and has not read yet."""
+
+    since_ms: int
+    after_others: bool
+    """Whether another member had it since the client read it last."""
+    committed: list[int] = field(default_factory=list)
+    """What the client was sent."""
+    sent_ms: int = 0
+
+
+@dataclass(slots=True)
+class _Positions:
+    last: Membership | None = None
+    new: dict[str, _New] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)
+    """The partitions whose committed offset the program has asked for."""
+
+    def follow(self, each: Happened) -> None:
+        """Notes what the client is assigned at this event."""
+        if each.what in STARTS:
+            self.last = None
+            self.new.clear()
+            self.known.clear()
+            return
+        now = each.now
+        if now is None:
+            self.last = None
+            self.new.clear()
+        elif now.synced_ms is not None and now.adopted and now is not self.last:
+            had = frozenset[str]() if self.last is None else self.last.partitions
+            self.new = {name: found for name, found in self.new.items() if name in now.partitions}
+            for name in now.partitions - had:
+                self.new[name] = _New(each.ms, self.last is not None)
+            self.last = now
+
+    def committed(self, each: Happened) -> None:
+        """An OffsetFetch is answered."""
+        for name, offset in each.event.get("committed", {}).items():
+            self.known.add(name)
+            if name in self.new:
+                self.new[name].committed.append(offset)
+                self.new[name].sent_ms = each.ms
+
+    def fetched(self, each: Happened) -> Iterator[Violation]:
+        for name, offset in zip(each.event["partitions"], each.event.get("offsets", ()), strict=False):
+            found = self.new.get(name)
+            if found is None:
+                continue
+            if offset in found.committed or NONE in found.committed:
+                del self.new[name]
+            elif found.committed and each.ms > found.sent_ms + RACE_MS:
+                del self.new[name]
+                right = " or ".join(map(str, found.committed))
+                why = f"the client begins to read {name} at {offset}; the committed offset is {right}"
+                yield breach(each, why, f"offset {right}", f"offset {offset}", "elsewhere")
+            elif not found.committed and self._is_unasked(name, found, each.ms):
+                del self.new[name]
+                why = f"the client reads {name} at {offset}, and did not ask for the offset that others committed"
+                yield breach(each, why, f"OffsetFetch for {name}", "none", "not asked")
+
+    def _is_unasked(self, name: str, found: _New, ms: int) -> bool:
+        """Whether the program, which does keep its positions in the group, goes on where it once was."""
+        return found.after_others and name in self.known and ms > found.since_ms + GRACE_MS
+
+
+@impact(
+    "A consumer skips records, or reads some again that its group has committed",
+    "wrong data",
+    "ownership",
+    "lost-offsets",
+)
+@timed("client/starts-at-the-committed-offset", "grp-100")
+def starts_at_the_committed_offset(history: History) -> Iterator[Violation]:
+    """A client begins to read a partition that it did not have before at the offset that the group has committed.
+
+    A program that never asks for committed offsets keeps its positions elsewhere, and is not judged; nor is a partition
+    without a committed offset.
+    """
+    positions = _Positions()
+    for each in trace(history):
+        positions.follow(each)
+        if each.is_answer("OffsetFetch") and not each.in_doubt:
+            positions.committed(each)
+        elif each.is_request("Fetch"):
+            yield from positions.fetched(each)
