@@ -14,6 +14,7 @@ from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.explore.counter_examples import history, jsonl, rows
 from kipcheck.conformance.machines.search import Search
 from kipcheck.conformance.protocols.declare.play import Playable, Product, Scope
+from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.protocols.invariants import invariant_of
 from kipcheck.reports import exploration
 from kipcheck.reports.ladder import ladder
@@ -120,7 +121,7 @@ def explored(
 ) -> Explored:
     """Runs until the search is complete or a bound is reached; ``budget``: seconds of wall time."""
     started_at, until = process_time(), None if budget is None else monotonic() + budget
-    search = Search(product)
+    search = Search(product, product.symmetry if isinstance(product, SingleMachine) else None)
     while not search.run(min(AT_ONCE, most_states)):
         progress(search.states, search.depth)
         if search.states >= most_states or (until is not None and monotonic() >= until):

@@ -2,11 +2,14 @@
 
 Each state of a component has a number; the numbers of all components, side by side, are the packed state. Tables give
 the moves of a component by its number, the hub's reaction to a message by the hub's number, and another component's by
-that component's number. The machine computes each table entry once, and a transition is an addition. ``Whole`` of
-``composed`` defines the same transitions in a slower, readable way, and tests compare the two.
+that component's number. The machine computes each table entry once, and a transition is an addition. ``SimpleProduct``
+of ``product`` defines the same transitions in a slower, readable way, and tests compare the two.
+
+A machine of a single component may have a symmetry: then only its canonical states are explored, and a counter-example
+is renumbered to a path of the machine itself.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias
 
@@ -26,6 +29,7 @@ from kipcheck.conformance.machines.product import (
     broken_step_laws,
     checked,
 )
+from kipcheck.conformance.machines.symmetry import Symmetry, original
 
 BITS: Final = 20
 """Bits of the number of a component state: a component can have about a million states."""
@@ -66,10 +70,14 @@ class _Part(Generic[P]):
 
 
 class Search(Generic[P, V, G]):
-    """One search. Call ``go`` until it returns True; the attributes have the results."""
+    """One search. Call ``run`` until it returns True; the attributes have the results."""
 
-    def __init__(self, made: ProductMachine[P, V, G]) -> None:
+    def __init__(self, made: ProductMachine[P, V, G], symmetry: Symmetry[P, V] | None = None) -> None:
+        """``symmetry``: that of the only component."""
+        if symmetry is not None and len(made.names) != 1:
+            raise ContractViolation(f"{len(made.names)} components: a symmetry is that of a single one")
         self.made = made
+        self._symmetry = symmetry
         self.transitions = 0
         self.depth = 0
         """Length of the shortest path to the deepest state."""
@@ -183,6 +191,9 @@ class Search(Generic[P, V, G]):
     def _number(self, part: _Part[P], state: P) -> int:
         found = part.numbers.get(state)
         if found is None:
+            if self._symmetry is not None and (kept := self._symmetry.canonical(state)[0]) != state:
+                found = part.numbers[state] = self._number(part, kept)
+                return found
             found = part.numbers[state] = len(part.states)
             if found > MASK:
                 raise OverflowError(f"component {self.made.names[part.index]} has more than {MASK:,} states")
@@ -277,22 +288,28 @@ class Search(Generic[P, V, G]):
     def _check_state(self, state: int, view: int, resting: bool) -> None:
         """``view``: the packed views of all components. Views that keep the laws are not checked again."""
         for law, why in broken_laws(self.made, self._unpacked(state), resting):
-            self.breach = Breach(law.id, why, tuple(self._path(state)))
+            path = self._original(self._path(state))
+            found = dict(broken_laws(self.made, self._after(path), resting)) if self._symmetry else {}
+            self.breach = Breach(law.id, found.get(law, why), path)
             return
         self._kept.add(view)
 
     def _step_breach(self, state: int) -> Breach[V]:
         """The counter-example for a state with a step that breaks a step law."""
-        whole = SimpleProduct(self.made)
-        parts = self._unpacked(state)
-        for event in whole.enabled(parts):
-            for step in whole.run_move(parts, event) or ():
-                for law, why in broken_step_laws(self.made, step):
-                    return Breach(law.id, why, (*self._path(state), event))
+        for event in SimpleProduct(self.made).enabled(self._unpacked(state)):
+            if any(self._broken_steps(self._unpacked(state), event)):
+                path = self._original([*self._path(state), event])
+                for law, why in self._broken_steps(self._after(path[:-1]), path[-1]):
+                    return Breach(law, why, path)
         raise ContractViolation(f"{self.made.names[0]} and the others do not do the same twice")
 
+    def _broken_steps(self, parts: tuple[P, ...], event: Event[V]) -> Iterator[tuple[str, str]]:
+        for step in SimpleProduct(self.made).run_move(parts, event) or ():
+            for law, why in broken_step_laws(self.made, step):
+                yield law.id, why
+
     def _path(self, state: int) -> list[Event[V]]:
-        """The shortest path to the state, computed with ``Whole``, which confirms it."""
+        """The shortest path to the state, computed with ``SimpleProduct``, which confirms it."""
         chain = [state]
         while self._parents[chain[-1]] != chain[-1]:
             chain.append(self._parents[chain[-1]])
@@ -301,11 +318,29 @@ class Search(Generic[P, V, G]):
         return [self._between(whole, *pair) for pair in pairwise(chain)]
 
     def _between(self, whole: SimpleProduct[P, V, G], before: int, after: int) -> Event[V]:
-        parts, wanted = self._unpacked(before), self._unpacked(after)
+        parts = self._unpacked(before)
         for event in whole.enabled(parts):
-            if whole.step(parts, event).state == wanted:
+            if self._packed(whole.step(parts, event).state) == after:
                 return event
         raise ContractViolation(f"{self.made.names[0]} and the others do not do the same twice")
+
+    def _original(self, path: Sequence[Event[V]]) -> tuple[Event[V], ...]:
+        """A path through canonical states as one of the machine itself."""
+        if self._symmetry is None:
+            return tuple(path)
+        (initial,), act = self.made.initial(), self.made.act
+        moves = original(self._symmetry, initial, lambda state, move: act(0, state, move).part, (e.move for e in path))
+        return tuple(Event(0, move) for move in moves)
+
+    def _after(self, path: Sequence[Event[V]]) -> tuple[P, ...]:
+        """The state at the end of a path, without the test whether each move is among those that are tried."""
+        state, whole = self.made.initial(), SimpleProduct(self.made)
+        for event in path:
+            parts = list(state)
+            for step in whole.run_move(state, event) or ():
+                parts[step.index] = step.did.part
+            state = tuple(parts)
+        return state
 
     def _packed(self, state: tuple[P, ...]) -> int:
         return sum(self._number(part, each) << part.shift for part, each in zip(self._parts, state, strict=True))

@@ -7,6 +7,7 @@ from typing import Any
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.machine import Driven
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
+from kipcheck.conformance.machines.symmetry import Symmetry
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class SingleMachine:
     """Converts an event to the step of a conversation."""
     shorthand: Callable[[Iterable[Step]], str]
     laws: tuple[Law[Any] | StepLaw[Any, Any, Any], ...]
+    symmetry: Symmetry[Any, Any] | None = None
+    """Its interchangeable parts, if it has any: ``explore`` searches one of the states that differ in their numbers."""
 
     @property
     def names(self) -> tuple[str, ...]:

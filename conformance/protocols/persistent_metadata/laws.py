@@ -4,7 +4,8 @@ from typing import Any
 
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
 from kipcheck.conformance.protocols.persistent_metadata.model import State
-from kipcheck.conformance.protocols.persistent_metadata.ops import REPLICATED, Event, Start
+from kipcheck.conformance.protocols.persistent_metadata.ops import REPLICATED, Event, Start, Write
+from kipcheck.conformance.protocols.persistent_metadata.settings import admits
 
 
 def _way_back(views: tuple[State]) -> str | None:
@@ -49,4 +50,35 @@ def _no_blind_downgrade(index: int, before: State, event: Event, did: Did[State,
 NO_BLIND_DOWNGRADE: StepLaw[State, Event, Event] = StepLaw(
     "persistent-metadata/no-blind-downgrade", _no_blind_downgrade
 )
-LAWS = (WAY_BACK, GATED, NO_BLIND_DOWNGRADE)
+
+
+def _leaders_format(index: int, before: State, event: Event, did: Did[State, Any]) -> str | None:
+    """What a leader writes in the new format, every live follower stores so."""
+    if not isinstance(event, Write) or event.store not in REPLICATED or event.store not in _made(before, event, did):
+        return None
+    for each, _ in did.part.live():
+        if event.store not in each.new:
+            return f"broker {each.number} stores {event.store} of its leader, {event.broker}, in the old format"
+    return None
+
+
+def _made(before: State, event: Write, did: Did[State, Any]) -> frozenset[str]:
+    return frozenset(did.part.broker(event.broker).new - before.broker(event.broker).new)
+
+
+LEADERS_FORMAT: StepLaw[State, Event, Event] = StepLaw("persistent-metadata/leaders-format", _leaders_format)
+
+
+def _format_bound(views: tuple[State]) -> str | None:
+    """No live broker has a message format, of its own or of the topic, above its persistent metadata version."""
+    (state,) = views
+    for each, settings in state.live():
+        if not admits(settings, settings.format):
+            return f"broker {each.number} has a message format above its persistent metadata version"
+        if state.topic_format is not None and not admits(settings, state.topic_format):
+            return f"the topic has a message format above what broker {each.number} allows"
+    return None
+
+
+FORMAT_BOUND: Law[State] = Law("persistent-metadata/format-bound", lambda index, state: state, _format_bound)
+LAWS = (WAY_BACK, GATED, NO_BLIND_DOWNGRADE, LEADERS_FORMAT, FORMAT_BOUND)

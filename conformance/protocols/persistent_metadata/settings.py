@@ -6,6 +6,7 @@ each store. The names are those of ApiVersion in 2.2.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 Binary: TypeAlias = Literal["2.0", "2.1", "2.2"]
@@ -28,6 +29,7 @@ def newest(binary: Binary) -> Rank:
     return LINES.index(binary), max(STEPS[binary] - 1, 0)
 
 
+@lru_cache(1024)
 def rank(text: str, binary: Binary) -> Rank | None:
     """The version that a name means to a binary; None for one that it does not know.
 
@@ -69,6 +71,7 @@ def knows_setting(binary: Binary) -> bool:
     return LINES.index(binary) >= BRINGS_SETTING
 
 
+@lru_cache(1024)
 def resolved(binary: Binary, inter_broker: str | None, persistent: str | None, format: str | None) -> Settings | None:
     """Names to versions, and defaults: the message format's is the binary's newest, and the setting follows it.
 

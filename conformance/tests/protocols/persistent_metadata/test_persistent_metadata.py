@@ -1,13 +1,22 @@
 """The cluster of KIP-384: its table of settings, the machine by hand and explored, and least cases of its mutants."""
 
+from dataclasses import replace
+from random import Random
+
 import pytest
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import KIP_384
 from kipcheck.conformance.core.history import History
-from kipcheck.conformance.explore.exploration import explored
+from kipcheck.conformance.explore.exploration import Explored, explored
+from kipcheck.conformance.machines.product import Did, Law, StepLaw
+from kipcheck.conformance.machines.search import Search
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
+from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.protocols.mutants import MUTANTS
+from kipcheck.conformance.protocols.persistent_metadata import mutants
+from kipcheck.conformance.protocols.persistent_metadata.laws import LAWS
+from kipcheck.conformance.protocols.persistent_metadata.model import PersistentCluster
 from kipcheck.conformance.protocols.persistent_metadata.ops import OPERATIONS
 from kipcheck.conformance.protocols.persistent_metadata.play import PLAYABLES
 from kipcheck.conformance.protocols.persistent_metadata.settings import LINES, name, rank, resolved
@@ -37,7 +46,7 @@ def answers(text: str) -> list[str]:
     ],
 )  # fmt: skip
 def test_names(text: str, binary: str, version: str | None) -> None:
-    found = rank(text, binary)  # type: ignore[arg-type]
+    found = rank(text, binary)
     assert (found and name(found)) == version
 
 
@@ -97,8 +106,68 @@ def test_every_invariant_has_a_mutant() -> None:
     assert {each.invariant for each in PLANTED.values()} == {*OURS}
 
 
-def test_two_brokers_are_explored_in_full() -> None:
+def search(
+    brokers: int, stores: int, overrides: int = 0, made: type[PersistentCluster] = PersistentCluster
+) -> Explored:
     (model,) = PLAYABLES
-    scope = model.scope("brokers=2,stores=2", KIP_384)
-    found = explored(model, KIP_384, scope, model.world(KIP_384, scope), 100_000, None, lambda *_: None)
-    assert found.exit_code == 0
+    scope = model.scope(f"brokers={brokers},stores={stores},overrides={overrides}", KIP_384)
+    world = model.world(KIP_384, scope)
+    assert isinstance(world, SingleMachine)
+    return explored(model, KIP_384, scope, replace(world, machine=made()), 100_000, None)
+
+
+def test_two_brokers_are_explored_in_full() -> None:
+    found = search(2, 2)
+    assert found.exit_code == 0 and found.search.states > 400
+
+
+@pytest.mark.all_jars
+@pytest.mark.parametrize(("brokers", "stores", "overrides"), [(3, 2, 0), (3, 3, 0), (2, 4, 1)])
+def test_larger_clusters_are_explored_in_full(brokers: int, stores: int, overrides: int) -> None:
+    found = search(brokers, stores, overrides)
+    assert found.exit_code == 0 and found.search.states > 5_000
+
+
+@pytest.mark.parametrize(
+    ("mutant", "law"),
+    [
+        (mutants.GatesByTheInterBrokerVersion, "way-back"), (mutants.FollowersConvert, "leaders-format"),
+        (mutants.StartsOnAnything, "no-blind-downgrade"), (mutants.IgnoresTheBound, "format-bound"),
+        (mutants.BoundsBrokersOnly, "format-bound"), (mutants.ConvertsAtTheStart, "gated"),
+    ],
+)  # fmt: skip
+def test_laws_find_mutants_by_a_path_that_the_machine_takes(mutant: type[PersistentCluster], law: str) -> None:
+    found = search(2, 1, int(mutant is mutants.BoundsBrokersOnly), mutant)
+    breach = found.search.breach
+    assert breach is not None and breach.law == f"persistent-metadata/{law}"
+    world = found.world
+    assert isinstance(world, SingleMachine)
+    plain = Search(replace(world, symmetry=None))
+    plain.run(100_000)
+    assert plain.breach is not None and len(plain.breach.path) == len(breach.path)
+    state = world.machine.initial()
+    for event in breach.path[:-1]:
+        state = world.machine.step(state, event.move).state
+    last = breach.path[-1].move
+    after = world.machine.step(state, last).state
+    broken = [each.breach((after,)) for each in LAWS if isinstance(each, Law)] + [
+        each.breach(0, state, last, Did(after)) for each in LAWS if isinstance(each, StepLaw)
+    ]
+    assert breach.why in broken
+
+
+def test_a_cluster_with_other_numbers_takes_the_same_steps_with_other_numbers() -> None:
+    """What the symmetry assumes, in drawn walks of three brokers."""
+    (model,) = PLAYABLES
+    world = model.world(KIP_384, model.scope("brokers=3,stores=4,overrides=1", KIP_384))
+    assert isinstance(world, SingleMachine) and world.symmetry is not None
+    symmetry, random = world.symmetry, Random(0)
+    state = world.initial()[0]
+    for _ in range(400):
+        kept, there = symmetry.canonical(state)
+        assert symmetry.canonical(kept)[0] == kept and sorted(there) == [0, 1, 2]
+        move = random.choice([*world.tried(state)])
+        after = world.machine.step(state, move).state
+        renumbered = world.machine.step(kept, symmetry.renumbered(move, there)).state
+        assert symmetry.canonical(after)[0] == symmetry.canonical(renumbered)[0]
+        state = after
