@@ -30,7 +30,22 @@ class Edition:
 
 
 APACHE = Edition("apache", Standing.RELEASED, NEWEST, exact=False)
-KIP_258 = Edition("kip-258", Standing.DRAFT, named("kip-258-base"))
+KIP_258 = Edition(
+    "kip-258",
+    Standing.DRAFT,
+    named("kip-258-base"),
+    choices=(
+        "a roll-over is marked by one byte, 01, behind the fields of any metadata version (258-25)",
+        "metadata version 4 is simulated: the fields of KIP-268's version 3 under another number (258-19)",
+        "null means that upgrade.mode is unset; roll_over_new is no value of it (258-25)",
+        "a converter returns value bytes: 8 bytes of timestamp, most significant first, and the value (258-24)",
+        "the header of a changelog record names version 2; a record without one has version 1 (258-02)",
+        "no record is written back: one of the old format has its own timestamp (258-17)",
+        "values go to the changelog in the new format once no member has a jar from before KIP-258 (258-03)",
+        "the proxy over an old store fills in timestamp -1 (258-16)",
+        "an offline upgrade is one bounce without a mode, and has no roll-over instances (258-26)",
+    ),
+)
 KIP_268 = Edition(
     "kip-268",
     Standing.DRAFT,

@@ -186,6 +186,7 @@ PAYLOAD = (
     "hex", "value", "left", "assignment", "level", "epoch", "answers", "actions", "results", "levels", "exists",
     "version", "enabled", "finalized", "registered", "supported", "waiting",
     "format", "inter_broker", "persistent", "both", "flushes", "timestamp", "rows", "count",
+    "instance", "store", "shares", "position", "end", "finished", "records",
 )  # fmt: skip
 """Fields that an accepted result may have; others are ignored."""
 

@@ -1,0 +1,299 @@
+"""Applications whose upgrades of stores have one planted defect each. Least cases are in shorthand."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.store_upgrade.invariants.group import GROUP
+from kipcheck.conformance.protocols.store_upgrade.invariants.stores import CHANGELOG, STORES
+from kipcheck.conformance.protocols.store_upgrade.model import Shares, StoreUpgrade
+from kipcheck.conformance.protocols.store_upgrade.ops import IN_MEMORY, NEW, OLD, OPERATIONS, Logged, Place, Put
+from kipcheck.conformance.protocols.store_upgrade.records import having, stamped
+from kipcheck.conformance.protocols.store_upgrade.state import Directory, Instance, State, Store, TaskSet
+from kipcheck.conformance.protocols.store_upgrade.subscription import Subscription
+
+
+class Upgrading(MachineMutant, StoreUpgrade):
+    """The reference machine as an adapter, with overridable decisions."""
+
+    operations = OPERATIONS
+
+
+Made = TypeVar("Made", bound=type[Upgrading])
+
+
+def changelog(invariant: str, least: str) -> Callable[[Made], Made]:
+    return mutant(CHANGELOG, f"store-upgrade/{invariant}", OPERATIONS.machine, None, least)
+
+
+def stores(invariant: str, least: str) -> Callable[[Made], Made]:
+    return mutant(STORES, f"store-upgrade/{invariant}", OPERATIONS.machine, None, least)
+
+
+def group(invariant: str, least: str) -> Callable[[Made], Made]:
+    return mutant(GROUP, f"store-upgrade/{invariant}", OPERATIONS.machine, None, least)
+
+
+NEW_STORE = "start a timestamped; rebalance"
+LOGGED = "append 0 61=31 at 5 version 1"
+WAITS = "start a plain; rebalance; start a builder; rebalance"
+"""Then an instance waits for its store, and the changelogs are empty."""
+
+# The changelog
+
+
+@changelog("converts", "convert =0000000000000005 at 5 version 2")
+class ConvertsTwice(Upgrading):
+    """The converter does not read the header, and converts records of the new format again."""
+
+    def converted(self, record: Logged) -> str | None:
+        return super().converted(replace(record, version=OLD))
+
+
+@changelog("converts", "convert =31 at 5 version 3")
+class ConvertsAnything(Upgrading):
+    """A record of an unknown version is taken for one of the new format."""
+
+    def converted(self, record: Logged) -> str | None:
+        return record.value if record.version not in (OLD, NEW) else super().converted(record)
+
+
+@changelog("reads-back", "append 0 61=31 at 5 version 2; start a timestamped; rebalance; get 0 61")
+class DecidesOnce(Upgrading):
+    """A store takes all records of its changelog for records of the old format."""
+
+    def restored(self, record: Logged, place: Place) -> str | None:
+        return super().restored(replace(record, version=OLD), place)
+
+
+@changelog(
+    "reads-back",
+    f"{LOGGED}; append 0 61 null at 5 version 1; {NEW_STORE}; get 0 61",
+)
+class SkipsTombstones(Upgrading):
+    """A store that is filled from its changelog skips tombstones."""
+
+    def filled(self, store: Store, log: Sequence[Logged], most: int | None) -> Store:
+        whole = super().filled(store, log, most)
+        contents = store.contents
+        for record in log[store.position : whole.position]:
+            if record.value is not None:
+                contents = having(contents, record.key, self.restored(record, store.place))
+        return replace(whole, contents=contents)
+
+
+@changelog("reads-back", f"{NEW_STORE}; put 0 61=31 at 5; kill a; {NEW_STORE}; get 0 61")
+class TrustsTheCheckpoint(Upgrading):
+    """A kill leaves the position of a store ahead of its contents."""
+
+    def killed(self, store: Store) -> Store:
+        return replace(super().killed(store), position=store.position)
+
+
+@changelog(
+    "reads-back",
+    f"{LOGGED}; {WAITS}; replay a 0; kill a swapping 0; start a builder; rebalance; get 0 61",
+)
+class EmptiesInTheSwap(Upgrading):
+    """A kill during the swap leaves an empty store that counts as complete."""
+
+    def recovered(self, directory: Directory) -> Directory:
+        made = super().recovered(directory)
+        return made if made.active is None else replace(made, active=replace(made.active, contents=()))
+
+
+@changelog("timestamps", f"{LOGGED}; {NEW_STORE}; get 0 61")
+class ForgetsTimestampsInRestores(Upgrading):
+    """A record of the old format is restored as if it had no timestamp."""
+
+    def restored(self, record: Logged, place: Place) -> str | None:
+        unknown = replace(record, timestamp=-1) if record.version == OLD else record
+        return super().restored(unknown, place)
+
+
+@changelog("timestamps", "start a timestamped; rebalance; put 0 61=31 at 5 by aggregation; get 0 61")
+class ForgetsTimestampsOfAggregations(Upgrading):
+    """An aggregation writes its value without the timestamp of the record behind it."""
+
+    def stored(self, event: Put, place: Place) -> str | None:
+        return super().stored(replace(event, timestamp=-1) if event.operator == "aggregation" else event, place)
+
+
+@changelog("absent-only", "start a plain; rebalance; put 0 61=31 at 5; put-if-absent 0 61=32 at 7; get 0 61")
+class PutsWhatIsThere(Upgrading):
+    """A put for an absent key overwrites a value."""
+
+    def absent(self, value: str | None) -> bool:
+        return True
+
+
+class WritesBack(Upgrading):
+    """An upgrade task writes records back to the changelog."""
+
+    def replayed(self, state: State, task: int) -> State:
+        for record in self.written_back(state.changelogs[task]):
+            state = state.appending(task, record)
+        return state
+
+    def written_back(self, log: Sequence[Logged]) -> Sequence[Logged]:
+        old = [each for each in log if each.version == OLD and each.value is not None]
+        return [replace(each, value=stamped(each.value or "", each.timestamp), version=NEW) for each in old[:1]]
+
+
+@changelog(
+    "written-back",
+    f"{LOGGED}; append 0 61= at 5 version 1; {NEW_STORE}; replay a 0; changelog 0",
+)
+class WritesBackOldValues(WritesBack):
+    """The first record of the old format is written back, after a newer one of its key."""
+
+
+@changelog("written-back", f"{LOGGED}; {NEW_STORE}; replay a 0; changelog 0")
+class WritesBackWithoutAHeader(WritesBack):
+    """A record is written back without the version of its format."""
+
+    def written_back(self, log: Sequence[Logged]) -> Sequence[Logged]:
+        return log[-1:]
+
+
+# Stores
+
+
+@stores("serves-on", "start a plain; rebalance; start a builder mode in_place; rebalance; get 0 61")
+class StopsInPlace(Upgrading):
+    """An upgrade in place interrupts processing until the new store is there."""
+
+    def serves_from(self, instance: Instance, task: int) -> Place | None:
+        found = super().serves_from(instance, task)
+        return None if found == "old" and self.prepares(instance, task) else found
+
+
+@stores("serves-on", "start a builder mode in_place; rebalance; get 0 61")
+class ServesTheNewStoreAtOnce(Upgrading):
+    """In the mode in_place the new store serves."""
+
+    def serves_from(self, instance: Instance, task: int) -> Place | None:
+        found = super().serves_from(instance, task)
+        return "new" if found == "old" and instance.code == "builder" else found
+
+    def prepares(self, instance: Instance, task: int) -> bool:
+        return instance.mode != "in_place" and super().prepares(instance, task)
+
+
+@stores("prepares", "start a builder mode in_place; start b plain; rebalance")
+class PreparesActiveTasksOnly(Upgrading):
+    """No new store is prepared for standby tasks."""
+
+    def upgrades(self, instance: Instance) -> TaskSet:
+        return super().upgrades(instance) & (instance.active | instance.mirrored)
+
+
+@stores("waits", f"{WAITS}; get 0 61")
+class ServesBeforeTheSwap(Upgrading):
+    """A task is processed from its old store while the new one is prepared, outside of the mode in_place."""
+
+    def serves_from(self, instance: Instance, task: int) -> Place | None:
+        return super().serves_from(instance, task) or "old"
+
+
+@stores("waits", f"append 0 61= at 5 version 1; {WAITS}; swap a 0")
+class SwapsEarly(Upgrading):
+    """A prepared store is swapped before it has the whole changelog."""
+
+    def complete(self, prepared: Store, end: int) -> bool:
+        return True
+
+
+@stores("nothing-needed", "start a builder mode in_place; rebalance")
+class PreparesMemory(Upgrading):
+    """A store in memory is prepared like one on disk."""
+
+    def upgrades(self, instance: Instance) -> TaskSet:
+        found = super().upgrades(instance)
+        return found | (instance.active & {IN_MEMORY}) if instance.mode == "in_place" else found
+
+
+@stores("nothing-needed", "start a plain; rebalance; get 0 61")
+class ChangesTheFormatOfUnchangedCode(Upgrading):
+    """With the new jar every store has timestamps, whether the code asks for them or not."""
+
+    def serves_from(self, instance: Instance, task: int) -> Place | None:
+        return "new" if instance.code == "plain" else super().serves_from(instance, task)
+
+
+@stores("finished", f"{WAITS}; replay a 0; swap a 0; start a builder; rebalance")
+class UpgradesAgain(Upgrading):
+    """After the swap the store is prepared again at each start."""
+
+    def upgrades(self, instance: Instance) -> TaskSet:
+        swapped = frozenset(task for task, each in instance.directories if each.active and each.active.place == "new")
+        again = swapped - {IN_MEMORY} if instance.code == "builder" else frozenset()
+        return super().upgrades(instance) | (again & self.mine(instance))
+
+
+@stores("progress", "start a builder mode in_place; rebalance; replay a 0")
+class ReportsTheEnd(Upgrading):
+    """A preparation is reported as finished once it has all records, while more are processed."""
+
+    def finished(self, instance: Instance, task: int, store: Store, end: int) -> bool | None:
+        return store.position == end
+
+
+@stores("taken-up", f"{WAITS}; kill a; start a builder; rebalance; replay a 0; swap a 0")
+class NeedsAFreshStart(Upgrading):
+    """After a kill the prepared store is never swapped."""
+
+    def swappable(self, state: State, instance: Instance, task: int) -> bool:
+        return state.kills == 0 and super().swappable(state, instance, task)
+
+
+# The group
+
+
+@group("modes", "start a builder mode IN_PLACE")
+class TakesAnyMode(Upgrading):
+    """An unknown mode counts as none."""
+
+    def knows(self, mode: str | None) -> bool:
+        return True
+
+
+@group("marked", "start a plain; start r builder mode roll_over metadata 4; rebalance")
+class ForgetsTheMarkInProbing(Upgrading):
+    """The subscription after version probing lacks the mark."""
+
+    def lowered(self, subscription: Subscription) -> Subscription:
+        return subscription._replace(mark=False)
+
+
+@group("mirrored", "start a plain; start r builder mode roll_over; rebalance")
+class AssignsToAll(Upgrading):
+    """The leader takes roll-over instances for old ones."""
+
+    def reads_mark(self, subscription: Subscription, instance: Instance) -> bool:
+        return False
+
+
+@group("mirrored", "start a plain; start r builder mode roll_over; rebalance")
+class MirrorsNothing(Upgrading):
+    """Roll-over instances get no task while an old instance lives."""
+
+    def mirrored(self, active: Shares, marked: Sequence[Instance]) -> dict[str, TaskSet]:
+        return {}
+
+
+@group("one-owner", "start a plain; start b plain; rebalance")
+class AssignsTwice(Upgrading):
+    """A standby task is active on its instance, too."""
+
+    def assigned(self, members: Sequence[Instance]) -> Shares:
+        return {name: (active | spare, spare) for name, (active, spare) in super().assigned(members).items()}
+
+
+@group("no-leave", "start a old; stop a")
+class LeavesWhenItStops(Upgrading):
+    """An instance that stops sends a LeaveGroup request."""
+
+    def leaves(self, instance: Instance) -> bool:
+        return True
