@@ -156,10 +156,11 @@ def updated(state: FeatureState, changes: Sequence[Change]) -> Done:
         "OK" if error == NONE else f"{error}: {_why(state, each, error)}"
         for each, error in zip(changes, errors, strict=True)
     ]
-    return Done(tuple(_lines(state, changes, results)), state.after(after), all(error == NONE for error in errors))
+    return Done(tuple(lines(state, changes, results)), state.after(after), all(error == NONE for error in errors))
 
 
-def _lines(state: FeatureState, changes: Sequence[Change], results: Iterable[str]) -> Iterator[str]:
+def lines(state: FeatureState, changes: Sequence[Change], results: Iterable[str]) -> Iterator[str]:
+    """A line for each change and its result."""
     finalized = state.finalized()
     width = max(len(each.kind) for each in changes) + 2
     for each, result in zip(changes, results, strict=True):

@@ -1,11 +1,21 @@
-"""The command ``features``: KIP-584's tool for operators, on a cluster that a file describes."""
+"""The command ``features``: KIP-584's tool for operators, on a cluster that a file describes or that runs."""
 
 import argparse
 from pathlib import Path
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_harmless, print_json
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    OK,
+    USAGE,
+    Commands,
+    address,
+    complain,
+    print_harmless,
+    print_json,
+)
 
 ACTIONS = ("describe", "upgrade-all", "downgrade-all", "update", "plan")
+LISTS = ("upgrade", "downgrade", "delete")
 EPILOG = """\
 describe       supported and finalized levels of each feature, and the epoch
 upgrade-all    raise all features to the levels that the tool of a release knows
@@ -24,14 +34,30 @@ The file is JSON, and is replaced as a whole once an update is applied:
 brokers: the supported levels of each broker. node: /features in ZooKeeper, or null. epoch: its version (default 0).
 known: for each release, the highest levels that its tool knows.
 
-exit codes: 0 all updates were applied, 1 one was refused, 2 usage, or the file is unreadable (nothing is written)"""
+With --bootstrap-server the cluster is one that runs, and its controller decides: up to 3.9 each update succeeds or
+fails alone, from 4.0 on one refused update fails all. upgrade-all asks for the levels of a new cluster of a release,
+downgrade-all for the highest ones that it supports: the release of the broker, or --from-kafka-release. --dry-run has
+the controller validate the request, and change nothing. --unsafe permits downgrades that lose metadata.
+
+exit codes: 0 all updates were applied, 1 one was refused, 2 usage, or the file is unreadable (nothing is written), or
+the cluster does not answer"""
 
 
 def add(commands: Commands) -> None:
     made = commands.add("features", _features, "describe, upgrade and downgrade feature versions as in KIP-584", EPILOG)
     made.mixed = True
     made.add_argument("action", choices=ACTIONS, metavar="ACTION", help=", ".join(ACTIONS))
-    made.add_argument("--state", type=Path, metavar="FILE", help="the cluster, as JSON; every action but plan needs it")
+    made.add_argument("--state", type=Path, metavar="FILE", help="the cluster, as JSON")
+    made.add_argument(
+        "--bootstrap-server", type=address, metavar="HOST:PORT", help="in place of --state: a broker of the cluster"
+    )
+    made.add_argument(
+        "--config", metavar="FILE", help="with --bootstrap-server: TLS and SASL, as properties of Java's clients"
+    )
+    made.add_argument("--unsafe", action="store_true", help="with --bootstrap-server: downgrades may lose metadata")
+    made.add_argument(
+        "--allow-remote", action="store_true", help="accept a --bootstrap-server that is not this machine"
+    )
     made.add_argument(
         "--upgrade", default="", metavar="A:N,...", help="update: features to add or raise, and their new levels"
     )
@@ -41,7 +67,9 @@ def add(commands: Commands) -> None:
     made.add_argument("--delete", default="", metavar="A,...", help="update: features to delete")
     made.add_argument("--dry-run", action="store_true", help="print what an update would do, and do not do it")
     made.add_argument(
-        "--from-kafka-release", metavar="R", help="the release whose tool this is (default: the newest in the file)"
+        "--from-kafka-release",
+        metavar="R",
+        help="the release whose tool this is (default: the newest in the file, or that of the broker)",
     )
     made.add_argument("--from", dest="old", metavar="R", help="plan: the release that runs, from 3.3.0 on")
     made.add_argument("--to", dest="new", metavar="R", help="plan: the release of the upgrade")
@@ -51,8 +79,8 @@ def add(commands: Commands) -> None:
 def _plan(options: argparse.Namespace) -> int:
     from kipcheck.conformance.cli import feature_plan
 
-    if options.old is None or options.new is None or options.state is not None:
-        return complain("plan needs --from and --to, and takes no --state", USAGE)
+    if options.old is None or options.new is None or options.state or options.bootstrap_server:
+        return complain("plan needs --from and --to, and takes no --state and --bootstrap-server", USAGE)
     try:
         found = feature_plan.plan(options.old, options.new)
     except LookupError as wrong:
@@ -67,23 +95,39 @@ def _plan(options: argparse.Namespace) -> int:
 def _features(options: argparse.Namespace) -> int:
     if options.action == "plan":
         return _plan(options)
-    if options.state is None or options.old is not None or options.new is not None or options.json:
-        return complain(f"{options.action} needs --state, and takes no --from, --to and --json", USAGE)
+    if options.old is not None or options.new is not None or options.json:
+        return complain(f"{options.action} takes no --from, --to and --json: they belong to plan", USAGE)
+    if (options.state is None) == (options.bootstrap_server is None):
+        return complain(f"{options.action} needs --state or --bootstrap-server, and only one of them", USAGE)
+    if options.action != "update" and (given := [f"--{each}" for each in LISTS if getattr(options, each)]):
+        return complain(f"{given[0]} belongs to the action update, not to {options.action}", USAGE)
+    if options.bootstrap_server is not None:
+        return _of_cluster(options)
+    if options.unsafe or options.allow_remote or options.config:
+        return complain("--unsafe, --allow-remote and --config belong to --bootstrap-server, not to --state", USAGE)
     return _of_state(options)
+
+
+def _of_cluster(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.cli.feature_cluster import of_cluster
+    from kipcheck.conformance.live.feature_admin import Unanswered
+    from kipcheck.conformance.live.security import InvalidSecurity
+    from kipcheck.conformance.wire.workbench import Unreadable
+
+    try:
+        return of_cluster(options)
+    except (Unreadable, Unanswered, InvalidSecurity) as wrong:
+        return complain(wrong, USAGE)
 
 
 def _of_state(options: argparse.Namespace) -> int:
     from kipcheck.conformance.cli import feature_state, feature_updates
     from kipcheck.conformance.wire.workbench import Unreadable
 
-    lists = {f"--{each}": getattr(options, each) for each in ("upgrade", "downgrade", "delete")}
     try:
-        for name, given in lists.items():
-            if given and options.action != "update":
-                return complain(f"{name} belongs to the action update, not to {options.action}", USAGE)
         state = feature_state.read_state(options.state)
         if options.action == "update":
-            changes = feature_updates.named_changes(state, *lists.values())
+            changes = feature_updates.named_changes(state, *(getattr(options, each) for each in LISTS))
             if options.from_kafka_release is not None:
                 feature_updates.known_levels(state, options.from_kafka_release)
         elif options.action == "describe":

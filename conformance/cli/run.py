@@ -51,6 +51,9 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
     gate.add_argument(
         "--config", metavar="FILE", help="of broker: targets: TLS and SASL, as properties of Java's clients"
     )
+    gate.add_argument(
+        "--allow-changes", action="store_true", help="of broker: targets: update features, instead of validating only"
+    )
     gate.add_argument("--edition", default="apache", metavar="E")
     gate.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     gate.add_argument("--message", action="append", metavar="GLOB", help="subjects; default all; may be repeated")
@@ -130,6 +133,7 @@ def _of_broker(target: str, options: argparse.Namespace) -> str:
         *([f"topic={options.topic}"] if options.topic else []),
         *(["allow-remote"] if options.allow_remote else []),
         *([f"config={quote(options.config)}"] if options.config else []),
+        *(["allow-changes"] if options.allow_changes else []),
     ]
     if not target.startswith("broker:") or not given:
         return target

@@ -75,15 +75,23 @@ class Connections:
 
     async def ask_plain(self, key: int, version: int, body: bytes) -> bytes:
         """As ``ask``, for a message without a declaration, in a version without tags."""
+        return (await self._ask_bytes(key, version, body))[4:]
+
+    async def ask_flexible(self, key: int, version: int, body: bytes) -> bytes:
+        """The same in a version with tags, of which the headers have none."""
+        return (await self._ask_bytes(key, version, b"\0" + body))[5:]
+
+    async def _ask_bytes(self, key: int, version: int, after: bytes) -> bytes:
+        """The response with its header. ``after``: what follows the id of the client in the request."""
         connection = await self._take()
         name = NAME.encode()
         try:
-            data = await self._exchange(connection, struct.pack(">hhih", key, version, 0, len(name)) + name + body)
+            data = await self._exchange(connection, struct.pack(">hhih", key, version, 0, len(name)) + name + after)
         except BaseException:
             self._drop(connection)
             raise
         self._free.append(connection)
-        return data[4:]
+        return data
 
     async def _take(self) -> _Connection:
         while self._free:

@@ -1,4 +1,4 @@
-"""``broker:HOST:PORT`` and ``kafka:RELEASE``: running brokers as coordinators of classic groups.
+"""``broker:HOST:PORT`` and ``kafka:RELEASE``: running brokers as coordinators of classic groups, and as controllers.
 
 The first is one that runs already, the second is started from released jars on loopback. Conversations are played side
 by side, each with a group of its own. Everything has the name ``kipcheck-RUN-...``, and is deleted at the end.
@@ -21,7 +21,7 @@ from kipcheck.conformance.core.edition import edition as edition_of
 from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.verdict import Grade
-from kipcheck.conformance.live import coordinator_admin as admin
+from kipcheck.conformance.live import coordinator_admin as admin, feature_target
 from kipcheck.conformance.live.coordinator_connections import Connections, Garbled
 from kipcheck.conformance.live.coordinator_play import LIMITS, Conversation, Setting, clean
 from kipcheck.conformance.live.coordinator_requests import Scale, Topics
@@ -85,6 +85,8 @@ class Address:
     topic: str = ""
     allow_remote: bool = False
     security: Security = OPEN
+    allow_changes: bool = False
+    """Whether updates of features may be applied, and not only validated."""
 
     @classmethod
     def parse(cls, text: str) -> "Address":
@@ -102,10 +104,13 @@ class Address:
                 found = replace(found, topic=value)
             elif each == "allow-remote":
                 found = replace(found, allow_remote=True)
+            elif each == "allow-changes":
+                found = replace(found, allow_changes=True)
             elif key == "config" and value:
                 found = replace(found, security=read_security(unquote(value)))
             else:
-                raise LookupError(f"invalid option {each!r} of {FORM}: use topic=NAME, allow-remote and config=FILE")
+                options = "topic=NAME, allow-remote, allow-changes and config=FILE"
+                raise LookupError(f"invalid option {each!r} of {FORM}: use {options}")
         if not found.allow_remote and not is_loopback(host):
             raise LookupError(
                 f"{host} is not this machine: conversations create and delete groups on that broker; "
@@ -143,9 +148,11 @@ class StartedBroker:
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
-        info = TargetInfo(self.name, self.release, "", "", CLAIMS.roles, CLAIMS)
-        if role is not Role.COORDINATOR:
-            raise NotPlayed(info, role)
+        info = info_of(self.name, self.release, role, edition)
+        if role is Role.CONTROLLER:
+            with feature_target.started_session(info, self.release) as controller:
+                yield controller
+            return
         rules_of(edition)
         settings = {
             "group.min.session.timeout.ms": DEFAULT.min_session_ms // TIMES,
@@ -167,11 +174,25 @@ class RunningBroker:
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
-        info = TargetInfo(self.name, "0", "", "", CLAIMS.roles, CLAIMS)
-        if role is not Role.COORDINATOR:
-            raise NotPlayed(info, role)
+        info = info_of(self.name, "0", role, edition)
+        if role is Role.CONTROLLER:
+            given = self.address
+            connections = Connections(given.host, given.port, given.security)
+            with feature_target.running_session(info, connections, given.allow_changes) as controller:
+                yield controller
+            return
         with session(info, self.address, rules_of(edition), 1, None) as found:
             yield found
+
+
+def info_of(name: str, release: str, role: Role, edition: str) -> TargetInfo:
+    """What a broker is in a role. Errors: ``NotPlayed`` for roles other than that of a coordinator or controller."""
+    roles = CLAIMS.roles | feature_target.CLAIMS.roles
+    claims = feature_target.CLAIMS if role is Role.CONTROLLER else CLAIMS
+    info = TargetInfo(name, release, "", "", roles, claims)
+    if role not in roles:
+        raise NotPlayed(replace(info, claims=CLAIMS), role)
+    return info
 
 
 def rules_of(name: str) -> Rules:

@@ -1,6 +1,6 @@
 """Updates of features in KRaft: clusters at any level, nodes of neighbouring releases, requests good and bad."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 from typing import Final, Literal
@@ -80,7 +80,8 @@ class Likely:
 
     def update(self, state: State, random: Random) -> KraftUpdate:
         updates = tuple(self.one(state, random) for _ in range(random.choice((1, 1, 1, 2, 3))))
-        return KraftUpdate(random.choice((0, 1, 1, 2, 2)), updates, random.random() < 0.15)
+        version = min(random.choice((0, 1, 1, 2, 2)), self.newest_version)
+        return KraftUpdate(version, updates, random.random() < 0.15)
 
     def one(self, state: State, random: Random) -> TypedUpdate:
         supported = self.rules.supported
@@ -98,7 +99,7 @@ class Likely:
     def possible(self, state: State, event: Event) -> Event:
         """A cluster is formatted once, with levels that it supports, and nodes declare ranges that a release can have.
 
-        Anything else is replaced by a reading of the levels.
+        Anything else is replaced by a reading of the levels. A request has a version that the release knows.
         """
         match event:
             case Format():
@@ -108,8 +109,15 @@ class Likely:
                 names = [each.feature for each in event.supported]
                 well = all(each.feature and self.lowest <= each.low <= each.high for each in event.supported)
                 return event if well and len({*names}) == len(names) else ReadLevels()
+            case KraftUpdate():
+                return replace(event, version=min(event.version, self.newest_version))
             case _:
                 return event
+
+    @property
+    def newest_version(self) -> int:
+        """Of UpdateFeatures."""
+        return 2 if self.rules.all_or_nothing else 1
 
     @property
     def lowest(self) -> int:

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +29,8 @@ from kipcheck.conformance.targets.transport import process_tree
 from kipcheck.conformance.wire.schema import messages, spec
 
 HOST: Final = "127.0.0.1"
+CLUSTER_ID: Final = "A" * 22
+"""Of clusters in KRaft mode."""
 STARTS_S: Final = 120.0
 """The time limit for a broker to answer FindCoordinator, on a busy machine."""
 STOPS_S: Final = 10.0
@@ -64,6 +66,21 @@ _WATCHED: Final = (
 """Nothing is written to its pipe, so it reads until this process has ended. A killed process may still be writing."""
 
 
+class NotFormatted(Broken):
+    """StorageTool refuses to format a cluster like this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A new cluster in KRaft mode, of one node."""
+
+    node: int = 1
+    options: tuple[str, ...] = ()
+    """Of the command format of StorageTool."""
+    standalone: bool = False
+    """Whether the voters of its quorum can change, which kraft.version 1 needs (from 3.9.0 on)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Broker:
     release: str
@@ -74,6 +91,8 @@ class Broker:
     started_s: float
     secured: Mapping[str, int] = field(default_factory=dict)
     """Protocol -> the port of its listener, which is advertised as ``localhost``."""
+    other: int = 0
+    """The port of the listener of the controller, or of ZooKeeper."""
 
     @property
     def address(self) -> str:
@@ -99,11 +118,20 @@ class Secured:
 
 
 PLAINTEXT: Final = Secured()
+FORMAT: Final = Format()
 
 
 @contextmanager
-def running(release: str, settings: Mapping[str, str] | None = None, secured: Secured = PLAINTEXT) -> Iterator[Broker]:
+def running(
+    release: str,
+    settings: Mapping[str, str] | None = None,
+    secured: Secured = PLAINTEXT,
+    form: Format | None = None,
+    coordinates: bool = True,
+) -> Iterator[Broker]:
     """A broker that coordinates groups. ``settings`` go before those that its start needs. ``secured``: from 3.5 on.
+
+    ``form``: of its storage, in KRaft mode; ``coordinates``: whether groups are waited for.
 
     Errors: LookupError for an unknown release; ``Unavailable`` without a JDK or the jars; ``Broken`` if it does not
     start, with the end of its log.
@@ -118,12 +146,13 @@ def running(release: str, settings: Mapping[str, str] | None = None, secured: Se
             port, other, *more = _free_ports(2 + len(secured.protocols))
             ports = dict(zip(secured.protocols, more, strict=True))
             if Release.parse(release) in KRAFT:
-                _start_kraft(run, port, other, settings or {}, ports, secured.format_options)
+                formatted = replace(form or FORMAT, options=(*secured.format_options, *(form or FORMAT).options))
+                _start_kraft(run, port, other, settings or {}, ports, formatted)
             else:
                 _start_with_zookeeper(run, port, other, settings or {})
-            _wait_until_ready(run, release, port)
+            _wait_until_ready(run, release, port, coordinates)
             pids = tuple(each.pid for each in run.started)
-            yield Broker(release, port, run.log, pids, time.monotonic() - begun, ports)
+            yield Broker(release, port, run.log, pids, time.monotonic() - begun, ports, other)
     finally:
         _remove(folder)
 
@@ -289,15 +318,19 @@ def _start_kraft(
     controller: int,
     settings: Mapping[str, str],
     secured: Mapping[str, int],
-    format_options: list[str],
+    form: Format,
 ) -> None:
     more = "".join(f",{protocol}://{HOST}:{each}" for protocol, each in secured.items())
     advertised = "".join(f",{protocol}://localhost:{each}" for protocol, each in secured.items())
+    quorum = (
+        {"controller.quorum.bootstrap.servers": f"{HOST}:{controller}"}
+        if form.standalone
+        else {"controller.quorum.voters": f"{form.node}@{HOST}:{controller}"}
+    )
     written = run.write("server.properties", {
-        **settings, **_COMMON,
+        **settings, **_COMMON, **quorum,
         "process.roles": "broker,controller",
-        "node.id": 1,
-        "controller.quorum.voters": f"1@{HOST}:{controller}",
+        "node.id": form.node,
         "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller}{more}",
         "advertised.listeners": f"PLAINTEXT://{HOST}:{port}{advertised}",
         "controller.listener.names": "CONTROLLER",
@@ -306,7 +339,11 @@ def _start_kraft(
             "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT" + "".join(f",{each}:{each}" for each in secured),
         "log.dirs": run.folder / "data",
     })  # fmt: skip
-    run.run("kafka.tools.StorageTool", "format", "-t", "A" * 22, "-c", written, *format_options)
+    options = (*(["--standalone"] if form.standalone else []), *form.options)
+    try:
+        run.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", written, *options)
+    except Broken as why:
+        raise NotFormatted(str(why)) from None
     run.start("kafka.Kafka", written)
 
 
@@ -329,12 +366,13 @@ def _start_with_zookeeper(run: _Programs, port: int, client: int, settings: Mapp
     run.start("kafka.Kafka", broker)
 
 
-def _wait_until_ready(run: _Programs, release: str, port: int) -> None:
-    """Until it answers as its release and coordinates groups: before the first FindCoordinator, which creates the topic
-    of offsets, every request of a group gets NOT_COORDINATOR."""
+def _wait_until_ready(run: _Programs, release: str, port: int, coordinates: bool) -> None:
+    """Until it answers as its release and, if wanted, coordinates groups: before the first FindCoordinator, which
+    creates the topic of offsets, every request of a group gets NOT_COORDINATOR."""
     _await(run, lambda: _accepts(port), "the broker")
     _await(run, lambda: _is_release(port, release), "the broker")
-    _await(run, lambda: _coordinates(port), "the coordinator of the broker")
+    if coordinates:
+        _await(run, lambda: _coordinates(port), "the coordinator of the broker")
 
 
 def _await(run: _Programs, holds: Callable[[], bool], who: str) -> None:

@@ -2,6 +2,7 @@ package kipcheck;
 
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -226,7 +227,7 @@ final class Features {
         Object response = Release.get(result, "response");
         return response instanceof Map
             ? response(NONE, (Map<?, ?>) response)
-            : response(error(response), order, updates);
+            : response(error(response), order);
     }
 
     private Object judged(Map<String, Short> updates, Map<String, Object> types, boolean validates) throws Throwable {
@@ -252,13 +253,19 @@ final class Features {
     }
 
     /** Of releases in which all updates succeed or fail together. */
-    private static Map<String, Object> response(String error, Map<String, Object> order, Map<String, Short> updates) {
+    private static Map<String, Object> response(String error, Map<String, Object> order) {
         if (!error.equals(NONE)) {
             return Map.of("status", "rejected", "class", error, "message", "the update failed for all features");
         }
         List<Object> results = new ArrayList<>();
         if (Values.int32(order.get("version")) < WITHOUT_RESULTS) {
-            for (String name : new TreeSet<>(updates.keySet())) {
+            // QuorumController lists each update of the request, repeated ones too; here they are sorted by name.
+            List<String> names = new ArrayList<>();
+            for (Object each : Values.list(order.get("updates"))) {
+                names.add(Values.text(Values.object(each).get("feature")));
+            }
+            Collections.sort(names);
+            for (String name : names) {
                 results.add(result(name, NONE));
             }
         }

@@ -39,6 +39,7 @@ from kipcheck.conformance.protocols.features.ops.kraft import (
 NONE: Final = "NONE"
 INVALID_UPDATE_VERSION: Final = "INVALID_UPDATE_VERSION"
 UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
+INVALID_REGISTRATION: Final = "INVALID_REGISTRATION"
 DOWNGRADES: Final = (SAFE_DOWNGRADE, UNSAFE_DOWNGRADE)
 WITHOUT_RESULTS: Final = 2
 """The version of UpdateFeatures from which on a response of 4.0 has no results."""
@@ -113,7 +114,7 @@ class KraftController:
         if self.rules.all_or_nothing and any(error != NONE for error in errors.values()):
             after = state if validates else self.raised_before(state, updates, errors)
             return Transition(after, (Failed(INVALID_UPDATE_VERSION),))
-        answer = Results(self.results(errors, request.version))
+        answer = Results(self.results(errors, request))
         good = [each for name, each in updates.items() if errors[name] == NONE]
         return Transition(state if validates else self.applied(state, good), (answer,))
 
@@ -126,10 +127,13 @@ class KraftController:
                 return state.with_level(KRAFT, updates[name].level)
         return state
 
-    def results(self, errors: Mapping[str, str], version: int) -> tuple[Outcome, ...]:
-        if self.rules.all_or_nothing and version >= WITHOUT_RESULTS:
+    def results(self, errors: Mapping[str, str], request: KraftUpdate) -> tuple[Outcome, ...]:
+        """By name. From 4.0 on a feature that the request repeats has as many results."""
+        if not self.rules.all_or_nothing:
+            return tuple(Outcome(name, error) for name, error in errors.items())
+        if request.version >= WITHOUT_RESULTS:
             return ()
-        return tuple(Outcome(name, error) for name, error in errors.items())
+        return tuple(Outcome(name, NONE) for name in sorted(each.feature for each in request.updates))
 
     def applied(self, state: State, updates: Iterable[TypedUpdate]) -> State:
         """A record for each update, also for a level that is finalized already."""
@@ -210,8 +214,13 @@ class KraftController:
     # Registration (classes ClusterControlManager, QuorumController)
 
     def registration_error(self, state: State, supported: Mapping[str, Range]) -> str:
-        """Of a broker that registers with these ranges, or ``NONE``."""
-        for name, level in state.levels:
+        """Of a broker that registers with these ranges, or ``NONE``. A feature that is not finalized has level 0."""
+        if self.rules.metadata_is_declared and METADATA not in supported:
+            return INVALID_REGISTRATION
+        levels = dict(state.levels)
+        if self.rules.not_finalized_is_0:
+            levels = {**dict.fromkeys(supported, 0), **levels}
+        for name, level in levels.items():
             if name == METADATA:
                 fits = supported.get(name, Range(1, 1)).holds(level)
             elif name in supported:

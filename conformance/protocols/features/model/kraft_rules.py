@@ -30,6 +30,10 @@ class Rules:
     kraft_version_unused: bool
     kraft_version_in_quorum: bool
     undeclared_finalized_refused: bool
+    not_finalized_is_0: bool
+    """At registration: a broker has to support level 0 of a feature that it declares and that is not finalized."""
+    metadata_is_declared: bool
+    """Or the registration of a broker is invalid."""
     first_bootstrap: int
     """The least metadata.version that a cluster can have."""
     supported: Mapping[str, Range] = field(hash=False)
@@ -91,6 +95,8 @@ def _rules(release: str) -> Rules:
         kraft_version_unused=has("kraft-version-unused"),
         kraft_version_in_quorum=has("known-features-only") and not has("kraft-version-unused"),
         undeclared_finalized_refused=has("undeclared-finalized-refused"),
+        not_finalized_is_0=has("not-finalized-is-0"),
+        metadata_is_declared=has("metadata-version-is-declared"),
         first_bootstrap=7 if has("first-bootstrap-is-7") else 4,
         supported=supported,
         needs=needs,

@@ -117,6 +117,9 @@ def test_names_are_judged_in_the_order_of_a_java_hash_map() -> None:
         ("3.9.2", {"metadata.version": Range(1, 20), "kraft.version": Range(0, 1)}, "UNSUPPORTED_VERSION"),
         ("3.9.2", {"metadata.version": Range(1, 21), "kraft.version": Range(0, 0)}, "UNSUPPORTED_VERSION"),
         ("3.9.2", {}, "UNSUPPORTED_VERSION"),
+        ("4.0.2", {}, "INVALID_REGISTRATION"),
+        ("3.8.1", {"metadata.version": Range(1, 21), "x": Range(1, 1)}, "UNSUPPORTED_VERSION"),
+        ("3.7.2", {"metadata.version": Range(1, 21), "x": Range(1, 1)}, "NONE"),
     ],
 )
 def test_a_broker_registers_only_with_every_finalized_level(
@@ -125,7 +128,10 @@ def test_a_broker_registers_only_with_every_finalized_level(
     machine = KraftController(Rules.of(release))
     state = State((("kraft.version", 1), ("metadata.version", 21)))
     assert machine.registration_error(state, supported) == error
-    assert machine.registration_error(State((("metadata.version", 1),)), {}) == "NONE"  # counts as 1 to 1
+
+
+def test_up_to_3_9_a_broker_without_metadata_version_supports_level_1() -> None:
+    assert KraftController(Rules.of("3.9.2")).registration_error(State((("metadata.version", 1),)), {}) == "NONE"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,159 @@
+"""Running brokers as controllers of feature versions: kipcheck's own, and released ones beside the machine."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.engine.run import Options, run
+from kipcheck.conformance.live import feature_requests as requests
+from kipcheck.conformance.live.coordinator_admin import versions_of
+from kipcheck.conformance.live.coordinator_connections import Connections
+from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
+from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController
+from kipcheck.conformance.protocols.features.ops.zookeeper import StartController, ZkTopLevel, ZkUpdate
+from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_updates
+from kipcheck.conformance.targets import registry
+from kipcheck.conformance.targets.toolchains import kafka_broker
+from kipcheck.conformance.tests.support.wire_features import cases, drawn, parted
+
+RELEASES = ("3.3.2", "3.7.2", "3.9.2", "4.0.2", "4.3.1", "4.4.0")
+
+
+def played(target: str, release: str, *talks: str) -> list[tuple[Observation, ...]]:
+    with registry.target(target).open(f"apache@{release}", Role.CONTROLLER) as session:
+        return session.run(cases(release, *talks))
+
+
+def levels(answer: Observation) -> dict[str, int]:
+    assert isinstance(answer, Replied), answer
+    return {each["feature"]: each["level"] for each in answer["levels"]}
+
+
+def test_a_release_without_kraft_plays_no_controller_of_it() -> None:
+    assert not feature_target_has("apache@2.8.2")
+    assert feature_target_has("apache@3.3.2")
+
+
+def feature_target_has(name: str) -> bool:
+    from kipcheck.conformance.live.feature_target import has_controller
+
+    return has_controller(name)
+
+
+def test_clusters_are_formatted_at_exactly_the_levels_of_a_conversation() -> None:
+    from kipcheck.conformance.live.feature_target import form_of
+
+    assert form_of(Rules.of("3.3.2"), 5, {}).options == ("--release-version", "3.3-IV1")
+    old = form_of(Rules.of("3.9.2"), 21, {"kraft.version": 1})
+    assert (old.options[2:], old.standalone) == (("--feature", "kraft.version=1"), True)
+    new = form_of(Rules.of("4.0.2"), 25, {"group.version": 1})
+    assert {"group.version=1", "transaction.version=0"} <= {*new.options} and not new.standalone
+
+
+@pytest.mark.jars
+def test_a_started_broker_is_formatted_and_answers_as_a_controller() -> None:
+    """An upgrade of kraft.version stays in a request that fails at top level, from 4.1 on."""
+    release = "4.3.1"
+    failed, formatted, refused = played(
+        f"kafka:{release}", release,
+        "kraft-update v2 kraft.version:1,x:1; levels",
+        "format 29 group.version:1; levels; broker 1 metadata.version:7-29,group.version:0-1; "
+        "kraft-update v1 metadata.version:30; broker 1 gone; kraft-update v1 metadata.version:30; levels",
+        "format 30 with 1; levels",
+    )  # fmt: skip
+    assert isinstance(failed[0], Refused) and failed[0].error == "INVALID_UPDATE_VERSION"
+    assert levels(failed[1]) == {"metadata.version": 30, "kraft.version": 1}
+    assert levels(formatted[1]) == {"metadata.version": 29, "group.version": 1}
+    assert isinstance(formatted[3], Refused) and isinstance(formatted[5], Replied)
+    assert levels(formatted[6]) == {"metadata.version": 30, "group.version": 1}
+    assert all(isinstance(each, Unsupported) and each.limit == "quorum" for each in refused)
+
+
+@pytest.mark.jars
+def test_a_running_broker_only_validates_unless_changes_are_allowed() -> None:
+    release, talk = (
+        "3.9.2",
+        "kraft-update v1 metadata.version:20! validate; kraft-update v1 metadata.version:20!; levels",
+    )
+    with kafka_broker.running(release, coordinates=False) as broker:
+        ((validated, sent, read_),) = played(f"broker:{broker.address}", release, talk)
+        assert isinstance(validated, Replied)
+        assert all(isinstance(each, Unsupported) and each.limit == "changes" for each in (sent, read_))
+        ((_, sent, read_),) = played(f"broker:{broker.address}?allow-changes", release, talk)
+        assert isinstance(sent, Replied) and levels(read_) == {"metadata.version": 20}
+        ((_, now),) = played(f"broker:{broker.address}", release, "levels; levels")
+        assert levels(now) == {"metadata.version": 21}  # it was restored
+
+
+@pytest.mark.all_jars
+@pytest.mark.jars
+@pytest.mark.parametrize("release", RELEASES)
+def test_each_release_judges_hundreds_of_updates_over_the_wire_as_our_machine_does(release: str) -> None:
+    found, compared = parted(release, [*drawn(release, 0, 250, False), *drawn(release, 1, 100, True)])
+    assert found == [] and compared > 150
+
+
+@pytest.mark.all_jars
+@pytest.mark.jars
+def test_the_machine_of_another_release_is_told_apart_over_the_wire() -> None:
+    found, _ = parted("3.9.2", drawn("3.9.2", 0, 120, False), "3.7.2")
+    assert found
+
+
+@pytest.mark.all_jars
+@pytest.mark.jars
+@pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
+def test_a_released_broker_breaks_no_law_of_controllers(release: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    options = Options(
+        targets=(f"kafka:{release}",), edition=f"apache@{release}", checks=("kraft-features/*",), cases=20, workers=1,
+        out=tmp_path_factory.mktemp("out"),
+    )  # fmt: skip
+    outcome = run(options)
+    assert outcome.ledger is not None and outcome.exit_code in (0, 6), outcome.text
+    counts = read(outcome.ledger).footer
+    assert counts is not None and outcome.failures == 0
+    assert sum(each["PASS"] for each in counts.counts[f"kafka:{release}"].values()) > 8, outcome.text
+
+
+@pytest.mark.all_jars
+@pytest.mark.jars
+@pytest.mark.parametrize(("release", "inter_broker"), [("2.7.2", "2.7"), ("2.8.2", "2.7"), ("2.8.2", "2.6")])
+def test_with_zookeeper_updates_are_refused_as_by_our_machine(release: str, inter_broker: str) -> None:
+    talk, random = zookeeper_updates(f"apache@{release}"), Random(f"zookeeper {release}")
+    drawn_ = [each for _ in range(40) for each in talk.draw(random, talk.swarm(random)) if each.verb == "zk-update"]
+    machine = ZooKeeperController(release)
+    state = machine.step(machine.initial(), StartController(inter_broker)).state  # type: ignore[arg-type]
+
+    async def ask(port: int) -> None:
+        connections = Connections(kafka_broker.HOST, port)
+        versions = await versions_of(connections)
+        assert versions[requests.UPDATE_FEATURES] == (0, 0) and requests.DESCRIBE_QUORUM not in versions
+        for each in events:
+            found = await requests.update(connections, 0, each.updates, False)
+            _, (ours,) = machine.step(state, each)
+            if isinstance(ours, ZkTopLevel):
+                assert found.error == ours.error, each
+                continue
+            assert {one.feature: one.error for one in found.results} == {
+                one.feature: one.error
+                for one in ours.results  # type: ignore[union-attr]
+            }, each
+        await connections.close()
+
+    events = [each for each in map(_updates_of_version_0, drawn_) if each is not None]
+    assert len(events) > 20
+    settings = {"inter.broker.protocol.version": inter_broker}
+    with kafka_broker.running(release, settings, coordinates=False) as broker:
+        asyncio.run(ask(broker.port))
+
+
+def _updates_of_version_0(step: object) -> ZkUpdate | None:
+    from kipcheck.conformance.protocols.features.ops.zookeeper import OPERATIONS
+
+    event = OPERATIONS.event_of(step)  # type: ignore[arg-type]
+    assert isinstance(event, ZkUpdate)
+    return event if event.version == 0 else None
