@@ -19,7 +19,9 @@ from kipcheck.conformance.live import compiled
 from kipcheck.conformance.live.built_in import program
 from kipcheck.conformance.live.coordinator_admin import LARGEST
 from kipcheck.conformance.live.coordinator_target import TIMES, Address, rules_of, session
+from kipcheck.conformance.protocols.damage.ops import DAMAGE
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
+from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.target_entries import Entry
@@ -92,7 +94,11 @@ class LibraryBroker:
             stack.callback(process.stop)
             host, port = process.start()
             address = Address(host, port, self.library.topic)
-            yield stack.enter_context(session(info, address, rules, self.library.times, self.library.settings, process))
+            found = stack.enter_context(
+                session(info, address, rules, self.library.times, self.library.settings, process)
+            )
+            found.pids = lambda: process.pids
+            yield found
 
 
 class Process:
@@ -130,6 +136,10 @@ class Process:
             return ""
         return f"its process ended with {self._running.returncode}: {self._written()}"
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return () if self._running is None else (self._running.pid,)
+
     def stop(self) -> None:
         if self._running is None or self._errors is None:
             return
@@ -152,4 +162,4 @@ class Process:
         return " | ".join([each.strip() for each in lines if each.strip()][:LINES])[:500] or "it wrote nothing"
 
 
-CLAIMS: Final = Claims(machines=("group",))
+CLAIMS: Final = Claims(machines=(GROUP, DAMAGE))

@@ -10,7 +10,7 @@ import re
 import socket
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
@@ -18,15 +18,17 @@ from urllib.parse import unquote
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import edition as edition_of
-from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op
+from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Replied
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.live import coordinator_admin as admin, feature_target
 from kipcheck.conformance.live.coordinator_connections import Connections, Garbled
 from kipcheck.conformance.live.coordinator_play import LIMITS, Conversation, Setting, clean
 from kipcheck.conformance.live.coordinator_requests import Scale, Topics
+from kipcheck.conformance.live.damage.player import Damage
 from kipcheck.conformance.live.secure_connection import Closed, Rejected
 from kipcheck.conformance.live.security import OPEN, Security, read_security
+from kipcheck.conformance.protocols.damage.ops import DAMAGE, OPERATIONS
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.rules import Rules
@@ -53,7 +55,7 @@ STARTED_MOST_MS: Final = 290_000
 """Less than the five minutes that a broker gives new members, whatever its settings."""
 MOST_MS: Final = 140_000
 """In real time."""
-CLAIMS: Final = Claims(machines=(GROUP,), limits=LIMITS)
+CLAIMS: Final = Claims(machines=(GROUP, DAMAGE), limits=LIMITS)
 FORM: Final = "broker:HOST:PORT"
 TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 FIRST: Final = Release.parse("0.10.1.0")
@@ -164,6 +166,7 @@ class StartedBroker:
         with kafka_broker.running(self.release, {key: str(value) for key, value in settings.items()}) as broker:
             address = Address(kafka_broker.HOST, broker.port)
             with session(info, address, Rules.of(self.release), TIMES, DEFAULT) as found:
+                found.pids = lambda: broker.pids
                 yield found
 
 
@@ -248,7 +251,10 @@ class BrokerSession:
     """The groups that were not empty when their conversations ended."""
     _brokers: dict[tuple[str, int], Connections] = field(default_factory=dict)
     _groups: int = 0
+    pids: Callable[[], Sequence[int]] = tuple
+    """Of its processes, where kipcheck started them."""
     _setting: Setting | None = None
+    _damage: Damage | None = None
     _began_s: float = 0.0
     _busy_s: float = 0.0
 
@@ -312,7 +318,7 @@ class BrokerSession:
             return found
         await self._start_again(self.process)
         if len(cases) == 1:
-            return [tuple(replace(each, evidence=why) if isinstance(each, Died) else each for each in found[0])]
+            return [tuple(_with_end(each, why) for each in found[0])]
         half = len(cases) // 2
         return [*await self._survived(cases[:half], most), *await self._survived(cases[half:], most)]
 
@@ -320,6 +326,7 @@ class BrokerSession:
         for each in self._brokers.values():
             await each.close()
         self._brokers.clear()
+        self._damage = None
         self._own_topics.clear()
         host, port = process.start()
         self.address = replace(self.address, host=host, port=port)
@@ -341,6 +348,8 @@ class BrokerSession:
 
     async def _play(self, case: Case) -> tuple[Observation, ...]:
         assert self._setting is not None
+        if all(each.verb in OPERATIONS.verbs for each in case.steps):
+            return await self._play_damage(case)
         self._groups += 1
         self.played += 1
         group = f"kipcheck-{self.run_id}-{self._groups}"
@@ -355,6 +364,17 @@ class BrokerSession:
             self.waited_s += conversation.waited_s
             if await clean(group, connections, self._setting.versions):
                 self._uncleaned[group] = connections
+
+    async def _play_damage(self, case: Case) -> tuple[Observation, ...]:
+        assert self._setting is not None
+        if self._damage is None:
+            group = f"kipcheck-{self.run_id}-damage"
+            found = await self._coordinator(group)
+            own = Connections(found.host, found.port, found.security)
+            topic = self._setting.topics.names["t"]
+            self._damage = Damage(own, self._setting.versions, group, topic, self.pids)
+            self._uncleaned[group] = found
+        return await self._damage.play(case.steps)
 
     async def _coordinator(self, group: str) -> Connections:
         """Errors: ``Closed``, ``Garbled`` where there is none; ``Unavailable`` if it is elsewhere, unallowed, or
@@ -385,6 +405,8 @@ class BrokerSession:
                 self.left_over += [f"topic {name} (error {error})" for name, error in kept.items()]
             except (Closed, Garbled) as why:
                 self.left_over += [f"topic {name} ({why})" for name in self._own_topics]
+        if self._damage is not None:
+            await self._damage.connections.close()
         for each in self._brokers.values():
             await each.close()
         if self.played:
@@ -405,6 +427,16 @@ class BrokerSession:
         for group, connections in self._uncleaned.items():
             if kept := await clean(group, connections, self._setting.versions):
                 self.left_over.append(f"{group} ({kept})")
+
+
+def _with_end(found: Observation, why: str) -> Observation:
+    """An observation with how the process of the broker ended."""
+    match found:
+        case Died():
+            return replace(found, evidence=why)
+        case Replied(payload) if "old" in dict(payload):
+            return Replied(tuple((key, f"closed: {why}" if key in ("old", "new") else value) for key, value in payload))
+    return found
 
 
 def _proves_nothing(target: str, case: Case, found: Sequence[Observation]) -> bool:

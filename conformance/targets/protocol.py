@@ -187,6 +187,7 @@ PAYLOAD = (
     "version", "enabled", "finalized", "registered", "supported", "waiting",
     "format", "inter_broker", "persistent", "both", "flushes", "timestamp", "rows", "count",
     "instance", "store", "shares", "position", "end", "finished", "records",
+    "responses", "sent", "old", "new", "descriptors", "threads", "memory_mib", "processor_ms",
 )  # fmt: skip
 """Fields that an accepted result may have; others are ignored."""
 

@@ -13,6 +13,7 @@ from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.checks import LISTED
 from kipcheck.conformance.protocols.client.ops import CLIENT
 from kipcheck.conformance.protocols.conversations import CONVERSATIONS
+from kipcheck.conformance.protocols.damage.ops import DAMAGE
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.machine_targets import MACHINE_ADAPTERS
@@ -51,7 +52,8 @@ def test_every_machine_of_a_package_has_its_parts() -> None:
             assert machine in CONVERSATIONS
             assert any(each.family.role is package.role for each in LISTED)
     assert [*CONVERSATIONS] == [*registry.machines()]
-    assert [*MACHINE_ADAPTERS] == [each for each in registry.machines() if each != CLIENT], "programs alone play it"
+    alone = (CLIENT, DAMAGE)
+    assert [*MACHINE_ADAPTERS] == [each for each in registry.machines() if each not in alone], "programs play them"
 
 
 def test_the_order_of_machines_stays() -> None:

@@ -1,0 +1,35 @@
+"""The check of damaged requests."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.protocols.damage.invariants import REQUESTS
+from kipcheck.conformance.protocols.damage.ops import OPERATIONS
+from kipcheck.conformance.protocols.damage.strategies import SENT, conversation, systematic
+from kipcheck.conformance.protocols.declare.check import Check, Family
+from kipcheck.conformance.protocols.declare.conversations import Subject, Value, operations_family
+from kipcheck.conformance.protocols.declare.invariant import invariants_of
+
+
+def editions(name: str) -> Iterable[str]:
+    """Brokers are tested in editions of Apache Kafka."""
+    return (name,) if edition(name).name.startswith("apache") else ()
+
+
+def _given(value: Value) -> Callable[[Subject], Value]:
+    return lambda subject: value
+
+
+BROKER: Final[Family[Subject]] = operations_family(OPERATIONS, editions, lambda edition: SENT, "broker")
+CHECKS: tuple[Check[Subject], ...] = (
+    Check(
+        REQUESTS,
+        "a broker survives damaged requests, and serves its other clients as before",
+        BROKER,
+        conversation,
+        values=30,
+        invariants=invariants_of(REQUESTS),
+        first=tuple(map(_given, systematic())),
+    ),
+)
