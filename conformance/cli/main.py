@@ -17,6 +17,7 @@ from kipcheck.conformance.cli import (
     golden,
     inspect,
     known,
+    logdir,
     lookup,
     matrix,
     mutants,
@@ -37,7 +38,7 @@ from kipcheck.conformance.engine.interrupts import handled
 
 GROUPS = (
     running, show, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden,
-    lookup, mutants, doctor, testee, serve, watch, inspect, features, roll, export,
+    lookup, mutants, doctor, testee, serve, watch, inspect, features, roll, logdir, export,
     corpus,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""

@@ -127,7 +127,7 @@ def _changes(old: Release, before: Mapping[str, int], after: Mapping[str, int]) 
 
 def roll(old: str, new: str, mode: str | None = None, edition: str = "apache") -> Roll:
     """Errors: LookupError for an unknown release, a downgrade, and an upgrade that takes several steps."""
-    first, last = _release(old), _release(new)
+    first, last = known_release(old), known_release(new)
     if first >= last:
         why = "the releases are the same" if first == last else f"{old} is newer than {new}"
         raise LookupError(f"{why}: a roll leads to a newer release; what --to can undo is in its roll from --from")
@@ -139,7 +139,8 @@ def roll(old: str, new: str, mode: str | None = None, edition: str = "apache") -
     return _with_zookeeper(first, last, edition)
 
 
-def _release(text: str) -> Release:
+def known_release(text: str) -> Release:
+    """Errors: LookupError for anything but a release of Kafka."""
     try:
         found = Release.parse(text)
     except ValueError as wrong:

@@ -1,4 +1,5 @@
-"""The functions with which the brokers of some releases write and read the records in __consumer_offsets."""
+"""The functions with which the brokers of some releases write and read the records in __consumer_offsets, and the
+files beside a log."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -69,6 +70,10 @@ class Brokers:
         if answer.hex is None:
             raise ValueError(f"{release} does not write {message}: {answer.thrown or ''} {answer.message}".strip())
         return bytes.fromhex(answer.hex)
+
+    def recode_file(self, kind: str, data: bytes, releases: Sequence[str]) -> list[Answer]:
+        """What each release writes after it has read a file of ``wire.log_files``; rejected if it cannot read it."""
+        return list(self._judge.answers(Order("recode-file", kind, hex=data.hex(), release=each) for each in releases))
 
     def read(self, message: str, data: bytes, releases: Sequence[str]) -> list[Answer]:
         """What each release does with the bytes of a value, or of a key."""

@@ -44,6 +44,8 @@ OLD_ZOOKEEPER: Final = releases("2.0.0-2.3.1")
 ZOOKEEPER: Final = "3.4.10"
 PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.0:build-classpath"
 RESOLVES_S: Final = 600.0
+ENDS_S: Final = 90.0
+"""The same for a broker whose data stay: on a busy machine it has to write its snapshots and checkpoints."""
 GROUP_APIS: Final = (
     "ApiVersions", "DescribeGroups", "FindCoordinator", "Heartbeat", "JoinGroup", "LeaveGroup", "ListGroups",
     "OffsetCommit", "OffsetFetch", "SyncGroup",
@@ -128,10 +130,12 @@ def running(
     secured: Secured = PLAINTEXT,
     form: Format | None = None,
     coordinates: bool = True,
+    data: Path | None = None,
 ) -> Iterator[Broker]:
     """A broker that coordinates groups. ``settings`` go before those that its start needs. ``secured``: from 3.5 on.
 
-    ``form``: of its storage, in KRaft mode; ``coordinates``: whether groups are waited for.
+    ``form``: of its storage, in KRaft mode; ``coordinates``: whether groups are waited for. ``data``: its log
+    directory, in KRaft mode, which stays as the broker leaves it; an empty one is formatted.
 
     Errors: LookupError for an unknown release; ``Unavailable`` without a JDK or the jars; ``Broken`` if it does not
     start, with the end of its log.
@@ -142,7 +146,14 @@ def running(
     folder = Path(tempfile.mkdtemp(prefix="kipcheck-broker-"))
     try:
         with ExitStack() as processes:
-            run = _Programs(folder, [java, *_JAVA, *_logging(folder, release), "-cp", jars], processes)
+            stops_s = STOPS_S if data is None else ENDS_S
+            run = _Programs(
+                folder,
+                data or folder / "data",
+                stops_s,
+                [java, *_JAVA, *_logging(folder, release), "-cp", jars],
+                processes,
+            )
             port, other, *more = _free_ports(2 + len(secured.protocols))
             ports = dict(zip(secured.protocols, more, strict=True))
             if Release.parse(release) in KRAFT:
@@ -263,8 +274,10 @@ class _Watch:
 class _Programs:
     """The Java programs of one broker, with one log."""
 
-    def __init__(self, folder: Path, java: list[str], processes: ExitStack) -> None:
+    def __init__(self, folder: Path, data: Path, stops_s: float, java: list[str], processes: ExitStack) -> None:
         self.folder = folder
+        self.data = data
+        self._stops_s = stops_s
         self.log = folder / "log"
         self.started: list[subprocess.Popen[bytes]] = []
         self._java = java
@@ -277,7 +290,7 @@ class _Programs:
                 [*self._java, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 cwd=self.folder,
             )  # fmt: skip
-        self._processes.callback(_stop, process)
+        self._processes.callback(_stop, process, self._stops_s)
         self._processes.enter_context(_Watch([process.pid], self.folder))
         self.started.append(process)
 
@@ -337,13 +350,14 @@ def _start_kraft(
         "inter.broker.listener.name": "PLAINTEXT",
         "listener.security.protocol.map":
             "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT" + "".join(f",{each}:{each}" for each in secured),
-        "log.dirs": run.folder / "data",
+        "log.dirs": run.data,
     })  # fmt: skip
-    options = (*(["--standalone"] if form.standalone else []), *form.options)
-    try:
-        run.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", written, *options)
-    except Broken as why:
-        raise NotFormatted(str(why)) from None
+    if not (run.data / "meta.properties").exists():
+        options = (*(["--standalone"] if form.standalone else []), *form.options)
+        try:
+            run.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", written, *options)
+        except Broken as why:
+            raise NotFormatted(str(why)) from None
     run.start("kafka.Kafka", written)
 
 
@@ -361,7 +375,7 @@ def _start_with_zookeeper(run: _Programs, port: int, client: int, settings: Mapp
         "zookeeper.connection.timeout.ms": 30_000,
         "listeners": f"PLAINTEXT://{HOST}:{port}",
         "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
-        "log.dirs": run.folder / "data",
+        "log.dirs": run.data,
     })  # fmt: skip
     run.start("kafka.Kafka", broker)
 
@@ -394,7 +408,7 @@ def _accepts(port: int) -> bool:
 
 def ranges(port: int) -> dict[int, tuple[int, int]]:
     """By API key the versions that a broker announces in ApiVersions v0. Errors: OSError; struct.error."""
-    body = _asked(port, 18, 0, b"")
+    body = ask(port, 18, 0, b"")
     error, count = struct.unpack_from(">hi", body)
     if error:
         raise OSError(f"ApiVersions is answered with error {error}")
@@ -423,10 +437,10 @@ def _is_release(port: int, release: str) -> bool:
 def _coordinates(port: int) -> bool:
     """Whether a Heartbeat of an unknown member reaches the coordinator of its group, once it was found."""
     group = b"kipcheck-ready"
-    (error,) = struct.unpack_from(">h", _asked(port, 10, 0, _text(group)))
+    (error,) = struct.unpack_from(">h", ask(port, 10, 0, _text(group)))
     if error:
         return False
-    (error,) = struct.unpack_from(">h", _asked(port, 12, 0, _text(group) + struct.pack(">i", 0) + _text(b"nobody")))
+    (error,) = struct.unpack_from(">h", ask(port, 12, 0, _text(group) + struct.pack(">i", 0) + _text(b"nobody")))
     return bool(error == UNKNOWN_MEMBER_ID)
 
 
@@ -437,7 +451,7 @@ def _text(text: bytes) -> bytes:
     return struct.pack(">h", len(text)) + text
 
 
-def _asked(port: int, key: int, version: int, body: bytes) -> bytes:
+def ask(port: int, key: int, version: int, body: bytes) -> bytes:
     """The body of the response to a request with a header of version 1. Errors: OSError."""
     payload = struct.pack(">hhi", key, version, 1) + _text(b"kipcheck") + body
     with socket.create_connection((HOST, port), 5) as connection:
@@ -457,12 +471,12 @@ def _free_ports(number: int) -> list[int]:
         return [each.getsockname()[1] for each in servers]
 
 
-def _stop(process: "subprocess.Popen[bytes]") -> None:
+def _stop(process: "subprocess.Popen[bytes]", within_s: float) -> None:
     """Ends a program, whatever interrupts this."""
     try:
         if process.poll() is None:
             process.terminate()
-            process.wait(STOPS_S)
+            process.wait(within_s)
     except subprocess.TimeoutExpired:
         pass
     finally:

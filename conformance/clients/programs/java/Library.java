@@ -15,6 +15,7 @@ final class Library {
     final StreamsGroups streamsGroups;
     final Features features;
     final Persisted persisted;
+    final LogFiles files;
     final TimestampedStores stores;
 
     Library(Release release, Map<String, Object> names) {
@@ -29,6 +30,7 @@ final class Library {
         this.streamsGroups = new StreamsGroups(release, leader);
         this.features = new Features(release);
         this.persisted = new Persisted(release);
+        this.files = new LogFiles(release);
         this.stores = new TimestampedStores(release);
     }
 
