@@ -59,11 +59,23 @@ def since(name: str, of: str = "behaviours") -> str:
     return found[:-1]
 
 
+def plain_rocksdb(release: str) -> str | None:
+    """The release of rocksdbjni of a release from before timestamped stores; None if kipcheck does not run its store.
+
+    Errors: as ``rocksdb``.
+    """
+    return None if rocksdb(release) else _rocksdb("plain-rocksdb", release)
+
+
 def rocksdb(release: str) -> str | None:
     """The release of rocksdbjni that this release of kafka-streams uses; None before timestamped stores.
 
     Errors: ValueError for a release that the file does not have.
     """
+    return _rocksdb("rocksdb", release)
+
+
+def _rocksdb(name: str, release: str) -> str | None:
     order = patches()
-    found = [version for since, version in table()["rocksdb"].items() if order.index(since) <= order.index(release)]
+    found = [version for since, version in table()[name].items() if order.index(since) <= order.index(release)]
     return found[-1] if found else None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kipcheck.conformance.cli import main
-from kipcheck.conformance.core.edition import APACHE, KIP_384, KIP_584
+from kipcheck.conformance.core.edition import APACHE, KIP_258, KIP_384, KIP_584
 from kipcheck.conformance.core.plain import plain
 from kipcheck.conformance.explore.games import open_session
 from kipcheck.conformance.protocols.features.model.controller import State
@@ -128,7 +128,7 @@ def test_what_cannot_be_played_is_told(
 
 @pytest.mark.parametrize("model", PLAYABLES)
 def test_the_events_of_each_model_are_listed(capsys: pytest.CaptureFixture[str], model: str) -> None:
-    edition = next(each for each in (APACHE, KIP_384, KIP_584) if PLAYABLES[model].editions(each) is None)
+    edition = next(each for each in (APACHE, KIP_258, KIP_384, KIP_584) if PLAYABLES[model].editions(each) is None)
     wanted = ("play", model, "--edition", str(edition), "--events")
     assert main.run(wanted) == 0
     text = capsys.readouterr().out
@@ -144,7 +144,7 @@ def test_the_events_of_each_model_are_listed(capsys: pytest.CaptureFixture[str],
 def test_the_shorthand_that_is_shown_of_an_event_says_that_event(name: str) -> None:
     model = PLAYABLES[name]
     assert model.conversation is not None
-    edition = next(each for each in (APACHE, KIP_384, KIP_584) if model.editions(each) is None)
+    edition = next(each for each in (APACHE, KIP_258, KIP_384, KIP_584) if model.editions(each) is None)
     for verb in model.verbs:
         for step in model.conversation(edition).spoken(verb.shorthand.split("; move")[0]):
             assert step.verb == verb.name and step.actor in verb.actors

@@ -49,7 +49,10 @@ final class StoreContext implements InvocationHandler {
     }
 
     private Object metrics() throws Throwable {
-        Class<?> type = release.need(INTERNALS + "metrics.StreamsMetricsImpl");
+        Class<?> type = release.find(INTERNALS + "metrics.StreamsMetricsImpl");
+        if (type == null) {
+            return null; // stores of these releases have no metrics of their own
+        }
         Constructor<?> made = Release.widest(type);
         Object[] arguments = new Object[made.getParameterCount()];
         for (int i = 0; i < arguments.length; i++) {
@@ -82,7 +85,8 @@ final class StoreContext implements InvocationHandler {
             case "appConfigsWithPrefix":
                 return new HashMap<String, Object>();
             case "register":
-                callback = arguments[1];
+                // Up to 1.1 a flag stands between the store and the callback.
+                callback = arguments[arguments.length - 1];
                 return null;
             case "recordMetadata":
                 return Optional.empty();

@@ -32,6 +32,7 @@ final class TimestampedStores {
         "store-restore", "store-flush", "store-close", "store-crash");
 
     private final Release release;
+    private final Path kept;
 
     // State of one case.
     private Object held;
@@ -42,7 +43,14 @@ final class TimestampedStores {
     private StoreContext context;
 
     TimestampedStores(Release release) {
+        this(release, null);
+    }
+
+    /** Keeps the store in a directory that stays, whatever the case is; null: a new one for each case. */
+    TimestampedStores(Release release, Path kept) {
         this.release = release;
+        this.kept = kept;
+        this.root = kept;
     }
 
     static boolean knows(String op) {
@@ -55,7 +63,7 @@ final class TimestampedStores {
     }
 
     Map<String, Object> answer(Map<String, Object> order) throws Throwable {
-        if (root == null || !order.get("case").equals(held)) {
+        if (kept == null && (root == null || !order.get("case").equals(held))) {
             forget();
             held = order.get("case");
             root = Files.createTempDirectory("kipcheck-store-");
@@ -112,6 +120,9 @@ final class TimestampedStores {
     }
 
     private File directory() {
+        if (kept != null) {
+            return kept.toFile();
+        }
         return root.resolve(Integer.toString(lives)).toFile();
     }
 
@@ -131,13 +142,17 @@ final class TimestampedStores {
 
     /** Whether the store looks for values in both formats. */
     private boolean both() throws Throwable {
+        if (release.find(STATE + "TimestampedBytesStore") == null) {
+            return false;
+        }
         Class<?> rocks = release.need(STATE + "internals.RocksDBStore");
         String field = Release.has(rocks, "cfAccessor") ? "cfAccessor" : "dbAccessor";
         return Release.need(rocks, field).get(store).getClass().getSimpleName().startsWith("Dual");
     }
 
     private boolean timestamped() {
-        return release.need(STATE + "TimestampedBytesStore").isInstance(store);
+        Class<?> marker = release.find(STATE + "TimestampedBytesStore");
+        return marker != null && marker.isInstance(store);
     }
 
     private Object bytes(byte[] key) throws Throwable {

@@ -1,0 +1,56 @@
+"""The command ``matrix --scenario store-upgrade``: stores that one release wrote and another one opens."""
+
+import argparse
+from collections.abc import Sequence
+
+from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, complain, print_harmless, print_json
+from kipcheck.conformance.engine.progress import Progress
+from kipcheck.conformance.matrix.release_lines import named
+from kipcheck.conformance.matrix.store_cells import SCENARIO, StoreCell, cells, impossible
+from kipcheck.conformance.matrix.store_run import plain, play, write
+from kipcheck.conformance.targets.toolchains.maven import Unavailable
+from kipcheck.reports import store_matrix
+
+
+def play_stores(options: argparse.Namespace) -> int:
+    """Exit codes as those of the matrix of groups."""
+    if {*options.scenario} != {SCENARIO}:
+        return complain(f"{SCENARIO} is played alone: omit the other scenarios", USAGE)
+    for name in ("case", "predict", "budget"):
+        if getattr(options, name) is not None:
+            return complain(f"--{name} does not apply to {SCENARIO}: omit it", USAGE)
+    try:
+        old, new = ([named(text).patch for text in texts] for texts in (options.old, options.new))
+        selected = _selected(old, new)
+    except LookupError as unknown:
+        return complain(unknown.args[0], USAGE)
+    progress = Progress()
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        played = play(
+            selected, lambda what, done, of: progress.say(f"matrix: {SCENARIO}: {done} of {of} stores {what}")
+        )
+        path = write(options.out, played)
+    except Unavailable as missing:
+        return complain(missing, NOT_STARTED)
+    except OSError as wrong:
+        return complain(f"{wrong.filename or options.out} cannot be written: {wrong.strerror}", USAGE)
+    finally:
+        progress.close()
+    reported = plain(played)
+    page = path.with_suffix(".html")
+    page.write_text(store_matrix.page_of(reported), "utf-8")
+    if options.json:
+        print_json(reported)
+    else:
+        print_harmless(store_matrix.text_of(reported) + f"\n{page}\n")
+    return FAILED if played.unlike else OK
+
+
+def _selected(old: Sequence[str], new: Sequence[str]) -> list[StoreCell]:
+    """Errors: LookupError where no pair is a cell."""
+    found = cells(old, new)
+    if not found:
+        pairs = [(one, other) for one in old or ("1.0.2",) for other in new or ("2.3.0",)]
+        raise LookupError("; ".join(filter(None, (impossible(*each) for each in pairs))) or "no cell is selected")
+    return found

@@ -1,0 +1,174 @@
+"""Cells of the scenario ``store-upgrade``: a store that one release wrote is opened by another, and the way back.
+
+A writer puts records into its plain store. A newer release opens that as a store with timestamps, moves half of the
+records, and writes. A process of its own reads it back; then the newest release does, and the writer. What is read is
+judged by the invariants of stores; for the way back the text says nothing, so that its result is only described.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Op
+from kipcheck.conformance.core.release import Release, lines
+from kipcheck.conformance.core.releases_table import plain_rocksdb, rocksdb, since
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.declare.invariant import Invariant
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.stores.ops import OPERATIONS
+from kipcheck.conformance.targets.protocol import observed
+
+SCENARIO: Final = "store-upgrade"
+ABOUT: Final = (
+    "a store that `from` wrote is opened with timestamps by `to`, read back by the newest release, and by `from`"
+)
+Verdict: TypeAlias = Literal["opens", "refuses", "loses", "misreads"]
+FIRST: Final = Release.parse("1.0.0")
+FIRST_TIMESTAMPED: Final = Release.parse(since("timestamped-stores"))
+
+WRITES: Final = OPERATIONS.parse_shorthand(
+    "open plain; put 61=31 at 5; put 62= at 5; put 6162=0000000000000005 at 5; put ff=ffffffffffffffff32 at 5;"
+    "put 00=34 at 5; put 01=35 at 5; put 02=36 at 5; flush; close"
+)
+"""Values that begin as if they had a timestamp, an empty one, and keys at both ends."""
+UPGRADES: Final = OPERATIONS.parse_shorthand(
+    "open timestamped; all; get 61; get 6162; put 00=37 at 7; put 02 null; put-if-absent 01=38 at 9; put 03=39 at 9; "
+    "restore 04=3a at 11; flush; close"
+)
+READS: Final = OPERATIONS.parse_shorthand("open timestamped; all; get 61; get 62; get 6162; get ff; get 02; close")
+PLAIN_READS: Final = OPERATIONS.parse_shorthand("open plain; all; get 61; get 62; close")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class StoreCell:
+    old: str
+    """The release that writes the store."""
+    new: str
+
+    @property
+    def back(self) -> Sequence[Step]:
+        """What the writer does with the store in the end."""
+        return READS if Release.parse(self.old) >= FIRST_TIMESTAMPED else PLAIN_READS
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    verdict: Verdict
+    back: Verdict | None
+    """None: neither the text nor a known fact says."""
+    rule: str
+    """``foreseen`` or ``fitted``, as in the matrix of groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreResult:
+    cell: StoreCell
+    verdict: Verdict
+    back: Verdict
+    requirement: str | None
+    """The first requirement that the upgrade breaks."""
+    reason: str
+    """Empty where it opens."""
+    back_reason: str
+    history: str
+    """In shorthand."""
+
+
+def releases() -> tuple[str, ...]:
+    """The newest patches from 1.0 on, and the first release with timestamps: it opens new stores otherwise."""
+    found = {each for each in lines("streams") if Release.parse(each) >= FIRST} | {str(FIRST_TIMESTAMPED)}
+    return tuple(sorted(found, key=Release.parse))
+
+
+def cells(old: Sequence[str], new: Sequence[str]) -> list[StoreCell]:
+    """All pairs of an older and a newer release that has timestamps. Empty arguments: all releases."""
+    every = releases()
+    return [
+        StoreCell(one, other)
+        for one in old or every
+        for other in new or every
+        if not impossible(one, other)
+    ]  # fmt: skip
+
+
+def impossible(old: str, new: str) -> str:
+    """The reason why a cell does not exist; empty if it does."""
+    one, other = Release.parse(old), Release.parse(new)
+    if one < FIRST:
+        return f"the store of {old} is not run: use a release from {FIRST} on"
+    if other < FIRST_TIMESTAMPED:
+        return f"{new} has no store with timestamps: use {FIRST_TIMESTAMPED} or later"
+    return "" if one < other else f"{new} is not newer than {old}: the way back is a part of each cell"
+
+
+def predicted(cell: StoreCell) -> Prediction:
+    """By the text every store opens (258-30); a plain store does not know the second format.
+
+    Fitted: RocksDB reads its own files. Whether an older one reads those of a newer one is not foreseen.
+    """
+    if Release.parse(cell.old) < FIRST_TIMESTAMPED:
+        return Prediction("opens", "refuses", "foreseen")
+    if rocksdb(cell.old) == rocksdb(cell.new):
+        return Prediction("opens", "opens", "fitted")
+    return Prediction("opens", None, "foreseen")
+
+
+def library(release: str) -> str:
+    return rocksdb(release) or plain_rocksdb(release) or ""
+
+
+# Judging
+
+Answers: TypeAlias = Sequence[tuple[Step, Mapping[str, Any]]]
+
+
+def history_of(answers: Answers, release: str) -> History:
+    steps = tuple(step for step, _ in answers)
+    case = Case("stores/upgrades", f"apache@{release}", Role.STORE, steps)
+    ops = tuple(Op(at, step, observed(result), at + 1) for at, (step, result) in enumerate(answers))
+    return History(case, f"java:kafka-streams:{release}", ops)
+
+
+def laws() -> Iterator[Invariant]:
+    """The invariants of released stores."""
+    return (each for each in all_invariants(Role.STORE) if each.id.startswith("stores/") and each.grade is Grade.MUST)
+
+
+def broken(history: History) -> list[tuple[Invariant, Violation]]:
+    """The invariants that a store breaks, the first step first."""
+    found = [(law, each) for law in laws() for each in law.search(history)]
+    return sorted(found, key=lambda each: each[1].at[-1])
+
+
+def upgrade_result(history: History) -> tuple[Verdict, str | None, str]:
+    """The verdict of an upgrade, the requirement that it breaks, and why."""
+    found = broken(history)
+    if not found:
+        return "opens", None, ""
+    law, violation = found[0]
+    lost = law.id == "stores/survives" or "lost" in violation.shape or "lacks" in violation.shape
+    verdict: Verdict = "refuses" if law.id == "stores/opens-old" else "loses" if lost else "misreads"
+    return verdict, law.requirements[0], violation.why
+
+
+def back_result(before: Answers, back: Answers) -> tuple[Verdict, str]:
+    """What the writer finds: against what the last reading with timestamps found, value by value."""
+    (_, opened), *rest = back
+    if opened["status"] != "accepted":
+        return "refuses", str(opened.get("message", ""))
+    right = next(_rows(result) for step, result in before if step.verb == "store-range")
+    found = next((_rows(result) for step, result in rest if step.verb == "store-range"), None)
+    if found is None:
+        return "refuses", "the store cannot be read"
+    if missing := sorted(right.keys() - found.keys()):
+        failed = next((str(result.get("message", "")) for _, result in rest if result["status"] != "accepted"), "")
+        return "loses", f"a scan lacks {len(missing)} of {len(right)} keys" + (f"; a get: {failed}" if failed else "")
+    for key in sorted(right):
+        if found[key] != right[key]:
+            return "misreads", f"key {key} reads as {found[key]}, and has {right[key]}"
+    return "opens", ""
+
+
+def _rows(result: Mapping[str, Any]) -> dict[str, str]:
+    return {row["key"]: row["value"] for row in result.get("rows", ())}

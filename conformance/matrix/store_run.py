@@ -1,0 +1,156 @@
+"""Plays the cells of the scenario ``store-upgrade`` with released stores on RocksDB, and writes their results."""
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from kipcheck.conformance.clients.java.store_process import StoreEnded, StoreProcess, jars, store_process
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.matrix.store_cells import (
+    READS,
+    SCENARIO,
+    UPGRADES,
+    WRITES,
+    Answers,
+    Prediction,
+    StoreCell,
+    StoreResult,
+    back_result,
+    history_of,
+    library,
+    predicted,
+    releases,
+    upgrade_result,
+)
+from kipcheck.conformance.protocols.stores.ops import OPERATIONS
+from kipcheck.conformance.targets.toolchains.maven import Unavailable
+
+Tick = Callable[[str, int, int], None]
+FILE: Final = "store-upgrade.json"
+
+
+@dataclass(slots=True)
+class Played:
+    results: dict[StoreCell, StoreResult] = field(default_factory=dict)
+    skipped: dict[StoreCell, str] = field(default_factory=dict)
+
+    @property
+    def unlike(self) -> list[StoreCell]:
+        """The cells that differ from their predictions."""
+        return [cell for cell, found in self.results.items() if differs(predicted(cell), found)]
+
+
+def differs(prediction: Prediction, result: StoreResult) -> bool:
+    return prediction.verdict != result.verdict or (
+        prediction.back is not None and prediction.back != result.back
+    )  # fmt: skip
+
+
+def play(cells: Sequence[StoreCell], tick: Tick) -> Played:
+    """Each phase starts a process for each release, which plays the cells that need it one after the other.
+
+    Errors: ``Unavailable`` without a JDK, or if no jar is there.
+    """
+    played, lacking = Played(), _lacking(cells)
+    for cell in cells:
+        missing = [lacking[each] for each in (cell.old, cell.new) if each in lacking]
+        if missing:
+            played.skipped[cell] = missing[0]
+    there = [each for each in cells if each not in played.skipped]
+    if not there:
+        raise Unavailable(next(iter(lacking.values()), "no cell is selected"))
+    newest = releases()[-1]
+    with tempfile.TemporaryDirectory(prefix="kipcheck-store-upgrade-") as folder:
+        places = {cell: Path(folder) / f"{cell.old}-{cell.new}" for cell in there}
+        found: dict[StoreCell, list[Answers]] = {cell: [] for cell in there}
+        phases: Sequence[tuple[str, Callable[[StoreCell], str], Callable[[StoreCell], Sequence[Step]]]] = (
+            ("written", lambda cell: cell.old, lambda cell: WRITES),
+            ("upgraded", lambda cell: cell.new, lambda cell: UPGRADES),
+            ("read back", lambda cell: cell.new, lambda cell: READS),
+            ("opened by the writer again", lambda cell: cell.old, lambda cell: cell.back),
+            (f"read by {newest}", lambda cell: newest, lambda cell: READS),
+        )
+        for what, release_of, steps_of in phases:
+            done = 0
+            for release in sorted({release_of(each) for each in there}, key=Release.parse):
+                own = [each for each in there if release_of(each) == release]
+                for cell, answers in _phase(release, own, places, steps_of):
+                    found[cell].append(answers)
+                    done += 1
+                tick(what, done, len(there))
+    for cell in there:
+        played.results[cell] = _result(cell, found[cell])
+    return played
+
+
+def _lacking(cells: Iterable[StoreCell]) -> dict[str, str]:
+    """The releases whose jars are not there, and why."""
+    found = {}
+    for release in sorted({each for cell in cells for each in (cell.old, cell.new)}, key=Release.parse):
+        try:
+            jars(release)
+        except Unavailable as missing:
+            found[release] = str(missing)
+    return found
+
+
+def _phase(
+    release: str,
+    cells: Sequence[StoreCell],
+    places: Mapping[StoreCell, Path],
+    steps_of: Callable[[StoreCell], Sequence[Step]],
+) -> Iterable[tuple[StoreCell, Answers]]:
+    with store_process(release, places[cells[0]]) as process:
+        for cell in cells:
+            yield cell, [(each, _answer(process, each, places[cell])) for each in steps_of(cell)]
+
+
+def _answer(process: StoreProcess, step: Step, place: Path) -> Mapping[str, Any]:
+    try:
+        return process.answer(step.verb, directory=str(place), **step.body)
+    except StoreEnded as ended:
+        return {"status": "rejected", "class": "StoreEnded", "message": str(ended)}
+
+
+def _result(cell: StoreCell, found: Sequence[Answers]) -> StoreResult:
+    written, upgraded, read, back, last = found
+    forward = [*written, *upgraded, *read]
+    opened_again = back[0][1]["status"] == "accepted"
+    # What the writer read, if it could, belongs to the life of the store: it moves values, too.
+    whole = [*forward, *(back if opened_again else ()), *last]
+    verdict, requirement, reason = upgrade_result(history_of(forward, cell.new))
+    if verdict == "opens" and not opened_again:
+        verdict, requirement, reason = upgrade_result(history_of(whole, cell.new))
+    back_verdict, back_reason = back_result(read, back)
+    steps = OPERATIONS.shorthand(step for step, _ in forward)
+    return StoreResult(cell, verdict, back_verdict, requirement, reason, back_reason, steps)
+
+
+def plain(played: Played) -> dict[str, Any]:
+    """The results as JSON."""
+    rows = []
+    for cell, found in played.results.items():
+        prediction = predicted(cell)
+        rows.append(
+            {
+                "from": cell.old, "to": cell.new, "rocksdb": [library(cell.old), library(cell.new)],
+                "verdict": found.verdict, "requirement": found.requirement, "reason": found.reason or None,
+                "back": found.back, "back_reason": found.back_reason or None,
+                "predicted": asdict(prediction), "as_predicted": not differs(prediction, found),
+                "history": found.history,
+            }
+        )  # fmt: skip
+    skipped = [{"from": cell.old, "to": cell.new, "why": why} for cell, why in played.skipped.items()]
+    return {"scenario": SCENARIO, "cells": rows, "skipped": skipped, "unlike": len(played.unlike)}
+
+
+def write(folder: Path, played: Played) -> Path:
+    """Errors: OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / FILE
+    path.write_text(json.dumps(plain(played), indent=1) + "\n", "utf-8")
+    return path

@@ -1,0 +1,77 @@
+"""Renders the cells of stores that one release wrote and another one opened, as text and as a page."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kipcheck.reports.markup import Safe, tag
+from kipcheck.reports.page import page
+
+MARKS: Final = {"opens": ".", "refuses": "R", "loses": "L", "misreads": "M"}
+LEGEND: Final = ". opens, R refuses, L loses, M misreads; first the upgrade, then the way back; ! unlike its prediction"
+Row = Mapping[str, Any]
+
+
+def text_of(found: Mapping[str, Any]) -> str:
+    """A table: writers in rows, and the releases that open their stores in columns."""
+    cells: Sequence[Row] = found["cells"]
+    by_pair = {(each["from"], each["to"]): each for each in cells}
+    olds, news = _releases(cells, "from"), _releases(cells, "to")
+    wide = max(map(len, (*olds, *news, "from"))) + 1
+    lines = ["from".ljust(wide) + "".join(each.rjust(wide) for each in news)]
+    for old in olds:
+        marks = (_mark(by_pair.get((old, new))) for new in news)
+        lines.append(old.ljust(wide) + "".join(each.rjust(wide) for each in marks))
+    lines += ["", LEGEND]
+    lines += [
+        f"{each['from']} -> {each['to']}: {each['reason']} ({each['requirement']})" for each in cells if each["reason"]
+    ]
+    reasons: dict[str, list[str]] = {}
+    for each in cells:
+        if each["back_reason"]:
+            reasons.setdefault(_short(each), []).append(f"{each['to']} -> {each['from']}")
+    lines += [f"back, {len(pairs)} cells, as {pairs[-1]}: {why}" for why, pairs in reasons.items()]
+    lines += [f"{each['from']} -> {each['to']}: skipped: {each['why']}" for each in found["skipped"]]
+    lines.append(f"{len(cells)} cells, {found['unlike']} unlike their predictions, {len(found['skipped'])} skipped")
+    return "\n".join(lines)
+
+
+def page_of(found: Mapping[str, Any]) -> str:
+    cells: Sequence[Row] = found["cells"]
+    head = ("from", "to", "RocksDB", "upgrade", "requirement", "way back", "predicted", "why")
+    rows = [
+        tag(
+            "tr",
+            *(tag("td", str(each[name])) for name in ("from", "to")),
+            tag("td", " -> ".join(each["rocksdb"])),
+            tag("td", each["verdict"]),
+            tag("td", each["requirement"] or ""),
+            tag("td", each["back"]),
+            tag("td", _predicted(each)),
+            tag("td", each["reason"] or each["back_reason"] or ""),
+        )
+        for each in cells
+    ]
+    table: Safe = tag("table", tag("thead", tag("tr", *(tag("th", each) for each in head))), tag("tbody", *rows))
+    title = "Stores that another release opens"
+    return page(title, tag("main", tag("h1", title), tag("pre", text_of(found)), table))
+
+
+def _predicted(row: Row) -> str:
+    prediction = row["predicted"]
+    text = f"{prediction['verdict']}, back {prediction['back'] or 'unknown'} ({prediction['rule']})"
+    return text if row["as_predicted"] else f"{text}: differs"
+
+
+def _mark(row: Row | None) -> str:
+    if row is None:
+        return ""
+    return MARKS[row["verdict"]] + MARKS[row["back"]] + ("" if row["as_predicted"] else "!")
+
+
+def _short(row: Row) -> str:
+    """The reason without the place of the store."""
+    return str(row["back_reason"]).rpartition("/rocksdb/store: ")[2]
+
+
+def _releases(cells: Sequence[Row], side: str) -> list[str]:
+    return sorted({each[side] for each in cells}, key=lambda each: [*map(int, each.split("."))])
