@@ -47,14 +47,15 @@ JDK or no jar is available; 5 a known deviation did not occur; 6 ended by the bu
 
 
 def add(commands: Commands) -> None:
-    from kipcheck.conformance.matrix.scenarios import SCENARIOS
-    from kipcheck.conformance.matrix.store_cells import SCENARIO
+    from kipcheck.conformance.matrix.scenarios import SCENARIOS, STORE_UPGRADE
 
     made = commands.add("matrix", _matrix, ABOUT, EPILOG)
     made.set_defaults(interrupted=UNDECIDED)
     made.add_argument("--from", dest="old", action="append", default=[], metavar="R", help="may be repeated")
     made.add_argument("--to", dest="new", action="append", default=[], metavar="R", help="may be repeated")
-    made.add_argument("--scenario", action="append", default=[], choices=(*SCENARIOS, SCENARIO), help="may be repeated")
+    made.add_argument(
+        "--scenario", action="append", default=[], choices=(*SCENARIOS, STORE_UPGRADE), help="may be repeated"
+    )
     made.add_argument("--full", action="store_true", help="test all lines in every scenario")
     made.add_argument("--json", action="store_true", help="print JSON to standard output and text to standard error")
     made.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR", help="default kipcheck-out")
@@ -71,11 +72,10 @@ def _matrix(options: argparse.Namespace) -> int:
     from kipcheck.conformance.engine.known.files import InvalidKnownFile
     from kipcheck.conformance.matrix.cells import cells
     from kipcheck.conformance.matrix.release_lines import named
-    from kipcheck.conformance.matrix.scenarios import SCENARIOS
-    from kipcheck.conformance.matrix.store_cells import SCENARIO
+    from kipcheck.conformance.matrix.scenarios import SCENARIOS, STORE_UPGRADE
     from kipcheck.conformance.targets.toolchains.maven import Unavailable
 
-    if SCENARIO in options.scenario:
+    if STORE_UPGRADE in options.scenario:
         return play_stores(options)
     try:
         if options.case is not None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, complain, print_harmless, print_json
 from kipcheck.conformance.engine.progress import Progress
 from kipcheck.conformance.matrix.release_lines import named
-from kipcheck.conformance.matrix.store_cells import SCENARIO, StoreCell, cells, impossible
+from kipcheck.conformance.matrix.scenarios import STORE_UPGRADE
+from kipcheck.conformance.matrix.store_cells import StoreCell, cells, impossible
 from kipcheck.conformance.matrix.store_run import plain, play, write
 from kipcheck.conformance.targets.toolchains.maven import Unavailable
 from kipcheck.reports import store_matrix
@@ -14,11 +15,11 @@ from kipcheck.reports import store_matrix
 
 def play_stores(options: argparse.Namespace) -> int:
     """Exit codes as those of the matrix of groups."""
-    if {*options.scenario} != {SCENARIO}:
-        return complain(f"{SCENARIO} is played alone: omit the other scenarios", USAGE)
+    if {*options.scenario} != {STORE_UPGRADE}:
+        return complain(f"{STORE_UPGRADE} is played alone: omit the other scenarios", USAGE)
     for name in ("case", "predict", "budget"):
         if getattr(options, name) is not None:
-            return complain(f"--{name} does not apply to {SCENARIO}: omit it", USAGE)
+            return complain(f"--{name} does not apply to {STORE_UPGRADE}: omit it", USAGE)
     try:
         old, new = ([named(text).patch for text in texts] for texts in (options.old, options.new))
         selected = _selected(old, new)
@@ -28,7 +29,7 @@ def play_stores(options: argparse.Namespace) -> int:
     try:
         options.out.mkdir(parents=True, exist_ok=True)
         played = play(
-            selected, lambda what, done, of: progress.say(f"matrix: {SCENARIO}: {done} of {of} stores {what}")
+            selected, lambda what, done, of: progress.say(f"matrix: {STORE_UPGRADE}: {done} of {of} stores {what}")
         )
         path = write(options.out, played)
     except Unavailable as missing:

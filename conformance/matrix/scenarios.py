@@ -17,6 +17,8 @@ from kipcheck.conformance.protocols.upgrade.ops import Crash, Move, Settle
 JOIN, BOUNCE, TWO_BOUNCE, OFFLINE, DOWNGRADE, FAILURE = SCENARIOS = (
     "join", "bounce", "two-bounce", "offline", "downgrade", "failure"
 )  # fmt: skip
+STORE_UPGRADE: Final = "store-upgrade"
+"""The scenario of released stores, without a group: ``store_cells``."""
 ABOUT: Final[Mapping[str, str]] = {
     JOIN: "one new member of `to` joins a group of `from`, whose leader stays",
     BOUNCE: "the members of a group of `from` are restarted as `to`, one after the other, in every order",

@@ -19,10 +19,6 @@ from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS
 from kipcheck.conformance.targets.protocol import observed
 
-SCENARIO: Final = "store-upgrade"
-ABOUT: Final = (
-    "a store that `from` wrote is opened with timestamps by `to`, read back by the newest release, and by `from`"
-)
 Verdict: TypeAlias = Literal["opens", "refuses", "loses", "misreads"]
 FIRST: Final = Release.parse("1.0.0")
 FIRST_TIMESTAMPED: Final = Release.parse(since("timestamped-stores"))

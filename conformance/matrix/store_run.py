@@ -10,9 +10,9 @@ from typing import Any, Final
 from kipcheck.conformance.clients.java.store_process import StoreEnded, StoreProcess, jars, store_process
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.matrix.scenarios import STORE_UPGRADE
 from kipcheck.conformance.matrix.store_cells import (
     READS,
-    SCENARIO,
     UPGRADES,
     WRITES,
     Answers,
@@ -145,7 +145,7 @@ def plain(played: Played) -> dict[str, Any]:
             }
         )  # fmt: skip
     skipped = [{"from": cell.old, "to": cell.new, "why": why} for cell, why in played.skipped.items()]
-    return {"scenario": SCENARIO, "cells": rows, "skipped": skipped, "unlike": len(played.unlike)}
+    return {"scenario": STORE_UPGRADE, "cells": rows, "skipped": skipped, "unlike": len(played.unlike)}
 
 
 def write(folder: Path, played: Played) -> Path:

@@ -13,6 +13,7 @@ from kipcheck.conformance.matrix.store_cells import (
     WRITES,
     Answers,
     StoreCell,
+    StoreResult,
     back_result,
     cells,
     history_of,
@@ -21,7 +22,7 @@ from kipcheck.conformance.matrix.store_cells import (
     upgrade_result,
 )
 from kipcheck.conformance.matrix.store_kills import kills
-from kipcheck.conformance.matrix.store_run import StoreResult, differs, play
+from kipcheck.conformance.matrix.store_run import differs, play
 from kipcheck.conformance.protocols.stores.model import store_of
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS
 from kipcheck.conformance.tests.support.machines import machine_answers
