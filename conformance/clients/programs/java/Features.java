@@ -226,7 +226,7 @@ final class Features {
         }
         Object response = Release.get(result, "response");
         return response instanceof Map
-            ? response(NONE, (Map<?, ?>) response)
+            ? byFeature((Map<?, ?>) response)
             : response(error(response), order);
     }
 
@@ -244,7 +244,7 @@ final class Features {
         return ((Enum<?>) Release.call(apiError, "error")).name();
     }
 
-    private static Map<String, Object> response(String error, Map<?, ?> errors) throws Throwable {
+    private static Map<String, Object> byFeature(Map<?, ?> errors) throws Throwable {
         List<Object> results = new ArrayList<>();
         for (Object name : new TreeSet<>(errors.keySet())) {
             results.add(result((String) name, error(errors.get(name))));
