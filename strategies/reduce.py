@@ -5,7 +5,7 @@ changed in place: a result may share parts with the input.
 """
 
 from collections.abc import Callable, Iterator
-from itertools import chain
+from itertools import chain, permutations
 from typing import Any, TypeVar, assert_never
 from uuid import UUID
 
@@ -38,7 +38,7 @@ def reduce(node: Node, value: Any, fails: Callable[[Any], bool]) -> Any:
     """Follows ``simpler`` while the value fails, until no simpler value does. Errors: ValueError of ``parse``."""
     value = parse(node, value)  # raises for a case of an older declaration
     while True:
-        for candidate in chain(simpler(node, value), simpler_together(node, value)):
+        for candidate in chain(simpler(node, value), simpler_together(node, value), shorter_renamed(node, value)):
             if fails(candidate):
                 value = candidate
                 break
@@ -151,6 +151,28 @@ def simpler_together(node: Node, value: Any) -> Iterator[Any]:
                     changed = _replaced(changed, path, one)
                 if belongs(node, changed):  # ascending keys may not be ascending any more
                     yield changed
+
+
+def shorter_renamed(node: Node, value: Any) -> Iterator[Any]:
+    """Without one item of a list, and with one name in place of another in all that remains.
+
+    Two clients may be needed only because one item more makes up for the difference between them. Any name will do,
+    not only a simpler one: the list is shorter each time, so it ends.
+    """
+    if not isinstance(node, Seq) or node.ascending is not None:
+        return
+    for left_out in reversed(range(len(value)) if len(value) > node.min_size else ()):
+        rest = [*value[:left_out], *value[left_out + 1 :]]
+        names: dict[Pick, dict[Any, list[Path]]] = {}
+        for path, part, each in _parts(node, rest, ()):
+            if isinstance(part, Pick) and isinstance(each, str):
+                names.setdefault(part, {}).setdefault(each, []).append(path)
+        for used in names.values():
+            for old, new in permutations(used, 2):
+                renamed = rest
+                for path in used[old]:
+                    renamed = _replaced(renamed, path, new)
+                yield renamed
 
 
 def _parts(node: Node, value: Any, path: Path) -> Iterator[tuple[Path, Node, Any]]:

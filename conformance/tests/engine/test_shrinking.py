@@ -20,7 +20,7 @@ from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.body import body_node
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.messages import from_layout, layouts
-from kipcheck.strategies.nodes import Blob, Embedded, Integer, Node, OneOf, Seq, Text, record
+from kipcheck.strategies.nodes import Blob, Embedded, Integer, Node, OneOf, Pick, Seq, Text, record
 from kipcheck.strategies.parse import belongs
 from kipcheck.strategies.reduce import least, reduce
 from kipcheck.strategies.versions import version_mix
@@ -178,6 +178,18 @@ def test_names_that_must_be_the_same_are_made_simpler_together() -> None:
     member = {"memberId": "consumer-1", "groupInstanceId": "i0", "metadata": b"\1\2"}
     value = least(ANSWER) | {"members": [member, {**member, "groupInstanceId": None}, {**member, "memberId": "b"}]}
     assert reduce(ANSWER, value, same_name) == least(ANSWER) | {"members": [least(MEMBER) | {"memberId": "0"}] * 2}
+
+
+def test_two_names_become_one_where_an_item_can_then_be_left_out() -> None:
+    steps = Seq(record(client=Pick(("a", "b", "c")), behind=Integer(0, 2)), 0, 9)
+
+    def fails(value: list[dict[str, Any]]) -> bool:
+        """``b`` needs a step in between, unless it made both of the others itself."""
+        made_by = [each["client"] for each in value]
+        return made_by == ["b", "a", "b", "b"] or (len(set(made_by)) == 1 and len(made_by) == 3)
+
+    value = [{"client": each, "behind": 0} for each in "babb"]
+    assert reduce(steps, value, fails) == [{"client": "a", "behind": 0}] * 3
 
 
 def test_bytes_that_hold_a_message_are_reduced_as_that_message() -> None:
