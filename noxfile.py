@@ -208,6 +208,7 @@ PARTS: Final[dict[str, Part]] = {
     "mutants": _mutants,
     "matrix": _matrix,
     "faults": _of_tier("faults", "spark"),
+    "long": _of_tier("long", "jars,index"),
     "campaign": _campaign,
 }
 

@@ -10,6 +10,7 @@ import tomllib
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +105,13 @@ def found(declared: Iterable[Text] = ()) -> Iterator[Found]:
             yield each
 
 
-def package() -> Iterator[Text]:
+@cache
+def package() -> tuple[Text, ...]:
     """All texts of the package, and the pages above it in a checkout; those of tests are left out."""
+    return tuple(_package())
+
+
+def _package() -> Iterator[Text]:
     root = Path(kipcheck.__file__).parent
     for top in ("conformance", "strategies", "golden", "reports"):
         yield from folder((root / top).resolve(), top)

@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Collection, Generator, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -26,8 +26,8 @@ needs of it fails. ``index``: earlier releases of Python clients, in environment
 """
 NEEDS = {"jars": "jars", "all_jars": "jars", "go": "go", "node": "node", "spark": "spark"}
 """Marker -> the word for what it needs."""
-TIERS: Final = ("default", "integration", "jars", "mutants", "faults")
-"""What ``--tier`` takes. The last three are parts of ``nox -s nightly``; ``jars`` runs all tests that ask jars."""
+TIERS: Final = ("default", "integration", "jars", "mutants", "faults", "long")
+"""What ``--tier`` takes. The last four are parts of ``nox -s nightly``; ``jars`` runs all tests that ask jars."""
 LIMIT_S: Final = 120
 """Of a test in the default tier: [tool.pytest.ini_options] sets it. A slower test belongs to a later tier."""
 COLLECTIONS: Final = (20_000, 20, 50)
@@ -38,7 +38,7 @@ LATER_LIMIT_S: Final = 900
 
 def tiers_of(markers: Collection[str]) -> frozenset[str]:
     """The tiers of a test with these markers."""
-    night = {"all_jars": "jars", "mutants": "mutants", "faults": "faults"}
+    night = {"all_jars": "jars", "mutants": "mutants", "faults": "faults", "long": "long"}
     found = {tier for marker, tier in night.items() if marker in markers}
     if "jars" in markers:
         found.add("jars")
@@ -64,6 +64,16 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(*COLLECTIONS)
 
 
+def _without_constants_of_sources() -> None:
+    """Keeps Hypothesis from parsing all of our modules in each worker, some seconds of processor time in a new clone.
+
+    It adds their numbers and texts to what it draws anyway. Later tiers have them.
+    """
+    providers: Any = sys.modules.get("hypothesis.internal.conjecture.providers")
+    if hasattr(providers, "_get_local_constants"):  # else a release of Hypothesis that has another name for it
+        providers._get_local_constants = lambda: providers._local_constants
+
+
 def _one_name() -> None:
     """Every module of ours has one name: under a second one its classes would be others, and no ``isinstance`` hold."""
     if not __name__.startswith("kipcheck."):
@@ -78,6 +88,8 @@ def _one_name() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     tier = config.getoption("--tier")
+    if tier == "default":
+        _without_constants_of_sources()
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:

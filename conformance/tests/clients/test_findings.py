@@ -26,7 +26,7 @@ from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.targets.toolchains import build, environments, go, maven, node
 from kipcheck.conformance.tests.support import kafka_broker
-from kipcheck.conformance.tests.support.loops import for_each
+from kipcheck.conformance.tests.support.loops import for_each, some_by_day
 
 FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
 PAGES = sorted(each for each in FINDINGS.glob("*.md") if each.name != "index.md")
@@ -64,7 +64,7 @@ def marked(path: Path) -> Any:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("path", [marked(path) for path in PAGES])
+@pytest.mark.parametrize("path", some_by_day([marked(path) for path in PAGES], 16))
 def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(path: Path, tmp_path: Path) -> None:
     page = path.read_text("utf-8")
     name, release = row(page, "target").split()

@@ -82,6 +82,7 @@ def failures(ledger: Ledger) -> dict[str, object]:
     return {each.id: {**each.plain, "reproduce": Path(each.reproduce).name} for each in ledger.failures}
 
 
+@pytest.mark.integration
 def test_each_part_holds_its_own_subjects_and_is_complete(parts: list[Ledger]) -> None:
     for number, ledger in enumerate(parts, 1):
         assert ledger.complete

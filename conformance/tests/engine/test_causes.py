@@ -257,7 +257,7 @@ def rare_causes() -> frozenset[str]:
     return frozenset(each["name"] for each in TABLE) - usual
 
 
-@pytest.mark.integration
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_the_failures_of_kafka_python_have_the_reviewed_causes(tmp_path: Path) -> None:
     outcome = run(Options(("kafka-python",), out=tmp_path, known=("default",)))

@@ -70,10 +70,12 @@ CASES: dict[str, Case] = {
 """Command, program, processes at least, has it begun, and what it leaves."""
 
 
-QUICK = {("run-workers", False)}
-"""The command of most users, for the default tier."""
+DAILY = {("run-workers", False), ("run", True), ("campaign-pool", False), ("matrix", True)}
+"""For integration. The others run at night."""
+
+
 STARTS = [
-    pytest.param(name, ignored, number, marks=() if (name, ignored) in QUICK else pytest.mark.integration)
+    pytest.param(name, ignored, number, marks=pytest.mark.integration if (name, ignored) in DAILY else pytest.mark.long)
     for name in CASES
     for ignored, number in ((False, signal.SIGTERM), (True, signal.SIGINT))
 ]

@@ -17,9 +17,9 @@ from kipcheck.conformance.protocols.reference import Reference
     [
         ("forgets-the-sign", ("wire/two-readings", "wire/vectors"), 1),
         ("forgets-on-the-way", ("wire/round-trip",), 1),
-        ("forgets-gate", ("features/gating",), 3),
+        pytest.param("forgets-gate", ("features/gating",), 3, marks=pytest.mark.mutants),
         pytest.param(  # in a child, which goes down
-            "leaves-quietly", ("wire/vectors", "wire/damage"), 1, marks=pytest.mark.integration
+            "leaves-quietly", ("wire/vectors", "wire/damage"), 1, marks=pytest.mark.mutants
         ),
     ],
 )
@@ -38,6 +38,7 @@ def test_until_it_is_found_is_counted_in_its_own_check() -> None:
     assert other.caught_by == ("wire/vectors",)
 
 
+@pytest.mark.integration
 def test_the_number_of_workers_changes_nothing() -> None:
     globs = ["features/brokers", "nodes/round-trip"]
     names = selected(globs)

@@ -247,6 +247,7 @@ def test_a_target_that_is_not_installed_is_an_error_alone_and_beside_others(
     assert [each.why for each in ledger.troubles if each.target == "absent"] == ["absent is not installed"]
 
 
+@pytest.mark.integration
 def test_a_death_that_does_not_come_again_makes_the_target_unstable(
     small: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +258,7 @@ def test_a_death_that_does_not_come_again_makes_the_target_unstable(
     assert "one by one none of them did" in ledger.troubles[0].why
 
 
+@pytest.mark.integration
 def test_a_target_that_goes_down_too_often_is_given_up_and_what_it_did_is_still_told(
     small: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:

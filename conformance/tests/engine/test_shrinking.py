@@ -115,7 +115,7 @@ PLANTED: dict[str, tuple[Node, Fails, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", some_by_default(PLANTED, 4))
+@pytest.mark.parametrize("name", some_by_default(PLANTED, 3))
 def test_our_reducer_reaches_the_least_from_wherever_it_starts(name: str) -> None:
     node, fails, wanted = PLANTED[name]
     random = Random(7)
@@ -167,7 +167,7 @@ FOUND: dict[str, tuple[Node, Fails, Any]] = {
 }
 
 
-@pytest.mark.integration
+@pytest.mark.long
 @pytest.mark.parametrize("node, fails, wanted", FOUND.values(), ids=FOUND)
 def test_hypothesis_reaches_the_least(node: Node, fails: Fails, wanted: Any) -> None:
     found = find(strategy(node), fails, settings=settings(database=None, max_examples=2_000), random=Random(0))

@@ -87,6 +87,7 @@ def test_a_command_in_a_file_with_a_harmless_target_is_not_started(tmp_path: Pat
     assert kipcheck(["replay", str(path), "--trust"]) == 2
 
 
+@pytest.mark.integration
 def test_two_commands_of_one_name_need_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     both = ("--target", at(tmp_path / "here"), "--target", at(tmp_path / "there"))
     assert kipcheck(["run", *ONE, *both, "--out", str(tmp_path / "none")]) == 2
@@ -155,6 +156,7 @@ def test_only_a_misspelling_of_a_listed_target_is_unknown() -> None:
         assert troubles(name) == []
 
 
+@pytest.mark.integration
 def test_parts_of_a_run_in_two_folders_merge(tmp_path: Path) -> None:
     for number, name in enumerate(("here", "there"), 1):
         kipcheck([

@@ -29,7 +29,7 @@ from kipcheck.golden.vectors import TEXT, Malformed, Part, Vector, check, lock, 
 
 GOLDEN = Path(kipcheck.golden.vectors.__file__).parent
 ALL_MESSAGES = messages(APACHE)
-SHARES = [ALL_MESSAGES[n::6] for n in range(6)]
+SHARES = [ALL_MESSAGES[n::12] for n in range(12)]
 SCHEMA = json.loads((GOLDEN / "schema.json").read_text())
 EVERY = vectors()
 

@@ -13,6 +13,7 @@ from kipcheck.conformance.live.settings import parse
 from kipcheck.conformance.live.topics import Topics
 from kipcheck.conformance.tests.support.live import serving
 from kipcheck.conformance.tests.support.live_clients import Consumers, Watch
+from kipcheck.conformance.tests.support.loops import some_by_day
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -101,17 +102,17 @@ def test_members_die_and_join_with_an_eager_assignor(client: str, tmp_path: Path
     play(client, one_dies_and_one_joins, tmp_path, assignors="range")
 
 
-@pytest.mark.parametrize("client", COOPERATIVE)
+@pytest.mark.parametrize("client", some_by_day(COOPERATIVE, 2))
 def test_members_die_and_join_with_a_cooperative_assignor(client: str, tmp_path: Path) -> None:
     play(client, one_dies_and_one_joins, tmp_path, assignors="cooperative-sticky")
 
 
-@pytest.mark.parametrize("client", STATIC)
+@pytest.mark.parametrize("client", some_by_day(STATIC, 3))
 def test_static_members_return(client: str, tmp_path: Path) -> None:
     play(client, a_static_member_returns, tmp_path, assignors="range", session_ms=20_000)
 
 
-@pytest.mark.parametrize("client", CONSUMER)
+@pytest.mark.parametrize("client", some_by_day(CONSUMER, 2))
 def test_members_of_consumer_groups_die_and_join(client: str, tmp_path: Path) -> None:
     watch = play(client, one_dies_and_one_joins, tmp_path, protocol="consumer")
     assert all("ConsumerGroupHeartbeat" in watch.apis[name] for name in "abcd")
@@ -120,14 +121,17 @@ def test_members_of_consumer_groups_die_and_join(client: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("client", "named"),
-    [
-        ("kafka-python", "apache@0.11.0.3"),
-        ("aiokafka", "apache@1.1.1"),
-        ("confluent-kafka", "apache@2.3.1"),
-        pytest.param("java@2.3.1", "apache@2.3.1", marks=pytest.mark.jars),
-        ("kafka-python", "apache@3.9.2"),
-        ("confluent-kafka", "apache"),
-    ],
+    some_by_day(
+        [
+            ("kafka-python", "apache@0.11.0.3"),
+            ("aiokafka", "apache@1.1.1"),
+            ("confluent-kafka", "apache@2.3.1"),
+            pytest.param("java@2.3.1", "apache@2.3.1", marks=pytest.mark.jars),
+            ("kafka-python", "apache@3.9.2"),
+            ("confluent-kafka", "apache"),
+        ],
+        2,
+    ),
 )
 def test_members_of_earlier_brokers_die_and_join(client: str, named: str, tmp_path: Path) -> None:
     play(client, one_dies_and_one_joins, tmp_path, named, assignors="range")

@@ -37,6 +37,7 @@ def test_its_invariant_and_its_requirement_are_listed_and_linted(copy: Copy) -> 
     copy.run("checks", "--lint")
 
 
+@pytest.mark.integration
 def test_it_is_played(copy: Copy) -> None:
     lines = copy.run("play", "leases", "-", given="lease 1 10; lease 2 5; wait 10; lease 2 5\n").splitlines()
     actions = [json.loads(each)["actions"] for each in lines]
@@ -45,15 +46,18 @@ def test_it_is_played(copy: Copy) -> None:
     assert "lease-elapse" in json.dumps(events)
 
 
+@pytest.mark.integration
 def test_it_is_explored(copy: Copy) -> None:
     assert "no law is broken" in copy.run("explore", "leases", "--scope", "leases=2")
 
 
+@pytest.mark.integration
 def test_the_reference_keeps_its_invariant_and_the_mutant_is_found(copy: Copy) -> None:
     assert "50 PASS" in copy.run("run", "--target", "reference", "--check", "leases/*", "--cases", "50")
     assert "1 of 1 planted defects are caught" in copy.run("mutants", "--check", "leases/*")
 
 
+@pytest.mark.integration
 def test_its_operations_are_published(copy: Copy) -> None:
     copy.run(module=PUBLISH)
     testee, case = (

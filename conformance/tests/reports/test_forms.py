@@ -134,7 +134,7 @@ def test_of_a_run_that_was_cut_off_the_footer_says_so(tmp_path: Path) -> None:
 # ---- JUnit
 
 
-@pytest.mark.parametrize("which", ["real", "made"])
+@pytest.mark.parametrize("which", [pytest.param("real", marks=pytest.mark.integration), "made"])
 def test_junit_is_what_importers_take(request: pytest.FixtureRequest, which: str) -> None:
     path: Path = request.getfixturevalue(which) / "junit.xml"
     found = xmlschema.XMLSchema(HERE / "junit.xsd").iter_errors(path)

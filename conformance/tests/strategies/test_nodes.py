@@ -11,7 +11,6 @@ from uuid import UUID
 import pytest
 from hypothesis import find, given, settings, strategies as st
 
-from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.conformance.wire import layout
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.compiled import ascending, compiled, double, text
@@ -55,10 +54,18 @@ DECLARATIONS: dict[str, Node] = {
     "embedded": OneOf((Blob(0, 300), STICKY)),
     "only embedded": STICKY,
 }
+QUICK = {"sizes", "overlaps", "optional", "embedded"}
+"""Those of few fields: each value is reduced to the least one."""
 each_declaration = pytest.mark.parametrize("node", DECLARATIONS.values(), ids=DECLARATIONS)
 
 
-@pytest.mark.parametrize("node", some_by_default(DECLARATIONS.values(), 3))
+@pytest.mark.parametrize(
+    "node",
+    [
+        pytest.param(each, id=name, marks=() if name in QUICK else pytest.mark.integration)
+        for name, each in DECLARATIONS.items()
+    ],
+)
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_what_hypothesis_draws_belongs(node: Node, data: st.DataObject) -> None:

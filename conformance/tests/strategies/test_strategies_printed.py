@@ -111,6 +111,7 @@ def test_public_names_are_no_modules() -> None:
         assert callable(getattr(strategies, name)), name
 
 
+@pytest.mark.integration
 def test_the_page_has_a_passing_test_for_each_name(tmp_path: Path) -> None:
     program = "\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
     used = {node.id for node in ast.walk(ast.parse(program)) if isinstance(node, ast.Name)}

@@ -58,6 +58,7 @@ def test_an_item_for_each_target_check_and_subject(inside: pytest.Pytester) -> N
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.mark.integration
 def test_items_of_a_command_have_the_name_of_its_testee(inside: pytest.Pytester) -> None:
     command = f"cmd:{sys.executable} -I -S {broken_testees.__file__} well-bred"
     other = f"{command} once-more"
@@ -215,6 +216,7 @@ def test_with_workers_of_xdist_and_targets_in_processes(pytester: pytest.Pyteste
     }  # fmt: skip
 
 
+@pytest.mark.integration
 def test_where_nobody_asks_for_it_it_weighs_nothing(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """

@@ -1,4 +1,6 @@
-"""Tests over many values: ``for_each`` in one item, ``some_by_default`` in an item each of which most run later."""
+"""Tests over many values: ``for_each`` in one item; ``some_by_default`` and ``some_by_day`` in an item each, most of
+which run later.
+"""
 
 import inspect
 from collections.abc import Callable, Iterable
@@ -40,16 +42,25 @@ def some_by_default(values: Iterable[Any], count: int) -> list[Any]:
 
     A tuple that is no named tuple is a row of parameters, and ``pytest.param(...)`` keeps its marks.
     """
+    return _spread(values, count, pytest.mark.integration)
+
+
+def some_by_day(values: Iterable[Any], count: int, later: pytest.MarkDecorator = pytest.mark.long) -> list[Any]:
+    """As ``some_by_default``, of a test of integration: the others run at night, in the part of this marker."""
+    return _spread(values, count, later)
+
+
+def _spread(values: Iterable[Any], count: int, later: pytest.MarkDecorator) -> list[Any]:
     given = [*values]
     if not 0 < count < len(given):
         raise ValueError(f"{count} of {len(given)} values: use 1 to {len(given) - 1}")
-    by_default = {round(n * (len(given) - 1) / max(1, count - 1)) for n in range(count)}
-    return [each if at in by_default else _later(each) for at, each in enumerate(given)]
+    first = {round(n * (len(given) - 1) / max(1, count - 1)) for n in range(count)}
+    return [each if at in first else _later(each, later) for at, each in enumerate(given)]
 
 
-def _later(value: Any) -> Any:
+def _later(value: Any, marker: pytest.MarkDecorator) -> Any:
     if hasattr(value, "marks"):
-        return pytest.param(*value.values, id=value.id, marks=(*value.marks, pytest.mark.integration))
+        return pytest.param(*value.values, id=value.id, marks=(*value.marks, marker))
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return pytest.param(*value, marks=pytest.mark.integration)
-    return pytest.param(value, marks=pytest.mark.integration)
+        return pytest.param(*value, marks=marker)
+    return pytest.param(value, marks=marker)

@@ -104,7 +104,7 @@ LATER = pytest.mark.integration
             "roll settle move crash revive lose",
             marks=LATER,
         ),
-        ("kafka-python", CODEC + LEADER, "encode decode recode assign user-data"),
+        pytest.param("kafka-python", CODEC + LEADER, "encode decode recode assign user-data", marks=LATER),
         pytest.param("aiokafka", CODEC + LEADER, "encode decode recode assign user-data", marks=LATER),
         pytest.param("kio", CODEC, "encode decode recode", marks=LATER),
         pytest.param("miniature/crashes-on-tags", ("wire/unknown-tags",), "decode recode", marks=LATER),

@@ -249,6 +249,7 @@ def test_what_spark_complains_of_becomes_a_line_that_helps() -> None:
     assert spark_logging.reason(Exception("a\nb"), "yarn") == "Spark at yarn failed: a"
 
 
+@pytest.mark.faults
 @pytest.mark.spark
 @pytest.mark.usefixtures("ready")
 def test_a_cluster_comes_to_the_same_rows_whatever_goes_down(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

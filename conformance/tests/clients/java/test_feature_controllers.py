@@ -14,6 +14,7 @@ from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS, KraftUpdate
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import observed
+from kipcheck.conformance.tests.support.loops import some_by_day
 from kipcheck.conformance.tests.support.machines import differences, machine_answers, session_answers
 
 CONTROLLERS = listed("controllers")
@@ -69,7 +70,7 @@ def test_the_newest_release_judges_a_few_hundred_updates_as_our_machine_does() -
 
 
 @pytest.mark.jars
-@pytest.mark.parametrize("release", CONTROLLERS)
+@pytest.mark.parametrize("release", some_by_day(CONTROLLERS, 4, pytest.mark.all_jars))
 def test_each_release_judges_hundreds_of_updates_as_our_machine_does(release: str) -> None:
     assert parted(release, 800) == []
 

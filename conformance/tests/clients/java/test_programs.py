@@ -86,6 +86,7 @@ def test_the_program_is_compiled_once_for_its_sources(tmp_path: Path, monkeypatc
     assert not list((tmp_path / "java").glob(".compile-*"))
 
 
+@pytest.mark.all_jars
 @pytest.mark.jars
 def test_processes_that_compile_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     programs.tool("javac")  # without it there is nothing to see

@@ -15,6 +15,7 @@ from kipcheck.conformance.clients.java.stored_records import (
 )
 from kipcheck.conformance.core.release import Release, lines, releases
 from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.tests.support.loops import some_by_day
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.stored_records import InterBroker, newest_readable, written
 
@@ -38,7 +39,7 @@ def released() -> Iterator[Brokers]:
 
 
 @pytest.mark.jars
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", some_by_day(RELEASES, 8, pytest.mark.all_jars))
 def test_the_broker_writes_the_version_of_the_table(released: Brokers, release: str) -> None:
     at, names = Release.parse(release), released.inter_broker_versions(release)
     assert len(names) > 14

@@ -55,7 +55,7 @@ def parted(release: str, count: int, model: str = "") -> list[str]:
 
 
 @pytest.mark.jars
-@pytest.mark.parametrize("release", ["2.3.0", "3.9.2", NEWEST])
+@pytest.mark.parametrize("release", [NEWEST, pytest.param("2.3.0", marks=pytest.mark.all_jars)])
 def test_a_released_store_answers_as_our_machine(release: str) -> None:
     assert parted(release, 60) == []
 
@@ -68,7 +68,7 @@ def test_each_released_store_answers_as_our_machine(release: str) -> None:
 
 
 @pytest.mark.jars
-@pytest.mark.parametrize("model", ["2.3.1", NEWEST])
+@pytest.mark.parametrize("model", [NEWEST, pytest.param("2.3.1", marks=pytest.mark.all_jars)])
 def test_the_machine_of_another_release_is_told_apart(model: str) -> None:
     assert parted("2.3.0", 60, model)
 
@@ -88,6 +88,7 @@ def test_a_kill_within_a_flush_loses_what_a_reading_moved_up_to_4_2(release: str
     assert found["value"] == value
 
 
+@pytest.mark.all_jars
 @pytest.mark.jars
 def test_a_release_whose_rocksdb_reports_no_flushes_cannot_be_killed_within_one() -> None:
     kill, *_ = killed_within_a_flush("2.3.1")

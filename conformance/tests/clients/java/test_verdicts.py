@@ -14,6 +14,7 @@ from kipcheck.conformance.protocols.codec.checks.family import Subject
 from kipcheck.conformance.protocols.codec.invariants.tags import decode_tagged
 from kipcheck.conformance.protocols.codec.invariants.versions import WRITTEN_BY_HAND, absent_field
 from kipcheck.conformance.protocols.codec.invariants.wire import decode_plain, is_beyond_bounds, is_leniently_readable
+from kipcheck.conformance.tests.support.loops import some_by_day
 from kipcheck.conformance.tests.support.releases import CLIENTS
 from kipcheck.conformance.wire.schema import messages, spec
 
@@ -46,7 +47,7 @@ def orders(message: str) -> Iterator[tuple[str, Order]]:
                         yield wanted[0], Order("decode", message, layout.version, hex=step["hex"], release=release)
 
 
-@pytest.mark.parametrize("message", SPOKEN)
+@pytest.mark.parametrize("message", some_by_day(SPOKEN, 12, pytest.mark.all_jars))
 def test_released_jars_do_what_is_demanded(message: str, judge: JavaCodec) -> None:
     asked = list(orders(message))
     seen: Counter[str] = Counter()
@@ -63,7 +64,7 @@ ABSENT = CHECKS["wire/absent-fields"]
 LACKING = list(dict.fromkeys(each.name for each in ABSENT.family.subjects("apache") if ABSENT.about(each)))
 
 
-@pytest.mark.parametrize("message", LACKING)
+@pytest.mark.parametrize("message", some_by_day(LACKING, 8, pytest.mark.all_jars))
 def test_released_jars_refuse_what_a_version_lacks_and_leave_out_what_may_be_ignored(
     message: str, judge: JavaCodec
 ) -> None:

@@ -109,6 +109,7 @@ def test_a_capture_in_the_newer_format_is_read(tmp_path: Path) -> None:
     assert laws(watch_capture(str(tmp_path / "a.pcapng"), APACHE, lambda line: None)) == ["client/names-itself"]
 
 
+@pytest.mark.integration
 def test_no_bytes_end_it(tmp_path: Path) -> None:
     """Damaged captures are read to their end, or refused with a sentence; other protocols are passed over."""
     drawn = random.Random(1)

@@ -493,6 +493,7 @@ class Tardy(CoordinatorAdapter):
 TARDY = "join a; elapse 3000; beat a behind=1"
 
 
+@pytest.mark.integration
 def test_a_failing_conversation_shrinks_until_no_step_can_be_left_out() -> None:
     with Worker("tardy", Afresh("tardy", Tardy)) as worker:
         findings = worker.run(Unit("tardy", "apache", "group/errors", GROUP, None, 0, 60)).findings

@@ -169,7 +169,9 @@ GOOD = decode("HeartbeatResponse", 0, "0000")
     ("vice", "deadly", "cause"),
     [
         ("crashes-on-tags", decode("HeartbeatResponse", 4, "000000000000010700"), "crashed"),
-        ("hangs-on-truncation", decode("HeartbeatResponse", 0, ""), "timeout"),
+        pytest.param(
+            "hangs-on-truncation", decode("HeartbeatResponse", 0, ""), "timeout", marks=pytest.mark.integration
+        ),
         ("allocates-by-length", decode("DescribeGroupsRequest", 0, "7fffffff"), "memory"),
     ],
 )
