@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat (KIP-848), translated to heartbeats of the machine of consumer groups.
 
-Members with an instance id are served like members without one: a machine of static members does not exist yet. The
-server chooses the assignor; both of Kafka's names are accepted.
+Members with an instance id are served like members without one. The server chooses the assignor; both of Kafka's names
+are accepted.
 """
 
 import re

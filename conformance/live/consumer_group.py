@@ -13,17 +13,20 @@ from kipcheck.conformance.protocols.consumer_group.ops import (
     Rejected,
     Says,
 )
+from kipcheck.conformance.protocols.consumer_group.rules import Config
 
 UNKNOWN_MEMBER_ID: Final = 25
 STALE_MEMBER_EPOCH: Final = 113
 
 
 class _Machine(ConsumerGroup):
-    """The machine with the settings of a broker, and the rebalance timeout of each member."""
+    """The machine with the settings of a broker, and the rebalance timeout of each member.
+
+    It computes target assignments at once, as with ``group.consumer.assignment.interval.ms`` 0.
+    """
 
     def __init__(self, topics: Mapping[str, int], session_ms: int) -> None:
-        super().__init__(topics)
-        self.session_ms = session_ms
+        super().__init__(topics, config=Config(session_ms, interval_ms=0))
         self.rebalance_ms: dict[str, int] = {}
 
     def is_late(self, member: Member) -> bool:
@@ -31,7 +34,7 @@ class _Machine(ConsumerGroup):
 
     def left_ms(self, member: Member) -> int:
         """Time until the member is fenced, if it does nothing."""
-        silent = self.session_ms - member.silent_ms
+        silent = self.config.session_ms - member.silent_ms
         revoking = self.rebalance_ms.get(member.id, REBALANCE_MS) - member.revoking_ms
         return min(silent, revoking) if member.pending else silent
 

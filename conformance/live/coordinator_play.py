@@ -13,13 +13,13 @@ from kipcheck.conformance.live.coordinator_connections import Connections, Garbl
 from kipcheck.conformance.live.coordinator_requests import APIS, Scale, Topics, reply_of, request_body, why_not
 from kipcheck.conformance.live.coordinator_time import Schedule, Span
 from kipcheck.conformance.live.secure_connection import Closed
+from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.messages import Joined, Reply, Request
 from kipcheck.conformance.protocols.group.model.names import Names
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.service import By, Elapse, canonical_reply, resolved
 from kipcheck.conformance.protocols.group.ops import OPERATIONS
-from kipcheck.conformance.protocols.group.trace import DOUBT, SETTINGS
 
 PATIENCE_S: Final = 2.0
 """How long an answer is awaited that the machine of the edition would give at once."""

@@ -6,7 +6,9 @@ from random import Random
 from kipcheck.conformance.core.case import steps_from
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.protocols.consumer_group import invariants
-from kipcheck.conformance.protocols.consumer_group.ops import CLIENTS, OPERATIONS, Beat, Says
+from kipcheck.conformance.protocols.consumer_group.invariants import SETTLED
+from kipcheck.conformance.protocols.consumer_group.model import REFRESH_MS
+from kipcheck.conformance.protocols.consumer_group.ops import CLIENTS, INTERVAL_MS, OPERATIONS, Beat, Pass, Says
 from kipcheck.conformance.protocols.consumer_group.strategies import CONSUMER_GROUPS
 from kipcheck.conformance.protocols.consumer_group.target import adapter
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
@@ -15,6 +17,8 @@ from kipcheck.conformance.protocols.declare.invariant import invariants_of
 
 ROUNDS = 5
 """Rounds of heartbeats at the end, in which pending reassignments can finish."""
+BY_REGEX = f"join a none as i like t|u; pass {REFRESH_MS}; {(SETTLED + 2) * 'beat a told as i; '}away a as i; " \
+    "join b on t none as i"  # fmt: skip
 
 
 def editions(name: str) -> Iterable[str]:
@@ -23,11 +27,20 @@ def editions(name: str) -> Iterable[str]:
 
 
 def with_final_rounds(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
-    """Adds rounds in which all members confirm their assignments; in half of the cases all clients join before."""
+    """Adds rounds in which all members confirm their assignments; in half of the cases all clients join before.
+
+    The first round is not before the next target assignment may be computed.
+    """
     rounds = [OPERATIONS.step_of(Beat(client, Says.STAY, owned="told")) for _ in range(ROUNDS) for client in CLIENTS]
     joins = [OPERATIONS.step_of(Beat(client, Says.JOIN, topics=("t",), owned="none")) for client in CLIENTS]
     joins = joins if random.random() < 0.5 else []
-    yield Conversation((*steps_from(value), *joins, *rounds))
+    pause = OPERATIONS.step_of(Pass(INTERVAL_MS))
+    yield Conversation((*steps_from(value), *joins, pause, *rounds))
+
+
+def by_regex(subject: Subject) -> Iterable[Conversation]:
+    """A static member subscribes to a regular expression, and is replaced."""
+    yield Conversation(OPERATIONS.parse_shorthand(BY_REGEX), "regex")
 
 
 GROUPS: Family[Subject] = operations_family(OPERATIONS, editions, lambda edition: CONSUMER_GROUPS, "coordinator")
@@ -40,6 +53,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         with_final_rounds,
         values=150,
         invariants=invariants_of(invariants.OWNERSHIP),
+        given=by_regex,
     ),
     Check(
         invariants.EPOCHS,

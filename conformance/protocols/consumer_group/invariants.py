@@ -1,208 +1,49 @@
 """Invariants of a coordinator of KIP-848's consumer groups.
 
-Each invariant reads the heartbeats of clients and their responses. A client owns a partition from the response that
-assigns it until the first accepted heartbeat whose list of owned partitions lacks it, until the client leaves, or until
-the time after which it has to treat itself as fenced.
+Each invariant reads the heartbeats of clients and their responses, as ``trace.py`` understands them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import History, Op
-from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.assignment.model.assignment import Partition, partition_name
+from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
 from kipcheck.conformance.protocols.consumer_group.model import (
+    FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,
+    INVALID_REGULAR_EXPRESSION,
     INVALID_REQUEST,
     LEAVING,
+    LEFT,
+    REFRESH_MS,
+    SERVER_ASSIGNORS,
     TOPICS,
     UNKNOWN_MEMBER_ID,
-    Memory,
-    claimed,
+    UNRELEASED_INSTANCE_ID,
+    UNSUPPORTED_ASSIGNOR,
+    is_invalid,
+    is_regex,
+    matches,
 )
-from kipcheck.conformance.protocols.consumer_group.ops import (
-    OPERATIONS,
-    REBALANCE_MS,
-    SESSION_MS,
-    Answered,
-    Beat,
-    Event,
-    Partitions,
-    Says,
-)
+from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Says
+from kipcheck.conformance.protocols.consumer_group.trace import AnsweredHeartbeat, answered_heartbeats
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
-from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
+from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
 
 OWNERSHIP: Final = "consumer-group/ownership"
 EPOCHS: Final = "consumer-group/epochs"
 ACCEPTED: Final = ("consumer-heartbeat",)
 """Without an accepted heartbeat the group has no member."""
-ownership = partial(invariant, role=Role.COORDINATOR, checks=(OWNERSHIP,), after=ACCEPTED)
-epochs = partial(invariant, role=Role.COORDINATOR, checks=(EPOCHS,), after=ACCEPTED)
+ownership = partial(invariant, role=Role.COORDINATOR, checks=(OWNERSHIP,), after=ACCEPTED, unsure=is_in_doubt)
+epochs = partial(invariant, role=Role.COORDINATOR, checks=(EPOCHS,), after=ACCEPTED, unsure=is_in_doubt)
 
 SETTLED = 4
 """The rounds of heartbeats after which all partitions are assigned, if every member reports what it owns and nothing
 else happens."""
-
-
-@dataclass(frozen=True, slots=True)
-class Client:
-    """What is known of a client from its heartbeats and their responses."""
-
-    name: str
-    memory: Memory
-    member: bool = False
-    fenced: bool = False
-    """Its last heartbeat was refused: the client gives up all, and the coordinator still has it as a member."""
-    expired: bool = False
-    """It may have been removed because it was silent, or did not revoke in time."""
-    previous: int | None = None
-    """The epoch before its current one."""
-    unused: bool = False
-    """Its current epoch is new: no heartbeat of it shows that it got the response with that epoch."""
-    topics: tuple[str, ...] = ()
-    readable: Mapping[Partition, int] = field(default_factory=dict)
-    """The partitions that it may still read, each with the step that assigned it."""
-    silent_ms: int = 0
-    revoking_ms: int = 0
-    """The time for which it has owned partitions that it was asked to revoke."""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """What is known of the group from the heartbeats so far."""
-
-    clients: Mapping[str, Client] = field(default_factory=dict)
-    calm: Mapping[str, int] = field(default_factory=dict)
-    """Client -> its consecutive heartbeats that only say that it stays, with no other step between them."""
-    existed: bool = False
-    """A member has joined before, so the group exists."""
-
-    def having(self, client: Client) -> "Group":
-        return replace(self, clients={**self.clients, client.name: client})
-
-
-@dataclass(frozen=True, slots=True)
-class AnsweredHeartbeat(AnsweredStep[Event, Mapping[str, Any], Group]):
-    """An answered heartbeat, or time that passes."""
-
-    @property
-    def beat(self) -> Beat:
-        assert isinstance(self.request, Beat)
-        return self.request
-
-    @property
-    def clients(self) -> Mapping[str, Client]:
-        return self.before.clients
-
-    @property
-    def rounds(self) -> int:
-        """The number of consecutive rounds of heartbeats of all members, with no other step between them."""
-        calm = self.before.calm
-        return min((calm.get(name, 0) for name, each in self.clients.items() if each.member), default=0)
-
-    @property
-    def client(self) -> Client:
-        return self.clients.get(self.beat.client) or Client(self.beat.client, Memory(self.beat.client))
-
-    @property
-    def epoch(self) -> int:
-        """The epoch in the request."""
-        return {Says.JOIN: 0, Says.LEAVE: LEAVING, Says.STAY: self.client.memory.epoch - self.beat.behind}[
-            self.beat.says
-        ]
-
-    @property
-    def intent(self) -> Says:
-        """What the request does, by its epoch: join, leave or stay."""
-        return {0: Says.JOIN, LEAVING: Says.LEAVE}.get(self.epoch, Says.STAY)
-
-    @property
-    def owned(self) -> Partitions | None:
-        """The owned partitions in the request."""
-        return claimed(self.client.memory, self.beat.owned)
-
-    @property
-    def answered_epoch(self) -> int | None:
-        """The epoch in the response; None if there is none."""
-        found = self.answer.get("epoch")
-        return found if type(found) is int else None
-
-    @property
-    def given(self) -> Partitions | None:
-        found = self.answer.get("assignment")
-        return None if found is None else tuple(sorted((topic, number) for topic, number in found))
-
-    @property
-    def answered(self) -> Answered:
-        return Answered(self.beat.client, LEAVING if self.answered_epoch is None else self.answered_epoch, self.given)
-
-    def known_after(self) -> Group:
-        known = self.before
-        if not isinstance(self.request, Beat):
-            clients = {name: _aged(each, self.request.ms) for name, each in known.clients.items()}
-            return replace(known, clients=clients, calm={})
-        name = self.beat.client
-        if self.intent is Says.STAY and self.beat.topics is None and self.beat.owned == "told" and self.accepted:
-            known = replace(known, calm={**known.calm, name: known.calm.get(name, 0) + 1})
-        elif self.accepted or self.client.member:
-            known = replace(known, calm={})
-        if self.accepted:
-            return replace(known.having(_after(self)), existed=known.existed or self.intent is Says.JOIN)
-        if self.error == FENCED_MEMBER_EPOCH:
-            return known.having(replace(self.client, fenced=True))
-        return known.having(Client(name, self.client.memory)) if self.intent is Says.STAY else known
-
-
-@cached_on_history
-def answered_heartbeats(history: History) -> tuple[AnsweredHeartbeat, ...]:
-    """The heartbeats up to the first step without an answer: after that the state of the group is not known."""
-
-    def read(op: Op, known: Group) -> AnsweredHeartbeat:
-        return AnsweredHeartbeat(op, OPERATIONS.event_of(op.step), payload(op), known)
-
-    return tuple(each for each in answered_steps(history, Group(), read) if isinstance(each.request, Beat))
-
-
-def _aged(client: Client, ms: int) -> Client:
-    silent = client.silent_ms + ms
-    late = client.expired or bool({*client.readable} - {*client.memory.given})
-    revoking = client.revoking_ms + ms if late else 0
-    over = silent >= SESSION_MS or revoking >= REBALANCE_MS
-    readable = {} if over else client.readable
-    return replace(client, expired=client.expired or over, readable=readable, silent_ms=silent, revoking_ms=revoking)
-
-
-def _after(heartbeat: AnsweredHeartbeat) -> Client:
-    before, owned, given = heartbeat.client, heartbeat.owned, heartbeat.given
-    memory = before.memory.after(heartbeat.answered)
-    if heartbeat.intent is Says.LEAVE:
-        return Client(before.name, memory)
-    known = {**dict.fromkeys(before.memory.given, heartbeat.op.index), **before.readable}
-    kept = before.readable if owned is None else {each: known[each] for each in owned if each in known}
-    readable = {**{each: heartbeat.op.index for each in given or ()}, **kept}
-    topics = before.topics if heartbeat.beat.topics is None else heartbeat.beat.topics
-    newer = memory.epoch != before.memory.epoch
-    again = before.member and not before.expired
-    previous = None if not again else before.memory.epoch if newer else before.previous
-    unused = newer or (before.unused and heartbeat.epoch != before.memory.epoch)
-    late = {*readable} - {*memory.given}
-    revoking = before.revoking_ms if late else 0
-    return Client(
-        before.name,
-        memory,
-        True,
-        previous=previous,
-        unused=unused,
-        topics=topics,
-        readable=readable,
-        revoking_ms=revoking,
-    )
 
 
 def beats(case: Case, step: Step) -> bool:
@@ -237,7 +78,7 @@ def one_owner(history: History) -> Iterator[Violation]:
 def epochs_rise(history: History) -> Iterator[Violation]:
     """The epoch of a member is above 0, and never falls while it is in the group."""
     for each in answered_heartbeats(history):
-        if not each.accepted or each.intent is Says.LEAVE:
+        if not each.accepted or each.epoch in LEFT:
             continue
         if each.answered_epoch is None or each.answered_epoch < 1:
             yield breach(each, f"{each.beat.client} got epoch {each.answered_epoch}", "an epoch above 0", "no epoch")
@@ -265,10 +106,22 @@ def group_epoch_rises(history: History) -> Iterator[Violation]:
 def answers_leaving(history: History) -> Iterator[Violation]:
     """A heartbeat that leaves is answered with its own epoch."""
     for each in answered_heartbeats(history):
-        if each.accepted and each.intent is Says.LEAVE and each.answered_epoch != LEAVING:
+        if each.accepted and each.epoch in LEFT and each.answered_epoch != each.epoch:
+            why = f"{each.beat.client} left and got epoch {each.answered_epoch}"
             yield breach(
-                each, f"{each.beat.client} left and got epoch {each.answered_epoch}", f"epoch {LEAVING}", "leaving"
+                each, why, f"epoch {each.epoch}", "leaving" if each.epoch == LEAVING else "leaving for a while"
             )
+
+
+def subscribed_topics(heartbeat: AnsweredHeartbeat) -> frozenset[str]:
+    """The topics that a member subscribes to from this heartbeat on. A successor that names none has those of the
+    process before it, which are any here."""
+    beat, client = heartbeat.beat, heartbeat.client
+    names = client.topics if beat.topics is None else beat.topics
+    regex = client.regex if beat.regex is None else beat.regex
+    replaces = heartbeat.intent is Says.JOIN and (heartbeat.holder is not None or client.away)
+    matching = {each for each in TOPICS if matches(regex, each)} if regex else set()
+    return frozenset({*names} | matching | ({*TOPICS} if replaces else set()))
 
 
 @impact(
@@ -283,10 +136,10 @@ def answers_leaving(history: History) -> Iterator[Violation]:
 def co_subscription(history: History) -> Iterator[Violation]:
     """Partitions that are newly assigned to a member exist, and belong to topics that it subscribes to."""
     for each in answered_heartbeats(history):
-        topics = each.client.topics if each.beat.topics is None else each.beat.topics
+        topics = subscribed_topics(each)
         for topic, number in sorted({*(each.given or ())} - {*each.client.memory.given}):
             if topic not in topics:
-                wants = ", ".join(topics) or "nothing"
+                wants = ", ".join(sorted(topics)) or "nothing"
                 why = f"{each.beat.client} subscribes to {wants}, and gets {topic}-{number}"
                 yield breach(each, why, "partitions of its topics", "not subscribed")
             elif not 0 <= number < TOPICS.get(topic, 0):
@@ -326,7 +179,7 @@ def _may_be_a_repetition(heartbeat: AnsweredHeartbeat) -> bool:
 def repetition_taken(history: History) -> Iterator[Violation]:
     """After a lost response a member may repeat its previous epoch, if it owns no more than it was assigned."""
     for each in answered_heartbeats(history):
-        stays = each.intent is Says.STAY and each.client.member and each.epoch > 0
+        stays = each.intent is Says.STAY and each.client.member and each.epoch > 0 and not each.client.joins
         if stays and each.error == FENCED_MEMBER_EPOCH and _may_be_a_repetition(each) and each.client.unused:
             last = each.client.memory.epoch
             why = f"{each.beat.client} repeats epoch {each.epoch}, which it had before {last}"
@@ -353,14 +206,21 @@ def _never_joined(heartbeat: AnsweredHeartbeat) -> bool:
 
 def _fault(heartbeat: AnsweredHeartbeat) -> tuple[str, ...]:
     """The expected errors, any of which is right; none if it is not certain that the heartbeat is refused."""
-    beat, owned = heartbeat.beat, heartbeat.owned
-    if heartbeat.epoch < LEAVING or (heartbeat.epoch == 0 and (beat.topics is None or owned is None or owned)):
-        return (INVALID_REQUEST,)
-    if not heartbeat.before.existed and heartbeat.epoch != 0:
+    beat, sent = heartbeat.beat, heartbeat.epoch
+    invalid = is_invalid(beat, sent, heartbeat.owned)
+    unsupported = beat.assignor not in (None, *SERVER_ASSIGNORS)
+    if invalid or unsupported:
+        return (*((INVALID_REQUEST,) if invalid else ()), *((UNSUPPORTED_ASSIGNOR,) if unsupported else ()))
+    if not heartbeat.before.existed and sent != 0:
         return GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID
-    if heartbeat.epoch > 0 and _never_joined(heartbeat):
-        return (UNKNOWN_MEMBER_ID,)
-    return ()
+    if heartbeat.taken_by:
+        return (UNRELEASED_INSTANCE_ID if sent == 0 else FENCED_INSTANCE_ID,)
+    if sent > 0 and _never_joined(heartbeat):
+        others = {FENCED_INSTANCE_ID: heartbeat.holder is not None, FENCED_MEMBER_EPOCH: heartbeat.client.away}
+        return (UNKNOWN_MEMBER_ID, *(error for error, possible in others.items() if possible))
+    client = heartbeat.client
+    joins = sent == 0 and not client.member and not client.away and heartbeat.holder is None
+    return (INVALID_REGULAR_EXPRESSION,) if joins and beat.regex and not is_regex(beat.regex) else ()
 
 
 @impact(
@@ -378,10 +238,12 @@ def silent_are_fenced(history: History) -> Iterator[Violation]:
         client = each.client
         if each.intent is not Says.STAY or not client.member or each.beat.behind:
             continue
-        if each.accepted and client.silent_ms >= SESSION_MS:
+        if each.beat.instance is not None and (each.holder is None or each.holder.client != client.name):
+            continue
+        if each.accepted and client.silent_ms >= each.before.config.session_ms:
             why = f"{each.beat.client} was silent for {client.silent_ms} ms, and is accepted as a member"
             yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "never fenced")
-        elif each.error == UNKNOWN_MEMBER_ID and client.silent_ms < SESSION_MS and not client.revoking_ms:
+        elif each.error == UNKNOWN_MEMBER_ID and not client.expired and not client.revoking_ms:
             why = f"{each.beat.client} was silent for only {client.silent_ms} ms, and is unknown"
             yield breach(each, why, "accepted", "fenced too early")
 
@@ -405,6 +267,8 @@ def settles(history: History) -> Iterator[Violation]:
     for each in answered_heartbeats(history):
         if each.rounds < SETTLED or not each.accepted or any(client.fenced for client in each.clients.values()):
             continue
+        if any(holder.away for holder in each.before.holders.values()):
+            continue  # their partitions are kept for them
         members = [client for client in each.clients.values() if client.member]
         owned = {partition for client in members for partition in client.memory.given} | {*(each.given or ())}
         wanted = {(topic, number) for client in members for topic in client.topics for number in range(TOPICS[topic])}
@@ -412,3 +276,79 @@ def settles(history: History) -> Iterator[Violation]:
             why = f"{topic}-{number} has no owner after {each.rounds} rounds in which every member sent what it owns"
             yield breach(each, why, f"an owner of {topic}-{number}", "left over")
             return
+
+
+# Static members
+
+
+@impact("Two processes are one static member", "double processing", "guards", "double-processing", links=("KIP-848",))
+@epochs("consumer-group/one-holder", "grp-110", applies_to=beats)
+def one_holder(history: History) -> Iterator[Violation]:
+    """An instance id has one member: until it leaves or its session ends, another one with that id is refused."""
+    for each in answered_heartbeats(history):
+        if each.accepted and each.taken_by:
+            owed = UNRELEASED_INSTANCE_ID if each.intent is Says.JOIN else FENCED_INSTANCE_ID
+            why = f"{each.taken_by} is the member with instance id {each.beat.instance}; {each.beat.client} is accepted"
+            yield breach(each, why, f"refused: {owed}", "joins" if each.intent is Says.JOIN else each.intent.value)
+
+
+@impact(
+    "A static member that restarts loses its partitions", "trivia", "ownership", "needless-move",
+    links=("KIP-848",),
+)  # fmt: skip
+@ownership("consumer-group/kept-while-away", "grp-111", applies_to=beats)
+def kept_while_away(history: History) -> Iterator[Violation]:
+    """What a static member had when it left for a while goes to nobody else before its session ends."""
+    for each in answered_heartbeats(history):
+        for instance, holder in each.before.holders.items():
+            own = instance == each.beat.instance or holder.client == each.beat.client
+            for partition in sorted({*holder.kept} & {*(each.given or ())} if holder.away and not own else ()):
+                why = (
+                    f"{partition_name(partition)} is kept for instance {instance}, which left for a while; now it is "
+                    f"assigned to {each.beat.client}"
+                )
+                yield breach(each, why, f"{partition_name(partition)} to no other member yet", "away")
+
+
+@impact(
+    "A static member that restarts loses its partitions", "trivia", "ownership", "needless-move",
+    links=("KIP-848",),
+)  # fmt: skip
+@ownership("consumer-group/gets-it-back", "grp-112", grade=Grade.SHOULD, applies_to=beats)
+def gets_it_back(history: History) -> Iterator[Violation]:
+    """A process that joins as an instance that left for a while gets what the instance had, if no other member is
+    there."""
+    for each in answered_heartbeats(history):
+        holder = each.holder
+        if not each.accepted or each.intent is not Says.JOIN or holder is None or not holder.away:
+            continue
+        if any(other.member or other.expired for name, other in each.clients.items() if name != each.beat.client):
+            continue
+        wanted = {each_ for each_ in holder.kept if each_[0] in (each.beat.topics or ())}
+        for partition in sorted(wanted - {*(each.given or ())}):
+            why = f"instance {each.beat.instance} had {partition_name(partition)}; {each.beat.client} does not get it"
+            yield breach(each, why, f"{partition_name(partition)} to {each.beat.client}", "lost")
+            break
+
+
+# Regular expressions
+
+
+@impact("A regular expression is not followed", "stuck group", "balance", "unread-partition", links=("KIP-848",))
+@ownership("consumer-group/regex-is-followed", "grp-113", grade=Grade.SHOULD, applies_to=beats)
+def regex_is_followed(history: History) -> Iterator[Violation]:
+    """A member that is alone and subscribes to a regular expression soon has all partitions of the topics that it
+    matches."""
+    for each in answered_heartbeats(history):
+        client = each.client
+        if not client.regex or each.rounds < SETTLED or each.before.waited_ms < REFRESH_MS or not each.accepted:
+            continue
+        if any(other.name != client.name and (other.member or other.fenced) for other in each.clients.values()):
+            continue
+        wanted = {
+            (name, number) for name, size in TOPICS.items() if matches(client.regex, name) for number in range(size)
+        }
+        for partition in sorted(wanted - {*client.memory.given} - {*(each.given or ())}):
+            why = f"{client.name} subscribes to {client.regex}, and does not get {partition_name(partition)}"
+            yield breach(each, why, f"{partition_name(partition)} to {client.name}", "not followed")
+            break

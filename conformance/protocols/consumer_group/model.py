@@ -1,19 +1,21 @@
 """The coordinator of one KIP-848 consumer group, released with 4.0.0: reconciles members by their heartbeats.
 
-Source: ``GroupMetadataManager``, ``CurrentAssignmentBuilder`` and ``ConsumerGroupMember`` of the releases. Only dynamic
-members, whose ids the clients generate. Every heartbeat is answered immediately.
+Source: ``GroupMetadataManager``, ``CurrentAssignmentBuilder`` and ``ConsumerGroupMember`` of the releases. Clients
+generate their member ids. Every heartbeat is answered immediately; a regular expression is resolved after the answer.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, assert_never
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.ops import (
+    ASSIGNORS,
     CLIENTS,
+    INSTANCES,
     PASSES,
     REBALANCE_MS,
-    SESSION_MS,
     SUBSCRIPTIONS,
     Action,
     Answered,
@@ -25,16 +27,27 @@ from kipcheck.conformance.protocols.consumer_group.ops import (
     Rejected,
     Says,
 )
+from kipcheck.conformance.protocols.consumer_group.rules import CURRENT, DEFAULT, Config, Rules
 
 TOPICS: Final = {"t": 3, "u": 2}
 """Existing topics, with their numbers of partitions."""
 LEAVING: Final = -1
 """The member epoch of a leaving member, and of the answer to it."""
+AWAY: Final = -2
+"""The same of a static member that leaves for a while."""
+LEFT: Final = (LEAVING, AWAY)
+SERVER_ASSIGNORS: Final = ASSIGNORS[:2]
+REFRESH_MS: Final = 10_000
+"""The least time between two resolutions of regular expressions."""
 
 INVALID_REQUEST = "INVALID_REQUEST"
 GROUP_ID_NOT_FOUND = "GROUP_ID_NOT_FOUND"
 UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
 FENCED_MEMBER_EPOCH = "FENCED_MEMBER_EPOCH"
+FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
+UNRELEASED_INSTANCE_ID = "UNRELEASED_INSTANCE_ID"
+UNSUPPORTED_ASSIGNOR = "UNSUPPORTED_ASSIGNOR"
+INVALID_REGULAR_EXPRESSION = "INVALID_REGULAR_EXPRESSION"
 
 
 class Memory(NamedTuple):
@@ -46,7 +59,7 @@ class Memory(NamedTuple):
     before: Partitions = ()
 
     def after(self, answer: Answered) -> "Memory":
-        if answer.epoch == LEAVING:
+        if answer.epoch in LEFT:
             return Memory(self.client)
         if answer.assignment is None:
             return self._replace(epoch=answer.epoch)
@@ -57,6 +70,7 @@ class Member(NamedTuple):
     id: str
     topics: tuple[str, ...]
     epoch: int = 0
+    """``AWAY``: it left for a while, and its instance keeps the assignment."""
     previous: int = 0
     """The previous epoch, which a client uses that did not get the last answer."""
     assigned: Partitions = ()
@@ -66,6 +80,8 @@ class Member(NamedTuple):
     """It waits for partitions that other members must revoke."""
     silent_ms: int = 0
     revoking_ms: int = 0
+    instance: str | None = None
+    regex: str = ""
 
 
 class State(NamedTuple):
@@ -76,9 +92,19 @@ class State(NamedTuple):
     members: tuple[Member, ...] = ()
     """Sorted by id."""
     clients: tuple[Memory, ...] = ()
+    aimed_ms: int | None = None
+    """The time since the target assignment was computed; None: it was not."""
+    resolved: tuple[str, ...] = ()
+    """Regular expressions whose topics are known."""
+    refreshed_ms: int | None = None
+    """The time since regular expressions were resolved; None: none was."""
 
     def member(self, id: str) -> Member | None:
         return next((each for each in self.members if each.id == id), None)
+
+    def holder(self, instance: str | None) -> Member | None:
+        """The member with this instance id."""
+        return next((each for each in self.members if instance is not None and each.instance == instance), None)
 
     def memory(self, client: str) -> Memory:
         return next((each for each in self.clients if each.client == client), Memory(client))
@@ -89,13 +115,17 @@ class State(NamedTuple):
 
 class ConsumerGroup:
     topics: Mapping[str, int] = TOPICS
+    rules: Rules = CURRENT
+    config: Config = DEFAULT
 
-    def __init__(self, topics: Mapping[str, int] = TOPICS) -> None:
+    def __init__(self, topics: Mapping[str, int] = TOPICS, rules: Rules = CURRENT, config: Config = DEFAULT) -> None:
         """``topics``: the existing topics, with their numbers of partitions."""
         self.topics = topics
+        self.rules = rules
+        self.config = config
 
     def initial(self) -> State:
-        return State()
+        return State(group_epoch=self.rules.born_at, target_epoch=self.rules.born_at)
 
     def step(self, state: State, event: Event, /) -> Transition[State, Action]:
         match event:
@@ -109,120 +139,232 @@ class ConsumerGroup:
     def enabled(self, state: State, /) -> Iterator[Event]:
         """Events that the coordinator accepts."""
         for client in CLIENTS:
-            if state.member(client) is None:
-                yield from (Beat(client, Says.JOIN, topics=topics, owned="none") for topics in SUBSCRIPTIONS)
+            member = state.member(client)
+            if member is None or member.epoch == AWAY:
+                instances = (None, *(each for each in INSTANCES if self._may_join(state, each)))
+                if member is not None:
+                    instances = (member.instance,)
+                yield from (
+                    Beat(client, Says.JOIN, topics=topics, owned="none", instance=each)
+                    for topics in SUBSCRIPTIONS for each in instances
+                )  # fmt: skip
                 continue
-            yield from (Beat(client, Says.STAY, owned=owned) for owned in (None, "told", "before"))
-            yield from (Beat(client, Says.STAY, topics=topics, owned="told") for topics in SUBSCRIPTIONS)
-            yield Beat(client, Says.LEAVE)
+            instance = member.instance
+            yield from (Beat(client, Says.STAY, owned=owned, instance=instance) for owned in (None, "told", "before"))
+            yield from (
+                Beat(client, Says.STAY, topics=topics, owned="told", instance=instance) for topics in SUBSCRIPTIONS
+            )
+            yield Beat(client, Says.LEAVE, instance=instance)
+            if instance is not None:
+                yield Beat(client, Says.AWAY, instance=instance)
         yield from map(Pass, PASSES)
+
+    def _may_join(self, state: State, instance: str) -> bool:
+        holder = state.holder(instance)
+        return holder is None or holder.epoch == AWAY
 
     # A heartbeat
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
         memory = state.memory(beat.client)
-        owned = claimed(memory, beat.owned)
-        epoch = {Says.JOIN: 0, Says.LEAVE: LEAVING, Says.STAY: memory.epoch - beat.behind}[beat.says]
-        return self.heartbeat(state, beat, epoch, owned)
+        return self.heartbeat(state, beat, sent_epoch(memory, beat), claimed(memory, beat.owned))
 
     def heartbeat(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> Transition[State, Action]:
         """A heartbeat with this epoch and these partitions, which may differ from what the client received."""
         memory = state.memory(beat.client)
-        error = self.fault(state, beat, epoch, owned)
+        error = self.invalid(beat, epoch, owned) or self.fault(state, beat, epoch, owned)
         if error is not None:
             return Transition(state, (Rejected(beat.client, error),))
-        if epoch == LEAVING:
-            answer = Answered(beat.client, LEAVING, None)
-            return Transition(remembered(self.without(state, beat.client), memory.after(answer)), (answer,))
+        if epoch in LEFT:
+            answer = Answered(beat.client, self.leaving_epoch(epoch), None)
+            left = self.without(state, beat.client) if epoch == LEAVING else self.away(state, beat.client)
+            return Transition(remembered(left, memory.after(answer)), (answer,))
+        known = state
+        state = self.replaced(state, beat) if epoch == 0 else state
+        old, is_first = state.member(beat.client), not state.members
         state = self.subscribed(state, beat)
-        if state.group_epoch > state.target_epoch:
+        if self.may_aim(state, is_first):
             state = self.aimed(state)
         before = state.member(beat.client)
         assert before is not None
-        after = self.reconciled(state, before, owned)._replace(silent_ms=0)
-        full = epoch == 0 or (beat.topics is not None and owned is not None)
-        changed = after.assigned if full or after.assigned != before.assigned else None
-        answer = Answered(beat.client, after.epoch, changed)
-        return Transition(remembered(replaced(state, after), memory.after(answer)), (answer,))
+        changed = old is not None and self.topics_of(state, old) != self.topics_of(state, before)
+        after = self.reconciled(state, before, owned, changed)._replace(silent_ms=0)
+        subscribes = beat.topics is not None or beat.regex is not None
+        full = epoch == 0 or (subscribes and owned is not None and beat.lacks != "timeout")
+        given = after.assigned if full or after.assigned != before.assigned else None
+        answer = Answered(beat.client, after.epoch, given)
+        state = remembered(with_member(state, after), memory.after(answer))
+        return Transition(self.resolved(state, known), (answer,))
+
+    def leaving_epoch(self, epoch: int) -> int:
+        """In the answer to a member that leaves."""
+        return epoch
+
+    def invalid(self, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+        """The error of a heartbeat that no group accepts."""
+        if is_invalid(beat, epoch, owned):
+            return INVALID_REQUEST
+        return UNSUPPORTED_ASSIGNOR if beat.assignor not in (None, *SERVER_ASSIGNORS) else None
 
     def fault(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
-        if epoch < LEAVING or (epoch == 0 and (beat.topics is None or owned is None or owned)):
-            return INVALID_REQUEST
         if not state.exists and epoch != 0:
             return GROUP_ID_NOT_FOUND
-        member = state.member(beat.client)
+        member, holder = state.member(beat.client), state.holder(beat.instance)
+        if beat.instance is not None:
+            if epoch == 0:
+                if holder is not None and not self.is_released(holder):
+                    return UNRELEASED_INSTANCE_ID
+                return self.bad_regex(beat)
+            if holder is None:
+                return UNKNOWN_MEMBER_ID
+            if not self.holds(holder, beat.client):
+                return FENCED_INSTANCE_ID
+            member = holder
         if member is None:
-            return None if epoch == 0 else UNKNOWN_MEMBER_ID
-        if epoch == LEAVING or not self.is_stale(member, epoch, owned):
+            return UNKNOWN_MEMBER_ID if epoch != 0 else self.bad_regex(beat)
+        if epoch in LEFT:
             return None
-        return FENCED_MEMBER_EPOCH
+        return FENCED_MEMBER_EPOCH if self.is_stale(member, epoch, owned) else self.bad_regex(beat)
+
+    def is_released(self, holder: Member) -> bool:
+        """Whether another process may take over the instance of a member."""
+        return holder.epoch == AWAY
+
+    def holds(self, holder: Member, client: str) -> bool:
+        return holder.id == client
+
+    def bad_regex(self, beat: Beat) -> str | None:
+        return INVALID_REGULAR_EXPRESSION if beat.regex and not is_regex(beat.regex) else None
 
     def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
         """The previous epoch is still valid if the member owns only partitions that are assigned to it."""
-        if epoch == member.epoch:
-            return False
+        if epoch >= member.epoch:
+            return epoch > member.epoch
         return not (epoch == member.previous and owned is not None and {*owned} <= {*member.assigned})
 
     # The group
 
-    def subscribed(self, state: State, beat: Beat) -> State:
-        member = state.member(beat.client) or Member(beat.client, ())
-        topics = member.topics if beat.topics is None else beat.topics
-        if state.member(beat.client) is not None and topics == member.topics:
+    def replaced(self, state: State, beat: Beat) -> State:
+        """A process that joins as an instance takes the place of the one that left for a while."""
+        holder = state.holder(beat.instance)
+        if holder is None:
             return state
-        return replaced(state, member._replace(topics=topics))._replace(exists=True, group_epoch=self.bumped(state))
+        target = tuple(sorted((beat.client if id == holder.id else id, given) for id, given in state.target))
+        others = tuple(each for each in state.members if each.id != holder.id)
+        state = state._replace(members=others, target=target)
+        return with_member(state, holder._replace(id=beat.client, epoch=0, previous=0))
+
+    def subscribed(self, state: State, beat: Beat) -> State:
+        known = state.member(beat.client)
+        member = known or Member(beat.client, ())
+        topics = member.topics if beat.topics is None else beat.topics
+        regex = member.regex if beat.regex is None else beat.regex
+        instance = member.instance if beat.instance is None else beat.instance
+        joins = known is None and (bool(topics) or not state.group_epoch)
+        changed = joins or topics != member.topics  # an expression counts when it is resolved
+        state = with_member(state, member._replace(topics=topics, regex=regex, instance=instance))
+        return state._replace(exists=True, group_epoch=self.bumped(state) if changed else state.group_epoch)
 
     def bumped(self, state: State) -> int:
         return state.group_epoch + 1
 
+    def may_aim(self, state: State, is_first: bool) -> bool:
+        """Whether a target assignment is due, and its time has come. ``is_first``: of the first member."""
+        if state.group_epoch <= state.target_epoch:
+            return False
+        if is_first and not self.rules.delays_first_targets:
+            return True
+        return not self.rules.delays_targets or state.aimed_ms is None or state.aimed_ms >= self.config.interval_ms
+
     def aimed(self, state: State) -> State:
-        return state._replace(target=tuple(self.shares(state)), target_epoch=state.group_epoch)
+        return state._replace(target=tuple(self.shares(state)), target_epoch=state.group_epoch, aimed_ms=0)
+
+    def resolved(self, state: State, before: State) -> State:
+        """The topics of regular expressions are looked up after the answer. ``before``: before the heartbeat."""
+        wanted = {each.regex for each in state.members if each.regex}
+        due = not before.resolved or before.refreshed_ms is None or before.refreshed_ms >= REFRESH_MS
+        new = wanted - {*state.resolved}
+        if not new or not due:
+            return state._replace(resolved=tuple(each for each in state.resolved if each in wanted))
+        state = state._replace(resolved=tuple(sorted(wanted)), refreshed_ms=0)
+        changed = any(matches(each, topic) for each in new for topic in self.topics)
+        return state._replace(group_epoch=self.bumped(state)) if changed else state
+
+    def topics_of(self, state: State, member: Member) -> frozenset[str]:
+        """The topics that it subscribes to, as far as they are known."""
+        found = {*member.topics}
+        regex = member.regex if member.regex in state.resolved else ""
+        return frozenset(found | {each for each in self.topics if regex and matches(regex, each)})
 
     def shares(self, state: State) -> Iterator[tuple[str, Partitions]]:
         """A balanced and sticky target assignment; the protocol leaves the choice among such assignments open."""
         given: dict[str, list[Partition]] = {each.id: [] for each in state.members}
         owners = {partition: member for member, partitions in state.target for partition in partitions}
-        topics = {topic for each in state.members for topic in each.topics}
+        subscribed = {each.id: self.topics_of(state, each) for each in state.members}
+        topics = {topic for each in subscribed.values() for topic in each}
         wanted = [(topic, number) for topic, size in self.topics.items() if topic in topics for number in range(size)]
         quota = -(-len(wanted) // max(len(state.members), 1))
         late: list[Partition] = []
         for partition in wanted:
             owner = state.member(owners.get(partition, ""))
-            keeps = owner is not None and partition[0] in owner.topics and len(given[owner.id]) < quota
+            keeps = owner is not None and partition[0] in subscribed[owner.id] and len(given[owner.id]) < quota
             if owner is not None and keeps:
                 given[owner.id].append(partition)
             else:
                 late.append(partition)
         for partition in late:
-            able = [each.id for each in state.members if self.may_have(each, partition)]
+            able = [each.id for each in state.members if self.may_have(subscribed[each.id], partition)]
             if able:
                 given[min(able, key=lambda id: (len(given[id]), id))].append(partition)
         return ((id, tuple(sorted(partitions))) for id, partitions in given.items())
 
-    def may_have(self, member: Member, partition: Partition) -> bool:
-        return partition[0] in member.topics
+    def may_have(self, topics: frozenset[str], partition: Partition) -> bool:
+        return partition[0] in topics
 
     def without(self, state: State, id: str) -> State:
         members = tuple(each for each in state.members if each.id != id)
-        return state._replace(members=members, group_epoch=self.bumped(state))
+        target = tuple(each for each in state.target if each[0] != id)
+        regexes = {each.regex for each in members}
+        resolved = tuple(each for each in state.resolved if each in regexes)
+        epoch = self.bumped(state)
+        return state._replace(members=members, target=target, resolved=resolved, group_epoch=epoch)
+
+    def away(self, state: State, id: str) -> State:
+        """A static member leaves for a while."""
+        member = state.member(id)
+        assert member is not None
+        return with_member(state, member._replace(epoch=AWAY, pending=(), revoking_ms=0))
 
     # Reconciliation of one member
 
-    def reconciled(self, state: State, member: Member, owned: Partitions | None) -> Member:
+    def reconciled(self, state: State, member: Member, owned: Partitions | None, changed: bool) -> Member:
+        """``changed``: it subscribes to other topics than before."""
+        drops = changed and self.rules.drops_unsubscribed
         if member.pending:
-            if not self.has_revoked(member, owned):
-                return member
-            return self.computed(state, member._replace(pending=(), revoking_ms=0), owned, member.epoch + 1)
+            if self.has_revoked(member, owned):
+                epoch = member.epoch + 1 if self.rules.counts_revocations else member.epoch
+                return self.computed(state, member._replace(pending=(), revoking_ms=0), owned, epoch)
+            return self.reduced(state, member, owned) if drops else member
         if member.epoch == state.target_epoch and not member.waiting:
-            return member
+            return self.reduced(state, member, owned) if drops else member
         return self.computed(state, member, owned, member.epoch)
+
+    def reduced(self, state: State, member: Member, owned: Partitions | None) -> Member:
+        """The member without the partitions of topics that it does not subscribe to."""
+        topics = self.topics_of(state, member)
+        lost = tuple(each for each in member.assigned if each[0] not in topics)
+        if not lost:
+            return member
+        member = member._replace(assigned=tuple(each for each in member.assigned if each not in lost))
+        revokes = bool(member.pending) or owned is None or bool({*owned} & {*lost})
+        return member._replace(pending=tuple(sorted({*member.pending, *lost})), waiting=False) if revokes else member
 
     def has_revoked(self, member: Member, owned: Partitions | None) -> bool:
         return owned is not None and not {*owned} & {*member.pending}
 
     def computed(self, state: State, member: Member, owned: Partitions | None, epoch: int) -> Member:
         """The member's next assignment: with ``epoch`` while it has partitions to revoke, else with the target's."""
-        aims = state.target_of(member.id)
+        aims = self.aims_of(state, member)
         keep = [each for each in member.assigned if each in aims]
         revoke = [each for each in member.assigned if each not in aims]
         if revoke and (owned is None or {*owned} & {*revoke}):
@@ -232,6 +374,14 @@ class ConsumerGroup:
         free = [each for each in new if self.is_free(state, member, each)]
         settled = self.advanced(member, state.target_epoch)
         return settled._replace(assigned=tuple(sorted([*keep, *free])), waiting=len(free) < len(new))
+
+    def aims_of(self, state: State, member: Member) -> Partitions:
+        """Its part of the target assignment."""
+        target = state.target_of(member.id)
+        if not self.rules.drops_unsubscribed:
+            return target
+        topics = self.topics_of(state, member)
+        return tuple(each for each in target if each[0] in topics)
 
     def is_free(self, state: State, member: Member, partition: Partition) -> bool:
         others = (each for each in state.members if each.id != member.id)
@@ -243,14 +393,18 @@ class ConsumerGroup:
     # Time
 
     def passed(self, state: State, ms: int) -> State:
-        aged = state._replace(members=tuple(_aged(each, ms) for each in state.members))
+        aged = state._replace(
+            members=tuple(_aged(each, ms) for each in state.members),
+            aimed_ms=None if state.aimed_ms is None else state.aimed_ms + ms,
+            refreshed_ms=None if state.refreshed_ms is None else state.refreshed_ms + ms,
+        )
         for each in aged.members:
             if self.is_late(each):
                 aged = self.without(aged, each.id)
         return aged
 
     def is_late(self, member: Member) -> bool:
-        return member.silent_ms >= SESSION_MS or member.revoking_ms >= REBALANCE_MS
+        return member.silent_ms >= self.config.session_ms or member.revoking_ms >= REBALANCE_MS
 
 
 def claimed(memory: Memory, owned: Owns) -> Partitions | None:
@@ -268,7 +422,46 @@ def claimed(memory: Memory, owned: Owns) -> Partitions | None:
             assert_never(owned)
 
 
-def replaced(state: State, member: Member) -> State:
+def sent_epoch(memory: Memory, beat: Beat) -> int:
+    """The epoch in a heartbeat of a client that knows this."""
+    match beat.says:
+        case Says.JOIN:
+            return 0
+        case Says.LEAVE:
+            return LEAVING
+        case Says.AWAY:
+            return AWAY
+        case Says.STAY:
+            return memory.epoch - beat.behind
+        case _:
+            assert_never(beat.says)
+
+
+def is_invalid(beat: Beat, epoch: int, owned: Partitions | None) -> bool:
+    """Whether the heartbeat is invalid whatever the group is."""
+    if epoch < AWAY or beat.lacks in ("group", "member", "instance", "rack"):
+        return True
+    if epoch == AWAY:
+        return beat.instance is None
+    if epoch != 0:
+        return False
+    return beat.lacks == "timeout" or owned is None or bool(owned) or not (beat.topics or beat.regex)
+
+
+def is_regex(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
+
+
+def matches(regex: str, topic: str) -> bool:
+    """An invalid expression matches nothing."""
+    return is_regex(regex) and re.fullmatch(regex, topic) is not None
+
+
+def with_member(state: State, member: Member) -> State:
     others = (each for each in state.members if each.id != member.id)
     return state._replace(members=tuple(sorted((*others, member))))
 

@@ -1,31 +1,36 @@
 """Coordinators of KIP-848 groups with one planted defect each. Least cases are in shorthand."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.consumer_group.model import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,
+    LEAVING,
     ConsumerGroup,
     Member,
     State,
 )
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Action, Answered, Beat, Partitions, Says
-from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.consumer_group.rules import Rules
+from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
 
 
 class Playing(MachineMutant, ConsumerGroup):
-    """The reference machine as an adapter, with overridable decisions."""
+    """The reference machine as an adapter, with overridable decisions. It computes target assignments at once."""
 
     operations = OPERATIONS
+    rules = Rules.of(since("kip-848"))
 
 
 Made = TypeVar("Made", bound=type[Playing])
 
 
-def ownership(invariant: str, least: str) -> Callable[[Made], Made]:
+def ownership(invariant: str, least: Least) -> Callable[[Made], Made]:
     return mutant("consumer-group/ownership", f"consumer-group/{invariant}", OPERATIONS.machine, None, least)
 
 
@@ -33,7 +38,7 @@ def epochs(invariant: str, least: str) -> Callable[[Made], Made]:
     return mutant("consumer-group/epochs", f"consumer-group/{invariant}", OPERATIONS.machine, None, least)
 
 
-AFTER_ROUNDS = f"join a on t none; join b on t none; {4 * 'beat a told; beat b told; '}beat a told"
+AFTER_ROUNDS = f"join a on t none; join b on t none; pass 1000; {4 * 'beat a told; beat b told; '}beat a told"
 """Four rounds are allowed, and one more heartbeat shows that they were not enough."""
 
 
@@ -69,7 +74,7 @@ class TakesSilenceForConsent(Playing):
 class GivesAnyTopic(Playing):
     """Partitions are assigned without regard to subscriptions."""
 
-    def may_have(self, member: Member, partition: Partition) -> bool:
+    def may_have(self, topics: frozenset[str], partition: Partition) -> bool:
         return True
 
 
@@ -81,7 +86,7 @@ class ForgetsWhoWaits(Playing):
         return super().computed(state, member, owned, epoch)._replace(waiting=False)
 
 
-@ownership("settles", f"beat a on t told; beat b on t told; leave a told{5 * '; beat b told'}")
+@ownership("settles", f"beat a on t told; beat b on t told; leave a told; pass 1000{5 * '; beat b told'}")
 class KeepsTheTarget(Playing):
     """When a member leaves, its partitions stay reserved for it."""
 
@@ -136,6 +141,14 @@ class AnswersTheGroupsEpoch(Playing):
         return Transition(after, changed)
 
 
+@epochs("answers-leaving", "beat a on t told as i; away a told as i")
+class LeavesForGood(Playing):
+    """A member that leaves for a while gets the answer of one that leaves for good."""
+
+    def leaving_epoch(self, epoch: int) -> int:
+        return LEAVING
+
+
 @epochs("stale-epoch-fenced", "beat a on t told; beat a+1 told")
 class BelievesNewerEpochs(Playing):
     """Only epochs that are too old are fenced, not those that are too new."""
@@ -174,10 +187,8 @@ class KnowsNoRepetition(Playing):
 class JoinsWithoutTopics(Playing):
     """A member may join without a subscription."""
 
-    def fault(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
-        if epoch == 0 and beat.topics is None and state.member(beat.client) is None:
-            return None
-        return super().fault(state, beat, epoch, owned)
+    def invalid(self, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+        return super().invalid(replace(beat, topics=beat.topics or ("t",)), epoch, owned)
 
 
 @epochs("names-the-fault", "leave a told")
@@ -187,6 +198,30 @@ class FencesWithoutAGroup(Playing):
     def fault(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
         error = super().fault(state, beat, epoch, owned)
         return FENCED_MEMBER_EPOCH if error == GROUP_ID_NOT_FOUND else error
+
+
+@epochs("names-the-fault", "beat a on t told by custom")
+class TakesAnyAssignor(Playing):
+    """A member may ask for an assignor that the broker does not have."""
+
+    def invalid(self, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+        return super().invalid(replace(beat, assignor=None), epoch, owned)
+
+
+@epochs("names-the-fault", "beat a told like [")
+class TakesAnyRegex(Playing):
+    """A member may subscribe to an invalid regular expression."""
+
+    def bad_regex(self, beat: Beat) -> str | None:
+        return None
+
+
+@epochs("names-the-fault", "beat a on t told without group")
+class TakesEmptyIds(Playing):
+    """A heartbeat with an empty id is accepted."""
+
+    def invalid(self, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+        return super().invalid(replace(beat, lacks=None), epoch, owned)
 
 
 @epochs("silent-are-fenced", "beat a on t told; pass 45000; beat a told")
@@ -211,3 +246,51 @@ class WaitsForEver(Playing):
 
     def is_late(self, member: Member) -> bool:
         return super().is_late(member._replace(revoking_ms=0))
+
+
+# Static members and regular expressions
+
+
+@epochs("one-holder", "beat a on t told as i; beat b on t told as i")
+class ReplacesLiveInstances(Playing):
+    """A process that joins as an instance replaces the one that is there."""
+
+    def is_released(self, holder: Member) -> bool:
+        return True
+
+
+@epochs("one-holder", "beat a on t told as i; beat b on t told; beat b told as i")
+class FencesNoInstance(Playing):
+    """A member may use the instance id of another one."""
+
+    def fault(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
+        other = state.holder(beat.instance)
+        if epoch > 0 and other is not None and other.id != beat.client:
+            return super().fault(state, replace(beat, instance=None), epoch, owned)
+        return super().fault(state, beat, epoch, owned)
+
+
+@ownership("kept-while-away", "beat a on t told as i; away a told as i; beat b on t told")
+class FreesWhatIsAway(Playing):
+    """Nobody owns the partitions of a member that left for a while."""
+
+    def away(self, state: State, id: str) -> State:
+        return self.without(super().away(state, id), id)
+
+
+@ownership("gets-it-back", "beat a on t told as i; away a told as i; beat a on t told as i")
+class ForgetsInstances(Playing):
+    """An instance that comes back begins with nothing."""
+
+    def replaced(self, state: State, beat: Beat) -> State:
+        holder = state.holder(beat.instance)
+        target = tuple(each for each in state.target if holder is None or each[0] != holder.id)
+        return super().replaced(state._replace(target=target), beat)
+
+
+@ownership("regex-is-followed", ...)
+class IgnoresRegexes(Playing):
+    """A regular expression matches no topic."""
+
+    def topics_of(self, state: State, member: Member) -> frozenset[str]:
+        return super().topics_of(state, member._replace(regex=""))

@@ -5,21 +5,31 @@ from enum import Enum
 from typing import Annotated, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.operations import Operations, about, answer, hidden, named, operation, typical
+from kipcheck.conformance.core.operations import Operations, about, answer, hidden, named, operation, optional, typical
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 
 SESSION_MS: Final = 45_000
 """``group.consumer.session.timeout.ms``: a member without a heartbeat for this long is fenced."""
 REBALANCE_MS: Final = 30_000
 """Rebalance timeout of every member: how long it may take to revoke partitions."""
+INTERVAL_MS: Final = 1_000
+"""``group.consumer.assignment.interval.ms``, from 4.3 on: the least time between two target assignments."""
 CLIENTS: Final = ("a", "b", "c")
+INSTANCES: Final = ("i", "j")
+REGEXES: Final = ("t|u", "u", "[")
+"""The last one is invalid."""
+ASSIGNORS: Final = ("uniform", "range", "custom")
 SUBSCRIPTIONS: Final = (("t",), ("t", "u"), ("u",))
-PASSES: Final = (1_000, REBALANCE_MS, SESSION_MS)
+PASSES: Final = (INTERVAL_MS, REBALANCE_MS, SESSION_MS)
 
 Partitions: TypeAlias = tuple[Partition, ...]
 """Sorted."""
 Owns: TypeAlias = Literal["none", "told", "before"] | None
 """Owned partitions in a heartbeat: none, those of the last assignment, those of the last two; None: omitted."""
+
+
+Lacks: TypeAlias = Literal["group", "member", "instance", "rack", "timeout"] | None
+"""A field of a heartbeat that is empty, or for ``timeout`` omitted."""
 
 
 class Says(Enum):
@@ -28,6 +38,8 @@ class Says(Enum):
     STAY = "stay"
     """The last epoch that it received, minus ``behind``, which may make it equal to one of the other two."""
     LEAVE = "leave"
+    AWAY = "away"
+    """Epoch -2: a static member leaves for a while."""
 
 
 @answer()
@@ -50,8 +62,10 @@ Action: TypeAlias = Answered | Rejected
 
 
 @operation(
-    "consumer-heartbeat", "client", "{says:stay=beat} {client}{behind:-}[ on {topics}][ {owned}]",
-    examples="join a on t,u none; beat a-1 told; leave a",
+    "consumer-heartbeat", "client",
+    "{says:stay=beat} {client}{behind:-}[ on {topics}][ {owned}][ as {instance}][ like {regex:\\S+}][ by {assignor}]"
+    "[ without {lacks}]",
+    examples="join a on t,u none; beat a-1 told; leave a; join a none like t|u by range; away b as i",
     sender="{client}",
     accepted=Answered,
 )  # fmt: skip
@@ -63,8 +77,9 @@ class Beat:
     """
 
     client: Annotated[str, about("its name"), typical(*CLIENTS)]
-    says: Annotated[Says, about("`join`: epoch 0; `leave`: -1; `stay`: the last epoch received, minus `behind`"),
-                    typical("stay", "join", "leave")]  # fmt: skip
+    says: Annotated[Says, about("`join`: epoch 0; `leave`: -1; `away`: -2; `stay`: the last epoch received, minus "
+                                "`behind`"),
+                    typical("stay", "join", "leave", "away")]  # fmt: skip
     behind: Annotated[int, about("how far the epoch of `stay` is behind"), typical(range(-1, 3))] = 0
     topics: Annotated[tuple[str, ...] | None, about("subscribed topics; null: unchanged"),
                       typical(None, *SUBSCRIPTIONS)] = None  # fmt: skip
@@ -75,6 +90,20 @@ class Beat:
             "last two; null: omitted"
         ),
         typical("told", None, "none", "before"),
+    ] = None
+    instance: Annotated[str | None, about("group.instance.id"), typical(None, *INSTANCES), optional] = None
+    regex: Annotated[str | None, about("subscribed regular expression; null: unchanged"), typical(None, *REGEXES),
+                     optional] = None  # fmt: skip
+    assignor: Annotated[str | None, about("assignor of the server; null: unchanged"), typical(None, *ASSIGNORS),
+                        optional] = None  # fmt: skip
+    lacks: Annotated[
+        Lacks,
+        about(
+            "what makes it invalid: an empty id of the `group`, the `member` or the `instance`, an empty `rack`, or no "
+            "rebalance `timeout`"
+        ),
+        typical(None, "group", "member", "instance", "rack", "timeout"),
+        optional,
     ] = None
 
 

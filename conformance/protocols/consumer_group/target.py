@@ -7,6 +7,7 @@ from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS
+from kipcheck.conformance.protocols.consumer_group.rules import CURRENT, Rules
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
@@ -17,7 +18,7 @@ KIP_848: Final = Release.parse(since("kip-848"))
 def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     if edition.standing is not Standing.RELEASED or Release.parse(edition.release) < KIP_848:
         return None
-    return adapter_of(OPERATIONS, ConsumerGroup())
+    return adapter_of(OPERATIONS, ConsumerGroup(rules=Rules.of(edition.release) if edition.exact else CURRENT))
 
 
 ADAPTERS = {OPERATIONS.machine: adapter}

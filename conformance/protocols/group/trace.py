@@ -7,6 +7,7 @@ from typing import Final
 
 from kipcheck.conformance.core.history import History, Observation, Replied, Unsupported
 from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.protocols.group.model.messages import (
     Beat,
@@ -39,11 +40,6 @@ ANSWERS: Final[Mapping[type[Request], type[Reply]]] = {
     ListGroups: Listed, Delete: Deleted,
 }  # fmt: skip
 """The kind of answer that belongs to each kind of request."""
-SETTINGS: Final = "settings"
-"""In what was observed of a running broker: the settings that are not those that conversations count on."""
-DOUBT: Final = "doubt"
-"""In what was observed of a broker in real time: why a timer of the coordinator may have expired before or after the
-step in which it should."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +109,7 @@ class Trace:
 
 def settings(history: History) -> Config:
     """Of the broker: those that conversations count on, where the target does not state others."""
-    answers = (dict(op.observation.payload) for op in history.ops if isinstance(op.observation, Replied))
-    return Config(**next((each[SETTINGS] for each in answers if SETTINGS in each), {}))
-
-
-def is_in_doubt(history: History) -> bool:
-    """Whether timers of the coordinator may have expired at other steps than in the conversation, so that violations
-    prove nothing."""
-    return any(isinstance(op.observation, Replied) and DOUBT in dict(op.observation.payload) for op in history.ops)
+    return Config(**stated_settings(history))
 
 
 @cached_on_history

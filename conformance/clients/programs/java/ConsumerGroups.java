@@ -26,6 +26,7 @@ final class ConsumerGroups {
     private static final int VERSION = 1;
     private static final long PATIENCE = 30_000;
     private static final int LEAVING = -1;
+    private static final int AWAY = -2;
 
     private final Coordinator coordinator;
     private final Release release;
@@ -76,11 +77,16 @@ final class ConsumerGroups {
         String client = Values.text(order.get("client"));
         Memory memory = memories.computeIfAbsent(client, none -> new Memory());
         Map<String, Object> fields = new LinkedHashMap<>();
-        fields.put("groupId", "group");
-        fields.put("memberId", client);
+        String lacks = Values.text(order.get("lacks"));
+        fields.put("groupId", "group".equals(lacks) ? "" : "group");
+        fields.put("memberId", "member".equals(lacks) ? "" : client);
         fields.put("memberEpoch", epoch(memory, order));
-        fields.put("rebalanceTimeoutMs", PATIENCE);
+        fields.put("instanceId", "instance".equals(lacks) ? "" : order.get("instance"));
+        fields.put("rackId", "rack".equals(lacks) ? "" : null);
+        fields.put("rebalanceTimeoutMs", "timeout".equals(lacks) ? -1L : PATIENCE);
         fields.put("subscribedTopicNames", order.get("topics"));
+        fields.put("subscribedTopicRegex", order.get("regex"));
+        fields.put("serverAssignor", order.get("assignor"));
         fields.put("topicPartitions", owned(memory, Values.text(order.get("owned"))));
         Object context = coordinator.context("CONSUMER_GROUP_HEARTBEAT", VERSION, client);
         Object request = coordinator.request(context, "ConsumerGroupHeartbeat", VERSION, fields);
@@ -113,6 +119,8 @@ final class ConsumerGroups {
                 return 0;
             case "leave":
                 return LEAVING;
+            case "away":
+                return AWAY;
             default:
                 return memory.epoch - (Long) order.getOrDefault("behind", 0L);
         }
@@ -191,7 +199,7 @@ final class ConsumerGroups {
 
         void learn(int epoch, List<Object> assignment) {
             this.epoch = Math.max(epoch, 0);
-            if (epoch == LEAVING) {
+            if (epoch == LEAVING || epoch == AWAY) {
                 given = List.of();
                 before = List.of();
             } else if (assignment != null) {

@@ -138,7 +138,10 @@ final class CoordinatorBroker {
             })
             .as(parts.runtime("CoordinatorShardBuilderSupplier"));
         Object aside = new StandIn()
-            .plays("submit", task -> events.add(task[0]))
+            .plays("submit", task -> {
+                events.add(task[0]);
+                return null; // nobody waits for it
+            })
             .plays("execute", task -> events.add(task[0]))
             .as(ExecutorService.class);
         Class<?> type = parts.runtime("CoordinatorRuntime$Builder");

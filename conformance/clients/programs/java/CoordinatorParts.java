@@ -21,7 +21,6 @@ final class CoordinatorParts {
         // Records are written to the log at once.
         "group.coordinator.append.linger.ms", 0,
         // Assignments that a heartbeat requires are computed before its response.
-        "group.consumer.assignment.interval.ms", 0,
         "group.consumer.assignor.offload.enable", false,
         // No group and no offset expires.
         "offsets.retention.check.interval.ms", 1L << 50);

@@ -12,6 +12,7 @@ from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONSUMER_GROUPS
+from kipcheck.conformance.protocols.consumer_group.rules import Rules as ConsumerRules
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.messages import Error, Reply
 from kipcheck.conformance.protocols.group.model.rules import Rules
@@ -21,6 +22,7 @@ from kipcheck.conformance.protocols.group.ops import OPERATIONS as GROUP_OPERATI
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import Session
+from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.conformance.tests.support.machines import session_answers
 from kipcheck.conformance.tests.support.releases import COORDINATORS
 
@@ -221,29 +223,50 @@ def test_it_says_what_it_plays(newest: Session) -> None:
 
 # -- KIP-848
 
-SINCE_4_3 = 1
-"""So much higher than ours all epochs are, as the first one is 2."""
+WITHOUT_CHOICE = (
+    "join a on t none; join b on t,u none; beat a told; beat b; beat a-1 told; beat b-1; leave a; beat b",
+    "join a on t none; pass 45000; beat a; join b on u none; beat b",
+    "join a on t none; leave a; beat a; join a on t,u none; beat a on u told; beat a; beat z",
+    "join a on t none; join b on u none; pass 999; beat b told; pass 1; beat b told; beat b told",
+    "join a on t none; pass 1000; beat a on u told; beat a told; beat a on t told; pass 1000; beat a told; beat a told",
+    "join a on t none as i; join b on t none as i; beat b as i; away b as i; away a as i; beat a as i",
+    "join a on t none as i; away a as i; join b on t none as i; beat b told as i; leave b as i",
+    "join a on t none as i; away a as i; join b on t none; pass 45000; beat b told; join c on u none as i",
+    "join a on t none as i; away a; leave a as j; leave a as i; beat a as i; join a on t none as i; leave a",
+    "join b on t,u none; beat b on u told; beat b on t told; beat b told; beat b told",
+    "join a none like t|u; beat a told; beat a told like u; beat a told; pass 1000; beat a told; join b none like [",
+    "join a on t none by custom; join a on t none without timeout; join a; join a on t told; beat a without rack",
+)
+"""Conversations with consumer groups in which every assignor decides the same."""
+
+
+def consumer_answers(session: Session, release: str, text: str) -> tuple[list[Any], list[Any]]:
+    """The answers of a session and of the machine of a release."""
+    steps = CONSUMER_GROUPS.parse_shorthand(text)
+    (observed,) = session_answers(session, f"apache@{release}", Role.COORDINATOR, [steps])
+    machine = ConsumerGroup(rules=ConsumerRules.of(release))
+    state, wanted = machine.initial(), []
+    for step in steps:
+        state, actions = machine.step(state, CONSUMER_GROUPS.event_of(step))
+        answer = CONSUMER_GROUPS.answer_of(actions)
+        wanted.append(answer.get("class") or {key: each for key, each in answer.items() if key != "status"})
+    return [
+        each.error if isinstance(each, Refused) else dict(getattr(each, "payload", ())) for each in observed
+    ], wanted
 
 
 @pytest.mark.jars
-@pytest.mark.parametrize(
-    "text",
-    [
-        "join a on t none; join b on t,u none; beat a told; beat b; beat a-1 told; beat b-1; leave a; beat b",
-        "join a on t none; pass 45000; beat a; join b on u none; beat b",
-        "join a on t none; leave a; beat a; join a on t,u none; beat a on u told; beat a; beat z",
-    ],
-)
-def test_a_consumer_group_goes_as_ours_where_nobody_has_a_choice(newest: Session, text: str) -> None:
-    steps = CONSUMER_GROUPS.parse_shorthand(text)
-    (seen,) = session_answers(newest, "apache", Role.COORDINATOR, [steps])
-    ours = ConsumerGroup()
-    state = ours.initial()
-    for step, observation in zip(steps, seen, strict=True):
-        state, actions = ours.step(state, CONSUMER_GROUPS.event_of(step))
-        owed = CONSUMER_GROUPS.answer_of(actions)
-        if owed.get("epoch", 0) > 0:
-            owed["epoch"] += SINCE_4_3
-        told = observation.error if isinstance(observation, Refused) else dict(getattr(observation, "payload", ()))
-        wanted = owed.get("class", {key: owed[key] for key in ("epoch", "assignment") if key in owed})
-        assert told == wanted, CONSUMER_GROUPS.shorthand([step])
+@for_each([(text,) for text in WITHOUT_CHOICE])
+def test_a_consumer_group_goes_as_ours_where_nobody_has_a_choice(text: str, newest: Session) -> None:
+    observed, wanted = consumer_answers(newest, NEWEST, text)
+    assert observed == wanted, text
+
+
+@pytest.mark.all_jars
+@pytest.mark.parametrize("release", ["4.0.2", "4.1.2", "4.2.1", "4.3.1"])
+def test_a_consumer_group_goes_as_with_each_release(release: str) -> None:
+    target = registry.target(f"java:kafka-group-coordinator:{release}")
+    with target.open(f"apache@{release}", Role.COORDINATOR) as session:
+        for text in WITHOUT_CHOICE:
+            observed, wanted = consumer_answers(session, release, text)
+            assert observed == wanted, text

@@ -3,7 +3,7 @@
 import pytest
 
 from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.judge import judge
@@ -17,6 +17,7 @@ from kipcheck.conformance.protocols.machine_targets import machine_adapters
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.protocol import Adapter, operation
+from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.conformance.tests.support.sessions import history_of
 from kipcheck.strategies.parse import belongs
 
@@ -29,8 +30,8 @@ def held(made: Adapter, text: str) -> History:
     return history_of(made, Case("consumer-group/epochs", "apache", Role.COORDINATOR, steps))
 
 
-def answers(text: str) -> list[str]:
-    player = machine_adapters(APACHE)[OPERATIONS.machine]
+def answers(text: str, release: str = "4.1.2") -> list[str]:
+    player = machine_adapters(edition(f"apache@{release}"))[OPERATIONS.machine]
     told = []
     for each in OPERATIONS.parse_shorthand(text):
         found = player.answer({"case": 0, **operation(each)})
@@ -40,8 +41,9 @@ def answers(text: str) -> list[str]:
     return told
 
 
-FENCED, UNKNOWN, INVALID, NO_GROUP = (
-    "FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID", "INVALID_REQUEST", "GROUP_ID_NOT_FOUND",
+FENCED, UNKNOWN, INVALID, NO_GROUP, UNRELEASED, FENCED_INSTANCE, BAD_REGEX, NO_ASSIGNOR = (
+    "FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID", "INVALID_REQUEST", "GROUP_ID_NOT_FOUND", "UNRELEASED_INSTANCE_ID",
+    "FENCED_INSTANCE_ID", "INVALID_REGULAR_EXPRESSION", "UNSUPPORTED_ASSIGNOR",
 )  # fmt: skip
 
 
@@ -80,11 +82,49 @@ def test_the_machine_by_hand(text: str, last: str) -> None:
     assert answers(text)[-1] == last
 
 
+@for_each(
+    [
+        ("join a on t none as i; join b on t none as i", UNRELEASED),
+        ("join a on t none as i; join b on u none; beat b as i", FENCED_INSTANCE),
+        ("join a on t none as i; beat a as j", UNKNOWN),
+        ("join a on t none as i; away b as i", FENCED_INSTANCE),
+        ("join a on t none as i; away a as i", "-2 -"),
+        ("join a on t none; away a", INVALID),
+        # What it had is kept for its instance, and for its session.
+        ("join a on t none as i; away a as i; join b on t none", "2 nothing"),
+        ("join a on t none as i; away a as i; join b on t none as i", "1 t0,t1,t2"),
+        ("join a on t none as i; away a as i; pass 45000; join b on t none", "3 t0,t1,t2"),
+        ("join a on t none as i; away a as i; join b on t none as i; leave a as i", FENCED_INSTANCE),
+        # A regular expression is resolved after the answer.
+        ("join a none like t|u", "1 nothing"),
+        ("join a none like t|u; beat a told", "2 t0,t1,t2,u0,u1"),
+        ("join a none like [", BAD_REGEX),
+        ("join a on t none by custom", NO_ASSIGNOR),
+        *((f"join a on t none without {each}", INVALID) for each in ("group", "member", "instance", "rack", "timeout")),
+        ("join a on t none; beat a told without timeout", "1 -"),
+    ]
+)
+def test_static_members_expressions_and_invalid_heartbeats(text: str, last: str) -> None:
+    assert answers(text)[-1] == last
+
+
+@for_each(
+    [
+        ("join a on t none", "2 t0,t1,t2"),
+        ("join a on t none; join b on t none", "2 nothing"),
+        ("join a on t none; join b on t none; beat a told", "2 -"),
+        ("join a on t none; join b on t none; pass 1000; beat a", "2 t0,t1"),
+    ]
+)
+def test_from_4_3_on_groups_begin_at_1_and_targets_are_computed_at_intervals(text: str, last: str) -> None:
+    assert answers(text, "4.3.1")[-1] == last
+
+
 def test_what_is_said_in_shorthand_is_said_back() -> None:
     text = "join a on t,u none; beat a; beat a-1 told; beat b+2 on t before; leave a; pass 1000"
     assert OPERATIONS.shorthand(OPERATIONS.parse_shorthand(text)) == text
     for wrong in ("jump", "beat a everything"):
-        with pytest.raises(ValueError, match=r"^use join\|beat\|leave CLIENT"):
+        with pytest.raises(ValueError, match=r"^use join\|beat\|leave\|away CLIENT"):
             OPERATIONS.parse_shorthand(wrong)
 
 

@@ -1,0 +1,62 @@
+"""The differences between the coordinators of consumer groups of exact releases, and the settings of their brokers.
+
+Each was observed of brokers of the releases around the change, and of their coordinators in jars.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, final
+
+from kipcheck.conformance.core.release import NEWEST, Release, releases
+from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, SESSION_MS
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Settings of the broker, in milliseconds."""
+
+    session_ms: int = SESSION_MS
+    """``group.consumer.session.timeout.ms``"""
+    interval_ms: int = INTERVAL_MS
+    """``group.consumer.assignment.interval.ms``: no target assignment is computed sooner after the last one. Before 4.3
+    brokers have no such setting, and compute one whenever the group has changed."""
+
+
+DEFAULT: Final = Config()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rules:
+    born_at: int
+    """The epoch of a group before its first member."""
+    delays_targets: bool
+    """Target assignments are computed at intervals (``Config.interval_ms``)."""
+    delays_first_targets: bool
+    """So is the first one of a group that was empty."""
+    counts_revocations: bool
+    """A member that has revoked what it should, and has to revoke more, gets the next epoch; else it keeps its own."""
+    drops_unsubscribed: bool
+    """A member gets no partition of a topic that it no longer subscribes to, though the target has it (KAFKA-19431)."""
+
+    @classmethod
+    @cache
+    def of(cls, release: str) -> "Rules":
+        """The rules of a release. Errors: ValueError for an invalid release."""
+        this = Release.parse(release)
+
+        def has(behaviour: str) -> bool:
+            return this in releases(span(behaviour, "consumer-coordinator"))
+
+        return cls(
+            born_at=1 if has("groups-begin-at-1") else 0,
+            delays_targets=has("delays-targets"),
+            delays_first_targets=has("delays-first-targets"),
+            counts_revocations=has("counts-revocations"),
+            drops_unsubscribed=has("drops-unsubscribed"),
+        )
+
+
+CURRENT: Final = Rules.of(NEWEST)

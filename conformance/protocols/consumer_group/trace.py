@@ -1,0 +1,278 @@
+"""The trace of a consumer group: what the heartbeats of clients and their answers say of it, step by step.
+
+A client owns a partition from the response that assigns it until the first accepted heartbeat whose list of owned
+partitions lacks it, until the client leaves, or until the time after which it has to treat itself as fenced.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kipcheck.conformance.core.history import History, Op
+from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.protocols.assignment.model.assignment import Partition
+from kipcheck.conformance.protocols.consumer_group.model import (
+    AWAY,
+    FENCED_MEMBER_EPOCH,
+    LEAVING,
+    LEFT,
+    UNKNOWN_MEMBER_ID,
+    Memory,
+    claimed,
+    sent_epoch,
+)
+from kipcheck.conformance.protocols.consumer_group.ops import (
+    OPERATIONS,
+    REBALANCE_MS,
+    Answered,
+    Beat,
+    Event,
+    Partitions,
+    Says,
+)
+from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Config
+from kipcheck.conformance.protocols.declare.real_time import stated_settings
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What is known of a client from its heartbeats and their responses."""
+
+    name: str
+    memory: Memory
+    member: bool = False
+    fenced: bool = False
+    """Its last heartbeat was refused: the client gives up all, and the coordinator still has it as a member."""
+    away: bool = False
+    """It left for a while."""
+    expired: bool = False
+    """It may have been removed because it was silent, or did not revoke in time."""
+    previous: int | None = None
+    """The epoch before its current one."""
+    unused: bool = False
+    """Its current epoch is new: no heartbeat of it shows that it got the response with that epoch."""
+    joins: bool = False
+    """Its last accepted heartbeat was a join, after which a coordinator may know no previous epoch."""
+    topics: tuple[str, ...] = ()
+    regex: str = ""
+    readable: Mapping[Partition, int] = field(default_factory=dict)
+    """The partitions that it may still read, each with the step that assigned it."""
+    silent_ms: int = 0
+    revoking_ms: int = 0
+    """The time for which it has owned partitions that it was asked to revoke."""
+
+    @property
+    def late(self) -> frozenset[Partition]:
+        """The partitions that it was asked to revoke, and may still read."""
+        return frozenset(self.readable) - {*self.memory.given}
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The member with an instance id."""
+
+    client: str
+    away: bool = False
+    """It left for a while."""
+    kept: Partitions = ()
+    """While it is away: its assignment."""
+    regex: str = ""
+    """While it is away: the expression to which its successor subscribes, unless it names another one."""
+    silent_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What is known of the group from the heartbeats so far."""
+
+    clients: Mapping[str, Client] = field(default_factory=dict)
+    calm: Mapping[str, int] = field(default_factory=dict)
+    """Client -> its consecutive heartbeats that only say that it stays, with no other step between them."""
+    existed: bool = False
+    """A member has joined before, so the group exists."""
+    holders: Mapping[str, Holder] = field(default_factory=dict)
+    """By instance id."""
+    waited_ms: int = 0
+    """The time since the last step that may have changed members or subscriptions."""
+    config: Config = DEFAULT
+
+    def having(self, client: Client) -> "Group":
+        return replace(self, clients={**self.clients, client.name: client})
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredHeartbeat(AnsweredStep[Event, Mapping[str, Any], Group]):
+    """An answered heartbeat, or time that passes."""
+
+    @property
+    def beat(self) -> Beat:
+        assert isinstance(self.request, Beat)
+        return self.request
+
+    @property
+    def clients(self) -> Mapping[str, Client]:
+        return self.before.clients
+
+    @property
+    def rounds(self) -> int:
+        """The number of consecutive rounds of heartbeats of all members, with no other step between them.
+
+        0 until the group is old enough for a new target assignment.
+        """
+        if self.before.waited_ms < self.before.config.interval_ms:
+            return 0
+        calm = self.before.calm
+        return min((calm.get(name, 0) for name, each in self.clients.items() if each.member), default=0)
+
+    @property
+    def client(self) -> Client:
+        return self.clients.get(self.beat.client) or Client(self.beat.client, Memory(self.beat.client))
+
+    @property
+    def epoch(self) -> int:
+        """The epoch in the request."""
+        return sent_epoch(self.client.memory, self.beat)
+
+    @property
+    def intent(self) -> Says:
+        """What the request does, by its epoch: join, leave, also for a while, or stay."""
+        return {0: Says.JOIN, LEAVING: Says.LEAVE, AWAY: Says.AWAY}.get(self.epoch, Says.STAY)
+
+    @property
+    def holder(self) -> Holder | None:
+        """The member with the instance id of the request."""
+        return None if self.beat.instance is None else self.before.holders.get(self.beat.instance)
+
+    @property
+    def taken_by(self) -> str:
+        """Another client that is the member with the instance id of the request, surely; empty: none is."""
+        holder = self.holder
+        if holder is None or holder.client == self.beat.client or holder.away:
+            return ""
+        other = self.clients.get(holder.client)
+        return "" if other is None or other.expired or not other.member else holder.client
+
+    @property
+    def owned(self) -> Partitions | None:
+        """The owned partitions in the request."""
+        return claimed(self.client.memory, self.beat.owned)
+
+    @property
+    def answered_epoch(self) -> int | None:
+        """The epoch in the response; None if there is none."""
+        found = self.answer.get("epoch")
+        return found if type(found) is int else None
+
+    @property
+    def given(self) -> Partitions | None:
+        found = self.answer.get("assignment")
+        return None if found is None else tuple(sorted((topic, number) for topic, number in found))
+
+    @property
+    def answered(self) -> Answered:
+        """The answer; to one that leaves, as if it had the epoch that it should."""
+        epoch = self.epoch if self.answered_epoch is None or self.epoch in LEFT else self.answered_epoch
+        return Answered(self.beat.client, epoch, self.given)
+
+    def known_after(self) -> Group:
+        known = self.before
+        if not isinstance(self.request, Beat):
+            return _later(known, self.request.ms)
+        name, calm = self.beat.client, self.intent is Says.STAY and self.beat.owned == "told"
+        if calm and self.accepted and _says_nothing_new(self.beat):
+            known = replace(known, calm={**known.calm, name: known.calm.get(name, 0) + 1})
+        elif self.accepted or self.client.member:
+            known = replace(known, calm={}, waited_ms=0)
+        if self.accepted:
+            joined = known.existed or self.intent is Says.JOIN
+            return replace(known.having(_after(self)), existed=joined, holders=_held(self))
+        if self.error == FENCED_MEMBER_EPOCH:
+            return known.having(replace(self.client, fenced=True))
+        own = self.beat.instance is None or (self.holder is not None and self.holder.client == name)
+        if self.intent is Says.STAY and self.error == UNKNOWN_MEMBER_ID and own:
+            holders = {instance: each for instance, each in known.holders.items() if each.client != name}
+            return replace(known.having(Client(name, self.client.memory)), holders=holders)
+        return known
+
+
+def _says_nothing_new(beat: Beat) -> bool:
+    return beat.topics is None and beat.regex is None and beat.assignor is None
+
+
+def _later(known: Group, ms: int) -> Group:
+    clients = {name: _aged(each, ms, known.config) for name, each in known.clients.items()}
+    aged = {instance: replace(each, silent_ms=each.silent_ms + ms) for instance, each in known.holders.items()}
+    holders = {instance: each for instance, each in aged.items() if not _is_gone(each, clients, known.config)}
+    return replace(known, clients=clients, holders=holders, calm={}, waited_ms=known.waited_ms + ms)
+
+
+def _is_gone(holder: Holder, clients: Mapping[str, Client], config: Config) -> bool:
+    """Whether the member may have been removed."""
+    return holder.silent_ms >= config.session_ms if holder.away else clients[holder.client].expired
+
+
+def _held(heartbeat: AnsweredHeartbeat) -> Mapping[str, Holder]:
+    """The instances after an accepted heartbeat."""
+    known, beat = heartbeat.before.holders, heartbeat.beat
+    if beat.instance is None and heartbeat.intent is not Says.LEAVE:
+        return {
+            instance: Holder(beat.client) if each.client == beat.client else each for instance, each in known.items()
+        }
+    others = {instance: each for instance, each in known.items() if each.client != beat.client}
+    if beat.instance is None or heartbeat.intent is Says.LEAVE:
+        return others
+    if heartbeat.intent is Says.AWAY:
+        client = heartbeat.client
+        left = Holder(beat.client, True, client.memory.given, client.regex, client.silent_ms)
+        return {**others, beat.instance: left}
+    return {**others, beat.instance: Holder(beat.client)}
+
+
+@cached_on_history
+def answered_heartbeats(history: History) -> tuple[AnsweredHeartbeat, ...]:
+    """The heartbeats up to the first step without an answer: after that the state of the group is not known."""
+
+    def read(op: Op, known: Group) -> AnsweredHeartbeat:
+        return AnsweredHeartbeat(op, OPERATIONS.event_of(op.step), payload(op), known)
+
+    begun = Group(config=settings(history))
+    return tuple(each for each in answered_steps(history, begun, read) if isinstance(each.request, Beat))
+
+
+def settings(history: History) -> Config:
+    """Of the broker: those that conversations count on, where the target does not state others."""
+    return replace(DEFAULT, **stated_settings(history))
+
+
+def _aged(client: Client, ms: int, config: Config) -> Client:
+    silent = client.silent_ms + ms
+    revoking = client.revoking_ms + ms if client.expired or client.late else 0
+    over = silent >= config.session_ms or revoking >= REBALANCE_MS
+    readable = {} if over else client.readable
+    return replace(client, expired=client.expired or over, readable=readable, silent_ms=silent, revoking_ms=revoking)
+
+
+def _after(heartbeat: AnsweredHeartbeat) -> Client:
+    before, owned, given = heartbeat.client, heartbeat.owned, heartbeat.given
+    memory = before.memory.after(heartbeat.answered)
+    if heartbeat.intent in (Says.LEAVE, Says.AWAY):
+        away = heartbeat.intent is Says.AWAY
+        return Client(before.name, memory, away=away, regex=before.regex if away else "")
+    known = {**dict.fromkeys(before.memory.given, heartbeat.op.index), **before.readable}
+    kept = before.readable if owned is None else {each: known[each] for each in owned if each in known}
+    readable = {**{each: heartbeat.op.index for each in given or ()}, **kept}
+    topics = before.topics if heartbeat.beat.topics is None else heartbeat.beat.topics
+    newer = memory.epoch != before.memory.epoch
+    again = before.member and not before.expired
+    previous = None if not again else before.memory.epoch if newer else before.previous
+    unused = newer or (before.unused and heartbeat.epoch != before.memory.epoch)
+    holder = heartbeat.holder
+    known_regex = holder.regex if holder is not None and holder.away else before.regex
+    regex = known_regex if heartbeat.beat.regex is None else heartbeat.beat.regex
+    after = Client(
+        before.name, memory, True, previous=previous, unused=unused, joins=heartbeat.intent is Says.JOIN, topics=topics,
+        regex=regex, readable=readable,
+    )  # fmt: skip
+    # Those that it is asked to revoke next have a time of their own.
+    return replace(after, revoking_ms=before.revoking_ms) if after.late & before.late else after
