@@ -14,9 +14,21 @@ CODES: Final[Mapping[Error, int]] = {
     "FENCED_MEMBER_EPOCH": 110,
 }  # fmt: skip
 """``org.apache.kafka.common.protocol.Errors``"""
+REFUSED: Final[Mapping[int, str]] = {
+    16: "NOT_COORDINATOR", 24: "INVALID_GROUP_ID", 25: "UNKNOWN_MEMBER_ID", 30: "GROUP_AUTHORIZATION_FAILED",
+    35: "UNSUPPORTED_VERSION", 42: "INVALID_REQUEST", 69: "GROUP_ID_NOT_FOUND", 81: "GROUP_MAX_SIZE_REACHED",
+    82: "FENCED_INSTANCE_ID", 110: "FENCED_MEMBER_EPOCH", 111: "UNRELEASED_INSTANCE_ID", 112: "UNSUPPORTED_ASSIGNOR",
+    128: "INVALID_REGULAR_EXPRESSION",
+}  # fmt: skip
+"""Errors of consumer groups."""
 GROUP_ERRORS_SINCE: Final = 2
 """OffsetFetch with an error of the group."""
 NOWHERE: Final = {"nodeId": -1, "host": "", "port": -1}
+
+
+def name_of(code: int) -> str:
+    """Of an error of consumer groups; ``error N`` for another one."""
+    return REFUSED.get(code, f"error {code}")
 
 
 def with_error(api: str, version: int, body: Mapping[str, Any], error: Error) -> dict[str, Any]:

@@ -1,18 +1,21 @@
 """What conversations with a running broker need of it: its versions and settings, coordinators, and topics."""
 
 import struct
-from collections.abc import Iterable, Mapping
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from kipcheck.conformance.live.coordinator_connections import Connections, Garbled
 from kipcheck.conformance.live.secure_connection import Closed
+from kipcheck.conformance.protocols.consumer_group import rules as consumer_groups
 from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.targets.protocol import Unavailable
 
 METADATA, FIND_COORDINATOR, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS = 3, 10, 18, 19, 20, 32
-PARTITIONS: Final = 2
-"""Of each topic that conversations commit to."""
+IDS_SINCE: Final = 10
+"""Metadata with the ids of topics."""
+NO_ID: Final = uuid.UUID(int=0)
 WAITS_MS: Final = 15_000
 BROKER_RESOURCE: Final = 4
 LARGEST: Final = 2**31 - 1
@@ -23,6 +26,10 @@ _SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "initial_delay_ms",
     "group.min.session.timeout.ms": "min_session_ms",
     "group.max.session.timeout.ms": "max_session_ms",
+}
+_CONSUMER_SETTINGS: Final = {
+    "group.consumer.session.timeout.ms": "session_ms",
+    "group.consumer.assignment.interval.ms": "interval_ms",
 }
 
 
@@ -80,11 +87,21 @@ async def partitions_of(topic: str, connections: Connections, versions: Mapping[
     return sum(len(each["partitions"]) for each in found["topics"] if each["name"] == topic and not each["errorCode"])
 
 
-async def create(topics: Iterable[str], connections: Connections) -> None:
-    """Errors: ``Unavailable`` with the answer; ``Closed``, ``Garbled``."""
-    names = [*topics]
-    rows = b"".join(text(each) + struct.pack(">ihii", PARTITIONS, 1, 0, 0) for each in names)
-    body = struct.pack(">i", len(names)) + rows + struct.pack(">ib", WAITS_MS, 0)
+async def id_of(topic: str, connections: Connections, versions: Mapping[int, tuple[int, int]]) -> uuid.UUID | None:
+    """None: the broker has no ids, or no such topic. Errors: ``Closed``, ``Garbled``."""
+    low, high = versions.get(METADATA, (0, 0))
+    if not low <= IDS_SINCE <= high:
+        return None
+    asked = {"topics": [{"topicId": NO_ID, "name": topic}], "allowAutoTopicCreation": False}
+    found = await connections.ask("Metadata", IDS_SINCE, "kipcheck", asked)
+    known = (each["topicId"] for each in found["topics"] if each["name"] == topic and not each["errorCode"])
+    return next((each for each in known if each != NO_ID), None)
+
+
+async def create(topics: Mapping[str, int], connections: Connections) -> None:
+    """``topics``: name -> partitions. Errors: ``Unavailable`` with the answer; ``Closed``, ``Garbled``."""
+    rows = b"".join(text(name) + struct.pack(">ihii", count, 1, 0, 0) for name, count in topics.items())
+    body = struct.pack(">i", len(topics)) + rows + struct.pack(">ib", WAITS_MS, 0)
     found = Reader(await connections.ask_plain(CREATE_TOPICS, 2, body))
     found.number("i")
     for _ in range(found.number("i")):
@@ -107,27 +124,34 @@ async def delete(topics: Iterable[str], connections: Connections) -> dict[str, i
     return {name: error for name, error in answered.items() if error}
 
 
-async def settings_of(connections: Connections, versions: Mapping[int, tuple[int, int]]) -> Config:
-    """The settings of groups; Kafka's defaults for what the broker does not describe."""
-    known: dict[str, int] = {}
+async def settings_of(
+    connections: Connections, versions: Mapping[int, tuple[int, int]]
+) -> tuple[Config, consumer_groups.Config]:
+    """The settings of groups and consumer groups; Kafka's defaults for what the broker does not describe."""
+    names = {**_SETTINGS, **_CONSUMER_SETTINGS}
     try:
         node = await _node(connections, versions)
-        asked = struct.pack(">ib", 1, BROKER_RESOURCE) + text(str(node)) + struct.pack(">i", len(_SETTINGS))
-        asked += b"".join(map(text, _SETTINGS)) + b"\x00"
+        asked = struct.pack(">ib", 1, BROKER_RESOURCE) + text(str(node)) + struct.pack(">i", len(names))
+        asked += b"".join(map(text, names)) + b"\x00"
         body = Reader(await connections.ask_plain(DESCRIBE_CONFIGS, 1, asked))
-        body.number("i")
-        for _ in range(body.number("i")):
-            body.number("h"), body.text(), body.number("b"), body.text()
-            for _ in range(body.number("i")):
-                name, value = body.text(), body.text()
-                body.number("b"), body.number("b"), body.number("b")
-                for _ in range(body.number("i")):
-                    body.text(), body.text(), body.number("b")
-                if name in _SETTINGS and value.isdigit():
-                    known[_SETTINGS[name]] = int(value)
+        known = {name: int(value) for name, value in _described(body) if name in names and value.isdigit()}
     except (Closed, Garbled, KeyError, IndexError):
-        return KAFKAS
-    return replace(KAFKAS, **known)
+        known = {}
+    classic = {key: known[name] for name, key in _SETTINGS.items() if name in known}
+    consumer = {key: known[name] for name, key in _CONSUMER_SETTINGS.items() if name in known}
+    return replace(KAFKAS, **classic), replace(consumer_groups.DEFAULT, **consumer)
+
+
+def _described(body: Reader) -> Iterator[tuple[str, str]]:
+    """Names and values of DescribeConfigs v1. Errors: ``Garbled``."""
+    body.number("i")
+    for _ in range(body.number("i")):
+        body.number("h"), body.text(), body.number("b"), body.text()
+        for _ in range(body.number("i")):
+            yield body.text(), body.text()
+            body.number("b"), body.number("b"), body.number("b")
+            for _ in range(body.number("i")):
+                body.text(), body.text(), body.number("b")
 
 
 async def _node(connections: Connections, versions: Mapping[int, tuple[int, int]]) -> int:

@@ -1,4 +1,4 @@
-"""``broker:HOST:PORT`` and ``kafka:RELEASE``: running brokers as coordinators of classic groups, and as controllers.
+"""``broker:HOST:PORT`` and ``kafka:RELEASE``: running brokers as coordinators of groups, and as controllers.
 
 The first is one that runs already, the second is started from released jars on loopback. Conversations are played side
 by side, each with a group of its own. Everything has the name ``kipcheck-RUN-...``, and is deleted at the end.
@@ -22,18 +22,24 @@ from kipcheck.conformance.core.history import Died, History, Lost, Observation, 
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.live import coordinator_admin as admin, feature_target
+from kipcheck.conformance.live.consumer_group_play import ConsumerConversation, ConsumerSetting, setting_of
 from kipcheck.conformance.live.coordinator_connections import Connections, Garbled
 from kipcheck.conformance.live.coordinator_play import LIMITS, Conversation, Setting, clean
 from kipcheck.conformance.live.coordinator_requests import Scale, Topics
 from kipcheck.conformance.live.damage.player import Damage
 from kipcheck.conformance.live.secure_connection import Closed, Rejected
 from kipcheck.conformance.live.security import OPEN, Security, read_security
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.consumer_group import ops as consumer_group
+from kipcheck.conformance.protocols.consumer_group.model import TOPICS
+from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, SESSION_MS
+from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT as DEFAULT_CONSUMER, Config as ConsumerConfig
 from kipcheck.conformance.protocols.damage.ops import DAMAGE, OPERATIONS
+from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.ops import GROUP
-from kipcheck.conformance.protocols.group.trace import is_in_doubt
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
 from kipcheck.conformance.targets.session import Limits
@@ -44,6 +50,8 @@ TIMES: Final = 5
 MARGIN_S: Final = 0.1
 REMOTE_MARGIN_S: Final = 0.25
 """Of a broker with its own settings, whose timeouts are longer."""
+HEARTBEAT_MS: Final = 5_000
+"""``group.consumer.heartbeat.interval.ms``"""
 TOGETHER: Final = 100
 """Conversations side by side: they mostly wait."""
 ALONE: Final = 8
@@ -56,6 +64,7 @@ STARTED_MOST_MS: Final = 290_000
 MOST_MS: Final = 140_000
 """In real time."""
 CLAIMS: Final = Claims(machines=(GROUP, DAMAGE), limits=LIMITS)
+CONSUMER_GROUP: Final = consumer_group.OPERATIONS.machine
 FORM: Final = "broker:HOST:PORT"
 TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 FIRST: Final = Release.parse("0.10.1.0")
@@ -162,8 +171,17 @@ class StartedBroker:
             "group.initial.rebalance.delay.ms": DEFAULT.initial_delay_ms // TIMES,
             "group.max.size": DEFAULT.max_size,
             "group.coordinator.append.linger.ms": 0,
+            "group.consumer.session.timeout.ms": SESSION_MS // TIMES,
+            "group.consumer.min.session.timeout.ms": SESSION_MS // TIMES,
+            "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS // TIMES,
+            "group.consumer.min.heartbeat.interval.ms": HEARTBEAT_MS // TIMES,
+            "group.consumer.assignment.interval.ms": INTERVAL_MS // TIMES,
+            "group.consumer.min.assignment.interval.ms": INTERVAL_MS // TIMES,
+            # Assignments that a heartbeat requires are computed before its response.
+            "group.consumer.assignor.offload.enable": False,
         }
-        with kafka_broker.running(self.release, {key: str(value) for key, value in settings.items()}) as broker:
+        stated = {key: str(value).lower() for key, value in settings.items()}
+        with kafka_broker.running(self.release, stated) as broker:
             address = Address(kafka_broker.HOST, broker.port)
             with session(info, address, Rules.of(self.release), TIMES, DEFAULT) as found:
                 found.pids = lambda: broker.pids
@@ -255,6 +273,8 @@ class BrokerSession:
     """Of its processes, where kipcheck started them."""
     _setting: Setting | None = None
     _damage: Damage | None = None
+    _consumer: ConsumerSetting | None = None
+    """None: the broker has no consumer groups."""
     _began_s: float = 0.0
     _busy_s: float = 0.0
 
@@ -269,13 +289,34 @@ class BrokerSession:
         """Learns what the broker is, and creates topics. Errors: ``Unavailable``, ``Closed``, ``Garbled``."""
         versions = await admin.versions_of(self.bootstrap)
         started = self.settings is not None
-        config = self.settings or await admin.settings_of(self.bootstrap, versions)
+        asked, consumer = (self.settings, DEFAULT_CONSUMER) if self.settings else await admin.settings_of(
+            self.bootstrap, versions
+        )  # fmt: skip
+        config = self.settings or asked
         topics = await self._topics(versions)
         least = min(DEFAULT.min_session_ms, config.min_session_ms)
         self._setting = Setting(
             self.rules, config, topics, Scale(self.times, least), versions, MARGIN_S if started else REMOTE_MARGIN_S,
             LONGEST_MS, STARTED_MOST_MS if started else MOST_MS,
         )  # fmt: skip
+        await self._find_consumer_groups(versions, topics, consumer)
+
+    async def _find_consumer_groups(
+        self, versions: dict[int, tuple[int, int]], topics: Topics, config: ConsumerConfig
+    ) -> None:
+        """Claims the machine of consumer groups if the broker has them, and topics as its conversations need them."""
+        wanted = {topics.names[each]: count for each, count in TOPICS.items() if each in topics.names}
+        ids = {each: await admin.id_of(name, self.bootstrap, versions) for each, name in topics.names.items()}
+        known = {each: id for each, id in ids.items() if id is not None}
+        if topics.partitions != wanted or known.keys() != ids.keys():
+            return
+        probed = f"kipcheck-{self.run_id}-0"
+        connections = await self._coordinator(probed)
+        self._consumer = await setting_of(probed, connections, versions, config, known, topics.names)
+        machines = self.info.claims.machines
+        if self._consumer is not None and CONSUMER_GROUP not in machines:
+            claims = replace(self.info.claims, machines=(*machines, CONSUMER_GROUP))
+            self.info = replace(self.info, claims=claims)
 
     async def _topics(self, versions: dict[int, tuple[int, int]]) -> Topics:
         if self.address.topic:
@@ -283,15 +324,16 @@ class BrokerSession:
             if not count:
                 raise Unavailable(f"{self.info.name}: the broker has no topic {self.address.topic}")
             return Topics({"t": self.address.topic}, {self.address.topic: count})
-        names = {each: f"kipcheck-{self.run_id}-{each}" for each in ("t", "u")}
-        self._own_topics += names.values()
-        await admin.create(names.values(), self.bootstrap)
-        for each in names.values():
+        names = {each: f"kipcheck-{self.run_id}-{each}" for each in TOPICS}
+        sizes = {name: TOPICS[each] for each, name in names.items()}
+        self._own_topics += sizes
+        await admin.create(sizes, self.bootstrap)
+        for each, count in sizes.items():
             for _ in range(100):
-                if await admin.partitions_of(each, self.bootstrap, versions) == admin.PARTITIONS:
+                if await admin.partitions_of(each, self.bootstrap, versions) == count:
                     break
                 await asyncio.sleep(0.1)
-        return Topics(names, dict.fromkeys(names.values(), admin.PARTITIONS))
+        return Topics(names, sizes)
 
     def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         """Plays the conversations side by side; those that break a law in doubt again, with few beside them."""
@@ -357,11 +399,13 @@ class BrokerSession:
             connections = await self._coordinator(group)
         except (Closed, Garbled) as why:
             return (Lost(f"no coordinator: {why}"),) * len(case.steps)
-        conversation = Conversation(self._setting, group, connections)
+        conversation = self._conversation(case, group, connections)
         try:
             return await conversation.play(case.steps)
         finally:
             self.waited_s += conversation.waited_s
+            if isinstance(conversation, ConsumerConversation):
+                await conversation.leave()
             if await clean(group, connections, self._setting.versions):
                 self._uncleaned[group] = connections
 
@@ -375,6 +419,13 @@ class BrokerSession:
             self._damage = Damage(own, self._setting.versions, group, topic, self.pids)
             self._uncleaned[group] = found
         return await self._damage.play(case.steps)
+
+    def _conversation(self, case: Case, group: str, connections: Connections) -> Conversation | ConsumerConversation:
+        assert self._setting is not None
+        if case.steps[0].verb not in consumer_group.OPERATIONS.by_verb:
+            return Conversation(self._setting, group, connections)
+        assert self._consumer is not None, "no case of a machine that is not claimed"
+        return ConsumerConversation(self._setting, self._consumer, group, connections)
 
     async def _coordinator(self, group: str) -> Connections:
         """Errors: ``Closed``, ``Garbled`` where there is none; ``Unavailable`` if it is elsewhere, unallowed, or
@@ -447,6 +498,6 @@ def _proves_nothing(target: str, case: Case, found: Sequence[Observation]) -> bo
         return False
     laws = [
         each for each in all_invariants(Role.COORDINATOR)
-        if each.role is not None and each.unsure is not None and each.grade is not Grade.INFO
+        if each.id in CHECKS[case.check].invariants and each.unsure is not None and each.grade is not Grade.INFO
     ]  # fmt: skip
     return any(next(each.search(history), None) is not None for each in laws)

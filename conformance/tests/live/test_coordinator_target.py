@@ -126,3 +126,21 @@ def test_a_released_broker_breaks_no_law(release: str, tmp_path: Path) -> None:
     counts = read(outcome.ledger).footer
     assert counts is not None and outcome.failures == 0
     assert sum(each["PASS"] for each in counts.counts[f"kafka:{release}"].values()) > 20, outcome.text
+
+
+@pytest.mark.all_jars
+@pytest.mark.parametrize("release", ["4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0"])
+def test_consumer_groups_of_a_released_broker_break_no_law(release: str, tmp_path: Path) -> None:
+    try:
+        kafka_broker.class_path(release)
+    except Unavailable as why:
+        pytest.skip(str(why))
+    options = Options(
+        targets=(f"kafka:{release}",), edition=f"apache@{release}", checks=("consumer-group/*",), cases=30, workers=1,
+        out=tmp_path,
+    )  # fmt: skip
+    outcome = run(options)
+    assert outcome.ledger is not None and outcome.exit_code in (0, 6), outcome.text
+    counts = read(outcome.ledger).footer
+    assert counts is not None and outcome.failures == 0
+    assert sum(each["PASS"] for each in counts.counts[f"kafka:{release}"].values()) > 40, outcome.text
