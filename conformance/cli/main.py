@@ -27,6 +27,7 @@ from kipcheck.conformance.cli import (
     run as running,
     serve,
     show,
+    storedir,
     subscribe,
     testee,
     triage,
@@ -38,7 +39,7 @@ from kipcheck.conformance.engine.interrupts import handled
 
 GROUPS = (
     running, show, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden,
-    lookup, mutants, doctor, testee, serve, watch, inspect, features, roll, logdir, export,
+    lookup, mutants, doctor, testee, serve, watch, inspect, features, roll, logdir, storedir, export,
     corpus,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""
