@@ -32,6 +32,8 @@ class _New:
 class _Positions:
     last: Membership | None = None
     new: dict[str, _New] = field(default_factory=dict)
+    waiting: list[Happened] = field(default_factory=list)
+    """Fetch requests without an answer."""
     known: set[str] = field(default_factory=set)
     """The partitions whose committed offset the program has asked for."""
 
@@ -40,6 +42,7 @@ class _Positions:
         if each.what in STARTS:
             self.last = None
             self.new.clear()
+            self.waiting.clear()
             self.known.clear()
             return
         now = each.now
@@ -61,8 +64,19 @@ class _Positions:
                 self.new[name].committed.append(offset)
                 self.new[name].sent_ms = each.ms
 
+    def answered(self, each: Happened) -> None:
+        """A Fetch that was sent before the client lost a partition may be of use to it if it has the right offset."""
+        request = next((one for one in self.waiting if one.event["connection"] == each.event["connection"]), None)
+        if request is None:
+            return
+        self.waiting.remove(request)
+        for name, offset in _offsets(request):
+            if name in self.new and offset in self.new[name].committed:
+                del self.new[name]
+
     def fetched(self, each: Happened) -> Iterator[Violation]:
-        for name, offset in zip(each.event["partitions"], each.event.get("offsets", ()), strict=False):
+        self.waiting.append(each)
+        for name, offset in _offsets(each):
             found = self.new.get(name)
             if found is None:
                 continue
@@ -83,6 +97,10 @@ class _Positions:
         return found.after_others and name in self.known and ms > found.since_ms + GRACE_MS
 
 
+def _offsets(fetch: Happened) -> Iterator[tuple[str, int]]:
+    return zip(fetch.event["partitions"], fetch.event.get("offsets", ()), strict=False)
+
+
 @impact(
     "A consumer skips records, or reads some again that its group has committed",
     "wrong data",
@@ -101,5 +119,7 @@ def starts_at_the_committed_offset(history: History) -> Iterator[Violation]:
         positions.follow(each)
         if each.is_answer("OffsetFetch") and not each.in_doubt:
             positions.committed(each)
+        elif each.is_answer("Fetch"):
+            positions.answered(each)
         elif each.is_request("Fetch"):
             yield from positions.fetched(each)

@@ -13,6 +13,7 @@ from kipcheck.conformance.protocols.client.invariants.membership import (
     leaves,
 )
 from kipcheck.conformance.protocols.client.invariants.partitions import reads_its_own
+from kipcheck.conformance.protocols.client.invariants.positions import starts_at_the_committed_offset
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.targets.protocol import observed
 
@@ -149,3 +150,16 @@ def test_members_without_an_assignment_and_groups_that_wait_are_told_apart() -> 
         assert [each.shape for each in ends_when_stopped(history(ended, script=script))] == [
             ("ended", "exit code 1", *more)
         ]
+
+
+def fetches(ms: int, offset: int) -> tuple[Any, ...]:
+    return "request", ms, {"api": "Fetch", "version": 17, "partitions": ["t-0"], "offsets": [offset]}
+
+
+def test_an_answer_to_an_earlier_fetch_is_used_if_it_begins_at_the_committed_offset() -> None:
+    """Java 3.9.2: its Fetch waits for records while the client joins anew, and is answered after OffsetFetch."""
+    given = "answer", 300, {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]}
+    member = [joined(250), synced(260, "t-0"), given, ("answer", 310, {"api": "OffsetFetch", "committed": {"t-0": 10}})]
+    answer = "answer", 600, {"api": "Fetch", "error": 0, "records": 70}
+    assert not [*starts_at_the_committed_offset(history(fetches(100, 10), *member, answer, fetches(601, 11)))]
+    assert [*starts_at_the_committed_offset(history(fetches(100, 9), *member, answer, fetches(601, 11)))]
