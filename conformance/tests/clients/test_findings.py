@@ -35,6 +35,10 @@ REPRODUCTION = re.compile(
 )
 
 
+WITHOUT = "\n### Without kipcheck\n"
+"""Before a reproduction that needs no kipcheck, where the first one does (``test_findings_alone``)."""
+
+
 def row(page: str, name: str) -> str:
     found = re.search(rf"^\| {name} \| (.*) \|$", page, re.MULTILINE)
     assert found is not None, f"it does not tell the {name}"
@@ -54,7 +58,7 @@ LIVE_MARKS = {
 
 def marked(path: Path) -> Any:
     text = path.read_text("utf-8")
-    marks = [mark for language, mark in MARKS.items() if f"\n```{language}\n" in text]
+    marks = [mark for language, mark in MARKS.items() if f"\n```{language}\n" in text.partition(WITHOUT)[0]]
     name = row(text, "target").split()[0]
     if name == BROKER:
         marks.append(pytest.mark.jars)
@@ -68,7 +72,7 @@ def marked(path: Path) -> Any:
 def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(path: Path, tmp_path: Path) -> None:
     page = path.read_text("utf-8")
     name, release = row(page, "target").split()
-    ((language, code, printed),) = REPRODUCTION.findall(page)
+    ((language, code, printed),) = REPRODUCTION.findall(page.partition(WITHOUT)[0])
     if language == "json":
         return assert_replayed(code, name, release, printed, tmp_path)
     with kafka_broker.running(release) if name == BROKER else nullcontext(None) as port:
@@ -226,7 +230,7 @@ ADJACENT = 10
 
 def program(path: Path) -> tuple[str, str]:
     """The language and the text of the reproduction."""
-    ((language, code, _),) = REPRODUCTION.findall(path.read_text("utf-8"))
+    ((language, code, _),) = REPRODUCTION.findall(path.read_text("utf-8").partition(WITHOUT)[0])
     return str(language), str(code)
 
 
