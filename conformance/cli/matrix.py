@@ -37,7 +37,8 @@ release of each behaviour class and all pairs in the table of KIP-268. A cell co
 In downgrade, too, --from is the older release: the group runs --to and is downgraded to --from.
 
 --scenario store-upgrade is played alone, and only where it is named: released stores that another release opens, on
-RocksDB (kipcheck-out/store-upgrade.html).
+RocksDB (kipcheck-out/store-upgrade.html). So is records: what the brokers of one release persist, and what others do
+with it (records.html).
 
 Results of cells are cached until the jars or kipcheck change. Under --out: matrix.json, an HTML page, and the worst
 history of each cell, which --case replays; other options are then ignored.
@@ -47,14 +48,14 @@ JDK or no jar is available; 5 a known deviation did not occur; 6 ended by the bu
 
 
 def add(commands: Commands) -> None:
-    from kipcheck.conformance.matrix.scenarios import SCENARIOS, STORE_UPGRADE
+    from kipcheck.conformance.matrix.scenarios import RECORDS, SCENARIOS, STORE_UPGRADE
 
     made = commands.add("matrix", _matrix, ABOUT, EPILOG)
     made.set_defaults(interrupted=UNDECIDED)
     made.add_argument("--from", dest="old", action="append", default=[], metavar="R", help="may be repeated")
     made.add_argument("--to", dest="new", action="append", default=[], metavar="R", help="may be repeated")
     made.add_argument(
-        "--scenario", action="append", default=[], choices=(*SCENARIOS, STORE_UPGRADE), help="may be repeated"
+        "--scenario", action="append", default=[], choices=(*SCENARIOS, STORE_UPGRADE, RECORDS), help="may be repeated"
     )
     made.add_argument("--full", action="store_true", help="test all lines in every scenario")
     made.add_argument("--json", action="store_true", help="print JSON to standard output and text to standard error")
@@ -68,13 +69,16 @@ def add(commands: Commands) -> None:
 
 
 def _matrix(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.cli.record_matrix import play_records
     from kipcheck.conformance.cli.store_matrix import play_stores
     from kipcheck.conformance.engine.known.files import InvalidKnownFile
     from kipcheck.conformance.matrix.cells import cells
     from kipcheck.conformance.matrix.release_lines import named
-    from kipcheck.conformance.matrix.scenarios import SCENARIOS, STORE_UPGRADE
+    from kipcheck.conformance.matrix.scenarios import RECORDS, SCENARIOS, STORE_UPGRADE
     from kipcheck.conformance.targets.toolchains.maven import Unavailable
 
+    if RECORDS in options.scenario:
+        return play_records(options)
     if STORE_UPGRADE in options.scenario:
         return play_stores(options)
     try:

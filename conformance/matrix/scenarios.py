@@ -19,6 +19,8 @@ JOIN, BOUNCE, TWO_BOUNCE, OFFLINE, DOWNGRADE, FAILURE = SCENARIOS = (
 )  # fmt: skip
 STORE_UPGRADE: Final = "store-upgrade"
 """The scenario of released stores, without a group: ``store_cells``."""
+RECORDS: Final = "records"
+"""The scenario of what brokers persist, without a group: ``record_cells``."""
 ABOUT: Final[Mapping[str, str]] = {
     JOIN: "one new member of `to` joins a group of `from`, whose leader stays",
     BOUNCE: "the members of a group of `from` are restarted as `to`, one after the other, in every order",

@@ -113,7 +113,7 @@ def thresholds(message: str, after: InterBroker, to: InterBroker) -> dict[InterB
 
 def newest_readable(message: str, release: Release) -> int | None:
     """None for a release without such a record or file."""
-    if reads := _declared(message).get("reads"):
+    if reads := table()["files"].get(message, {}).get("reads"):
         return max((version for since, version in reads.items() if release >= Release.parse(since)), default=None)
     try:
         return max(each.version for each in spec(edition(f"apache@{release}"), message))

@@ -1,0 +1,56 @@
+"""The command ``matrix --scenario records``: what one release persists, and what another does with it."""
+
+import argparse
+import json
+
+from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, complain, print_harmless, print_json
+from kipcheck.conformance.engine.progress import Progress
+from kipcheck.conformance.matrix.record_cells import RecordCell, known_releases, plain, play
+from kipcheck.conformance.matrix.scenarios import RECORDS as SCENARIO
+from kipcheck.conformance.targets.toolchains.maven import Unavailable
+from kipcheck.reports import record_matrix
+
+
+def play_records(options: argparse.Namespace) -> int:
+    """Exit codes as those of the matrix of groups."""
+    if {*options.scenario} != {SCENARIO}:
+        return complain(f"{SCENARIO} is played alone: omit the other scenarios", USAGE)
+    for name in ("case", "predict", "budget"):
+        if getattr(options, name) is not None:
+            return complain(f"--{name} does not apply to {SCENARIO}: omit it", USAGE)
+    try:
+        old, new = ([_known(text) for text in texts] for texts in (options.old, options.new))
+    except LookupError as unknown:
+        return complain(unknown.args[0], USAGE)
+    progress = Progress()
+    cells: list[RecordCell] = []
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        for each in play(old or known_releases(), new or known_releases()):
+            if not cells or cells[-1].row != each.row:
+                progress.say(f"matrix: {SCENARIO}: {len(cells)} cells; {each.row.format} {each.row.version}")
+            cells.append(each)
+        found = plain(cells)
+        (options.out / "records.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        page = options.out / "records.html"
+        page.write_text(record_matrix.page_of(found), "utf-8")
+    except Unavailable as missing:
+        return complain(missing, NOT_STARTED)
+    except OSError as wrong:
+        return complain(f"{wrong.filename or options.out} cannot be written: {wrong.strerror}", USAGE)
+    finally:
+        progress.close()
+    if options.json:
+        print_json(found)
+    else:
+        print_harmless(record_matrix.text_of(found) + f"\n{page}\n")
+    return FAILED if found["unlike"] else OK
+
+
+def _known(text: str) -> str:
+    """A release, or the newest patch of a line. Errors: LookupError, also for a release whose broker is not run."""
+    known = known_releases()
+    found = [each for each in known if each == text or each.rpartition(".")[0] == text]
+    if not found:
+        raise LookupError(f"unknown release {text!r} of {SCENARIO}: use one of {', '.join(known)}, or a line")
+    return found[-1]
