@@ -14,6 +14,7 @@ from kipcheck.conformance.wire.framing import (
     requests,
     resolved,
 )
+from kipcheck.conformance.wire.log_files import VERSIONS as LOG_FILES
 from kipcheck.conformance.wire.schema import Layout, MessageSpec
 from kipcheck.conformance.wire.workbench import Unreadable, declared, named
 from kipcheck.conformance.wire.znodes import ZNode
@@ -57,6 +58,8 @@ def find(data: bytes, edition: str, message: str | None, version: int | None) ->
     begin with its key. Versions of anything else are tried, the newest first.
     Errors: ``Unreadable`` for an unknown name, and for bytes without a name that do not begin as a request.
     """
+    if message in LOG_FILES:
+        raise Unreadable("unknown-message", f"{message} is the file of a log, not a message: use kipcheck decode")
     if message is not None and version is not None:
         layout = named(edition, message, version)
         tried = [Sent(explain(layout, data)), *_framed(layout, data)]

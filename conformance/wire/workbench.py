@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kipcheck.conformance.core.edition import Edition, edition as edition_named
 from kipcheck.conformance.wire.errors import CLASSES, Refused
+from kipcheck.conformance.wire.log_file_layouts import LogFileSpec, log_file_spec
+from kipcheck.conformance.wire.log_files import VERSIONS as LOG_FILES
 from kipcheck.conformance.wire.schema import Layout, MessageSpec, spec
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def newest(edition: str, message: str) -> Layout:
     return named(edition, message, high)
 
 
-def declared(edition: str, message: str) -> "MessageSpec | NodeSpec":
+def declared(edition: str, message: str) -> "MessageSpec | NodeSpec | LogFileSpec":
     """The message at all versions. Errors: ``Unreadable``, as ``named``."""
     try:
         text = edition_named(edition)
@@ -63,11 +65,13 @@ def declared(edition: str, message: str) -> "MessageSpec | NodeSpec":
         raise Unreadable("unknown-message", str(error.args[0])) from None
 
 
-def _declaration(edition: Edition, message: str) -> "MessageSpec | NodeSpec":
+def _declaration(edition: Edition, message: str) -> "MessageSpec | NodeSpec | LogFileSpec":
     if message.endswith("ZNode"):
         from kipcheck.conformance.wire.znodes import znode_spec  # a JSON module that is rarely needed
 
         return znode_spec(edition, message)
+    if message in LOG_FILES:
+        return log_file_spec(edition, message)
     return spec(edition, message)
 
 

@@ -96,3 +96,44 @@ def test_what_is_no_directory_is_exit_2(
     assert run(["logdir", *(each.format(folder) for each in words)]) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and why in err
+
+
+@pytest.mark.parametrize(
+    ("message", "version", "data", "value"),
+    [
+        ("LeaderEpochCheckpoint", 0, b"0\n1\n3 17\n", '{"version": 0, "entries": [{"epoch": 3, "startOffset": 17}]}'),
+        ("PartitionMetadata", 0, b"version: 0\ntopic_id: lv6QZCCBQFysnLmkF7Ckkw",
+         '{"version": 0, "topicId": "lv6QZCCBQFysnLmkF7Ckkw"}'),
+        ("ProducerSnapshot", 1, encode(SNAPSHOT, {"version": 1, "producerEntries": []}),
+         '{"version": 1, "producerEntries": []}'),
+    ],
+)  # fmt: skip
+def test_a_file_is_decoded_and_encoded_as_messages_are(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, message: str, version: int, data: bytes, value: str
+) -> None:
+    words = ["--message", message, "--version", str(version)]
+    assert run(["decode", *words, data.hex()]) == 0
+    assert capsys.readouterr().out == f"{value}\n"
+    (tmp_path / "value").write_text(value)
+    assert run(["encode", *words, str(tmp_path / "value")]) == 0
+    assert capsys.readouterr().out == f"{data.hex()}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        (("decode", "--message", "LeaderEpochCheckpoint", "--version", "0", "300a310a"), 1, "count at byte 2: "),
+        (("decode", "--message", "LeaderEpochCheckpoint", "--version", "1", "30"), 2, "has no version 1 in"),
+        (("decode", "--edition", "apache@2.7.2", "--message", "PartitionMetadata", "--version", "0", "30"), 2,
+         "apache@2.7.2 has no PartitionMetadata"),
+        (("decode", "--edition", "kip-384", "--message", "PartitionMetadata", "--version", "0", "30"), 2,
+         "declares no files of log directories"),
+        (("explain", "--message", "ProducerSnapshot", "--version", "1", "30"), 2, "use kipcheck decode"),
+    ],
+)  # fmt: skip
+def test_what_is_no_such_file_is_refused(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, why: str
+) -> None:
+    assert run([*words]) == code
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and why in err
