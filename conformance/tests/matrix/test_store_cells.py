@@ -89,6 +89,20 @@ def test_a_store_of_an_old_release_opens_and_is_locked_while_it_is_open(tmp_path
 
 
 @pytest.mark.jars
+@pytest.mark.integration
+def test_a_damaged_table_of_old_values_counts_as_no_values(tmp_path: Path) -> None:
+    with store_process("2.2.2", tmp_path) as old:
+        for each in WRITES:
+            old.answer(each.verb, **each.body)
+    (table,) = (tmp_path / "rocksdb" / "store").glob("*.sst")
+    data = table.read_bytes()
+    table.write_bytes(data[:10] + bytes([data[10] ^ 0xFF]) + data[11:])
+    with store_process("3.9.2", tmp_path) as new:
+        assert new.answer("store-open", format="timestamped")["both"] is False
+        assert new.answer("store-get", key="61") == {"status": "accepted", "value": None, "timestamp": None}
+
+
+@pytest.mark.jars
 @pytest.mark.all_jars
 @pytest.mark.parametrize("release", ["2.3.1", "3.9.2", "4.3.1"])
 def test_a_store_that_is_killed_at_50_points_loses_only_what_is_known(release: str) -> None:
