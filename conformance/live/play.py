@@ -220,13 +220,13 @@ class Play:
         self._become()
         self.broker.subscribed = self.settings.topics
         self.broker.has_joined = self.broker.stable = False
+        given = self.launcher.given(self.settings)
+        known = {name: int(given[name]) for name in ("session_ms", "heartbeat_ms") if name in given}
+        self.recorder.add("launched", self.front.now(), **known)  # before it may send anything
         try:
             self.program = await self.launcher.start(self.settings)
         except OSError as wrong:
             raise Broken(f"the program cannot be started: {wrong}") from None
-        given = self.launcher.given(self.settings)
-        known = {name: int(given[name]) for name in ("session_ms", "heartbeat_ms") if name in given}
-        self.recorder.add("launched", self.front.now(), **known)
         begun = self.front.now()
         while not (self.broker.has_joined and self.broker.stable):
             if self.program.ended.done() or self.front.now() - begun > CONNECT_S:

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 import pytest
 
+from kipcheck.conformance.live.built_in import Settings
 from kipcheck.conformance.live.consumer import Consumer
 from kipcheck.conformance.live.disturbances import InOneSegment
 from kipcheck.conformance.live.front import Front
 from kipcheck.conformance.live.in_process import SETTLE_S, Consumers
+from kipcheck.conformance.live.launch import Program
 from kipcheck.conformance.live.other_members import assignment, partitions_in
 from kipcheck.conformance.live.play import play
 from kipcheck.conformance.live.received import Received
@@ -132,6 +134,26 @@ def test_a_program_starts_again(played: Played) -> None:
     assert len(events(played, "again", "ended")) == 2 and len(events(played, "again", "restarted")) == 1
     given = [each["partitions"] for each in events(played, "again", "answer") if each["api"] == "SyncGroup"]
     assert given == [["t-2"], ["t-2"], ["t-1", "t-7"]]
+
+
+class SlowlyStarted:
+    """Its program joins before the event loop hears that it was started, as on a busy machine."""
+
+    launcher = Consumers(Consumer)
+
+    def given(self, settings: Settings) -> Mapping[str, str]:
+        return self.launcher.given(settings)
+
+    async def start(self, settings: Settings) -> Program:
+        program = await self.launcher.start(settings)
+        await asyncio.sleep(0.3)
+        return program
+
+
+def test_a_program_is_launched_before_it_sends_anything() -> None:
+    steps = OPERATIONS.parse_shorthand("stop")
+    (answer,) = asyncio.run(play(served("apache"), SlowlyStarted(), steps, SETTLE_S))
+    assert answer["actions"][0]["what"] == "launched"
 
 
 class Sent:
