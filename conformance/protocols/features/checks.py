@@ -12,14 +12,27 @@ from kipcheck.conformance.protocols.declare.conversations import (
     possible_conversation,
 )
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.features import invariants as laws
+from kipcheck.conformance.protocols.features.client_strategies import FEATURE_APPS, feature_clients
 from kipcheck.conformance.protocols.features.cluster_strategies import FEATURE_CLUSTERS
-from kipcheck.conformance.protocols.features.invariants import cluster, controller as invariants, kraft
+from kipcheck.conformance.protocols.features.invariants import (
+    app,
+    client,
+    cluster,
+    controller as invariants,
+    kraft,
+    zookeeper,
+)
 from kipcheck.conformance.protocols.features.kraft_strategies import kraft_updates
+from kipcheck.conformance.protocols.features.ops.app import OPERATIONS as APP_OPERATIONS
+from kipcheck.conformance.protocols.features.ops.client import OPERATIONS as CLIENT_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.cluster import OPERATIONS as CLUSTER_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS as KRAFT_OPERATIONS
+from kipcheck.conformance.protocols.features.ops.zookeeper import OPERATIONS as ZOOKEEPER_OPERATIONS
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
-from kipcheck.conformance.protocols.features.target import kraft_adapter
+from kipcheck.conformance.protocols.features.target import client_adapter, kraft_adapter, zookeeper_adapter
+from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_updates
 from kipcheck.conformance.targets.protocol import Claims
 
 
@@ -46,7 +59,7 @@ CLUSTER: Family[Subject] = operations_family(
 
 
 def _of_clusters(id: str, about: str, values: int) -> Check[Subject]:
-    return Check(id, about, CLUSTER, conversation, values=values, invariants=invariants_of(id))
+    return Check(id, about, CLUSTER, conversation, values=values, invariants=invariants_of(id, laws))
 
 
 def releases_with_kraft(name: str) -> Iterable[str]:
@@ -55,6 +68,26 @@ def releases_with_kraft(name: str) -> Iterable[str]:
 
 
 KRAFT: Family[Subject] = operations_family(KRAFT_OPERATIONS, releases_with_kraft, kraft_updates, "controller")
+
+
+def releases_with_zookeeper(name: str) -> Iterable[str]:
+    found = edition(name)
+    return (str(found),) if zookeeper_adapter(found) is not None else ()
+
+
+ZOOKEEPER: Family[Subject] = operations_family(
+    ZOOKEEPER_OPERATIONS, releases_with_zookeeper, zookeeper_updates, "controller"
+)
+CLIENT: Family[Subject] = operations_family(CLIENT_OPERATIONS, editions, feature_clients, "client")
+APP: Family[Subject] = operations_family(APP_OPERATIONS, editions, lambda edition: FEATURE_APPS, "group")
+
+
+def released_clients(name: str) -> Iterable[str]:
+    found = edition(name)
+    return (str(found),) if found != KIP_584 and client_adapter(found) is not None else ()
+
+
+RELEASED_CLIENT: Family[Subject] = operations_family(CLIENT_OPERATIONS, released_clients, feature_clients, "client")
 
 CHECKS: tuple[Check[Subject], ...] = (
     Check(
@@ -83,7 +116,9 @@ CHECKS: tuple[Check[Subject], ...] = (
     ),
     _of_clusters(cluster.NODE, "the node has one content per epoch, within what every registered broker supports", 300),
     _of_clusters(cluster.UPDATES, "requests for several features are applied one by one, as the rules allow", 300),
-    _of_clusters(cluster.BROKERS, "brokers stop exactly if they do not support what is finalized", 150),
+    _of_clusters(
+        cluster.BROKERS, "brokers stop exactly if they do not support what is finalized, and decide by it", 300
+    ),
     Check(
         kraft.UPDATES,
         "requests of released versions are applied as their results say, within what every broker supports",
@@ -91,5 +126,37 @@ CHECKS: tuple[Check[Subject], ...] = (
         possible_conversation(kraft_updates),
         values=300,
         invariants=invariants_of(kraft.UPDATES),
+    ),
+    Check(
+        zookeeper.LIFE,
+        "controllers with ZooKeeper keep the node as their inter-broker version wants it, and finalize nothing",
+        ZOOKEEPER,
+        conversation,
+        values=300,
+        invariants=invariants_of(zookeeper.LIFE, laws),
+    ),
+    Check(
+        client.DISCOVERY,
+        "a client follows the newest features that it has seen, and uses what is finalized",
+        CLIENT,
+        conversation,
+        values=150,
+        invariants=invariants_of(client.DISCOVERY, laws),
+    ),
+    Check(
+        client.RELEASED,
+        "a client takes answers as the released Java clients do",
+        RELEASED_CLIENT,
+        conversation,
+        values=50,
+        invariants=invariants_of(client.RELEASED, laws),
+    ),
+    Check(
+        app.UPGRADES,
+        "a Streams group follows group_coordinator once, and never back",
+        APP,
+        conversation,
+        values=300,
+        invariants=invariants_of(app.UPGRADES, laws),
     ),
 )

@@ -4,9 +4,16 @@ from collections.abc import Hashable
 from typing import Any, Final
 
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
-from kipcheck.conformance.protocols.features.model.cluster import State
+from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster, State
 from kipcheck.conformance.protocols.features.model.ranges import unsupported
-from kipcheck.conformance.protocols.features.ops.cluster import Elect, Event, HandleRegistration, Watch
+from kipcheck.conformance.protocols.features.ops.cluster import (
+    Elect,
+    Event,
+    HandleRegistration,
+    LoseUpdate,
+    UpdateFeatures,
+    Watch,
+)
 
 
 def _within(views: tuple[State]) -> str | None:
@@ -66,4 +73,33 @@ def _minimum(index: int, before: State, event: Event, did: Did[State, Any]) -> s
 
 
 MINIMUM: Final[StepLaw[State, Event, Any]] = StepLaw("feature-cluster/minimum-stays", _minimum)
-LAWS: Final = (WITHIN, FORWARD, STOPS, MINIMUM)
+
+
+def _caches(views: tuple[State]) -> str | None:
+    """A broker's cache has contents that the node had: not of a later epoch, and those of the node at its epoch."""
+    (state,) = views
+    for broker in state.brokers:
+        if broker.epoch >= 0 and (state.node is None or broker.epoch > state.node.epoch):
+            return f"broker {broker.number} knows epoch {broker.epoch}, which the node never had"
+        if state.node is not None and broker.epoch == state.node.epoch and broker.cache != state.node.features:
+            return f"broker {broker.number} knows other features than the node had at epoch {broker.epoch}"
+    return None
+
+
+CACHES: Final[Law[State]] = Law("feature-cluster/answers-what-it-read", _whole, _caches)
+
+
+def repeats(machine: FeatureCluster) -> StepLaw[State, Event, Any]:
+    """The law of repeated requests, of a machine: it is a law about two steps."""
+
+    def again(index: int, before: State, event: Event, did: Did[State, Any]) -> str | None:
+        """A request, its answer lost or not, changes nothing when it is repeated."""
+        if not isinstance(event, UpdateFeatures | LoseUpdate) or (isinstance(event, LoseUpdate) and not event.arrives):
+            return None
+        after = machine.step(did.part, UpdateFeatures(event.updates)).state
+        return None if after.node == did.part.node else f"a repeat changes {did.part.node} to {after.node}"
+
+    return StepLaw("feature-cluster/repeat-changes-nothing", again)
+
+
+LAWS: Final = (WITHIN, FORWARD, STOPS, MINIMUM, CACHES, repeats(FeatureCluster()))

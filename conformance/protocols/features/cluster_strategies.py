@@ -1,16 +1,19 @@
 """KIP-584 in full: brokers of neighbouring releases, elections, requests for several features, and readings between."""
 
 from random import Random
-from typing import Final
+from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster, State
 from kipcheck.conformance.protocols.features.ops.cluster import (
+    IBP,
     OPERATIONS,
     AskFeatures,
+    AskVersion,
     Elect,
     Event,
     HandleRegistration,
+    LoseUpdate,
     ReadNode,
     Requested,
     StartBroker,
@@ -28,6 +31,15 @@ from kipcheck.strategies.operations import nodes
 NAMES: Final = ("a", "b")
 BROKERS: Final = (0, 1)
 SPANS: Final = ((1, 2), (1, 3), (1, 1), (2, 3))
+SETTINGS: Final = (1, 2, 3)
+"""Static inter-broker versions."""
+VIEWS: Final = ("broker-watch", "broker-features", "inter-broker-version")
+Request: TypeAlias = tuple[Requested, ...]
+
+
+def favourite(random: Random) -> Request:
+    """A request that the conversations of a swarm repeat."""
+    return _updates(FeatureCluster().initial(), random)
 
 
 def likely(state: State, swarm: Swarm, random: Random) -> Step:
@@ -52,31 +64,49 @@ def _event(state: State, swarm: Swarm, random: Random) -> Event:
     chance = random.random()
     if chance < 0.4:
         return ReadNode()
-    if chance < 0.7:
-        elsewhere = random.choice(BROKERS) if random.random() < 0.1 else None
-        return UpdateFeatures(_updates(state, random), elsewhere, random.random() < 0.1)
-    if chance < 0.8 and "validate-features" in swarm.verbs:
+    if chance < 0.66:
+        return _request(state, swarm, random)
+    if chance < 0.71 and "validate-features" in swarm.verbs:
         return ValidateFeatures(_updates(state, random))
+    return _rare(live, swarm, random)
+
+
+def _rare(live: list[int], swarm: Swarm, random: Random) -> Event:
+    """Mostly a broker reads the node, answers, or decides."""
     number = random.choice(live)
-    rare: dict[str, Event] = {
+    found: dict[str, Event] = {
         "broker-watch": Watch(number),
         "broker-features": AskFeatures(number),
+        "inter-broker-version": AskVersion(number),
         "elect-controller": Elect(number),
         "start-broker": _start(random, swarm),
         "stop-broker": StopBroker(number),
     }
-    return rare[random.choice([verb for verb in rare if verb in swarm.verbs])]  # progress includes two of them
+    verbs = [verb for verb in found if verb in swarm.verbs]  # progress includes two of them
+    return found[random.choices(verbs, [3 if verb in VIEWS else 1 for verb in verbs])[0]]
 
 
 def _start(random: Random, swarm: Swarm) -> StartBroker:
     names = NAMES if random.random() < 0.8 else (random.choice(NAMES),)
     supported = tuple(Supported(name, *random.choice(SPANS)) for name in names)
-    return StartBroker(random.choice(BROKERS), supported, before_migration=random.random() < 0.1)
+    if "inter-broker-version" in swarm.verbs and random.random() < 0.7:
+        supported = (*supported, Supported(IBP, *random.choice(SPANS)))
+    number, old = random.choice(BROKERS), random.random() < 0.1
+    return StartBroker(number, supported, old, random.choice(SETTINGS))
 
 
-def _updates(state: State, random: Random) -> tuple[Requested, ...]:
+def _request(state: State, swarm: Swarm, random: Random) -> Event:
+    """Now and then a repeated one, one whose answer is lost, one to another broker, or without permission."""
+    updates: Request = swarm.traits if random.random() < 0.5 else _updates(state, random)
+    if "lose-update" in swarm.verbs and random.random() < 0.3:
+        return LoseUpdate(updates, random.random() < 0.6)
+    elsewhere = random.choice(BROKERS) if random.random() < 0.1 else None
+    return UpdateFeatures(updates, elsewhere, random.random() < 0.1)
+
+
+def _updates(state: State, random: Random) -> Request:
     finalized = state.finalized()
-    names = random.sample(NAMES, random.choice((1, 1, 2)))
+    names = random.sample(NAMES, random.choice((1, 2)))
     found = []
     for name in names:
         level = random.choice((0, 1, 2, 3))
@@ -88,8 +118,8 @@ def _updates(state: State, random: Random) -> tuple[Requested, ...]:
 
 def drawn() -> dict[str, Node]:
     """Fields whose values are records."""
-    names = Pick((*NAMES, "c", ""))
-    one = OneOf(tuple(record(feature=Pick(NAMES), low=Pick((low,)), high=Pick((high,))) for low, high in SPANS))
+    names = Pick((*NAMES, "c", "", IBP))
+    one = OneOf(tuple(record(feature=Pick((*NAMES, IBP)), low=Pick((low,)), high=Pick((high,))) for low, high in SPANS))
     return {
         "supported": Seq(one, 0, 2),
         "updates": Seq(record(feature=names, level=Integer(-1, 4), allow_downgrade=Flag()), 0, 2),
@@ -103,12 +133,13 @@ FEATURE_CLUSTERS: Conversations[State, Event] = Conversations(
     OPERATIONS.event_of,
     events=nodes(
         ReadNode, UpdateFeatures, StartBroker, Elect, HandleRegistration, Watch, AskFeatures, ValidateFeatures, Write,
-        StopBroker, drawn=drawn(),
+        StopBroker, LoseUpdate, AskVersion, drawn=drawn(),
     ),
     progress=frozenset({"features-node", "update-features", "start-broker", "elect-controller"}),
-    max_steps=24,
-    usual_steps=8,
+    max_steps=28,
+    usual_steps=14,
     likely=likely,
+    traits=favourite,
     enabled_shares=(0.98, 0.9),
     near_shares=(0.0, 0.1),
 )  # fmt: skip

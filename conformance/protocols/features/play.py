@@ -3,20 +3,28 @@
 from typing import Final
 
 from kipcheck.conformance.core.edition import KIP_584, Edition
-from kipcheck.conformance.core.releases_table import since
-from kipcheck.conformance.protocols.declare.package import released_since
+from kipcheck.conformance.core.releases_table import since, span
+from kipcheck.conformance.protocols.declare.package import either, released_in, released_since
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
+from kipcheck.conformance.protocols.features.client_laws import APP_LAWS, ZOOKEEPER_LAWS, client_laws
 from kipcheck.conformance.protocols.features.cluster_laws import LAWS
 from kipcheck.conformance.protocols.features.laws import COUNTS, SUITS
+from kipcheck.conformance.protocols.features.model.app import FeatureApp
+from kipcheck.conformance.protocols.features.model.client import FeatureClient
 from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster
 from kipcheck.conformance.protocols.features.model.controller import ENVIRONMENT_EVENTS, FeatureController
 from kipcheck.conformance.protocols.features.model.kraft import KraftController
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
-from kipcheck.conformance.protocols.features.ops import cluster, kraft
+from kipcheck.conformance.protocols.features.model.ranges import Range
+from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController
+from kipcheck.conformance.protocols.features.ops import app, client, cluster, kraft, zookeeper
+from kipcheck.conformance.protocols.features.ops.client import BrokerAnswers, StartClient, Wait
 from kipcheck.conformance.protocols.features.ops.cluster import (
     Elect,
+    Finalized,
     HandleRegistration,
+    LoseUpdate,
     Requested,
     StartBroker,
     StopBroker,
@@ -32,10 +40,14 @@ from kipcheck.conformance.protocols.features.ops.kraft import (
     UNSAFE_DOWNGRADE,
     UPGRADE,
     KraftUpdate,
+    Level,
     TypedUpdate,
 )
+from kipcheck.conformance.protocols.features.ops.zookeeper import DeleteNode, ReadFeature, StartController, ZkUpdate
 
 KRAFT_HAS: Final = released_since(since("java-controller-runs"))
+ZOOKEEPER_HAS: Final = released_in(span("feature-znode"), span("zookeeper"))
+CLIENT_HAS: Final = either(KIP_584, released_since(since("feature-znode")))
 
 
 def _product(edition: Edition, scope: Scope) -> Product:
@@ -81,6 +93,7 @@ def cluster_events(brokers: int, names: str, levels: int) -> tuple[cluster.Event
         requests = [Requested(name, level) for level in range(2, levels + 1)]
         requests += [Requested(name, level, True) for level in range(levels)]
         found += (made((each,)) for each in requests for made in (UpdateFeatures, ValidateFeatures))
+        found += (LoseUpdate((each,), arrives) for each in requests for arrives in (False, True))
     if len(names) > 1:
         found.append(UpdateFeatures((Requested(names[0], levels), Requested(names[1], 0, True))))
     return tuple(found)
@@ -104,6 +117,55 @@ def _kraft(edition: Edition, scope: Scope) -> Product:
         step_of=kraft.OPERATIONS.step_of,
         shorthand=kraft.OPERATIONS.shorthand,
         laws=(),
+    )
+
+
+def _zookeeper(edition: Edition, scope: Scope) -> Product:
+    found: list[zookeeper.Event] = [
+        StartController("2.6"),
+        StartController("2.7"),
+        StartController("3.3"),
+        DeleteNode(),
+    ]
+    found += (ReadFeature(number) for number in range(scope["brokers"]))
+    found += (ZkUpdate(0, (TypedUpdate("a", level, kind),)) for level in (0, 1) for kind in (UPGRADE, SAFE_DOWNGRADE))
+    return SingleMachine(
+        "controller",
+        ZooKeeperController(edition.release, (("a", Range(1, 1)),) if scope["left"] else ()),
+        within=lambda state: state.node is None or state.node.epoch < scope["writes"],
+        tried=lambda state: found,
+        step_of=zookeeper.OPERATIONS.step_of,
+        shorthand=zookeeper.OPERATIONS.shorthand,
+        laws=ZOOKEEPER_LAWS,
+    )
+
+
+def _client(edition: Edition, scope: Scope) -> Product:
+    answers = [
+        BrokerAnswers(epoch, (Finalized("a", 1, level),)) for epoch in range(scope["epochs"]) for level in (1, 2)
+    ]
+    events: list[client.Event] = [StartClient((Level("a", 2),)), BrokerAnswers(-1), Wait(60), *answers]
+    return SingleMachine(
+        "client",
+        FeatureClient(ordered=edition == KIP_584),
+        within=lambda state: True,
+        tried=lambda state: events,
+        step_of=client.OPERATIONS.step_of,
+        shorthand=client.OPERATIONS.shorthand,
+        laws=client_laws(edition == KIP_584),
+    )
+
+
+def _app(edition: Edition, scope: Scope) -> Product:
+    machine = FeatureApp(("a", "b", "c")[: scope["members"]])
+    return SingleMachine(
+        "group",
+        machine,
+        within=lambda state: True,
+        tried=machine.enabled,
+        step_of=app.OPERATIONS.step_of,
+        shorthand=app.OPERATIONS.shorthand,
+        laws=APP_LAWS,
     )
 
 
@@ -156,5 +218,48 @@ PLAYABLES = (
             "levels": Bound(2, "levels below the highest", (1, 2, 3)),
             "updates": Bound(3, "number of accepted updates", (1, 2, 3, 4)),
         },
+    ),
+    Playable(
+        name="zookeeper-features",
+        about="the controller of feature versions with ZooKeeper, as a release has it, and caches of brokers",
+        editions=lambda edition: None if ZOOKEEPER_HAS(edition) else "apache@RELEASE from 2.7.0 to 3.9.2",
+        world=_zookeeper,
+        verbs=verbs(zookeeper.OPERATIONS),
+        conversation=lambda edition: Conversation(
+            "controller",
+            ZooKeeperController(edition.release),
+            zookeeper.OPERATIONS.event_of,
+            zookeeper.OPERATIONS.parse_shorthand,
+        ),
+        dials={
+            "brokers": Bound(2, "number of brokers", (1, 2)),
+            "left": Bound(0, "whether another program left a finalized feature in the node", (0, 1)),
+            "writes": Bound(4, "the highest epoch from which the search goes on", (2, 3, 4, 6)),
+        },
+    ),
+    Playable(
+        name="feature-client",
+        about="a client that reads and updates features: in the draft it never goes back to older ones",
+        editions=lambda edition: None if CLIENT_HAS(edition) else "kip-584, apache or apache@RELEASE from 2.7.0 on",
+        world=_client,
+        verbs=verbs(client.OPERATIONS),
+        conversation=lambda edition: Conversation(
+            "client",
+            FeatureClient(ordered=edition == KIP_584),
+            client.OPERATIONS.event_of,
+            client.OPERATIONS.parse_shorthand,
+        ),
+        dials={"epochs": Bound(3, "number of epochs", (2, 3, 4))},
+    ),
+    Playable(
+        name="feature-app",
+        about="a Kafka Streams group that follows group_coordinator, as KIP-584 describes it for KIP-447",
+        editions=lambda edition: None if edition == KIP_584 else str(KIP_584),
+        world=_app,
+        verbs=verbs(app.OPERATIONS),
+        conversation=lambda edition: Conversation(
+            "group", FeatureApp(), app.OPERATIONS.event_of, app.OPERATIONS.parse_shorthand
+        ),
+        dials={"members": Bound(3, "number of members", (1, 2, 3))},
     ),
 )

@@ -1,10 +1,14 @@
-"""The protocol of feature updates: KIP-584's draft, and controllers as released, in KRaft and with ZooKeeper."""
+"""The protocol of feature updates: KIP-584's draft, controllers as released, and clients that follow features.
+
+A package has one role: a testee that is a client, or a Streams group, claims their machines in the role controller.
+"""
 
 from typing import Final
 
 from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import KIP_584
 from kipcheck.conformance.core.releases_table import since, span
-from kipcheck.conformance.protocols.declare.package import ProtocolPackage, released_in, released_since
+from kipcheck.conformance.protocols.declare.package import ProtocolPackage, either, released_in, released_since
 
 PROTOCOL: Final = ProtocolPackage(
     50,
@@ -14,5 +18,7 @@ PROTOCOL: Final = ProtocolPackage(
         "feature-cluster": lambda edition: True,
         "kraft-features": released_since(since("java-controller-runs")),
         "zookeeper-features": released_in(span("feature-znode"), span("zookeeper")),
+        "feature-client": either(KIP_584, released_since(since("feature-znode"))),
+        "feature-app": lambda edition: edition == KIP_584,
     },
 )

@@ -1,5 +1,6 @@
 """What is drawn for controllers of feature versions."""
 
+from kipcheck.conformance.protocols.features.client_strategies import FEATURE_APPS, feature_clients
 from kipcheck.conformance.protocols.features.cluster_strategies import FEATURE_CLUSTERS
 from kipcheck.conformance.protocols.features.kraft_strategies import kraft_updates
 from kipcheck.conformance.protocols.features.model.controller import FeatureController, State
@@ -29,4 +30,6 @@ CONVERSATIONS = {
     "feature-cluster": lambda edition: FEATURE_CLUSTERS,
     "kraft-features": kraft_updates,
     "zookeeper-features": zookeeper_updates,
+    "feature-client": feature_clients,
+    "feature-app": lambda edition: FEATURE_APPS,
 }

@@ -2,20 +2,23 @@
 
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.edition import KIP_584, Edition
 from kipcheck.conformance.core.releases_table import since, span
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
-from kipcheck.conformance.protocols.declare.package import released_in, released_since
+from kipcheck.conformance.protocols.declare.package import either, released_in, released_since
+from kipcheck.conformance.protocols.features.model.app import FeatureApp
+from kipcheck.conformance.protocols.features.model.client import FeatureClient
 from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster
 from kipcheck.conformance.protocols.features.model.controller import FeatureController
 from kipcheck.conformance.protocols.features.model.kraft import KraftController
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController
-from kipcheck.conformance.protocols.features.ops import cluster, kraft, zookeeper
+from kipcheck.conformance.protocols.features.ops import app, client, cluster, kraft, zookeeper
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 IN_ZOOKEEPER: Final = released_in(span("feature-znode"), span("zookeeper"))
+CLIENT: Final = either(KIP_584, released_since(since("feature-znode")))
 IN_KRAFT: Final = released_since(since("java-controller-runs"))
 
 
@@ -39,9 +42,21 @@ def zookeeper_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     return adapter_of(zookeeper.OPERATIONS, ZooKeeperController(edition.release))
 
 
+def client_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
+    if not CLIENT(edition):
+        return None
+    return adapter_of(client.OPERATIONS, FeatureClient(ordered=edition == KIP_584))
+
+
+def app_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
+    return adapter_of(app.OPERATIONS, FeatureApp()) if edition == KIP_584 else None
+
+
 ADAPTERS = {
     OPERATIONS.machine: adapter,
     cluster.OPERATIONS.machine: cluster_adapter,
     kraft.OPERATIONS.machine: kraft_adapter,
     zookeeper.OPERATIONS.machine: zookeeper_adapter,
+    client.OPERATIONS.machine: client_adapter,
+    app.OPERATIONS.machine: app_adapter,
 }

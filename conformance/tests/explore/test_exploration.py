@@ -83,7 +83,10 @@ def test_a_counter_example_is_drawn_written_and_can_be_played(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("nothing",), "unknown model 'nothing': use one of features, feature-cluster, kraft-features, group"),
+        (
+            ("nothing",),
+            "unknown model 'nothing': use one of features, feature-cluster, kraft-features, zookeeper-features",
+        ),
         (("features",), "model features does not support edition apache: use kip-584"),
         (("group", "--edition", "kip-1"), "unknown edition 'kip-1'"),
         (("group", "--scope", "brokers=1"), "unknown bound 'brokers' of model group: use one of static, "),

@@ -26,7 +26,9 @@ updates = partial(invariant, role=Role.CONTROLLER, checks=(UPDATES,))
 brokers = partial(invariant, role=Role.CONTROLLER, checks=(BROKERS,))
 
 INVALID, FAILED, NONE = "INVALID_REQUEST", "FEATURE_UPDATE_FAILED", "NONE"
-WRITERS: Final = ("elect-controller", "handle-registration", "update-features", "validate-features", "write-features")
+WRITERS: Final = (
+    "elect-controller", "handle-registration", "update-features", "validate-features", "write-features", "lose-update",
+)  # fmt: skip
 """Steps after which the node may have other contents."""
 KIP: Final = ("KIP-584",)
 
@@ -68,6 +70,12 @@ class Known:
     """The live broker that was elected last."""
     waiting: int | None = None
     """The broker whose validated request waits for its write."""
+    static: Mapping[int, int] = field(default_factory=dict)
+    """The static inter-broker version of each live broker; 0: below the migration version."""
+    read: Mapping[int, Contents] = field(default_factory=dict)
+    """The contents of the node that each live broker read last, where they are known."""
+    answered: Mapping[int, Spans] = field(default_factory=dict)
+    """The finalized features that each live broker answered since it read the node last."""
 
     def without(self, number: int) -> "Known":
         """A broker is not live any more."""
@@ -76,7 +84,14 @@ class Known:
         contents = self.contents
         if contents is not None:
             contents = replace(contents, registered=contents.registered - {number} if elected else frozenset())
-        return Known(brokers, self.old - {number}, contents, elected, self.waiting)
+        known = replace(self, brokers=brokers, old=self.old - {number}, contents=contents, elected=elected)
+        return known.reads(number, None)
+
+    def reads(self, number: int, contents: Contents | None) -> "Known":
+        """A broker reads the node; None: it is not live, or what it reads is not known."""
+        read = {each: own for each, own in self.read.items() if each != number}
+        answered = {each: own for each, own in self.answered.items() if each != number}
+        return replace(self, read=read if contents is None else {**read, number: contents}, answered=answered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +112,17 @@ class ClusterStep(AnsweredStep[Step, Mapping[str, Any], Known]):
         if self.verb == "start-broker" and self.accepted:
             old = body.get("before_migration", False)
             brokers = {**known.brokers, number: {} if old else spans(body["supported"])}
-            known = replace(known, brokers=brokers, old=known.old | {number} if old else known.old)
+            static = {**known.static, number: 0 if old else body.get("static", 1)}
+            known = replace(known, brokers=brokers, old=known.old | {number} if old else known.old, static=static)
+            known = known.reads(number, known.contents)
+        elif self.verb == "broker-watch" and self.accepted and number in known.brokers:
+            known = known.reads(number, known.contents)
+        elif self.verb == "broker-features" and self.accepted:
+            known = replace(known, answered={**known.answered, number: spans(self.answer["finalized"])})
         elif self.verb == "elect-controller" and number in known.brokers:
             known = replace(known, elected=number)
+        if self.verb == "lose-update" and not body["arrives"]:
+            return known
         if self.verb in WRITERS:
             waits = self.verb == "validate-features" and self.accepted
             known = replace(known, contents=None, waiting=known.elected if waits else None)
@@ -129,7 +152,7 @@ def on(*verbs: str) -> Callable[[Case, Step], bool]:
     return lambda case, step: step.verb in verbs
 
 
-def _breach(step: ClusterStep, why: str, expected: str, observed: str, *shape: str, at: int | None = None) -> Violation:
+def breach(step: ClusterStep, why: str, expected: str, observed: str, *shape: str, at: int | None = None) -> Violation:
     places = (step.op.index,) if at is None else tuple(sorted((at, step.op.index)))
     return Violation(why, places, expected, observed, shape=shape)
 
@@ -215,7 +238,7 @@ def within_brokers(history: History) -> Iterator[Violation]:
                     knows = f"supports {own}" if own else "does not know it"
                     why = f"levels {span} of {name} are finalized, and broker {number} {knows}"
                     shape = "out of range" if own else "unknowing"
-                    yield _breach(step, why, "a range that it supports", f"{name} {span}", shape)
+                    yield breach(step, why, "a range that it supports", f"{name} {span}", shape)
 
 
 @impact("The epoch of the features falls", "wrong data", "epochs", "stale-view", links=KIP)
@@ -228,7 +251,7 @@ def epoch_never_falls(history: History) -> Iterator[Violation]:
             found = contents_of(step.op)
             if last is not None and found.epoch < last.epoch:
                 why = f"the epoch was {last.epoch} and is {found.epoch}"
-                yield _breach(step, why, f"at least {last.epoch}", str(found.epoch), "falls", at=last.at)
+                yield breach(step, why, f"at least {last.epoch}", str(found.epoch), "falls", at=last.at)
             last = found
 
 
@@ -245,11 +268,11 @@ def one_content_per_epoch(history: History) -> Iterator[Violation]:
             known.setdefault(epoch, (step.op.index, found))
         at, before = known.get(epoch, (0, found))
         if before != found:
-            why = f"epoch {epoch} stood for {_listed(before)}, and stands for {_listed(found)}"
-            yield _breach(step, why, _listed(before), _listed(found), step.verb, at=at)
+            why = f"epoch {epoch} stood for {listed(before)}, and stands for {listed(found)}"
+            yield breach(step, why, listed(before), listed(found), step.verb, at=at)
 
 
-def _listed(found: Spans) -> str:
+def listed(found: Spans) -> str:
     return ", ".join(f"{name} {span}" for name, span in sorted(found.items())) or "no features"
 
 
@@ -263,7 +286,7 @@ def one_epoch_per_request(history: History) -> Iterator[Violation]:
         grown = int(NONE in results(step).values())
         if after.epoch != before.epoch + grown:
             why = f"the epoch was {before.epoch}, and is {after.epoch} after a request with {grown or 'no'} good update"
-            yield _breach(step, why, str(before.epoch + grown), str(after.epoch), "counted", at=after.at)
+            yield breach(step, why, str(before.epoch + grown), str(after.epoch), "counted", at=after.at)
 
 
 @impact("The status of the features is wrong", "wrong data", "durability", "stuck-upgrade", links=KIP)
@@ -281,10 +304,10 @@ def status_follows_version(history: History) -> Iterator[Violation]:
                 why = f"the controller is {'at' if last[1] else 'below'} the migration version"
                 status = "enabled" if found.enabled else "disabled"
                 wanted = "enabled" if last[1] else "disabled"
-                yield _breach(step, f"{why}, and the node is {status}", wanted, status, status, at=last[0])
+                yield breach(step, f"{why}, and the node is {status}", wanted, status, status, at=last[0])
             elif found.finalized and not found.enabled:
                 why = "the node is disabled, and has features"
-                yield _breach(step, why, "no features", _listed(found.finalized), "not empty", at=last[0])
+                yield breach(step, why, "no features", listed(found.finalized), "not empty", at=last[0])
 
 
 @impact("A request changes a minimum level", "wrong data", "gating", "incompatible-broker", links=KIP)
@@ -296,7 +319,7 @@ def minimum_stays(history: History) -> Iterator[Violation]:
             one, other = before.finalized[name].low, after.finalized[name].low
             if one != other:
                 why = f"the minimum of {name} was {one}, and is {other} after a request"
-                yield _breach(step, why, str(one), str(other), "minimum", at=after.at)
+                yield breach(step, why, str(one), str(other), "minimum", at=after.at)
 
 
 # Updates
@@ -311,7 +334,7 @@ def top_level_changes_nothing(history: History) -> Iterator[Violation]:
         observation = step.op.observation
         if isinstance(observation, Refused) and (before.epoch, before.finalized) != (after.epoch, after.finalized):
             why = f"a request failed with {observation.error}, and the node changed"
-            yield _breach(step, why, _listed(before.finalized), _listed(after.finalized), "changed", at=after.at)
+            yield breach(step, why, listed(before.finalized), listed(after.finalized), "changed", at=after.at)
 
 
 @impact("A refused update is applied", "wrong data", "atomicity", "misled-operator", links=KIP)
@@ -324,7 +347,7 @@ def refused_stays(history: History) -> Iterator[Violation]:
             if step.accepted and name not in good and before.finalized.get(name) != after.finalized.get(name):
                 why = f"no update of {name} succeeded, and it changed"
                 expected, observed = str(before.finalized.get(name)), str(after.finalized.get(name))
-                yield _breach(step, why, expected, observed, "changed", at=after.at)
+                yield breach(step, why, expected, observed, "changed", at=after.at)
 
 
 @impact("An update succeeds without effect", "wrong data", "atomicity", "misled-operator", links=KIP)
@@ -337,7 +360,7 @@ def accepted_is_applied(history: History) -> Iterator[Violation]:
             span = after.finalized.get(each["feature"])
             if found.get(each["feature"]) == NONE and (span.high if span else 0) != max(each["level"], 0):
                 why = f"an update of {each['feature']} to {each['level']} succeeded"
-                yield _breach(step, why, f"level {max(each['level'], 0)}", f"levels {span}", "missing", at=after.at)
+                yield breach(step, why, f"level {max(each['level'], 0)}", f"levels {span}", "missing", at=after.at)
 
 
 @impact("A feature rises above what a broker supports", "wrong data", "gating", "incompatible-broker", links=KIP)
@@ -349,7 +372,7 @@ def range_gated(history: History) -> Iterator[Violation]:
             own = each.step.brokers[number].get(each.feature)
             if own is None or not own.low <= each.level <= own.high:
                 why = f"{each.why} was applied; broker {number} {f'supports {own}' if own else 'does not know it'}"
-                yield _breach(each.step, why, f"refused: {FAILED}", "applied", "range" if own else "unknown")
+                yield breach(each.step, why, f"refused: {FAILED}", "applied", "range" if own else "unknown")
 
 
 @impact("A feature falls without permission", "wrong data", "gating", "unsafe-downgrade", links=KIP)
@@ -359,7 +382,7 @@ def flag_gated(history: History) -> Iterator[Violation]:
     for each in judged(history):
         if each.span is not None and each.level < each.span.high and not each.flag:
             kind = "deletion" if each.level < 1 else "downgrade"
-            yield _breach(each.step, f"{each.why} was applied", f"refused: {INVALID}", "applied", kind)
+            yield breach(each.step, f"{each.why} was applied", f"refused: {INVALID}", "applied", kind)
 
 
 @impact("An update that changes nothing succeeds", "trivia", "gating", "misled-operator", links=KIP)
@@ -374,7 +397,7 @@ def moves(history: History) -> Iterator[Violation]:
         else:
             wrong = "rises with the flag" if each.flag and each.level > each.span.high else ""
         if wrong:
-            yield _breach(each.step, f"{each.why} was applied", f"refused: {INVALID}", "applied", wrong)
+            yield breach(each.step, f"{each.why} was applied", f"refused: {INVALID}", "applied", wrong)
 
 
 @impact("A deposed controller changes features", "wrong data", "guards", "incompatible-broker", links=KIP)
@@ -385,7 +408,7 @@ def deposed_writes_nothing(history: History) -> Iterator[Violation]:
         number = step.op.step.body.get("broker")
         if step.verb == "write-features" and step.accepted and step.before.elected not in (None, number):
             why = f"broker {step.before.elected} was elected, and a write of broker {number} was applied"
-            yield _breach(step, why, "refused: NOT_CONTROLLER", "applied", "deposed")
+            yield breach(step, why, "refused: NOT_CONTROLLER", "applied", "deposed")
 
 
 # Brokers
@@ -415,7 +438,7 @@ def incompatible_broker_stops(history: History) -> Iterator[Violation]:
     for step, contents, wrong in _arrivals(history):
         if wrong and step.accepted:
             why = f"{wrong} is at level {contents.finalized[wrong].high}, and broker {step.op.step['broker']} stays"
-            yield _breach(step, why, "it stops", "it stays", step.verb, at=contents.at)
+            yield breach(step, why, "it stops", "it stays", step.verb, at=contents.at)
 
 
 @impact("A compatible broker stops", "refused peer", "guards", "stuck-upgrade", links=KIP)
@@ -424,5 +447,5 @@ def compatible_broker_stays(history: History) -> Iterator[Violation]:
     """A broker that supports every finalized level does not stop."""
     for step, contents, wrong in _arrivals(history):
         if not wrong and not step.accepted:
-            why = f"broker {step.op.step['broker']} supports {_listed(contents.finalized)}, and was stopped"
-            yield _breach(step, why, "it stays", "it stops", step.verb, at=contents.at)
+            why = f"broker {step.op.step['broker']} supports {listed(contents.finalized)}, and was stopped"
+            yield breach(step, why, "it stays", "it stops", step.verb, at=contents.at)

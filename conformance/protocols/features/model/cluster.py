@@ -13,7 +13,7 @@ controller raises the minimum as soon as it registers such a broker (584-18).
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never, final
+from typing import Final, assert_never, final
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.features.model.draft_rules import (
@@ -32,17 +32,21 @@ from kipcheck.conformance.protocols.features.model.ranges import (
     unsupported,
 )
 from kipcheck.conformance.protocols.features.ops.cluster import (
+    IBP,
     NOT_CONTROLLER,
     UNAUTHORIZED,
     Action,
     Answered,
     AskFeatures,
+    AskVersion,
     Contents,
+    Deciding,
     Elect,
     Event,
     Features,
     Finalized,
     HandleRegistration,
+    LoseUpdate,
     Outcome,
     ReadNode,
     Requested,
@@ -57,6 +61,9 @@ from kipcheck.conformance.protocols.features.ops.cluster import (
     Watch,
     Write,
 )
+
+ABSENT: Final = "BROKER_NOT_AVAILABLE"
+"""There is no such broker."""
 
 
 @final
@@ -84,6 +91,8 @@ class Broker:
     epoch: int = -1
     """Of its cache; -1: the cache is empty."""
     cache: Ranges = ()
+    static: int = 1
+    """Its static inter-broker version."""
 
     @property
     def declared(self) -> Ranges:
@@ -179,6 +188,10 @@ class FeatureCluster:
                 return self.asked(state, number)
             case ReadNode():
                 return Transition(state, (self.contents(state),))
+            case LoseUpdate(updates, arrives):
+                return Transition(self.update(state, updates, None, False).state if arrives else state)
+            case AskVersion(number):
+                return Transition(state, (self.deciding(state.broker(number)),))
             case _:
                 assert_never(event)
 
@@ -196,7 +209,7 @@ class FeatureCluster:
     def started(self, state: State, event: StartBroker) -> Transition[State, Action]:
         state = state.without(event.broker)
         supported = ranges({each.feature: (each.low, each.high) for each in event.supported})
-        broker = Broker(event.broker, supported, event.before_migration)
+        broker = Broker(event.broker, supported, event.before_migration, static=event.static)
         if self.stops(state.node, broker):
             return Transition(state, (Stops(event.broker),))
         return Transition(state.with_broker(broker.cleared() if event.before_migration else broker.read(state.node)))
@@ -212,9 +225,18 @@ class FeatureCluster:
     def asked(self, state: State, number: int) -> Transition[State, Action]:
         broker = state.broker(number)
         if broker is None:
-            return Transition(state, (TopLevel("BROKER_NOT_AVAILABLE"),))
+            return Transition(state, (TopLevel(ABSENT),))
         supported = tuple(Supported(name, *span) for name, span in broker.declared)
         return Transition(state, (Features(broker.epoch, _finalized(broker.cache), supported),))
+
+    def deciding(self, broker: Broker | None) -> Deciding | TopLevel:
+        """The level of the feature is preferred as soon as the broker knows one (section Phase #3)."""
+        if broker is None:
+            return TopLevel(ABSENT)
+        if broker.before_migration:
+            return Deciding(0, False)
+        level = dict(broker.cache).get(IBP)
+        return Deciding(broker.static, False) if level is None else Deciding(level.high, True)
 
     # The controller and the node
 

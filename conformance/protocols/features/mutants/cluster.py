@@ -26,7 +26,7 @@ class Cluster(MachineMutant, FeatureCluster):
 Made = TypeVar("Made", bound=type[Cluster])
 
 
-def _mutant(check: str, invariant: str, least: str) -> Callable[[Made], Made]:
+def cluster_mutant(check: str, invariant: str, least: str) -> Callable[[Made], Made]:
     return mutant(
         f"feature-cluster/{check}", f"feature-cluster/{invariant}", OPERATIONS.machine, None, least, edition="kip-584"
     )
@@ -35,7 +35,7 @@ def _mutant(check: str, invariant: str, least: str) -> Callable[[Made], Made]:
 # The node
 
 
-@_mutant("node", "within-brokers", f"{ONE}start 1 old; handle 1; node")
+@cluster_mutant("node", "within-brokers", f"{ONE}start 1 old; handle 1; node")
 class RegistersEveryBroker(Cluster):
     """The controller registers a broker without a look at its features."""
 
@@ -50,7 +50,7 @@ class RegistersEveryBroker(Cluster):
         return replace(state, registered=state.registered | {number})
 
 
-@_mutant("node", "epoch-never-falls", "start 0 a:1-1; elect 0; update-features a:0!; node; elect 0; node")
+@cluster_mutant("node", "epoch-never-falls", "start 0 a:1-1; elect 0; update-features a:0!; node; elect 0; node")
 class CreatesTheNodeAgain(Cluster):
     """An election deletes the node and creates it with the same features, so that its versions begin again."""
 
@@ -58,7 +58,7 @@ class CreatesTheNodeAgain(Cluster):
         return replace(super().life_cycle(state, broker), epoch=0)
 
 
-@_mutant("node", "one-content-per-epoch", f"{ONE}node; update-features a:0!; node")
+@cluster_mutant("node", "one-content-per-epoch", f"{ONE}node; update-features a:0!; node")
 class WritesWithoutEpoch(Cluster):
     """A write of features does not raise the epoch."""
 
@@ -69,7 +69,7 @@ class WritesWithoutEpoch(Cluster):
         return Transition(replace(after, node=replace(after.node, epoch=state.node.epoch)), actions)
 
 
-@_mutant("node", "one-content-per-epoch", "start 0 a:1-1; elect 0; node; watch 0; features 0")
+@cluster_mutant("node", "one-content-per-epoch", "start 0 a:1-1; elect 0; node; watch 0; features 0")
 class AnswersWithoutFeatures(Cluster):
     """Brokers answer with the epoch of the node, and forget its features."""
 
@@ -80,7 +80,7 @@ class AnswersWithoutFeatures(Cluster):
         )
 
 
-@_mutant("node", "one-epoch-per-request", "start 0 a:1-1,b:1-1; elect 0; node; update-features a:0!,b:0!; node")
+@cluster_mutant("node", "one-epoch-per-request", "start 0 a:1-1,b:1-1; elect 0; node; update-features a:0!,b:0!; node")
 class CountsUpdates(Cluster):
     """The epoch counts the good updates of a request."""
 
@@ -93,7 +93,7 @@ class CountsUpdates(Cluster):
         return Transition(replace(after, node=replace(after.node, epoch=after.node.epoch + more)), actions)
 
 
-@_mutant("node", "status-follows-version", "start 0 old; elect 0; node")
+@cluster_mutant("node", "status-follows-version", "start 0 old; elect 0; node")
 class AlwaysEnabled(Cluster):
     """A controller below the migration version enables the features, too."""
 
@@ -101,7 +101,7 @@ class AlwaysEnabled(Cluster):
         return super().life_cycle(state, replace(broker, before_migration=False))
 
 
-@_mutant("node", "minimum-stays", "start 0 a:1-3; elect 0; node; update-features a:2!; node")
+@cluster_mutant("node", "minimum-stays", "start 0 a:1-3; elect 0; node; update-features a:2!; node")
 class MovesTheMinimum(Cluster):
     """An update sets the minimum level to the new level."""
 
@@ -115,7 +115,7 @@ class MovesTheMinimum(Cluster):
 # Updates
 
 
-@_mutant("updates", "top-level-changes-nothing", f"{ONE}node; update-features a:1! unauthorized; node")
+@cluster_mutant("updates", "top-level-changes-nothing", f"{ONE}node; update-features a:1! unauthorized; node")
 class ChecksPermissionLast(Cluster):
     """A request without permission is applied, and then answered with an error."""
 
@@ -126,7 +126,7 @@ class ChecksPermissionLast(Cluster):
         return Transition(applied.state, super().update(state, updates, to, unauthorized).actions)
 
 
-@_mutant("updates", "refused-stays", "start 0 a:1-2,b:1-2; elect 0; node; update-features a:0!,b:1; node")
+@cluster_mutant("updates", "refused-stays", "start 0 a:1-2,b:1-2; elect 0; node; update-features a:0!,b:1; node")
 class AppliesTheWholeRequest(Cluster):
     """A request with a good update is applied with the refused ones."""
 
@@ -139,7 +139,7 @@ class AppliesTheWholeRequest(Cluster):
         return Transition(replace(after, pending=pending), actions)
 
 
-@_mutant("updates", "accepted-is-applied", "start 0 a:1-1,b:1-1; elect 0; node; update-features a:0!,b:0!; node")
+@cluster_mutant("updates", "accepted-is-applied", "start 0 a:1-1,b:1-1; elect 0; node; update-features a:0!,b:0!; node")
 class AppliesTheFirst(Cluster):
     """Only the first good update of a request is applied."""
 
@@ -160,7 +160,7 @@ class _Rules(Cluster):
         return NONE if self.other(update, finalized) else super().refusal(update, finalized, supported)
 
 
-@_mutant("updates", "range-gated", f"{ONE}node; update-features a:3")
+@cluster_mutant("updates", "range-gated", f"{ONE}node; update-features a:3")
 class ForgetsTheBrokers(_Rules):
     """An upgrade is applied whatever brokers support."""
 
@@ -168,7 +168,7 @@ class ForgetsTheBrokers(_Rules):
         return finalized is not None and update.level > finalized.high and not update.allow_downgrade
 
 
-@_mutant("updates", "flag-gated", f"{ONE}node; update-features a:1")
+@cluster_mutant("updates", "flag-gated", f"{ONE}node; update-features a:1")
 class ForgetsTheFlag(_Rules):
     """A downgrade needs no flag."""
 
@@ -176,7 +176,7 @@ class ForgetsTheFlag(_Rules):
         return finalized is not None and finalized.low <= update.level < finalized.high
 
 
-@_mutant("updates", "flag-gated", f"{ONE}node; update-features a:0")
+@cluster_mutant("updates", "flag-gated", f"{ONE}node; update-features a:0")
 class DeletesWithoutTheFlag(_Rules):
     """A deletion needs no flag."""
 
@@ -184,7 +184,7 @@ class DeletesWithoutTheFlag(_Rules):
         return finalized is not None and update.level < 1
 
 
-@_mutant("updates", "moves", f"{ONE}node; update-features a:2")
+@cluster_mutant("updates", "moves", f"{ONE}node; update-features a:2")
 class AppliesTheSame(_Rules):
     """An update to the finalized level succeeds."""
 
@@ -192,7 +192,7 @@ class AppliesTheSame(_Rules):
         return finalized is not None and update.level == finalized.high
 
 
-@_mutant("updates", "moves", "start 0; elect 0; node; update-features a:0!")
+@cluster_mutant("updates", "moves", "start 0; elect 0; node; update-features a:0!")
 class DeletesWhatIsNotThere(_Rules):
     """A deletion of a feature that is not finalized succeeds."""
 
@@ -200,7 +200,7 @@ class DeletesWhatIsNotThere(_Rules):
         return finalized is None and update.level < 1 and update.allow_downgrade
 
 
-@_mutant(
+@cluster_mutant(
     "updates", "deposed-writes-nothing",
     "start 0 a:1-2; elect 0; validate-features a:0!; start 1 a:1-2; elect 1; write 0",
 )  # fmt: skip
@@ -214,7 +214,7 @@ class ChecksTheVersionAlone(Cluster):
 # Brokers
 
 
-@_mutant("brokers", "incompatible-broker-stops", f"{ONE}node; start 1")
+@cluster_mutant("brokers", "incompatible-broker-stops", f"{ONE}node; start 1")
 class StartsAnyway(Cluster):
     """A broker starts without a look at the features."""
 
@@ -222,7 +222,7 @@ class StartsAnyway(Cluster):
         return False
 
 
-@_mutant("brokers", "compatible-broker-stays", f"{ONE}node; start 1 a:1-3")
+@cluster_mutant("brokers", "compatible-broker-stays", f"{ONE}node; start 1 a:1-3")
 class WantsTheHighest(Cluster):
     """A broker starts only where its highest levels are finalized."""
 

@@ -14,6 +14,8 @@ INCOMPATIBLE: Final = "INCOMPATIBLE_BROKER"
 """Error class for a broker that has to stop. It is not an error code of Kafka: the broker gets no response."""
 NOT_CONTROLLER: Final = "NOT_CONTROLLER"
 UNAUTHORIZED: Final = "CLUSTER_AUTHORIZATION_FAILED"
+IBP: Final = "ibp_feature"
+"""The feature that takes the place of the static inter-broker version in phase #3 of the draft (584-32)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +144,27 @@ class Contents:
     """The brokers that the controller has registered."""
 
 
-Action: TypeAlias = Answered | Waiting | TopLevel | Stops | Features | Contents
+@answer()
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """The inter-broker version by which a broker decides."""
+
+    level: int
+    """0: below the migration version."""
+    dynamic: bool
+    """Whether it is the finalized level of the feature, and not the static setting."""
+
+
+Action: TypeAlias = Answered | Waiting | TopLevel | Stops | Features | Contents | Deciding
 
 # Operations
 
 
 @operation(
-    "start-broker", "broker", "start {broker}[ {supported}]{before_migration: old}",
-    examples="start 0 a:1-2,b:1-3; start 1; start 1 a:1-2 old",
+    "start-broker", "broker", "start {broker}[ {supported}][ static {static}]{before_migration: old}",
+    examples="start 0 a:1-2,b:1-3; start 1; start 1 a:1-2 old; start 0 ibp_feature:1-3 static 2",
     sender="broker {broker}",
-    sentence="starts[, supports {supported}]{before_migration:, below the migration version}",
+    sentence="starts[, supports {supported}][, static {static}]{before_migration:, below the migration version}",
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class StartBroker:
@@ -165,6 +178,10 @@ class StartBroker:
     before_migration: Annotated[
         bool, about("its inter-broker version is below the migration version: it declares and checks nothing"), optional
     ] = False
+    static: Annotated[
+        int, about("its static inter-broker version, counted from the migration version on, which is 1"),
+        typical(1, 2, 3), optional,
+    ] = 1  # fmt: skip
 
 
 @operation("stop-broker", "broker", "stop {broker}", examples="stop 0", sender="broker {broker}", sentence="stops")
@@ -248,6 +265,29 @@ class Write:
     broker: Number
 
 
+@operation(
+    "lose-update", "operator", "lose[ {updates}]{arrives: arrived}",
+    examples="lose a:2; lose a:2,b:0! arrived", sentence="update {updates}: the answer is lost",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class LoseUpdate:
+    """A request for updates whose answer is lost: the operator does not know whether it was applied (584-33)."""
+
+    updates: Updates = ()
+    arrives: Annotated[bool, about("the controller receives it")] = False
+
+
+@operation(
+    "inter-broker-version", "broker", "version {broker}", examples="version 0", sender="broker {broker}",
+    sentence="decides by its inter-broker version", accepted=Deciding,
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class AskVersion:
+    """A broker decides something by its inter-broker version (section Phase #3)."""
+
+    broker: Number
+
+
 @operation("broker-features", "client", "features {broker}", examples="features 0", accepted=Features)
 @dataclass(frozen=True, slots=True)
 class AskFeatures:
@@ -273,13 +313,15 @@ Event: TypeAlias = (
     | Write
     | AskFeatures
     | ReadNode
+    | LoseUpdate
+    | AskVersion
 )
 OPERATIONS: Operations[Event, Action] = Operations(
     "feature-cluster",
     Role.CONTROLLER,
     (
         StartBroker, StopBroker, Elect, HandleRegistration, Watch, UpdateFeatures, ValidateFeatures, Write,
-        AskFeatures, ReadNode,
+        AskFeatures, ReadNode, LoseUpdate, AskVersion,
     ),
     sample="start 0 a:1-2; elect 0; update-features a:2",
 )  # fmt: skip

@@ -131,8 +131,9 @@ def test_answers_come_from_the_cache_of_a_broker() -> None:
 
 def test_shorthand_comes_back() -> None:
     text = (
-        "start 0 a:1-2,b:1-3; start 1 old; stop 1; elect 0; handle 1; watch 1; update-features a:2,b:0!; "
-        "update-features a:1 at 1 unauthorized; validate-features a:-1!; write 0; features 0; node"
+        "start 0 a:1-2,b:1-3 static 2; start 1 old; stop 1; elect 0; handle 1; watch 1; update-features a:2,b:0!; "
+        "update-features a:1 at 1 unauthorized; validate-features a:-1!; write 0; features 0; node; lose a:2 arrived; "
+        "lose b:1; version 0"
     )
     assert OPERATIONS.shorthand(OPERATIONS.parse_shorthand(text)) == text
 
@@ -259,6 +260,26 @@ def plain_laws(product: SingleMachine) -> set[str]:
                 seen.add((did.part,))
                 waiting.append((did.part,))
     return found
+
+
+def test_a_lost_answer_hides_whether_the_update_was_applied() -> None:
+    assert node(played(OLD + "lose a:2 arrived")[0]) == "2 a:1-2"
+    assert node(played(OLD + "lose a:2")[0]) == "1"
+    assert told(OLD + "lose a:2; update-features a:2") == "a=NONE | 2 a:1-2"
+    assert told(OLD + "lose a:2 arrived; update-features a:2") == f"a={INVALID} | 2 a:1-2"
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("start 0 ibp_feature:1-3 static 2; elect 0", (2, False)),
+     ("start 0 ibp_feature:1-3; elect 0; watch 0", (3, True)),
+     ("start 0 ibp_feature:1-3 static 2 old; elect 0; watch 0", (0, False)),
+     ("start 0 ibp_feature:1-3; elect 0; watch 0; update-features ibp_feature:2!; watch 0", (2, True)),
+     ("start 0 ibp_feature:1-3 static 3; elect 0; update-features ibp_feature:0!; watch 0", (3, False))],
+)  # fmt: skip
+def test_the_static_setting_decides_until_the_feature_is_finalized(text: str, version: tuple[int, bool]) -> None:
+    *_, (answer,) = played(f"{text}; version 0")[1]
+    assert OPERATIONS.answer_of((answer,)) == {"status": "accepted", "level": version[0], "dynamic": version[1]}
 
 
 def test_a_repeat_changes_nothing_again() -> None:

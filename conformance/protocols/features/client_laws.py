@@ -1,0 +1,71 @@
+"""Laws of clients and Streams groups that follow features, and of controllers with ZooKeeper."""
+
+from typing import Any, Final
+
+from kipcheck.conformance.machines.product import Did, StepLaw
+from kipcheck.conformance.protocols.features.model.app import NEW, State as AppState
+from kipcheck.conformance.protocols.features.model.client import State as ClientState
+from kipcheck.conformance.protocols.features.model.zookeeper import BELOW_MIGRATION, State as ZkState
+from kipcheck.conformance.protocols.features.ops.app import Begin, Event as AppEvent, Rebalance, Tell, Wipe
+from kipcheck.conformance.protocols.features.ops.client import Event as ClientEvent, StartClient
+from kipcheck.conformance.protocols.features.ops.zookeeper import DeleteNode, Event as ZkEvent, StartController
+
+
+def _back(index: int, before: AppState, event: AppEvent, did: Did[AppState, Any]) -> str | None:
+    """If a member is upgraded, every later level is the new one, until the application is wiped."""
+    if not isinstance(event, Rebalance) or before.newest < NEW:
+        return None
+    behind = [each.name for each in did.part.members if each.level < NEW]
+    return f"{behind[0]} is sent the old level" if behind else None
+
+
+def _switches(index: int, before: AppState, event: AppEvent, did: Did[AppState, Any]) -> str | None:
+    """A member changes its producers only when an instruction reaches it."""
+    if isinstance(event, Tell | Wipe | Begin):
+        return None
+    for each in did.part.members:
+        own = before.member(each.name)
+        if own is not None and own.told != each.told:
+            return f"{each.name} changes its producers"
+    return None
+
+
+APP_LAWS: Final[tuple[StepLaw[AppState, AppEvent, Any], ...]] = (
+    StepLaw("feature-app/never-back", _back),
+    StepLaw("feature-app/switches-when-instructed", _switches),
+)
+
+
+def client_laws(ordered: bool) -> tuple[StepLaw[ClientState, ClientEvent, Any], ...]:
+    """Of a client that keeps the order of epochs, or takes answers as they come."""
+    return (StepLaw("feature-client/never-goes-back", _forward),) if ordered else ()
+
+
+def _forward(index: int, before: ClientState, event: ClientEvent, did: Did[ClientState, Any]) -> str | None:
+    """The epoch that a client knows never falls, until it starts anew."""
+    falls = did.part.epoch < before.epoch and not isinstance(event, StartClient)
+    return f"the client goes from epoch {before.epoch} to {did.part.epoch}" if falls else None
+
+
+def _status(index: int, before: ZkState, event: ZkEvent, did: Did[ZkState, Any]) -> str | None:
+    """After the start of a controller the node is enabled exactly at the migration version or above."""
+    if not isinstance(event, StartController):
+        return None
+    node, active = did.part.node, event.inter_broker != BELOW_MIGRATION
+    return None if node is not None and node.enabled is active else f"a controller at {event.inter_broker}: {node}"
+
+
+def _counts(index: int, before: ZkState, event: ZkEvent, did: Did[ZkState, Any]) -> str | None:
+    """The epoch rises by one with each change, and at no other time, unless the node is deleted."""
+    old, new = before.node, did.part.node
+    if old is None or isinstance(event, DeleteNode):
+        return None
+    if new is None or new.epoch != old.epoch + (new != old):
+        return f"the node goes from {old} to {new}"
+    return None
+
+
+ZOOKEEPER_LAWS: Final[tuple[StepLaw[ZkState, ZkEvent, Any], ...]] = (
+    StepLaw("zookeeper-features/status-follows-version", _status),
+    StepLaw("zookeeper-features/epoch-counts-writes", _counts),
+)

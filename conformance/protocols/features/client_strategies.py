@@ -1,0 +1,75 @@
+"""Clients of feature versions: answers of brokers, late or not, time, results of updates; and Streams groups."""
+
+from functools import cache
+from typing import Final
+
+from kipcheck.conformance.core.edition import KIP_584, edition
+from kipcheck.conformance.protocols.features.model.app import FeatureApp, State as AppState
+from kipcheck.conformance.protocols.features.model.client import FeatureClient, State
+from kipcheck.conformance.protocols.features.ops import app, client
+from kipcheck.conformance.protocols.features.ops.app import (
+    Begin,
+    Commit,
+    End,
+    Finalize,
+    Look,
+    Notify,
+    Poll,
+    Rebalance,
+    Tell,
+    Wipe,
+)
+from kipcheck.conformance.protocols.features.ops.client import BrokerAnswers, StartClient, UpdateResults, Wait
+from kipcheck.strategies.events import Conversations
+from kipcheck.strategies.nodes import Node, OneOf, Pick, Seq, record
+from kipcheck.strategies.operations import nodes
+
+NAMES: Final = Pick(("a", "b"))
+SPANS: Final = ((1, 1), (1, 2), (1, 3), (2, 3))
+ERRORS: Final = Pick(("NONE", "INVALID_REQUEST", "FEATURE_UPDATE_FAILED"))
+
+
+def _ranges() -> Node:
+    """At most one range of each feature."""
+    alone = [Seq(_range(name), 0, 1) for name in ("a", "b")]
+    both = [record(feature=Pick((name,)), low=Pick((1,)), high=Pick((2,))) for name in ("a", "b")]
+    return OneOf((*alone, Seq(both[0], 1, 1)))
+
+
+def _range(name: str) -> Node:
+    return OneOf(tuple(record(feature=Pick((name,)), low=Pick((low,)), high=Pick((high,))) for low, high in SPANS))
+
+
+def drawn() -> dict[str, Node]:
+    """Fields whose values are records."""
+    return {
+        "needs": Seq(record(feature=NAMES, level=Pick((1, 2, 3))), 0, 1),
+        "finalized": _ranges(),
+        "supported": _ranges(),
+        "results": OneOf(tuple(Seq(record(feature=Pick((name,)), error=ERRORS), 1, 1) for name in ("a", "b"))),
+    }
+
+
+@cache
+def feature_clients(name: str) -> Conversations[State, client.Event]:
+    """Conversations with a client of an edition."""
+    return Conversations(
+        FeatureClient(ordered=edition(name) == KIP_584),
+        client.OPERATIONS.step_of,
+        client.OPERATIONS.event_of,
+        events=nodes(StartClient, BrokerAnswers, Wait, UpdateResults, drawn=drawn()),
+        progress=frozenset({"client-features", "broker-answers"}),
+        max_steps=12,
+        usual_steps=4,
+        enabled_shares=(0.0,),
+    )
+
+
+FEATURE_APPS: Conversations[AppState, app.Event] = Conversations(
+    FeatureApp(),
+    app.OPERATIONS.step_of,
+    app.OPERATIONS.event_of,
+    events=nodes(Look, Begin, Finalize, Notify, Poll, Rebalance, Tell, Commit, End, Wipe),
+    progress=frozenset({"app-join", "app-finalized", "app-notified", "app-rebalance", "app-instruct"}),
+    usual_steps=8,
+)

@@ -1,0 +1,179 @@
+"""Invariants of controllers of feature versions with ZooKeeper, as released. Each reads answers, not the model."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any, Final
+
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
+
+PLACE = 40
+
+LIFE: Final = "zookeeper-features/life"
+life = partial(invariant, role=Role.CONTROLLER, checks=(LIFE,))
+NONE, INVALID, NOT_CONTROLLER = "NONE", "INVALID_REQUEST", "NOT_CONTROLLER"
+BELOW: Final = "2.6"
+"""The inter-broker version below the migration version."""
+KIP: Final = ("KIP-584",)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """/feature, as far as it is known."""
+
+    exists: bool
+    enabled: bool = False
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    inter_broker: str | None = None
+    """Of the controller that started last."""
+    node: Node | None = None
+    """None: not known."""
+    caches: Mapping[int, int] = field(default_factory=dict)
+    """The epoch that each broker answered since it read the node last; -1: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZkStep(AnsweredStep[Step, Mapping[str, Any], Known]):
+    def known_after(self) -> Known:
+        known, body = self.before, self.request.body
+        match self.verb:
+            case "zk-controller":
+                return replace(known, inter_broker=body["inter_broker"], node=None)
+            case "zk-delete-node":
+                return replace(known, node=Node(False))
+            case "zk-node" if self.accepted:
+                found = self.answer
+                return replace(known, node=Node(found["exists"], found["enabled"], found["epoch"]))
+            case "zk-update":
+                return replace(known, node=None)
+            case "zk-read":
+                return replace(known, caches={each: at for each, at in known.caches.items() if each != body["broker"]})
+            case "zk-features" if self.accepted:
+                return replace(known, caches={**known.caches, body["broker"]: self.answer["epoch"]})
+            case _:
+                return known
+
+
+@cached_on_history
+def trace(history: History) -> tuple[ZkStep, ...]:
+    return plain_steps(history, Known(), ZkStep)
+
+
+def on(*verbs: str) -> Callable[[Case, Step], bool]:
+    return lambda case, step: step.verb in verbs
+
+
+def _breach(step: ZkStep, why: str, expected: object, observed: object, shape: str) -> Violation:
+    return Violation(why, (step.op.index,), str(expected), str(observed), shape=(shape,))
+
+
+def _errors(history: History) -> Iterator[tuple[ZkStep, Mapping[str, str]]]:
+    """The answered requests to a controller, with the error of each feature."""
+    for step in trace(history):
+        if step.verb == "zk-update" and step.accepted:
+            yield step, {each["feature"]: each["error"] for each in step.answer["results"]}
+
+
+@impact("An update is refused with another error", "trivia", "error-codes", "misled-operator", links=KIP)
+@life("zookeeper-features/errors", "584-38", applies_to=on("zk-update"))
+def errors(history: History) -> Iterator[Violation]:
+    """A refused update has the error INVALID_REQUEST; below the migration version the whole request has it."""
+    for step, found in _errors(history):
+        wrong = sorted({*found.values()} - {NONE, INVALID})
+        if wrong:
+            yield _breach(step, f"an update was refused with {wrong[0]}", INVALID, wrong[0], "error")
+    for step in trace(history):
+        if step.verb == "zk-update" and step.before.inter_broker == BELOW and step.error != INVALID:
+            why = "the controller is below the migration version"
+            yield _breach(step, why, f"refused: {INVALID}", step.error or "results", "below")
+
+
+@impact("A feature is finalized that no release has", "wrong data", "gating", "incompatible-broker", links=KIP)
+@life("zookeeper-features/nothing-is-finalized", "584-49", grade=Grade.INFO, applies_to=on("zk-update", "zk-node"))
+def nothing_is_finalized(history: History) -> Iterator[Violation]:
+    """No broker with ZooKeeper declares a feature, so that no level of a feature is ever finalized."""
+    for step, found in _errors(history):
+        for each in step.request["updates"]:
+            if each["level"] >= 1 and found.get(each["feature"]) == NONE:
+                yield _breach(step, f"{each['feature']} was set to {each['level']}", INVALID, NONE, "accepted")
+
+
+@impact("The status of the features is wrong", "wrong data", "durability", "stuck-upgrade", links=KIP)
+@life("zookeeper-features/status-follows-version", "584-19", "584-20", "584-21", "584-22",
+      applies_to=on("zk-controller", "zk-node"))  # fmt: skip
+def status_follows_version(history: History) -> Iterator[Violation]:
+    """After a controller has started, the node exists, and is enabled exactly at the migration version or above."""
+    began: str | None = None
+    for step in trace(history):
+        if step.verb == "zk-controller":
+            began = step.request["inter_broker"]
+        elif step.verb == "zk-delete-node":
+            began = None
+        elif step.verb == "zk-node" and step.accepted and began is not None:
+            expected, found = began != BELOW, step.answer["enabled"]
+            if not step.answer["exists"] or found is not expected:
+                shape = ("enabled" if found else "disabled") if step.answer["exists"] else "missing"
+                yield _breach(
+                    step, f"a controller at {began} started", "enabled" if expected else "disabled", shape, shape
+                )
+
+
+@impact("The epoch of the features falls", "wrong data", "epochs", "stale-view", links=KIP)
+@life("zookeeper-features/epoch-counts-writes", "584-20", "584-21",
+      applies_to=on("zk-controller", "zk-update", "zk-node"))  # fmt: skip
+def epoch_counts_writes(history: History) -> Iterator[Violation]:
+    """A start of a controller raises the epoch by one if it changes the status, and else leaves it."""
+    for step, later in pairwise(trace(history)):
+        node = step.before.node
+        if step.verb == "zk-controller" and later.verb == "zk-node" and later.accepted and node and node.exists:
+            changes = node.enabled is not (step.request["inter_broker"] != BELOW)
+            if later.answer["epoch"] != node.epoch + changes:
+                why = f"the epoch was {node.epoch}, and the status {'changed' if changes else 'stayed'}"
+                yield _breach(later, why, node.epoch + changes, later.answer["epoch"], "counted")
+
+
+def _reads(history: History) -> Iterator[tuple[ZkStep, int, Node]]:
+    """Brokers that read a known node at the migration version, with the epoch that they knew."""
+    for step in trace(history):
+        cached = step.before.caches.get(step.request.body.get("broker", -1))
+        known = cached is not None and step.before.inter_broker not in (None, BELOW)
+        if step.verb == "zk-read" and known and cached is not None and step.before.node is not None:
+            yield step, cached, step.before.node
+
+
+@impact("A broker goes back to older features", "wrong data", "epochs", "stale-view", links=KIP)
+@life("zookeeper-features/lower-epoch-stops", "584-42", "584-24", applies_to=on("zk-read", "zk-features", "zk-node"))
+def lower_epoch_stops(history: History) -> Iterator[Violation]:
+    """A broker whose cache has a higher epoch than the node stops; with an equal or a lower one it does not."""
+    for step, cached, node in _reads(history):
+        stops = node.exists and node.enabled and node.epoch < cached
+        if stops is step.accepted:
+            why = f"its cache had epoch {cached}, and the node has epoch {node.epoch if node.exists else 'none'}"
+            expected, observed = ("it stops", "it stays") if stops else ("it stays", "it stops")
+            yield _breach(step, why, expected, observed, "stays" if stops else "stops")
+
+
+@impact("A broker answers with features that are gone", "wrong data", "epochs", "stale-view", links=KIP)
+@life("zookeeper-features/cache-is-cleared", "584-42", "584-26", applies_to=on("zk-read", "zk-features", "zk-node"))
+def cache_is_cleared(history: History) -> Iterator[Violation]:
+    """A broker that reads a deleted or disabled node forgets features and epoch; else it has the node's epoch."""
+    for step, later in pairwise(trace(history)):
+        node = step.before.node
+        same = later.verb == "zk-features" and later.request.body.get("broker") == step.request.body.get("broker")
+        if step.verb == "zk-read" and step.accepted and later.accepted and same and node is not None:
+            known = node.exists and node.enabled and step.before.inter_broker not in (None, BELOW)
+            expected = node.epoch if known else -1
+            if later.answer["epoch"] != expected and step.before.inter_broker is not None:
+                yield _breach(
+                    later, "it read the node", expected, later.answer["epoch"], "kept" if not known else "other"
+                )

@@ -1,0 +1,95 @@
+"""Kafka Streams groups that follow a feature, with one planted defect each. Least cases are in shorthand."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.features.invariants.app import UPGRADES
+from kipcheck.conformance.protocols.features.model.app import NEW, OLD, FeatureApp, State
+from kipcheck.conformance.protocols.features.ops.app import OPERATIONS, Action, Polled, Wrote
+
+PLACE = 60
+UPGRADED: Final = "finalize 2; notify 0; begin a; rebalance 0; "
+
+
+class App(MachineMutant, FeatureApp):
+    """The reference machine as an adapter, with overridable decisions."""
+
+    operations = OPERATIONS
+
+    def __init__(self) -> None:
+        FeatureApp.__init__(self)
+        MachineMutant.__init__(self)
+
+
+Made = TypeVar("Made", bound=type[App])
+
+
+def _mutant(invariant: str, least: str) -> Callable[[Made], Made]:
+    return mutant(UPGRADES, f"feature-app/{invariant}", OPERATIONS.machine, None, least, edition="kip-584")
+
+
+@_mutant("asks-again", "begin a; ask 0")
+class NeverPolls(App):
+    """The leader reads the feature in rebalances only."""
+
+    def polled(self, state: State, broker: int) -> Transition[State, Action]:
+        return Transition(state, (Polled(False, False),))
+
+
+@_mutant("support-changes-nothing", "begin a; ask 0")
+class GoesBySupport(App):
+    """The leader upgrades as soon as a broker supports the new level."""
+
+    def polled(self, state: State, broker: int) -> Transition[State, Action]:
+        asks = self.asks(state)
+        return Transition(state, (Polled(asks, asks),))
+
+
+@_mutant("one-broker-is-enough", "finalize 2; notify 0; begin a; ask 0")
+class WaitsForAllBrokers(App):
+    """The leader waits until every broker knows the new level."""
+
+    def polled(self, state: State, broker: int) -> Transition[State, Action]:
+        asks = self.asks(state)
+        return Transition(state, (Polled(asks, asks and min(state.caches) > state.newest),))
+
+
+@_mutant("asks-no-broker", f"{UPGRADED}ask 0")
+class AlwaysAsks(App):
+    """The leader asks a broker also after the upgrade began."""
+
+    def asks(self, state: State) -> bool:
+        return True
+
+    def instruction(self, state: State, level: int) -> int:
+        return max(level, state.newest)
+
+
+@_mutant("never-back", f"{UPGRADED}rebalance 1")
+class BelievesAStaleBroker(App):
+    """The level is not kept in metadata: a leader that asks a stale broker takes the group back."""
+
+    def instruction(self, state: State, level: int) -> int:
+        return OLD if state.newest == NEW and OLD in state.caches else level
+
+
+@_mutant("switches-when-instructed", f"{UPGRADED}app")
+class SwitchesInTheRebalance(App):
+    """Members change their producers in the rebalance, before they have the leader's instruction."""
+
+    def rebalanced(self, state: State, broker: int) -> Transition[State, Action]:
+        after, actions = super().rebalanced(state, broker)
+        return Transition(
+            replace(after, members=tuple(replace(each, told=each.level) for each in after.members)), actions
+        )
+
+
+@_mutant("crashes-rather", f"{UPGRADED}instruct a; finalize 1; commit a")
+class WritesOn(App):
+    """A member on the new level writes on after a downgrade."""
+
+    def committed(self, state: State, name: str) -> Transition[State, Action]:
+        return Transition(state, (Wrote(False),))

@@ -1,0 +1,98 @@
+"""Clients of feature versions with one planted defect each. Least cases are in shorthand."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.features.invariants.client import DISCOVERY, RELEASED
+from kipcheck.conformance.protocols.features.model.client import NONE, FeatureClient, State
+from kipcheck.conformance.protocols.features.ops.client import (
+    OPERATIONS,
+    Action,
+    Asked,
+    BrokerAnswers,
+    Event,
+    Futures,
+    StartClient,
+)
+from kipcheck.conformance.protocols.features.ops.cluster import Outcome
+
+PLACE = 50
+
+
+class Client(MachineMutant, FeatureClient):
+    """The reference machine as an adapter, with overridable decisions."""
+
+    operations = OPERATIONS
+
+    def __init__(self) -> None:
+        FeatureClient.__init__(self)
+        MachineMutant.__init__(self)
+
+
+Made = TypeVar("Made", bound=type[Client])
+
+
+def _mutant(invariant: str, least: str, edition: str = "kip-584") -> Callable[[Made], Made]:
+    check = DISCOVERY if edition == "kip-584" else RELEASED
+    return mutant(check, f"feature-client/{invariant}", OPERATIONS.machine, None, least, edition=edition)
+
+
+@_mutant("never-goes-back", "answer 1; answer 0")
+class TakesOldAnswers(Client):
+    """An answer of a broker that is behind replaces newer features."""
+
+    def answered(self, state: State, answer: BrokerAnswers) -> State:
+        return replace(state, epoch=answer.epoch, finalized=answer.finalized, supported=answer.supported)
+
+
+@_mutant("shows-the-newest", "answer 0; answer 1")
+class KeepsTheFirstAnswer(Client):
+    """A client never replaces what it learned first."""
+
+    def answered(self, state: State, answer: BrokerAnswers) -> State:
+        return (
+            super().answered(state, answer) if state == replace(State(state.needs), waited_s=state.waited_s) else state
+        )
+
+
+@_mutant("uses-what-is-finalized", "client needs a:2; answer 0 supports a:1-2")
+class UsesWhatABrokerSupports(Client):
+    """New behaviour begins as soon as one broker supports it."""
+
+    def uses(self, state: State) -> tuple[str, ...]:
+        supported = {each.feature: each.high for each in state.supported}
+        return tuple(each.feature for each in state.needs if supported.get(each.feature, 0) >= each.level)
+
+
+@_mutant("asks", "client needs a:1; pass 600")
+class AsksOnce(Client):
+    """A client reads the features when it starts, and never again."""
+
+    def waited(self, state: State, seconds: int) -> Transition[State, Action]:
+        return Transition(state, (Asked(False),))
+
+
+@_mutant("asks", "client")
+class NeverAsks(Client):
+    """A client reads no features when it starts."""
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+        after, actions = super().step(state, event)
+        return Transition(after, (Asked(False),)) if isinstance(event, StartClient) else Transition(after, actions)
+
+
+@_mutant("futures", "results a:INVALID_REQUEST")
+class TrustsTheTopLevel(Client):
+    """Without a top-level error every update counts as applied."""
+
+    def futures(self, results: tuple[Outcome, ...], top: str | None) -> Futures:
+        error = top or NONE
+        return Futures(tuple(Outcome(each.feature, error) for each in results), error)
+
+
+@_mutant("takes-answers-as-they-come", "answer 1; answer 0", edition="apache@3.9.2")
+class OrdersAnswers(Client):
+    """A client of a release follows the rule of the draft, which is no defect."""
