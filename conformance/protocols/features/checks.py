@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kipcheck.conformance.core.edition import APACHE, KIP_584, edition
-from kipcheck.conformance.protocols.declare.check import Check, Family, StateProbe
+from kipcheck.conformance.protocols.declare.check import Check, Family, StateProbe, no_operations
 from kipcheck.conformance.protocols.declare.conversations import (
     Subject,
     conversation,
@@ -21,14 +21,16 @@ from kipcheck.conformance.protocols.features.invariants import (
     cluster,
     controller as invariants,
     kraft,
+    kraft_brokers,
     zookeeper,
 )
-from kipcheck.conformance.protocols.features.kraft_strategies import kraft_updates
+from kipcheck.conformance.protocols.features.kraft_strategies import kraft_brokers as drawn_brokers, kraft_updates
 from kipcheck.conformance.protocols.features.ops.app import OPERATIONS as APP_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.client import OPERATIONS as CLIENT_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.cluster import OPERATIONS as CLUSTER_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS as KRAFT_OPERATIONS
+from kipcheck.conformance.protocols.features.ops.kraft_brokers import OPERATIONS as KRAFT_BROKER_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.zookeeper import OPERATIONS as ZOOKEEPER_OPERATIONS
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
 from kipcheck.conformance.protocols.features.target import client_adapter, kraft_adapter, zookeeper_adapter
@@ -68,6 +70,9 @@ def releases_with_kraft(name: str) -> Iterable[str]:
 
 
 KRAFT: Family[Subject] = operations_family(KRAFT_OPERATIONS, releases_with_kraft, kraft_updates, "controller")
+KRAFT_BROKERS: Family[Subject] = operations_family(
+    KRAFT_BROKER_OPERATIONS, releases_with_kraft, drawn_brokers, "controller"
+)
 
 
 def releases_with_zookeeper(name: str) -> Iterable[str]:
@@ -87,7 +92,9 @@ def released_clients(name: str) -> Iterable[str]:
     return (str(found),) if found != KIP_584 and client_adapter(found) is not None else ()
 
 
-RELEASED_CLIENT: Family[Subject] = operations_family(CLIENT_OPERATIONS, released_clients, feature_clients, "client")
+RELEASED_CLIENT: Family[Subject] = replace(
+    operations_family(CLIENT_OPERATIONS, released_clients, feature_clients, "client"), sample_ops=no_operations
+)
 
 CHECKS: tuple[Check[Subject], ...] = (
     Check(
@@ -134,6 +141,14 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=300,
         invariants=invariants_of(zookeeper.LIFE, laws),
+    ),
+    Check(
+        kraft_brokers.BROKERS,
+        "brokers are registered if they support what is finalized, and clients are shown it as it is",
+        KRAFT_BROKERS,
+        possible_conversation(drawn_brokers),
+        values=200,
+        invariants=invariants_of(kraft_brokers.BROKERS, laws),
     ),
     Check(
         client.DISCOVERY,

@@ -1,10 +1,12 @@
-"""Laws of clients and Streams groups that follow features, and of controllers with ZooKeeper."""
+"""Laws of clients and Streams groups that follow features, of released controllers, and of registrations."""
 
 from typing import Any, Final
 
-from kipcheck.conformance.machines.product import Did, StepLaw
+from kipcheck.conformance.machines.product import Did, Law, StepLaw
 from kipcheck.conformance.protocols.features.model.app import NEW, State as AppState
 from kipcheck.conformance.protocols.features.model.client import State as ClientState
+from kipcheck.conformance.protocols.features.model.kraft import State as KraftState
+from kipcheck.conformance.protocols.features.model.ranges import Range
 from kipcheck.conformance.protocols.features.model.zookeeper import BELOW_MIGRATION, State as ZkState
 from kipcheck.conformance.protocols.features.ops.app import Begin, Event as AppEvent, Rebalance, Tell, Wipe
 from kipcheck.conformance.protocols.features.ops.client import Event as ClientEvent, StartClient
@@ -45,6 +47,23 @@ def _forward(index: int, before: ClientState, event: ClientEvent, did: Did[Clien
     """The epoch that a client knows never falls, until it starts anew."""
     falls = did.part.epoch < before.epoch and not isinstance(event, StartClient)
     return f"the client goes from epoch {before.epoch} to {did.part.epoch}" if falls else None
+
+
+def _fits(views: tuple[KraftState]) -> str | None:
+    """Each registered broker supports every finalized level of a feature that it declares."""
+    (state,) = views
+    for number, declared in state.brokers:
+        for name, level in state.levels:
+            if not dict(declared).get(name, Range(level, level)).holds(level):
+                return f"{name} is at {level}, and broker {number} does not support it"
+    return None
+
+
+def _cluster(index: int, state: KraftState) -> KraftState:
+    return state
+
+
+REGISTERED: Final[Law[KraftState]] = Law("kraft-brokers/refuses-incompatible", _cluster, _fits)
 
 
 def _status(index: int, before: ZkState, event: ZkEvent, did: Did[ZkState, Any]) -> str | None:

@@ -10,7 +10,9 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State
+from kipcheck.conformance.protocols.features.model.kraft_brokers import KraftBrokers
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
+from kipcheck.conformance.protocols.features.ops import kraft_brokers as brokers
 from kipcheck.conformance.protocols.features.ops.kraft import (
     OPERATIONS,
     SAFE_DOWNGRADE,
@@ -138,10 +140,15 @@ class Likely:
         )
 
 
+def declared() -> Node:
+    """What a node declares, possible or not."""
+    return Seq(record(feature=Pick(EVERY), low=Integer(0, HIGH), high=Integer(0, HIGH)), 0, 8)
+
+
 def drawn() -> dict[str, Node]:
     """Fields whose values are records."""
     levels, names = Integer(-1, HIGH), Pick(EVERY)
-    supported = Seq(record(feature=names, low=Integer(0, HIGH), high=Integer(0, HIGH)), 0, 8)
+    supported = declared()
     return {
         "level": Integer(1, HIGH),
         "levels": Seq(record(feature=names, level=Integer(0, 3)), 0, 8),
@@ -149,6 +156,55 @@ def drawn() -> dict[str, Node]:
         "supported": OneOf((supported, Pick((None,)))),
         "updates": Seq(record(feature=names, level=levels, upgrade_type=Pick((1, 2, 3, 0, 4, 99))), 0, 3),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class LikelyBrokers:
+    """Draws brokers of neighbouring releases that register in clusters of any level."""
+
+    updates: Likely
+
+    def __call__(self, state: State, swarm: Swarm, random: Random) -> Step:
+        return brokers.OPERATIONS.step_of(self.event(state, random))
+
+    def event(self, state: State, random: Random) -> brokers.Event:
+        chance = random.random()
+        if chance < (0.7 if state == KraftController(self.updates.rules).initial() else 0.1):
+            return self.updates.format(random)
+        if chance < 0.8:
+            return brokers.Register(random.randint(1, 2), self.updates.declared(random) or ())
+        return brokers.AskPicture(random.choice((3, 4)))
+
+    def possible(self, state: State, event: brokers.Event) -> brokers.Event:
+        """Clusters are formatted with levels that they support, and brokers declare ranges that a release can have."""
+        match event:
+            case Format():
+                return event if self.updates.can_format(event) else brokers.AskPicture(3)
+            case brokers.Register(number, supported):
+                declared = DeclareNode("broker", number, supported)
+                return event if self.updates.possible(state, declared) == declared else brokers.AskPicture(3)
+            case _:
+                return event
+
+
+@cache
+def kraft_brokers(name: str) -> Conversations[State, brokers.Event]:
+    """Conversations about registrations with the controller of an edition. Errors: ValueError where it has none."""
+    rules = Rules.of(edition(name).release)
+    likely = LikelyBrokers(Likely(rules))
+    return Conversations(
+        KraftBrokers(rules),
+        brokers.OPERATIONS.step_of,
+        brokers.OPERATIONS.event_of,
+        events=nodes(brokers.AskPicture, brokers.FORMAT, brokers.Register, drawn={**drawn(), "supported": declared()}),
+        progress=frozenset({"kraft-cluster", "kraft-register"}),
+        max_steps=12,
+        usual_steps=4,
+        likely=likely,
+        possible=likely.possible,
+        enabled_shares=(0.98, 0.95),
+        near_shares=(0.0, 0.1),
+    )
 
 
 @cache

@@ -3,11 +3,11 @@
 from typing import Final
 
 from kipcheck.conformance.core.edition import KIP_584, Edition
-from kipcheck.conformance.core.releases_table import since, span
+from kipcheck.conformance.core.releases_table import listed, since, span
 from kipcheck.conformance.protocols.declare.package import either, released_in, released_since
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
-from kipcheck.conformance.protocols.features.client_laws import APP_LAWS, ZOOKEEPER_LAWS, client_laws
+from kipcheck.conformance.protocols.features.client_laws import APP_LAWS, REGISTERED, ZOOKEEPER_LAWS, client_laws
 from kipcheck.conformance.protocols.features.cluster_laws import LAWS
 from kipcheck.conformance.protocols.features.laws import COUNTS, SUITS
 from kipcheck.conformance.protocols.features.model.app import FeatureApp
@@ -15,10 +15,11 @@ from kipcheck.conformance.protocols.features.model.client import FeatureClient
 from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster
 from kipcheck.conformance.protocols.features.model.controller import ENVIRONMENT_EVENTS, FeatureController
 from kipcheck.conformance.protocols.features.model.kraft import KraftController
+from kipcheck.conformance.protocols.features.model.kraft_brokers import KraftBrokers
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.model.ranges import Range
 from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController
-from kipcheck.conformance.protocols.features.ops import app, client, cluster, kraft, zookeeper
+from kipcheck.conformance.protocols.features.ops import app, client, cluster, kraft, kraft_brokers, zookeeper
 from kipcheck.conformance.protocols.features.ops.client import BrokerAnswers, StartClient, Wait
 from kipcheck.conformance.protocols.features.ops.cluster import (
     Elect,
@@ -39,6 +40,8 @@ from kipcheck.conformance.protocols.features.ops.kraft import (
     SAFE_DOWNGRADE,
     UNSAFE_DOWNGRADE,
     UPGRADE,
+    Declared,
+    Format,
     KraftUpdate,
     Level,
     TypedUpdate,
@@ -117,6 +120,24 @@ def _kraft(edition: Edition, scope: Scope) -> Product:
         step_of=kraft.OPERATIONS.step_of,
         shorthand=kraft.OPERATIONS.shorthand,
         laws=(),
+    )
+
+
+def _brokers(edition: Edition, scope: Scope) -> Product:
+    rules = Rules.of(edition.release)
+    others = [Rules.of(each) for each in listed("controllers")[-scope["neighbours"] :]]
+    events: list[kraft_brokers.Event] = [Format(level) for level in range(rules.first_bootstrap, rules.newest + 1)]
+    for each in (rules, *others):
+        declared = tuple(Declared(name, *span) for name, span in each.declares())
+        events += (kraft_brokers.Register(number, declared) for number in (1, 2))
+    return SingleMachine(
+        "controller",
+        KraftBrokers(rules),
+        within=lambda state: True,
+        tried=lambda state: events,
+        step_of=kraft_brokers.OPERATIONS.step_of,
+        shorthand=kraft_brokers.OPERATIONS.shorthand,
+        laws=(REGISTERED,),
     )
 
 
@@ -218,6 +239,20 @@ PLAYABLES = (
             "levels": Bound(2, "levels below the highest", (1, 2, 3)),
             "updates": Bound(3, "number of accepted updates", (1, 2, 3, 4)),
         },
+    ),
+    Playable(
+        name="kraft-brokers",
+        about="the controller in KRaft that registers brokers, as a release has it, and answers to ApiVersions",
+        editions=lambda edition: None if KRAFT_HAS(edition) else "apache or apache@RELEASE from 3.3.0 on",
+        world=_brokers,
+        verbs=verbs(kraft_brokers.OPERATIONS),
+        conversation=lambda edition: Conversation(
+            "controller",
+            KraftBrokers(Rules.of(edition.release)),
+            kraft_brokers.OPERATIONS.event_of,
+            kraft_brokers.OPERATIONS.parse_shorthand,
+        ),
+        dials={"neighbours": Bound(4, "number of releases whose brokers register", (1, 2, 4, 8))},
     ),
     Playable(
         name="zookeeper-features",

@@ -18,6 +18,7 @@ PROTOCOL: Final = ProtocolPackage(
         "feature-cluster": lambda edition: True,
         "kraft-features": released_since(since("java-controller-runs")),
         "zookeeper-features": released_in(span("feature-znode"), span("zookeeper")),
+        "kraft-brokers": released_since(since("java-controller-runs")),
         "feature-client": either(KIP_584, released_since(since("feature-znode"))),
         "feature-app": lambda edition: edition == KIP_584,
     },

@@ -2,7 +2,7 @@
 
 from kipcheck.conformance.protocols.features.client_strategies import FEATURE_APPS, feature_clients
 from kipcheck.conformance.protocols.features.cluster_strategies import FEATURE_CLUSTERS
-from kipcheck.conformance.protocols.features.kraft_strategies import kraft_updates
+from kipcheck.conformance.protocols.features.kraft_strategies import kraft_brokers, kraft_updates
 from kipcheck.conformance.protocols.features.model.controller import FeatureController, State
 from kipcheck.conformance.protocols.features.ops.controller import (
     OPERATIONS,
@@ -30,6 +30,7 @@ CONVERSATIONS = {
     "feature-cluster": lambda edition: FEATURE_CLUSTERS,
     "kraft-features": kraft_updates,
     "zookeeper-features": zookeeper_updates,
+    "kraft-brokers": kraft_brokers,
     "feature-client": feature_clients,
     "feature-app": lambda edition: FEATURE_APPS,
 }

@@ -11,9 +11,10 @@ from kipcheck.conformance.protocols.features.model.client import FeatureClient
 from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster
 from kipcheck.conformance.protocols.features.model.controller import FeatureController
 from kipcheck.conformance.protocols.features.model.kraft import KraftController
+from kipcheck.conformance.protocols.features.model.kraft_brokers import KraftBrokers
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController
-from kipcheck.conformance.protocols.features.ops import app, client, cluster, kraft, zookeeper
+from kipcheck.conformance.protocols.features.ops import app, client, cluster, kraft, kraft_brokers, zookeeper
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
@@ -34,6 +35,12 @@ def kraft_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     if not IN_KRAFT(edition):
         return None
     return adapter_of(kraft.OPERATIONS, KraftController(Rules.of(edition.release)))
+
+
+def kraft_brokers_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
+    if not IN_KRAFT(edition):
+        return None
+    return adapter_of(kraft_brokers.OPERATIONS, KraftBrokers(Rules.of(edition.release)))
 
 
 def zookeeper_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
@@ -57,6 +64,7 @@ ADAPTERS = {
     cluster.OPERATIONS.machine: cluster_adapter,
     kraft.OPERATIONS.machine: kraft_adapter,
     zookeeper.OPERATIONS.machine: zookeeper_adapter,
+    kraft_brokers.OPERATIONS.machine: kraft_brokers_adapter,
     client.OPERATIONS.machine: client_adapter,
     app.OPERATIONS.machine: app_adapter,
 }

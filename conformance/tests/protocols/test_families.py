@@ -59,7 +59,10 @@ def test_a_step_that_leaves_nothing_open_is_sent_as_it_is() -> None:
 
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
 def test_a_step_names_its_subject(check: Any) -> None:
-    where = next((each for each in ("apache", "kip-429", "kip-584") if any(check.family.subjects(each))), "kip-268")
+    where = next(
+        (each for each in ("apache", "kip-429", "kip-584", "apache@3.9.2") if any(check.family.subjects(each))),
+        "kip-268",
+    )
     subject = next(each for each in check.family.subjects(where) if check.about(each))
     sample = next(check.samples(subject, 0, 5), None)
     if sample is not None:
@@ -90,7 +93,18 @@ def test_a_digest_is_that_of_the_answers(family: Any) -> None:
         (Role.LEADER, ["assign range", "assign roundrobin", "assign sticky", "assign cooperative-sticky"]),
         (
             Role.CONTROLLER,
-            ["broker-up", "update", "start-broker", "elect-controller", "update-features", "kraft-levels"],
+            [
+                "broker-up",
+                "update",
+                "start-broker",
+                "elect-controller",
+                "update-features",
+                "kraft-levels",
+                "kraft-cluster",
+                "kraft-picture",
+                "client-features",
+                "broker-answers",
+            ],
         ),
         (Role.COORDINATOR, ["join v3", "describe-group v3", "consumer-heartbeat"]),
         (

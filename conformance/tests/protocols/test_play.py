@@ -5,12 +5,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
 from kipcheck.conformance.cli import main
-from kipcheck.conformance.core.edition import APACHE, KIP_258, KIP_384, KIP_584
+from kipcheck.conformance.core.edition import APACHE, KIP_258, KIP_384, KIP_584, edition
 from kipcheck.conformance.core.plain import plain
 from kipcheck.conformance.explore.games import open_session
 from kipcheck.conformance.protocols.features.model.controller import State
@@ -126,10 +126,14 @@ def test_what_cannot_be_played_is_told(
     assert why in err
 
 
+EDITIONS: Final = (APACHE, KIP_258, KIP_384, KIP_584, edition("apache@3.9.2"))
+"""Each model has one of them."""
+
+
 @pytest.mark.parametrize("model", PLAYABLES)
 def test_the_events_of_each_model_are_listed(capsys: pytest.CaptureFixture[str], model: str) -> None:
-    edition = next(each for each in (APACHE, KIP_258, KIP_384, KIP_584) if PLAYABLES[model].editions(each) is None)
-    wanted = ("play", model, "--edition", str(edition), "--events")
+    where = next(each for each in EDITIONS if PLAYABLES[model].editions(each) is None)
+    wanted = ("play", model, "--edition", str(where), "--events")
     assert main.run(wanted) == 0
     text = capsys.readouterr().out
     assert main.run((*wanted, "--json")) == 0
@@ -144,9 +148,9 @@ def test_the_events_of_each_model_are_listed(capsys: pytest.CaptureFixture[str],
 def test_the_shorthand_that_is_shown_of_an_event_says_that_event(name: str) -> None:
     model = PLAYABLES[name]
     assert model.conversation is not None
-    edition = next(each for each in (APACHE, KIP_258, KIP_384, KIP_584) if model.editions(each) is None)
+    where = next(each for each in EDITIONS if model.editions(each) is None)
     for verb in model.verbs:
-        for step in model.conversation(edition).spoken(verb.shorthand.split("; move")[0]):
+        for step in model.conversation(where).spoken(verb.shorthand.split("; move")[0]):
             assert step.verb == verb.name and step.actor in verb.actors
             assert {each.name for each in verb.fields if each.needed} <= set(step.body)
             assert set(step.body) <= {each.name for each in verb.fields}
