@@ -154,7 +154,7 @@ def test_the_shorthand_that_is_shown_of_an_event_says_that_event(name: str) -> N
             assert step.verb == verb.name and step.actor in verb.actors
             assert {each.name for each in verb.fields if each.needed} <= set(step.body)
             assert set(step.body) <= {each.name for each in verb.fields}
-            open_session(model, edition, None).apply(
+            open_session(model, where, None).apply(
                 json.dumps({"actor": step.actor, "verb": step.verb, "body": step.body})
             )
 
