@@ -26,14 +26,19 @@ if TYPE_CHECKING:
         bodies,
         conversations,
         damaged,
+        feature_fleets,
+        feature_pictures,
+        feature_update_requests,
         frames,
         groups,
         join_group_streams,
+        rolls,
         steps,
         streams_groups,
         subscription_streams,
         values,
         version_mixes,
+        version_ranges,
     )
 
 __all__ = [
@@ -47,14 +52,19 @@ __all__ = [
     "bodies",
     "conversations",
     "damaged",
+    "feature_fleets",
+    "feature_pictures",
+    "feature_update_requests",
     "frames",
     "groups",
     "join_group_streams",
+    "rolls",
     "steps",
     "streams_groups",
     "subscription_streams",
     "values",
     "version_mixes",
+    "version_ranges",
 ]
 
 _PLAIN = {"Body": "body", "Damage": "damage", "Damaged": "body", "Frame": "body", "Outcome": "damage"}

@@ -19,6 +19,21 @@ from kipcheck.conformance.wire.byte_map import ByteMap
 from kipcheck.conformance.wire.constructs import byte_map
 from kipcheck.strategies.as_hypothesis import chosen_from, made
 from kipcheck.strategies.body import Body, Damaged, Frame, body_node, body_of, frame_node, frame_of
+from kipcheck.strategies.cluster_features import (
+    FEATURES,
+    UPDATE,
+    features_of,
+    fleet_node,
+    fleet_of,
+    pictures_node,
+    pictures_of,
+    ranges_node,
+    ranges_of,
+    roll_node,
+    roll_of,
+    update_node,
+    update_of,
+)
 from kipcheck.strategies.damage import KINDS, USUAL, Corruption, apply_corruption
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.messages import from_layout, layouts
@@ -140,6 +155,52 @@ def api_versions_streams(
 ) -> "SearchStrategy[list[Body]]":
     """The ApiVersions responses of the brokers of one cluster, each with the ranges of some release."""
     return _streams(api_versions_stream(versions=versions, members=members, releases=releases))
+
+
+def version_ranges(
+    *, features: Sequence[str] = FEATURES, highest: int = 4, lowest: int = 1
+) -> "SearchStrategy[dict[str, tuple[int, int]]]":
+    """What a broker supports: for some of the features the lowest and the highest level."""
+    return made(ranges_node(features, lowest, highest), ranges_of)
+
+
+def feature_fleets(*, brokers: Members = (1, 4), releases: str | None = None) -> "SearchStrategy[list[dict[str, Any]]]":
+    """The brokers of one cluster in a rolling upgrade: ``broker``, ``release`` and ``supported``, as the binaries of
+    that release declare it.
+
+    Errors: LookupError where no release in ``releases`` (``3.9.0-4.1.0``) has features.
+    """
+    return made(fleet_node(brokers, releases), fleet_of)
+
+
+def feature_pictures(
+    *, brokers: Members = (1, 4), edition: str = "apache", version: int = 3
+) -> "SearchStrategy[list[Body]]":
+    """The ApiVersions responses of the brokers of one cluster while features change: some brokers are behind, and an
+    epoch always stands for the same contents, which each broker supports.
+    """
+    return made(pictures_node(brokers), partial(pictures_of, edition, version))
+
+
+def feature_update_requests(
+    *, versions: VersionChoice = None, edition: str = "apache", features: Sequence[str] = FEATURES
+) -> "SearchStrategy[Body]":
+    """UpdateFeatures requests: upgrades, downgrades with and without permission, deletions, unknown names."""
+    found = [(each.version, update_node(each.slots, features)) for each in layouts(edition, UPDATE, versions)]
+    nodes: list[Node] = [record(version=Pick((version,)), value=node) for version, node in found]
+    return made(_any(nodes), partial(update_of, edition))
+
+
+def rolls(
+    *, brokers: Members = (2, 4), old: str = "3.9.2", new: str = "4.3.1"
+) -> "SearchStrategy[list[dict[str, Any]]]":
+    """Rolling upgrades: each broker is restarted once, in any order; in between some brokers stop and start again, and
+    features are updated. A step is ``{"do": "restart", "broker": 1, "release": "4.3.1"}``, or ``stop``, ``start``, or
+    ``{"do": "update", "feature": ..., "level": ...}``.
+
+    Errors: LookupError for a release without features.
+    """
+    return made(roll_node(brokers), partial(roll_of, features_of(old), features_of(new), old, new))
 
 
 def groups(*, claims: bool = False, static: bool = False, racks: bool = False) -> "SearchStrategy[dict[str, Any]]":
