@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from kipcheck.conformance.matrix.release_lines import Version
     from kipcheck.conformance.matrix.run import Tick
 
+FEATURES = "features"
+"""Not among the scenarios of Streams groups."""
 ABOUT = "test upgrades of Kafka Streams groups between all releases, with the released jars"
 EPILOG = """\
 kipcheck matrix --from 2.0 --to 2.1 --scenario bounce
@@ -43,6 +45,9 @@ with it (records.html).
 Results of cells are cached until the jars or kipcheck change. Under --out: matrix.json, an HTML page, and the worst
 history of each cell, which --case replays; other options are then ignored.
 
+--scenario features is played only where it is named, and alone: what the KRaft controller of an exact release (--from)
+accepts beside a broker, or another controller, of another release (--to). It writes feature-matrix.json and a page.
+
 exit codes: 0 every cell is as predicted or a known deviation; 1 a cell is not (with --case: it breaks); 2 usage; 3 no
 JDK or no jar is available; 5 a known deviation did not occur; 6 ended by the budget or Ctrl-C"""
 
@@ -55,7 +60,11 @@ def add(commands: Commands) -> None:
     made.add_argument("--from", dest="old", action="append", default=[], metavar="R", help="may be repeated")
     made.add_argument("--to", dest="new", action="append", default=[], metavar="R", help="may be repeated")
     made.add_argument(
-        "--scenario", action="append", default=[], choices=(*SCENARIOS, STORE_UPGRADE, RECORDS), help="may be repeated"
+        "--scenario",
+        action="append",
+        default=[],
+        choices=(*SCENARIOS, STORE_UPGRADE, RECORDS, FEATURES),
+        help="may be repeated",
     )
     made.add_argument("--full", action="store_true", help="test all lines in every scenario")
     made.add_argument("--json", action="store_true", help="print JSON to standard output and text to standard error")
@@ -69,6 +78,7 @@ def add(commands: Commands) -> None:
 
 
 def _matrix(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.cli.feature_matrix import play_features
     from kipcheck.conformance.cli.record_matrix import play_records
     from kipcheck.conformance.cli.store_matrix import play_stores
     from kipcheck.conformance.engine.known.files import InvalidKnownFile
@@ -79,6 +89,8 @@ def _matrix(options: argparse.Namespace) -> int:
 
     if RECORDS in options.scenario:
         return play_records(options)
+    if FEATURES in options.scenario and options.case is None:
+        return play_features(options)
     if STORE_UPGRADE in options.scenario:
         return play_stores(options)
     try:

@@ -1,0 +1,106 @@
+"""``kipcheck matrix --scenario features``: what each KRaft controller makes of its neighbours' features."""
+
+import argparse
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    NOT_STARTED,
+    OK,
+    UNDECIDED,
+    USAGE,
+    complain,
+    print_harmless,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.matrix.feature_cells import FeatureCell
+
+
+def play_features(options: argparse.Namespace) -> int:
+    """The exit code of the command."""
+    from kipcheck.conformance.matrix import feature_cells
+    from kipcheck.conformance.targets.protocol import Unavailable
+
+    wrong = _unsuitable(options)
+    if wrong is not None:
+        return complain(wrong, USAGE)
+    controllers = options.old or feature_cells.releases()
+    neighbours = options.new or feature_cells.releases()
+    try:
+        cells = [feature_cells.predicted(one, other) for one in dict.fromkeys(controllers)
+                 for other in dict.fromkeys(neighbours)]  # fmt: skip
+    except LookupError as unknown:
+        return complain(unknown.args[0], USAGE)
+    except ValueError as unknown:
+        return complain(f"{unknown}: use exact releases from 3.3.0 on, such as 3.9.2", USAGE)
+    try:
+        found, skipped = _played(cells)
+    except Unavailable as missing:
+        return complain(missing, NOT_STARTED)
+    return _report(options, feature_cells.plain(found, skipped))
+
+
+def _unsuitable(options: argparse.Namespace) -> str | None:
+    """Why these options do not suit the scenario."""
+    if len(options.scenario) > 1:
+        return "the scenario features is played alone: leave out the other scenarios"
+    given = {"--full": options.full, "--budget": options.budget is not None, "--predict": options.predict is not None}
+    wrong = [name for name, is_given in given.items() if is_given]
+    return f"{wrong[0]} does not apply to the scenario features: leave it out" if wrong else None
+
+
+def _played(cells: "Sequence[FeatureCell]") -> "tuple[list[FeatureCell], dict[str, str]]":
+    """The cells, run where jars are available, and why some controllers were not run.
+
+    Errors: ``Unavailable`` if none was.
+    """
+    from kipcheck.conformance.matrix.feature_cells import played
+    from kipcheck.conformance.targets import registry
+    from kipcheck.conformance.targets.protocol import Unavailable
+
+    found, skipped = list["FeatureCell"](), dict[str, str]()
+    last: Unavailable | None = None
+    for controller, row in groupby(cells, key=lambda each: each.controller):
+        own = [*row]
+        try:
+            found += played(own, lambda release: registry.target(f"java:kafka-metadata:{release}"))
+        except Unavailable as why:
+            last, skipped[controller] = why, str(why)
+            found += own
+    if last is not None and len(skipped) == len({each.controller for each in cells}):
+        raise last
+    return found, skipped
+
+
+def _report(options: argparse.Namespace, found: dict[str, object]) -> int:
+    import json
+    import sys
+
+    from kipcheck.conformance.core.output_folder import FEATURE_MATRIX, OutputFolder, Unusable
+    from kipcheck.reports import feature_matrix
+
+    try:
+        folder = OutputFolder(options.out)
+        folder.check(FEATURE_MATRIX)
+        folder.claim(feature_matrix.NAME, feature_matrix.PAGE)
+        (options.out / feature_matrix.NAME).write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        (options.out / feature_matrix.PAGE).write_text(feature_matrix.html(found), "utf-8")
+    except Unusable as wrong:
+        return complain(wrong, USAGE)
+    except OSError as wrong:
+        return complain(f"{wrong.filename or options.out} cannot be written: {wrong.strerror}", USAGE)
+    text = feature_matrix.text(found)
+    if options.json:
+        print(text, end="", file=sys.stderr)
+        print_json(found)
+    else:
+        print_harmless(text)
+    cells = found["cells"]
+    assert isinstance(cells, list)
+    if any(each["differs"] for each in cells):
+        return FAILED
+    return UNDECIDED if found["skipped"] else OK
