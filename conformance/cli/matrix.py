@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from kipcheck.conformance.matrix.release_lines import Version
     from kipcheck.conformance.matrix.run import Tick
 
-FEATURES = "features"
-"""Not among the scenarios of Streams groups."""
 ABOUT = "test upgrades of Kafka Streams groups between all releases, with the released jars"
 EPILOG = """\
 kipcheck matrix --from 2.0 --to 2.1 --scenario bounce
@@ -53,7 +51,7 @@ JDK or no jar is available; 5 a known deviation did not occur; 6 ended by the bu
 
 
 def add(commands: Commands) -> None:
-    from kipcheck.conformance.matrix.scenarios import RECORDS, SCENARIOS, STORE_UPGRADE
+    from kipcheck.conformance.matrix.scenarios import FEATURES, RECORDS, SCENARIOS, STORE_UPGRADE
 
     made = commands.add("matrix", _matrix, ABOUT, EPILOG)
     made.set_defaults(interrupted=UNDECIDED)
@@ -84,7 +82,7 @@ def _matrix(options: argparse.Namespace) -> int:
     from kipcheck.conformance.engine.known.files import InvalidKnownFile
     from kipcheck.conformance.matrix.cells import cells
     from kipcheck.conformance.matrix.release_lines import named
-    from kipcheck.conformance.matrix.scenarios import RECORDS, SCENARIOS, STORE_UPGRADE
+    from kipcheck.conformance.matrix.scenarios import FEATURES, RECORDS, SCENARIOS, STORE_UPGRADE
     from kipcheck.conformance.targets.toolchains.maven import Unavailable
 
     if RECORDS in options.scenario:

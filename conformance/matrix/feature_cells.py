@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import Observation, Refused, Replied
 from kipcheck.conformance.core.releases_table import listed
+from kipcheck.conformance.matrix.scenarios import FEATURES
 from kipcheck.conformance.protocols.features.model.kraft import NONE, KraftController
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.ops.kraft import (
@@ -29,7 +30,6 @@ from kipcheck.conformance.protocols.features.ops.kraft import (
 )
 from kipcheck.conformance.targets.protocol import BATCH, Target, observed
 
-SCENARIO: Final = "features"
 KINDS: Final[tuple[Literal["broker", "controller"], ...]] = ("broker", "controller")
 NODE: Final = 1
 Accepted: TypeAlias = Mapping[str, tuple[int, ...]]
@@ -147,7 +147,7 @@ def played(cells: Sequence[FeatureCell], opened: Opened) -> list[FeatureCell]:
     own, edition = Rules.of(controller), f"apache@{controller}"
     playable = [each for each in cells if each.formatted is not None]
     talks = [script(own, Rules.of(each.neighbour), each.formatted or 0, kind) for each in playable for kind in KINDS]
-    cases = [Case(f"matrix/{SCENARIO}", edition, Role.CONTROLLER, _steps(talk)) for talk in talks]
+    cases = [Case(f"matrix/{FEATURES}", edition, Role.CONTROLLER, _steps(talk)) for talk in talks]
     with opened(controller).open(edition, Role.CONTROLLER) as session:
         answers = [each for at in range(0, len(cases), BATCH) for each in session.run(cases[at : at + BATCH])]
     found = iter([_accepted(talk, each) for talk, each in zip(talks, answers, strict=True)])
@@ -165,7 +165,7 @@ def _with(cell: FeatureCell, found: Mapping[str, Accepted]) -> FeatureCell:
 def plain(cells: Sequence[FeatureCell], skipped: Mapping[str, str]) -> dict[str, Any]:
     """As data. ``skipped``: the controllers whose jars are not available, and why."""
     return {
-        "scenario": SCENARIO,
+        "scenario": FEATURES,
         "cells": [
             {
                 "controller": each.controller,

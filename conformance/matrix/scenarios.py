@@ -21,6 +21,8 @@ STORE_UPGRADE: Final = "store-upgrade"
 """The scenario of released stores, without a group: ``store_cells``."""
 RECORDS: Final = "records"
 """The scenario of what brokers persist, without a group: ``record_cells``."""
+FEATURES: Final = "features"
+"""The scenario of controllers of feature versions, without a group: ``feature_cells``."""
 ABOUT: Final[Mapping[str, str]] = {
     JOIN: "one new member of `to` joins a group of `from`, whose leader stays",
     BOUNCE: "the members of a group of `from` are restarted as `to`, one after the other, in every order",
