@@ -74,7 +74,7 @@ class Broker:
         self.handlers = self._handlers()
         self.versions = self._versions(machine)
         """Served versions by API key."""
-        self.advertised = {**self.versions, **_ranges(edition, LISTED_ONLY)}
+        self.advertised = {**self.versions, **ranges_of(edition, LISTED_ONLY)}
 
     def _handlers(self) -> dict[str, Handler]:
         consumer = ConsumerApi(self.groups, self.topics).handlers if self.has_consumer_groups else {}
@@ -194,7 +194,8 @@ def _described(topic: Topic) -> dict[str, Any]:
     return {"errorCode": NONE, **about, "partitions": partitions}
 
 
-def _ranges(edition: Edition, names: tuple[str, ...]) -> dict[int, range]:
+def ranges_of(edition: Edition, names: tuple[str, ...]) -> dict[int, range]:
+    """The versions that an edition has of these messages, by API key."""
     return {
         key: range(declared.versions.low, declared.versions.high + 1)
         for key, declared in requests(edition).items()

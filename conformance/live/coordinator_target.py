@@ -159,7 +159,7 @@ class StartedBroker:
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
-        info = info_of(self.name, self.release, role, edition)
+        info = info_of(self.name, self.release, role, Release.parse(self.release) in kafka_broker.KRAFT)
         if role is Role.CONTROLLER:
             with feature_target.started_session(info, self.release) as controller:
                 yield controller
@@ -195,24 +195,28 @@ class RunningBroker:
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
-        info = info_of(self.name, "0", role, edition)
+        info = info_of(self.name, "0", role)
         if role is Role.CONTROLLER:
             given = self.address
             connections = Connections(given.host, given.port, given.security)
-            with feature_target.running_session(info, connections, given.allow_changes) as controller:
+            others = info_of(self.name, "0", Role.COORDINATOR, controls=False)
+            with feature_target.running_session(info, others, connections, given.allow_changes) as controller:
                 yield controller
             return
         with session(info, self.address, rules_of(edition), 1, None) as found:
             yield found
 
 
-def info_of(name: str, release: str, role: Role, edition: str) -> TargetInfo:
-    """What a broker is in a role. Errors: ``NotPlayed`` for roles other than that of a coordinator or controller."""
-    roles = CLAIMS.roles | feature_target.CLAIMS.roles
-    claims = feature_target.CLAIMS if role is Role.CONTROLLER else CLAIMS
+def info_of(name: str, release: str, role: Role, controls: bool = True) -> TargetInfo:
+    """What a broker is in a role. ``controls``: whether it may be a controller of features, too.
+
+    Errors: ``NotPlayed`` for other roles.
+    """
+    roles = CLAIMS.roles | (feature_target.CLAIMS.roles if controls else frozenset())
+    claims = feature_target.CLAIMS if role is Role.CONTROLLER and controls else CLAIMS
     info = TargetInfo(name, release, "", "", roles, claims)
     if role not in roles:
-        raise NotPlayed(replace(info, claims=CLAIMS), role)
+        raise NotPlayed(info, role)
     return info
 
 

@@ -3,8 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import Edition
-from kipcheck.conformance.live.broker import CLUSTER, INVALID_REQUEST, SOFTWARE, UNSUPPORTED_VERSION
+from kipcheck.conformance.core.edition import KIP_584, Edition
+from kipcheck.conformance.live.broker import (
+    CLUSTER,
+    INVALID_REQUEST,
+    LISTED_ONLY,
+    SOFTWARE,
+    UNSUPPORTED_VERSION,
+    ranges_of,
+)
 from kipcheck.conformance.live.connection import Connection
 from kipcheck.conformance.live.features import NUMBER, controller_of, features_of
 from kipcheck.conformance.live.received import API_VERSIONS, Received
@@ -30,6 +37,7 @@ class FeatureBroker:
             if each.name in self.handlers and each.versions.high is not None
         }
         """Served versions by API key."""
+        self.advertised = {**self.versions, **(ranges_of(edition, LISTED_ONLY) if edition != KIP_584 else {})}
 
     def opened(self, connection: Connection) -> None:
         pass
@@ -52,7 +60,7 @@ class FeatureBroker:
         if not all(map(SOFTWARE.fullmatch, software)):
             return {"errorCode": INVALID_REQUEST, "apiKeys": []}
         found = features_of(self.controller.picture(), request.version)
-        return {"errorCode": 0, "apiKeys": _keys(self.versions), **found}
+        return {"errorCode": 0, "apiKeys": _keys(self.advertised), **found}
 
     def metadata(self, request: Received) -> Body:
         """One broker, which is the controller, and no topic."""

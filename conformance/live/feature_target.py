@@ -12,8 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.core.edition import edition as edition_of
+from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Lost, Observation
 from kipcheck.conformance.core.releases_table import table
 from kipcheck.conformance.live import feature_requests as requests
@@ -25,18 +24,12 @@ from kipcheck.conformance.live.secure_connection import Closed
 from kipcheck.conformance.protocols.features.model.kraft import NONE
 from kipcheck.conformance.protocols.features.model.kraft_rules import KRAFT, METADATA, Rules
 from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS, UNSAFE_DOWNGRADE, UPGRADE, Format, TypedUpdate
-from kipcheck.conformance.protocols.features.target import IN_KRAFT
-from kipcheck.conformance.targets.protocol import Claims, Session, TargetInfo, Unavailable
+from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, TargetInfo, Unavailable
 from kipcheck.conformance.targets.toolchains import kafka_broker
 
 CLAIMS: Final = Claims(machines=(OPERATIONS.machine,), limits=LIMITS)
 STARTS: Final = {"broker.session.timeout.ms": "60000"}
 """Brokers that do not exist stay registered, and the one that runs is not fenced on a busy machine."""
-
-
-def has_controller(edition: str) -> bool:
-    """Whether an edition has a controller in KRaft."""
-    return IN_KRAFT(edition_of(edition))
 
 
 def form_of(rules: Rules, level: int, levels: Mapping[str, int]) -> kafka_broker.Format:
@@ -62,8 +55,13 @@ def started_session(info: TargetInfo, release: str) -> Iterator[Session]:
 
 
 @contextmanager
-def running_session(info: TargetInfo, connections: Connections, may_change: bool) -> Iterator[Session]:
-    """Errors: ``Unavailable`` if nothing answers, or what answers does not run in KRaft mode."""
+def running_session(
+    info: TargetInfo, others: TargetInfo, connections: Connections, may_change: bool
+) -> Iterator[Session]:
+    """``others``: the target in its other roles.
+
+    Errors: ``Unavailable`` if nothing answers; ``NotPlayed`` if what answers does not run in KRaft mode.
+    """
     with asyncio.Runner() as runner:
         try:
             try:
@@ -71,7 +69,7 @@ def running_session(info: TargetInfo, connections: Connections, may_change: bool
             except (Closed, Garbled) as why:
                 raise Unavailable(f"{info.name}: {why}") from None
             if not {requests.UPDATE_FEATURES, requests.DESCRIBE_QUORUM} <= {*versions}:
-                raise Unavailable(f"{info.name}: the broker does not update features in KRaft mode, as from 3.3.0 on")
+                raise NotPlayed(others, Role.CONTROLLER)
             session = RunningSession(info, Cluster(connections, versions, may_change=may_change), runner)
             yield session
             runner.run(session.restore())

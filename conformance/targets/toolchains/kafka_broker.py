@@ -52,7 +52,7 @@ GROUP_APIS: Final = (
 )  # fmt: skip
 """Their versions must be those of the release: another broker may answer on the port."""
 
-_COMMON: Final = {
+COMMON: Final = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.num.partitions": "1",
@@ -141,20 +141,14 @@ def running(
     start, with the end of its log.
     """
     exists(release)
-    java, jars = _java(), class_path(release)
+    _java(), class_path(release)
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="kipcheck-broker-"))
     try:
         with ExitStack() as processes:
             stops_s = STOPS_S if data is None else ENDS_S
-            run = _Programs(
-                folder,
-                data or folder / "data",
-                stops_s,
-                [java, *_JAVA, *_logging(folder, release), "-cp", jars],
-                processes,
-            )
-            port, other, *more = _free_ports(2 + len(secured.protocols))
+            run = Programs(folder, java_command(folder, release), processes, data, stops_s)
+            port, other, *more = free_ports(2 + len(secured.protocols))
             ports = dict(zip(secured.protocols, more, strict=True))
             if Release.parse(release) in KRAFT:
                 formatted = replace(form or FORMAT, options=(*secured.format_options, *(form or FORMAT).options))
@@ -165,7 +159,7 @@ def running(
             pids = tuple(each.pid for each in run.started)
             yield Broker(release, port, run.log, pids, time.monotonic() - begun, ports, other)
     finally:
-        _remove(folder)
+        remove(folder)
 
 
 def exists(release: str) -> None:
@@ -242,6 +236,11 @@ def _logging(folder: Path, release: str) -> list[str]:
     return [f"-Dlog4j.configuration={file.as_uri()}"]
 
 
+def java_command(folder: Path, release: str) -> list[str]:
+    """Runs classes of a release. Errors: ``Unavailable``."""
+    return [_java(), *_JAVA, *_logging(folder, release), "-cp", class_path(release)]
+
+
 def _java() -> str:
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
@@ -271,12 +270,20 @@ class _Watch:
         self._shell.stdin.close()
 
 
-class _Programs:
+class Programs:
     """The Java programs of one broker, with one log."""
 
-    def __init__(self, folder: Path, data: Path, stops_s: float, java: list[str], processes: ExitStack) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        java: list[str],
+        processes: ExitStack,
+        data: Path | None = None,
+        stops_s: float = STOPS_S,
+    ) -> None:
+        """``data``: the log directory; None: one in the folder. ``stops_s``: how long a program may take to end."""
         self.folder = folder
-        self.data = data
+        self.data = data or folder / "data"
         self._stops_s = stops_s
         self.log = folder / "log"
         self.started: list[subprocess.Popen[bytes]] = []
@@ -326,7 +333,7 @@ def _end(text: str) -> str:
 
 
 def _start_kraft(
-    run: _Programs,
+    run: Programs,
     port: int,
     controller: int,
     settings: Mapping[str, str],
@@ -341,7 +348,7 @@ def _start_kraft(
         else {"controller.quorum.voters": f"{form.node}@{HOST}:{controller}"}
     )
     written = run.write("server.properties", {
-        **settings, **_COMMON, **quorum,
+        **settings, **COMMON, **quorum,
         "process.roles": "broker,controller",
         "node.id": form.node,
         "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller}{more}",
@@ -361,15 +368,15 @@ def _start_kraft(
     run.start("kafka.Kafka", written)
 
 
-def _start_with_zookeeper(run: _Programs, port: int, client: int, settings: Mapping[str, str]) -> None:
+def _start_with_zookeeper(run: Programs, port: int, client: int, settings: Mapping[str, str]) -> None:
     zookeeper = run.write("zookeeper.properties", {
         "dataDir": run.folder / "zookeeper", "clientPort": client, "clientPortAddress": HOST, "tickTime": 1000,
         "admin.enableServer": "false", "maxClientCnxns": 0,
     })  # fmt: skip
     run.start("org.apache.zookeeper.server.quorum.QuorumPeerMain", zookeeper)
-    _await(run, lambda: _accepts(client), "ZooKeeper")
+    await_ready(run, lambda: accepts(client), "ZooKeeper")
     broker = run.write("server.properties", {
-        **settings, **_COMMON,
+        **settings, **COMMON,
         "broker.id": 1,
         "zookeeper.connect": f"{HOST}:{client}",
         "zookeeper.connection.timeout.ms": 30_000,
@@ -380,16 +387,16 @@ def _start_with_zookeeper(run: _Programs, port: int, client: int, settings: Mapp
     run.start("kafka.Kafka", broker)
 
 
-def _wait_until_ready(run: _Programs, release: str, port: int, coordinates: bool) -> None:
+def _wait_until_ready(run: Programs, release: str, port: int, coordinates: bool) -> None:
     """Until it answers as its release and, if wanted, coordinates groups: before the first FindCoordinator, which
     creates the topic of offsets, every request of a group gets NOT_COORDINATOR."""
-    _await(run, lambda: _accepts(port), "the broker")
-    _await(run, lambda: _is_release(port, release), "the broker")
+    await_ready(run, lambda: accepts(port), "the broker")
+    await_ready(run, lambda: _is_release(port, release), "the broker")
     if coordinates:
-        _await(run, lambda: _coordinates(port), "the coordinator of the broker")
+        await_ready(run, lambda: _coordinates(port), "the coordinator of the broker")
 
 
-def _await(run: _Programs, holds: Callable[[], bool], who: str) -> None:
+def await_ready(run: Programs, holds: Callable[[], bool], who: str) -> None:
     until = time.monotonic() + STARTS_S
     while time.monotonic() < until:
         if (code := run.ended) is not None:
@@ -401,7 +408,7 @@ def _await(run: _Programs, holds: Callable[[], bool], who: str) -> None:
     raise Broken(f"{who} was not ready within {STARTS_S:.0f} s: {run.last_lines}")
 
 
-def _accepts(port: int) -> bool:
+def accepts(port: int) -> bool:
     socket.create_connection((HOST, port), 1).close()
     return True
 
@@ -464,7 +471,7 @@ def ask(port: int, key: int, version: int, body: bytes) -> bytes:
             return stream.read(struct.unpack(">i", size)[0])[4:]
 
 
-def _free_ports(number: int) -> list[int]:
+def free_ports(number: int) -> list[int]:
     """Those that can be bound now: a broker that was left over would answer for the new one."""
     with ExitStack() as bound:
         servers = [bound.enter_context(socket.create_server((HOST, 0))) for _ in range(number)]
@@ -485,5 +492,5 @@ def _stop(process: "subprocess.Popen[bytes]", within_s: float) -> None:
         process.wait()
 
 
-def _remove(folder: Path) -> None:
+def remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)

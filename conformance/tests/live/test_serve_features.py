@@ -139,3 +139,36 @@ def test_kafkas_own_tool_updates_features(release: str, newest: str, feature: st
         code, text = tool("upgrade", "--feature", f"{feature}=99")
         assert (code, "1 out of 1 operation(s) failed." in text) == (1, True), text
         assert level_of(feature) == shown
+
+
+@pytest.mark.jars
+@pytest.mark.all_jars
+@pytest.mark.parametrize("release", ["2.7.2", "3.3.2"])
+def test_the_tool_in_the_core_jar_updates_features(release: str) -> None:
+    """``kafka.admin.FeatureCommand``; that of 2.7 knows no feature, so that there is nothing to update."""
+    jars = kafka_broker.class_path(release)
+
+    def tool(*arguments: str) -> tuple[int, str]:
+        argv = [
+            "java",
+            "-cp",
+            jars,
+            "kafka.admin.FeatureCommand",
+            "--bootstrap-server",
+            f"127.0.0.1:{port}",
+            *arguments,
+        ]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, " ".join(f"{done.stdout}{done.stderr}".split())
+
+    with serving(f"apache@{release}") as (_, port):
+        if release == "2.7.2":
+            assert [tool(each)[0] for each in ("--describe", "--upgrade-all", "--downgrade-all")] == [0, 0, 0]
+            assert tool("--upgrade")[0] == 1
+            return
+        code, text = tool("describe")
+        assert code == 0 and "FinalizedVersionLevel: 3.3-IV3" in text, text
+        code, text = tool("downgrade", "--metadata", "3.3-IV2")
+        assert (code, "1 out of 1 operation(s) failed." in text) == (1, True), text
+        code, text = tool("upgrade", "--metadata", "3.3-IV3", "--dry-run")
+        assert code == 0, text

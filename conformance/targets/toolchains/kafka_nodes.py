@@ -1,0 +1,120 @@
+"""Starts a cluster in KRaft mode whose nodes have different releases of Kafka, on loopback.
+
+Nodes are started, stopped and upgraded one by one: a node keeps its data when it comes back with another release.
+Everything is gone when the block ends, as with ``kafka_broker``.
+"""
+
+import struct
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Final
+
+from kipcheck.conformance.targets.protocol import Broken
+from kipcheck.conformance.targets.toolchains import kafka_broker
+from kipcheck.conformance.targets.toolchains.kafka_broker import CLUSTER_ID, COMMON, HOST, Programs
+
+BROKER, CONTROLLER, BOTH = "broker", "controller", "broker,controller"
+REGISTERS_MS: Final = 60_000
+"""How long a broker tries to register before it gives up, by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    number: int
+    roles: str
+    port: int
+    """Of the listener of brokers; a node that is none has no such listener."""
+    controller: int
+    """The port of the listener of controllers."""
+    folder: Path
+
+
+@dataclass(slots=True)
+class Nodes:
+    level: str
+    """The metadata.version of the new cluster, as tools write it: 3.7-IV4."""
+    nodes: dict[int, Node]
+    _running: dict[int, tuple[ExitStack, Programs]] = field(default_factory=dict)
+    _formatted: set[int] = field(default_factory=set)
+
+    def start(self, number: int, release: str, registers_ms: int = REGISTERS_MS) -> None:
+        """Starts a node; one that has no data yet is formatted by the tool of the release.
+
+        ``registers_ms``: how long a broker tries to register. Errors: ``Broken``, ``Unavailable``.
+        """
+        node, stack = self.nodes[number], ExitStack()
+        programs = Programs(node.folder, kafka_broker.java_command(node.folder, release), stack)
+        written = programs.write("server.properties", self._settings(node, registers_ms))
+        if number not in self._formatted:
+            options = ("-t", CLUSTER_ID, "-c", written, "--release-version", self.level)
+            programs.run("kafka.tools.StorageTool", "format", *options)
+            self._formatted.add(number)
+        programs.start("kafka.Kafka", written)
+        self._running[number] = stack, programs
+
+    def wait(self, number: int) -> None:
+        """Until the node answers. Errors: ``Broken`` if it ends, or does not answer in time."""
+        node, (_, programs) = self.nodes[number], self._running[number]
+        port = node.controller if node.roles == CONTROLLER else node.port
+        kafka_broker.await_ready(programs, lambda: bool(kafka_broker.ranges(port)), f"node {number}")
+
+    def ended(self, number: int, within_s: float) -> tuple[int | None, str]:
+        """The exit code of a node, if it ends in time, and the end of its log."""
+        _, programs = self._running[number]
+        until = monotonic() + within_s
+        while programs.ended is None and monotonic() < until:
+            sleep(0.1)
+        return programs.ended, programs.log.read_text("utf-8", "replace")
+
+    def stop(self, number: int) -> None:
+        """Does nothing if the node does not run."""
+        stack, _ = self._running.pop(number, (ExitStack(), None))
+        stack.close()
+
+    def _settings(self, node: Node, registers_ms: int) -> dict[str, object]:
+        voters = [each for each in self.nodes.values() if CONTROLLER in each.roles]
+        listeners = []
+        if BROKER in node.roles:
+            listeners.append(f"PLAINTEXT://{HOST}:{node.port}")
+        if CONTROLLER in node.roles:
+            listeners.append(f"CONTROLLER://{HOST}:{node.controller}")
+        found: dict[str, object] = {
+            **COMMON,
+            "process.roles": node.roles,
+            "node.id": node.number,
+            "controller.quorum.voters": ",".join(f"{each.number}@{HOST}:{each.controller}" for each in voters),
+            "listeners": ",".join(listeners),
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": node.folder / "data",
+        }
+        if BROKER in node.roles:
+            found |= {
+                "advertised.listeners": f"PLAINTEXT://{HOST}:{node.port}",
+                "inter.broker.listener.name": "PLAINTEXT",
+                "initial.broker.registration.timeout.ms": registers_ms,
+            }
+        return found
+
+
+@contextmanager
+def cluster(level: str, roles: Sequence[str]) -> Iterator[Nodes]:
+    """Nodes 1, 2, ... with these roles, none of which runs yet."""
+    with ExitStack() as stack:
+        ports = iter(kafka_broker.free_ports(2 * len(roles)))
+        nodes = {}
+        for number, each in enumerate(roles, 1):
+            folder = Path(tempfile.mkdtemp(prefix="kipcheck-broker-"))
+            stack.callback(kafka_broker.remove, folder)
+            nodes[number] = Node(number, each, next(ports), next(ports), folder)
+        found = Nodes(level, nodes)
+        try:
+            yield found
+        finally:
+            for number in [*nodes]:
+                with suppress(OSError, struct.error, Broken):
+                    found.stop(number)
