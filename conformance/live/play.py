@@ -73,6 +73,8 @@ FENCED_S: Final = 0.6
 """Time for a client to notice that another one has its instance id."""
 NODES: Final = 2
 STOP_S: Final = 10.0
+CLOSED_S: Final = 3.0
+"""The longest wait for the connections of a program that has ended: a busy machine reads them late."""
 AFTER_S: Final = 0.15
 """A step lasts so much longer, so that an answer to its last message belongs to it."""
 
@@ -319,7 +321,7 @@ class Play:
         self._over = True
         await self.program.kill()
         with suppress(TimeoutError):
-            async with asyncio.timeout(0.5):
+            async with asyncio.timeout(CLOSED_S):  # what it sent last belongs to it, not to its next start
                 while self.front.connections:
                     await asyncio.sleep(0.005)
 
