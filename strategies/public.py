@@ -14,6 +14,7 @@ import kipcheck.conformance.targets  # noqa: F401 - lets editions such as maven:
 from kipcheck.conformance.protocols.assignment import strategies as membership
 from kipcheck.conformance.protocols.assignment.model.assignment import Group
 from kipcheck.conformance.protocols.assignment.ops import assign
+from kipcheck.conformance.protocols.store_upgrade.ops import Append
 from kipcheck.conformance.protocols.streams.strategies.applications import application_of, groups as streams_members
 from kipcheck.conformance.wire.byte_map import ByteMap
 from kipcheck.conformance.wire.constructs import byte_map
@@ -38,6 +39,7 @@ from kipcheck.strategies.damage import KINDS, USUAL, Corruption, apply_corruptio
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.messages import from_layout, layouts
 from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
+from kipcheck.strategies.operations import nodes
 from kipcheck.strategies.versions import (
     GROUP_MESSAGES,
     Members,
@@ -233,6 +235,28 @@ def streams_groups(*, cooperative: bool = False, named: bool = False) -> "Search
     names.
     """
     return made(streams_members(named), partial(application_of, cooperative=cooperative))
+
+
+def changelogs() -> "SearchStrategy[list[dict[str, Any]]]":
+    """The records of a store's changelog during an upgrade of KIP-258's draft: ``key``, ``value`` (None deletes),
+    ``timestamp`` and ``version`` of the format, both versions in any order. The values are the bytes in that format.
+    """
+    return made(Seq(nodes(Append, drawn={"version": Pick((1, 2))})["append-record"], 0, LONGEST), _records)
+
+
+def _records(drawn: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    found = []
+    for body in (each["body"] for each in drawn):
+        value = None if body["value"] is None else bytes.fromhex(body["value"])
+        if value is not None and body["version"] == 2:
+            value = body["timestamp"].to_bytes(8, "big", signed=True) + value
+        record = {"key": bytes.fromhex(body["key"]), "value": value, "timestamp": body["timestamp"]}
+        found.append({**record, "version": body["version"]})
+    return found
+
+
+LONGEST: Final = 12
+"""Records of a changelog."""
 
 
 def steps(machine: str, *, edition: str = "apache") -> "SearchStrategy[dict[str, Any]]":

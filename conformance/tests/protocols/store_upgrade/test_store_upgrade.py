@@ -1,8 +1,10 @@
 """Upgrades of stores of KIP-258's draft: by hand, explored, least cases of mutants, the mark, and drawn upgrades."""
 
 from random import Random
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import KIP_258
@@ -22,14 +24,16 @@ from kipcheck.conformance.protocols.store_upgrade.mutants import (
     TrustsTheCheckpoint,
     Upgrading,
 )
-from kipcheck.conformance.protocols.store_upgrade.ops import OPERATIONS
+from kipcheck.conformance.protocols.store_upgrade.ops import OPERATIONS, Logged
 from kipcheck.conformance.protocols.store_upgrade.play import PLAYABLES
+from kipcheck.conformance.protocols.store_upgrade.state import Store
 from kipcheck.conformance.protocols.store_upgrade.strategies import PATHS, UPGRADES
 from kipcheck.conformance.protocols.store_upgrade.subscription import Subscription, read, written
 from kipcheck.conformance.protocols.streams.blobs import read_subscription
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.conformance.tests.support.machines import machine_answers
 from kipcheck.conformance.tests.support.sessions import history_of
+from kipcheck.strategies import changelogs
 
 OURS = {id: each for id, each in INVARIANTS.items() if id.startswith("store-upgrade/")}
 PLANTED = {id: each for id, each in MUTANTS.items() if each.invariant in OURS}
@@ -130,6 +134,23 @@ def test_a_law_of_the_search_is_broken_by_a_defect(mutant: type[Upgrading], law:
             state = machine.step(state, OPERATIONS.event_of(each)).state
             found = found or check.breach((state,)) is not None
         assert found is broken
+
+
+@settings(max_examples=25, deadline=None)
+@given(changelogs())
+def test_a_store_is_the_same_from_any_changelog(records: list[dict[str, Any]]) -> None:
+    machine, owed = StoreUpgrade(), dict[str, str]()
+    log = tuple(
+        Logged(each["key"].hex(), None if each["value"] is None else each["value"].hex(), each["timestamp"],
+               each["version"])
+        for each in records
+    )  # fmt: skip
+    for each, row in zip(log, records, strict=True):
+        owed.pop(each.key, None)
+        if row["value"] is not None:
+            plain = row["value"] if row["version"] == 1 else row["value"][8:]
+            owed[each.key] = (row["timestamp"].to_bytes(8, "big", signed=True) + plain).hex()
+    assert dict(machine.filled(Store("new"), log, None).contents) == owed
 
 
 @pytest.mark.integration
