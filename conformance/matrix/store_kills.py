@@ -137,7 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             during[kill.during] += 1
             if why := kill.why:
                 bad += 1
-                print(f"kill {kill.point}, after {kill.after} steps, in {kill.during}: {len(why)} violations; {why[0]}")
+                first = why[0].partition(VALUE)[0].strip()
+                print(f"kill {kill.point}, after {kill.after} steps, in {kill.during}: {len(why)} violations; {first}")
     except Unavailable as missing:
         print(missing, file=sys.stderr)
         return 3
