@@ -316,8 +316,7 @@ def kept_while_away(history: History) -> Iterator[Violation]:
 )  # fmt: skip
 @ownership("consumer-group/gets-it-back", "grp-112", grade=Grade.SHOULD, applies_to=beats)
 def gets_it_back(history: History) -> Iterator[Violation]:
-    """A process that joins as an instance that left for a while gets what the instance had, if no other member is
-    there."""
+    """A process that joins as an instance that left for a while, in a group without others, gets what that had."""
     for each in answered_heartbeats(history):
         holder = each.holder
         if not each.accepted or each.intent is not Says.JOIN or holder is None or not holder.away:
@@ -337,8 +336,7 @@ def gets_it_back(history: History) -> Iterator[Violation]:
 @impact("A regular expression is not followed", "stuck group", "balance", "unread-partition", links=("KIP-848",))
 @ownership("consumer-group/regex-is-followed", "grp-113", grade=Grade.SHOULD, applies_to=beats)
 def regex_is_followed(history: History) -> Iterator[Violation]:
-    """A member that is alone and subscribes to a regular expression soon has all partitions of the topics that it
-    matches."""
+    """A member that is alone and subscribes to an expression soon has all partitions of the topics that match."""
     for each in answered_heartbeats(history):
         client = each.client
         if not client.regex or each.rounds < SETTLED or each.before.waited_ms < REFRESH_MS or not each.accepted:
