@@ -22,7 +22,7 @@ from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
 from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.messages import Delete, Error, Join, Joined, Phase, Reply, Request
-from kipcheck.conformance.protocols.group.model.service import FailWrite, Service
+from kipcheck.conformance.protocols.group.model.service import FailWrite, Served, Service
 from kipcheck.conformance.protocols.group.model.state import Member, State
 from kipcheck.conformance.protocols.group.trace import Trace, TracedStep, settings, trace
 
@@ -122,11 +122,35 @@ def differences(history: History) -> tuple[Difference, ...]:
 
 
 def _compared(history: History) -> Iterator[Difference]:
+    requests = {each.index: each.request for each in trace(history).asked}
+    for each in followed(history):
+        for to in each.differing:
+            if to in requests:
+                yield Difference(each.step.index, to, requests[to], each.wanted.get(to), each.got.get(to))
+
+
+class Followed(NamedTuple):
+    """A step that the reference coordinator took as well."""
+
+    step: TracedStep
+    before: Served[State]
+    """The reference coordinator before it."""
+    wanted: Mapping[int, Reply]
+    """Its answers by request."""
+    got: Mapping[int, Reply]
+
+    @property
+    def differing(self) -> list[int]:
+        """The requests that are answered otherwise."""
+        return [to for to in sorted(self.wanted.keys() | self.got.keys()) if self.wanted.get(to) != self.got.get(to)]
+
+
+def followed(history: History) -> Iterator[Followed]:
+    """The steps up to the first that is answered otherwise, and again from the next deletion of the group on."""
     found = trace(history)
     hints = Hints(found)
     service = Service(_coordinator(history.case.edition, hints, settings(history)))
     state = service.initial()
-    requests = {each.index: each.request for each in found.asked}
     apart = False
     for step in found.steps:
         if apart:
@@ -136,14 +160,11 @@ def _compared(history: History) -> Iterator[Difference]:
             continue
         hints.index = step.index
         missing = step.index - len(state.actors)  # steps that the target did not get
-        state = replace(state, actors=(*state.actors, *[""] * missing))
-        state, replies = service.step(state, step.event)
-        wanted, got = _by_request(replies), _by_request(step.replies)
-        differing = [to for to in sorted(wanted.keys() | got.keys()) if wanted.get(to) != got.get(to)]
-        for to in differing:
-            if to in requests:
-                yield Difference(step.index, to, requests[to], wanted.get(to), got.get(to))
-        apart = bool(differing)
+        before = replace(state, actors=(*state.actors, *[""] * missing))
+        state, replies = service.step(before, step.event)
+        each = Followed(step, before, _by_request(replies), _by_request(step.replies))
+        yield each
+        apart = bool(each.differing)
 
 
 def _starts_anew(found: Trace, step: TracedStep) -> bool:
