@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kipcheck.conformance.core.edition import APACHE, KIP_584, edition
+from kipcheck.conformance.core.releases_table import listed
 from kipcheck.conformance.protocols.declare.check import Check, Family, StateProbe, no_operations
 from kipcheck.conformance.protocols.declare.conversations import (
     Subject,
@@ -76,7 +77,11 @@ KRAFT_BROKERS: Family[Subject] = operations_family(
 
 
 def releases_with_zookeeper(name: str) -> Iterable[str]:
+    """A run of ``apache``, which names no release, includes the last one with ZooKeeper."""
     found = edition(name)
+    if found == APACHE:
+        known = (edition(f"{APACHE.name}@{each}") for each in listed("controllers"))
+        return [str(each) for each in known if zookeeper_adapter(each) is not None][-1:]
     return (str(found),) if zookeeper_adapter(found) is not None else ()
 
 

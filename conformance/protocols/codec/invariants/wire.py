@@ -38,7 +38,7 @@ UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 
 LAYOUTS: ByMessage = {
     ("apache", "ApiVersionsResponse"): ("584-04",),
-    ("kip-584", "ApiVersionsResponse"): ("584-03",),
+    ("kip-584", "ApiVersionsResponse"): ("584-03", "584-65"),
     ("apache", "UpdateFeaturesRequest"): ("584-05",),
     ("apache", "UpdateFeaturesResponse"): ("584-05",),
     ("kip-584", "UpdateFeaturesRequest"): ("584-05",),

@@ -12,7 +12,8 @@ from typing import Any, Final
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.once import cached_on_history
-from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 
@@ -23,6 +24,7 @@ updates = partial(invariant, role=Role.CONTROLLER, checks=(UPDATES,))
 NONE: Final = "NONE"
 REFUSED: Final = "INVALID_UPDATE_VERSION"
 KRAFT: Final = "kraft.version"
+METADATA: Final = "metadata.version"
 DOWNGRADES: Final = (2, 3)
 ALL: Final = ("kraft-format", "kraft-node", "kraft-update", "kraft-levels")
 Levels = Mapping[str, int]
@@ -71,6 +73,12 @@ class KraftStep(AnsweredStep[Step, Mapping[str, Any], Known]):
         """The features whose update has a downgrade type, which a request of version 0 has not (584-44)."""
         asked = {each["feature"]: each["upgrade_type"] for each in self.request["updates"]}
         return frozenset(name for name, kind in asked.items() if kind in DOWNGRADES and self.request["version"] > 0)
+
+    @property
+    def flagged(self) -> frozenset[str]:
+        """The features of a request of version 0 whose update has the downgrade flag, which Kafka does not read."""
+        asked = {each["feature"]: each["upgrade_type"] for each in self.request["updates"]}
+        return frozenset(name for name, kind in asked.items() if kind in DOWNGRADES and self.request["version"] == 0)
 
     def known_after(self) -> Known:
         before, body = self.before, self.request.body
@@ -190,12 +198,35 @@ def downgrade_gated(history: History) -> Iterator[Violation]:
         for name, level in step.applied.items() if step.levels is not None else ():
             assert step.levels is not None
             before = step.levels.get(name, 0)
-            wrong = (
-                level < 0 or (level < before and name not in step.lowers) or (level > before and name in step.lowers)
-            )
-            if wrong:
+            falls = level < before and name not in step.lowers | step.flagged
+            if level < 0 or falls or (level > before and name in step.lowers):
                 kind = "negative" if level < 0 else "fell" if level < before else "rose"
                 yield _breach(step, f"{name} {kind} from {before} to {level}", f"refused: {REFUSED}", "applied", kind)
+
+
+@impact("A downgrade of metadata.version loses records", "wrong data", "gating", "unsafe-downgrade", links=("KIP-778",))
+@updates("kraft-features/metadata-downgrades", "584-45", applies_to=READS)
+def metadata_downgrades(history: History) -> Iterator[Violation]:
+    """metadata.version falls only along steps that change no record, whatever the downgrade type."""
+    changing = table()["feature-levels"]["changes-metadata"]
+    for step in trace(history):
+        level, before = step.applied.get(METADATA), (step.levels or {}).get(METADATA)
+        lost = [each for each in changing if level is not None and before is not None and level < each <= before]
+        if lost:
+            why = f"metadata.version fell from {before} to {level}, and level {lost[-1]} changed a record"
+            yield _breach(step, why, f"refused: {REFUSED}", "applied", "lossy")
+
+
+@impact("The downgrade flag of version 0 is read", "trivia", "versions", "misled-operator", links=("KIP-584",))
+@updates("kraft-features/v0-flag-is-ignored", "584-44", grade=Grade.INFO, applies_to=READS)
+def v0_flag_is_ignored(history: History) -> Iterator[Violation]:
+    """A controller of Kafka ignores the downgrade flag of a version 0 request, and refuses the lower level."""
+    for step in trace(history):
+        for name, level in step.applied.items():
+            before = (step.levels or {}).get(name, 0)
+            if level < before and name in step.flagged:
+                why = f"version 0 asked for level {level} of {name} with the flag, and {before} is finalized"
+                yield _breach(step, why, f"refused: {REFUSED}", "applied", "read")
 
 
 @impact("The epoch of the features falls", "wrong data", "epochs", "stale-view", links=("KIP-584",))

@@ -109,6 +109,24 @@ class RaisesByDowngrades(_OtherFaults):
         return rises and update.upgrade_type == SAFE_DOWNGRADE
 
 
+@_mutant("metadata-downgrades", "levels; kraft-update v1 metadata.version:32!")
+class LosesRecords(Controller):
+    """metadata.version falls also along steps that change records."""
+
+    def metadata_faults(self, before: int, level: int) -> Iterator[str]:
+        return super().metadata_faults(level, level)
+
+
+@_mutant("v0-flag-is-ignored", "format 33 group.version:1; levels; kraft-update v0 group.version:0!")
+class ReadsTheFlag(Controller):
+    """The downgrade flag of version 0 is read, as the draft wants it."""
+
+    def update(self, state: State, request: KraftUpdate) -> Transition[State, Action]:
+        return super().update(
+            state, replace(request, version=1, validate_only=False) if not request.version else request
+        )
+
+
 @_mutant("epoch-never-falls", "levels; kraft-update v1 group.version:1; levels")
 class CountsBackwards(Controller):
     """A record lowers the epoch."""
