@@ -79,10 +79,15 @@ async def coordinator_of(group: str, connections: Connections) -> tuple[str, int
     return host, port
 
 
-async def partitions_of(topic: str, connections: Connections, versions: Mapping[int, tuple[int, int]]) -> int:
-    """The number of partitions; 0 if the broker has no such topic. Errors: ``Closed``, ``Garbled``."""
+async def partitions_of(
+    topic: str, connections: Connections, versions: Mapping[int, tuple[int, int]], creates: bool = False
+) -> int:
+    """The number of partitions; 0 if the broker has no such topic, or ``creates`` none that it is asked for.
+
+    Errors: ``Closed``, ``Garbled``.
+    """
     low, high = versions.get(METADATA, (0, 0))
-    asked = {"topics": [{"name": topic}], "allowAutoTopicCreation": False}
+    asked = {"topics": [{"name": topic}], "allowAutoTopicCreation": creates}
     found = await connections.ask("Metadata", max(low, min(high, 5)), "kipcheck", asked)
     return sum(len(each["partitions"]) for each in found["topics"] if each["name"] == topic and not each["errorCode"])
 

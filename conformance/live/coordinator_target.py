@@ -324,7 +324,8 @@ class BrokerSession:
 
     async def _topics(self, versions: dict[int, tuple[int, int]]) -> Topics:
         if self.address.topic:
-            count = await admin.partitions_of(self.address.topic, self.bootstrap, versions)
+            creates = self.process is not None
+            count = await admin.partitions_of(self.address.topic, self.bootstrap, versions, creates)
             if not count:
                 raise Unavailable(f"{self.info.name}: the broker has no topic {self.address.topic}")
             return Topics({"t": self.address.topic}, {self.address.topic: count})

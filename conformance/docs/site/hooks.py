@@ -28,7 +28,7 @@ ERRANDS: Final = (
     "serve-a-broker", "read-a-failure", "report-a-false-alarm", "troubleshooting", "glossary",
 )  # fmt: skip
 REFERENCE: Final = {
-    "Targets": ("targets", "testee", "coordinators", "streams"),
+    "Targets": ("targets", "testee", "coordinators", "compatible-coordinators", "streams"),
     "Runs": ("reports", "failures", "known", "campaigns", "matrix", "ci/index", "golden"),
     "What is tested": ("declarations", "layouts", "assignments", "assign", "groups", "features", "explore", "metadata"),
 }

@@ -21,6 +21,7 @@ from kipcheck.conformance.clients.java.programs import tool
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.releases_table import rocksdb
 from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.live.coordinator_programs import LIBRARIES
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.target_entries import target_entries
@@ -47,6 +48,8 @@ def row(page: str, name: str) -> str:
 
 BROKER = "kafka-group-coordinator"
 """The target whose reproductions are programs in Python that use a broker of its release."""
+KFAKE = "kfake"
+"""The target whose reproductions are built with the modules of kipcheck's program of it."""
 LIVE = "client:"
 """Before the name of a client that a script of ``client/groups`` shows the defect of."""
 MARKS = {"java": pytest.mark.jars, "go": pytest.mark.go, "js": pytest.mark.node}
@@ -178,8 +181,9 @@ def further_jars(code: str, release: str) -> Iterator[str]:
 def in_go(code: str, name: str, release: str, place: Path) -> list[str]:
     """Built with what the testee of that release was built with."""
     imported = re.findall(r'^\t"([^"]+)"$', code, re.MULTILINE)
-    assert all(each.startswith(f"{go.MODULES[name]}/") for each in imported if "." in each)
-    built = go.build(name, release).parent
+    module = go.MODULES["franz-go" if name == KFAKE else name]
+    assert all(each.startswith(f"{module}/") for each in imported if "." in each)
+    built = Path(LIBRARIES[KFAKE].command(release)[0]).parent if name == KFAKE else go.build(name, release).parent
     for file in ("go.mod", "go.sum"):
         shutil.copy(built / file, place)
     (place / "main.go").write_text(code, "utf-8")
@@ -235,7 +239,7 @@ def program(path: Path) -> tuple[str, str]:
 
 
 def numbers(release: str) -> tuple[int, ...]:
-    return tuple(map(int, release.split(".")))
+    return tuple(map(int, release.partition("-")[0].split(".")))
 
 
 PYTHON = tuple(each for each in PAGES if program(each)[0] == "python")
