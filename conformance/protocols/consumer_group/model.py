@@ -238,6 +238,8 @@ class ConsumerGroup:
 
     def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
         """The previous epoch is still valid if the member owns only partitions that are assigned to it."""
+        if epoch == 0 and self.rules.takes_epoch_0:
+            return False
         if epoch >= member.epoch:
             return epoch > member.epoch
         return not (epoch == member.previous and owned is not None and {*owned} <= {*member.assigned})

@@ -38,6 +38,8 @@ class Rules:
     """So is the first one of a group that was empty."""
     counts_revocations: bool
     """A member that has revoked what it should, and has to revoke more, gets the next epoch; else it keeps its own."""
+    takes_epoch_0: bool
+    """A member that is there may join again, whatever its epoch is; else only while its previous epoch was 0."""
     drops_unsubscribed: bool
     """A member gets no partition of a topic that it no longer subscribes to, though the target has it (KAFKA-19431)."""
 
@@ -55,6 +57,7 @@ class Rules:
             delays_targets=has("delays-targets"),
             delays_first_targets=has("delays-first-targets"),
             counts_revocations=has("counts-revocations"),
+            takes_epoch_0=has("takes-epoch-0"),
             drops_unsubscribed=has("drops-unsubscribed"),
         )
 

@@ -233,6 +233,7 @@ WITHOUT_CHOICE = (
     "join a on t none as i; away a as i; join b on t none as i; beat b told as i; leave b as i",
     "join a on t none as i; away a as i; join b on t none; pass 45000; beat b told; join c on u none as i",
     "join a on t none as i; away a; leave a as j; leave a as i; beat a as i; join a on t none as i; leave a",
+    "join a on t none; beat a on u told; pass 1000; beat a told; join a on u none; away a as i; beat a told",
     "join b on t,u none; beat b on u told; beat b on t told; beat b told; beat b told",
     "join a none like t|u; beat a told; beat a told like u; beat a told; pass 1000; beat a told; join b none like [",
     "join a on t none by custom; join a on t none without timeout; join a; join a on t told; beat a without rack",
