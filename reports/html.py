@@ -151,10 +151,6 @@ def _about(found: Summary) -> Safe:
     return tag("div", rows, class_="inside", id="run")
 
 
-def _section(id: str, content: Safe) -> Safe:
-    return tag("section", content, id=id if id in OPEN else None)
-
-
 def _nav(sections: list[tuple[str, str, int, Safe]]) -> Safe:
     items = (
         tag("li", tag("a", name, href=f"#{id}"), joined(" ", tag("b", f"{number:,}")) if number else None)

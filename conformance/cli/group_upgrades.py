@@ -8,7 +8,7 @@ from kipcheck.conformance.live.inspect.group import ConsumerGroup, Group, Subscr
 from kipcheck.conformance.live.inspect.inspection import Inspected
 from kipcheck.conformance.matrix.advice import Route, routes
 from kipcheck.conformance.matrix.release_lines import line_of
-from kipcheck.conformance.matrix.scenarios import BOUNCE, OFFLINE, TWO_BOUNCE
+from kipcheck.conformance.matrix.scenario_names import BOUNCE, OFFLINE, TWO_BOUNCE
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
 from kipcheck.conformance.protocols.streams.blobs import latest
 from kipcheck.conformance.protocols.streams.model.members import NO_VERSION, STREAM, SubscriptionInfo

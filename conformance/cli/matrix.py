@@ -51,7 +51,7 @@ JDK or no jar is available; 5 a known deviation did not occur; 6 ended by the bu
 
 
 def add(commands: Commands) -> None:
-    from kipcheck.conformance.matrix.scenarios import FEATURES, RECORDS, SCENARIOS, STORE_UPGRADE
+    from kipcheck.conformance.matrix.scenario_names import FEATURES, RECORDS, SCENARIOS, STORE_UPGRADE
 
     made = commands.add("matrix", _matrix, ABOUT, EPILOG)
     made.set_defaults(interrupted=UNDECIDED)
@@ -82,7 +82,7 @@ def _matrix(options: argparse.Namespace) -> int:
     from kipcheck.conformance.engine.known.files import InvalidKnownFile
     from kipcheck.conformance.matrix.cells import cells
     from kipcheck.conformance.matrix.release_lines import named
-    from kipcheck.conformance.matrix.scenarios import FEATURES, RECORDS, SCENARIOS, STORE_UPGRADE
+    from kipcheck.conformance.matrix.scenario_names import FEATURES, RECORDS, SCENARIOS, STORE_UPGRADE
     from kipcheck.conformance.targets.toolchains.maven import Unavailable
 
     if RECORDS in options.scenario:
@@ -114,7 +114,8 @@ def _each(texts: Sequence[str], named: "Callable[[str], Version]") -> "tuple[Ver
 
 
 def _no_cells(options: argparse.Namespace, old: "Sequence[Version]", new: "Sequence[Version]") -> str:
-    from kipcheck.conformance.matrix.scenarios import SCENARIOS, Pair, possible
+    from kipcheck.conformance.matrix.scenario_names import SCENARIOS
+    from kipcheck.conformance.matrix.scenarios import Pair, possible
 
     reported = [
         f"{scenario} from {one.name} to {other.name}: {possible(scenario, Pair(one, other))}"

@@ -6,7 +6,7 @@ import json
 from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, complain, print_harmless, print_json
 from kipcheck.conformance.engine.progress import Progress
 from kipcheck.conformance.matrix.record_cells import RecordCell, known_releases, plain, play
-from kipcheck.conformance.matrix.scenarios import RECORDS as SCENARIO
+from kipcheck.conformance.matrix.scenario_names import RECORDS as SCENARIO
 from kipcheck.conformance.targets.toolchains.maven import Unavailable
 from kipcheck.reports import record_matrix
 

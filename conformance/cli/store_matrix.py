@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, complain, print_harmless, print_json
 from kipcheck.conformance.engine.progress import Progress
 from kipcheck.conformance.matrix.release_lines import named
-from kipcheck.conformance.matrix.scenarios import STORE_UPGRADE
+from kipcheck.conformance.matrix.scenario_names import STORE_UPGRADE
 from kipcheck.conformance.matrix.store_cells import StoreCell, cells, impossible
 from kipcheck.conformance.matrix.store_run import plain, play, write
 from kipcheck.conformance.targets.toolchains.maven import Unavailable

@@ -8,7 +8,8 @@ from kipcheck.conformance.matrix.cells import OK, Cell
 from kipcheck.conformance.matrix.known import listed
 from kipcheck.conformance.matrix.predictions import committed
 from kipcheck.conformance.matrix.release_lines import Version, named
-from kipcheck.conformance.matrix.scenarios import BOUNCE, OFFLINE, TWO_BOUNCE, Pair, possible
+from kipcheck.conformance.matrix.scenario_names import BOUNCE, OFFLINE, TWO_BOUNCE
+from kipcheck.conformance.matrix.scenarios import Pair, possible
 from kipcheck.conformance.protocols.streams.blobs import latest
 from kipcheck.conformance.protocols.streams.model.members import FUTURE
 

@@ -8,7 +8,7 @@ from kipcheck.conformance.core.releases_table import since, span
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.matrix.play import JudgedScript
 from kipcheck.conformance.matrix.release_lines import line_of
-from kipcheck.conformance.matrix.scenarios import BOUNCE, DOWNGRADE, FAILURE, JOIN, OFFLINE, TWO_BOUNCE
+from kipcheck.conformance.matrix.scenario_names import BOUNCE, DOWNGRADE, FAILURE, JOIN, OFFLINE, TWO_BOUNCE
 from kipcheck.conformance.protocols.streams.invariants.trace import Life, Round, ThreadFailure, binds, streams_trace
 from kipcheck.conformance.protocols.streams.model.members import FUTURE
 from kipcheck.conformance.protocols.streams.model.rules import EAGER_LINES, FIXED

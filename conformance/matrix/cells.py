@@ -12,7 +12,8 @@ from kipcheck.conformance.matrix.groups import BinaryFactory, mixed_group
 from kipcheck.conformance.matrix.highlights import with_highlights
 from kipcheck.conformance.matrix.play import JudgedScript, judged, played
 from kipcheck.conformance.matrix.release_lines import THE_FUTURE, Version, behaviours, in_table, lines
-from kipcheck.conformance.matrix.scenarios import FAILURE, JOIN, Pair, possible, scripts
+from kipcheck.conformance.matrix.scenario_names import FAILURE, JOIN
+from kipcheck.conformance.matrix.scenarios import Pair, possible, scripts
 
 OK, BREAKS, REFUSED = "ok", "breaks", "refused"
 SEVERITY: Final = {OK: 0, REFUSED: 1, BREAKS: 2}

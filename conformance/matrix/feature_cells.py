@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import Observation, Refused, Replied
 from kipcheck.conformance.core.releases_table import listed
-from kipcheck.conformance.matrix.scenarios import FEATURES
+from kipcheck.conformance.matrix.scenario_names import FEATURES
 from kipcheck.conformance.protocols.features.model.kraft import NONE, KraftController
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.ops.kraft import (

@@ -20,7 +20,7 @@ from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.engine.known.files import InvalidKnownFile, loaded, no_link, no_reason
 from kipcheck.conformance.matrix.cells import SEVERITY, Cell
 from kipcheck.conformance.matrix.release_lines import Version
-from kipcheck.conformance.matrix.scenarios import SCENARIOS
+from kipcheck.conformance.matrix.scenario_names import SCENARIOS
 from kipcheck.conformance.protocols.streams.model.members import FUTURE
 
 NAME: Final = "known.toml"

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from kipcheck.conformance.matrix.cells import Cell, verdict
 from kipcheck.conformance.matrix.groups import reference_binaries
 from kipcheck.conformance.matrix.release_lines import Version, named
-from kipcheck.conformance.matrix.scenarios import SCENARIOS
+from kipcheck.conformance.matrix.scenario_names import SCENARIOS
 
 NAME: Final = "predictions.json"
 BY_KIP, BY_RELEASES, AFTER_THE_FACT = "foreseen", "fitted", "observed"

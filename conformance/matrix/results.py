@@ -17,7 +17,7 @@ from kipcheck.conformance.matrix.cells import Cell, Outcome
 from kipcheck.conformance.matrix.known import Deviation
 from kipcheck.conformance.matrix.predictions import AFTER_THE_FACT, BY_KIP, BY_RELEASES, Prediction
 from kipcheck.conformance.matrix.release_lines import Version, has_star, in_table, needs_fix
-from kipcheck.conformance.matrix.scenarios import ABOUT, SCENARIOS
+from kipcheck.conformance.matrix.scenario_names import ABOUT, SCENARIOS
 from kipcheck.conformance.protocols.streams.blobs import latest
 from kipcheck.reports.matrix import HISTORIES, NAME
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kipcheck.conformance.clients.java.store_process import StoreEnded, StoreProcess, jars, store_process
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.matrix.scenarios import STORE_UPGRADE
+from kipcheck.conformance.matrix.scenario_names import STORE_UPGRADE
 from kipcheck.conformance.matrix.store_cells import (
     READS,
     UPGRADES,

@@ -147,26 +147,6 @@ def text(explained: Explained) -> str:
     return "\n".join([*_table(explained, list(explained.rows)), *_damage(explained)])
 
 
-def annotate(layout: Layout, data: bytes, around: int | None = None, context: int = 3) -> str:
-    """The rows near byte ``around`` (default: the damage), with the row that contains it marked.
-
-    ``context``: the number of rows on either side.
-    """
-    explained = explain(layout, data)
-    if around is None:
-        around = explained.damage.offset if explained.damage else 0
-    at = next(
-        (i for i, row in enumerate(explained.rows) if around is not None and row.offset + row.size > around), None
-    )
-    middle = len(explained.rows) - 1 if at is None else at
-    first, last = max(0, middle - context), middle + context + 1
-    head, *lines = _table(explained, list(explained.rows[first:last]))
-    marked = [("> " if first + i == at else "  ") + line for i, line in enumerate(lines)]
-    before = [f"  ... {first} rows before"] if first else []
-    after = [f"  ... {len(explained.rows) - last} rows after"] if last < len(explained.rows) else []
-    return "\n".join(["  " + head, *before, *marked, *after, *_damage(explained)])
-
-
 def _damage(explained: Explained) -> list[str]:
     return [] if explained.damage is None else [f"damage: {explained.damage}"]
 

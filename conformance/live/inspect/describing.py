@@ -7,7 +7,6 @@ from typing import Final
 
 from kipcheck.conformance.live.inspect.cluster import Address, Cluster, Unanswered
 from kipcheck.conformance.live.inspect.group import (
-    CONSUMER,
     EMPTY_STATES,
     STABLE,
     ConsumerGroup,
@@ -28,8 +27,6 @@ DENIED: Final = 30
 WAIT_S: Final = 10.0
 """How long a group that rebalances is asked again."""
 AGAIN_S: Final = 0.5
-CLASSIC_TYPES: Final = frozenset({"", "classic", CONSUMER})
-"""Types of groups that can be read; brokers before 3.8 name none. KIP-848 and KIP-1071 name the others."""
 
 
 class NoGroup(Exception):

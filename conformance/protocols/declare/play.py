@@ -25,21 +25,6 @@ class Kind:
         return Kind(f"list of {self.words}", lambda value: isinstance(value, list) and all(map(self.fits, value)))
 
 
-def tuple_of(*kinds: Kind) -> Kind:
-    """The kind of lists with exactly one value of each of these kinds, in order."""
-    words = f"[{', '.join(kind.words for kind in kinds)}]"
-
-    def fits(value: Any) -> bool:
-        return (
-            isinstance(value, list)
-            and len(value) == len(kinds)
-            and all(kind.fits(each) for kind, each in zip(kinds, value, strict=True))
-        )
-
-    return Kind(words, fits)
-
-
-INTEGER = Kind("integer", lambda value: type(value) is int)
 TEXT = Kind("text", lambda value: isinstance(value, str))
 FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 

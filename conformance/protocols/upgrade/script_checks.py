@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -82,10 +83,11 @@ def with_failures(operations: Operations[Any, Any], text: str, crash: str) -> It
     cannot happen there is left out.
     """
     words = text.split("; ")
+    steps = [operations.parse_shorthand(each) for each in words]  # once: all processes import these checks
     yield text
     for at in range(1, len(words)):
         member = words[at - 1].split()[1] if " " in words[at - 1] else "a"
         for fault in (crash.format(member), "move a; lose a", "move b; lose b"):
-            found = "; ".join((*words[:at], fault, *words[at:]))
-            if can_happen(operations, operations.parse_shorthand(found)):
-                yield found
+            failed = [*steps[:at], operations.parse_shorthand(fault), *steps[at:]]
+            if can_happen(operations, [*chain.from_iterable(failed)]):
+                yield "; ".join((*words[:at], fault, *words[at:]))

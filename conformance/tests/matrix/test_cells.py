@@ -28,21 +28,8 @@ from kipcheck.conformance.matrix.release_lines import (
     named,
     needs_fix,
 )
-from kipcheck.conformance.matrix.scenarios import (
-    BOUNCE,
-    DOWNGRADE,
-    FAILURE,
-    JOIN,
-    NAMES,
-    OFFLINE,
-    SCENARIOS,
-    SETTLE,
-    TWO_BOUNCE,
-    Pair,
-    Script,
-    possible,
-    scripts,
-)
+from kipcheck.conformance.matrix.scenario_names import BOUNCE, DOWNGRADE, FAILURE, JOIN, OFFLINE, SCENARIOS, TWO_BOUNCE
+from kipcheck.conformance.matrix.scenarios import NAMES, SETTLE, Pair, Script, possible, scripts
 from kipcheck.conformance.protocols.streams.model.rules import LINES
 from kipcheck.conformance.protocols.streams.ops import OPERATIONS, Deploy, Event, Formed, ObservedEvent, Rests, Start
 from kipcheck.conformance.protocols.upgrade.ops import Crash, Move, Settle

@@ -12,7 +12,8 @@ from kipcheck.conformance.matrix.groups import released_binaries
 from kipcheck.conformance.matrix.known import listed
 from kipcheck.conformance.matrix.predictions import committed
 from kipcheck.conformance.matrix.release_lines import named
-from kipcheck.conformance.matrix.scenarios import BOUNCE, JOIN, SCENARIOS, Pair
+from kipcheck.conformance.matrix.scenario_names import BOUNCE, JOIN, SCENARIOS
+from kipcheck.conformance.matrix.scenarios import Pair
 
 
 @pytest.mark.jars

@@ -4,13 +4,11 @@ import json
 import random
 from collections.abc import Iterator
 
-import pytest
-
 from kipcheck.conformance.core.edition import EDITIONS, edition
 from kipcheck.conformance.tests.support.draws import damaged, value
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.describe import _meanings, describe, laid_out, meaning, name_of
-from kipcheck.conformance.wire.explain import Explained, annotate, as_json, explain, text
+from kipcheck.conformance.wire.explain import Explained, as_json, explain, text
 from kipcheck.conformance.wire.schema import Layout, messages, spec
 
 JOIN_6 = layout("apache", "JoinGroupRequest", 6)
@@ -152,19 +150,10 @@ def test_json_says_what_was_explained_and_what_is_wrong() -> None:
     assert json.loads(as_json(explain(JOIN_6, DATA)))["damage"] is None
 
 
-@pytest.mark.parametrize("around", [None, 0, 12, len(DATA) - 1])
-def test_annotations_mark_the_row_around_a_byte(around: int | None) -> None:
-    shown = annotate(JOIN_6, DATA[:40] if around is None else DATA, around, context=2)
-    (marked,) = (line for line in shown.splitlines() if line.startswith(">"))
-    row = next(row for row in explain(JOIN_6, DATA).rows if row.offset + row.size > (33 if around is None else around))
-    assert marked.split()[1] == str(row.offset)
-    assert len(shown.splitlines()) <= 9
-
-
 def test_no_bytes_at_all() -> None:
     empty = explain(JOIN_6, b"")
     assert empty.rows == () and empty.damage is not None
-    assert text(empty).splitlines()[-1].startswith("damage: ") and "damage" in annotate(JOIN_6, b"")
+    assert text(empty).splitlines()[-1].startswith("damage: ")
     nothing = layout("apache", "ApiVersionsRequest", 0)
     assert explain(nothing, b"").damage is None and text(explain(nothing, b"")).startswith("offset")
 
