@@ -24,12 +24,15 @@ from kipcheck.conformance.live.secure_connection import Closed
 from kipcheck.conformance.protocols.features.model.kraft import NONE
 from kipcheck.conformance.protocols.features.model.kraft_rules import KRAFT, METADATA, Rules
 from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS, UNSAFE_DOWNGRADE, UPGRADE, Format, TypedUpdate
-from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, TargetInfo, Unavailable
+from kipcheck.conformance.targets.protocol import Broken, Claims, NotPlayed, Session, TargetInfo, Unavailable
 from kipcheck.conformance.targets.toolchains import kafka_broker
 
 CLAIMS: Final = Claims(machines=(OPERATIONS.machine,), limits=LIMITS)
 STARTS: Final = {"broker.session.timeout.ms": "60000"}
 """Brokers that do not exist stay registered, and the one that runs is not fenced on a busy machine."""
+
+
+TAKEN: Final = "Address already in use"
 
 
 def form_of(rules: Rules, level: int, levels: Mapping[str, int]) -> kafka_broker.Format:
@@ -99,6 +102,20 @@ class Nodes:
         self._open += ports
         versions, others = [await versions_of(each) for each in ports]
         return Cluster(ports[0], versions, ports[1], others, id=kafka_broker.CLUSTER_ID)
+
+    def _start(self, form: kafka_broker.Format) -> kafka_broker.Broker:
+        """Once more where another program took a port meanwhile."""
+
+        def begin() -> kafka_broker.Broker:
+            running = kafka_broker.running(self.rules.release, STARTS, form=form, coordinates=False)
+            return self._stack.enter_context(running)
+
+        try:
+            return begin()
+        except Broken as why:
+            if TAKEN not in str(why):
+                raise
+            return begin()
 
     async def leave(self) -> None:
         """Stops the cluster, if one runs."""

@@ -215,21 +215,18 @@ class KraftController:
 
     def registration_error(self, state: State, supported: Mapping[str, Range]) -> str:
         """Of a broker that registers with these ranges, or ``NONE``. A feature that is not finalized has level 0."""
-        if self.rules.metadata_is_declared and METADATA not in supported:
-            return INVALID_REGISTRATION
         levels = dict(state.levels)
         if self.rules.not_finalized_is_0:
             levels = {**dict.fromkeys(supported, 0), **levels}
-        for name, level in levels.items():
-            if name == METADATA:
-                fits = supported.get(name, Range(1, 1)).holds(level)
-            elif name in supported:
-                fits = supported[name].holds(level)
-            else:
-                fits = not self.rules.undeclared_finalized_refused
-            if not fits:
+        if any(not supported[name].holds(levels[name]) for name in supported if name in levels):
+            return UNSUPPORTED_VERSION
+        if METADATA not in supported:
+            if self.rules.metadata_is_declared:
+                return INVALID_REGISTRATION
+            if not Range(1, 1).holds(levels.get(METADATA, 1)):
                 return UNSUPPORTED_VERSION
-        return NONE
+        undeclared = levels.keys() - supported.keys() - {METADATA}
+        return UNSUPPORTED_VERSION if undeclared and self.rules.undeclared_finalized_refused else NONE
 
 
 BUCKETS: Final = 16
