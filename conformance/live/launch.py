@@ -9,11 +9,13 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
 from typing import Any, Final, Protocol, final
 
 from kipcheck.conformance.core.foreign import clean
 from kipcheck.conformance.live.built_in import OPTIONAL, PREFIX, Settings
+from kipcheck.conformance.targets.transport import process_tree
 
 LINES: Final = 5
 """Of stderr: this many from its beginning, and from its end."""
@@ -110,9 +112,11 @@ class Commands:
         return named or known
 
     async def start(self, settings: Settings) -> Program:
+        """A program must not outlive this process: its next connection might reach the broker of another run."""
         process = await asyncio.create_subprocess_exec(
             *self.argv(settings), env={**os.environ, **settings.environment}, stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, start_new_session=True,
+            preexec_fn=partial(process_tree.die_with_parent, os.getpid()),
         )  # fmt: skip
         return _Process(process)
 
