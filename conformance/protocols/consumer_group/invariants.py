@@ -298,7 +298,7 @@ def one_holder(history: History) -> Iterator[Violation]:
 )  # fmt: skip
 @ownership("consumer-group/kept-while-away", "grp-111", applies_to=beats)
 def kept_while_away(history: History) -> Iterator[Violation]:
-    """What a static member had when it left for a while goes to nobody else before its session ends."""
+    """What a static member had when it left for a while goes to no other member before its session ends."""
     for each in answered_heartbeats(history):
         for instance, holder in each.before.holders.items():
             own = instance == each.beat.instance or holder.client == each.beat.client

@@ -272,7 +272,7 @@ class FencesNoInstance(Playing):
 
 @ownership("kept-while-away", "beat a on t told as i; away a told as i; beat b on t told")
 class FreesWhatIsAway(Playing):
-    """Nobody owns the partitions of a member that left for a while."""
+    """No member owns the partitions of a member that left for a while."""
 
     def away(self, state: State, id: str) -> State:
         return self.without(super().away(state, id), id)

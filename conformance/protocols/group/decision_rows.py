@@ -157,7 +157,7 @@ ROWS: Final[Mapping[str, When]] = {
     "leave: an unknown member": lambda at: _leaves(at, Error.UNKNOWN_MEMBER_ID, by_id=True),
     "leave: an unknown instance": lambda at: _leaves(at, Error.UNKNOWN_MEMBER_ID, by_id=False),
     "leave: an instance with another id": lambda at: _leaves(at, Error.FENCED_INSTANCE_ID, by_id=True),
-    "leave: a required id that nobody used": lambda at: (
+    "leave: a required id that was not used": lambda at: (
         at.are(Leave) and any(id in at.group.pending for id, _ in getattr(at.request, "members", ()))
     ),
     "commit: without a group": lambda at: at.are(Commit, NONE, phase=Phase.DEAD),
