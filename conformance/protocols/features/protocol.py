@@ -20,6 +20,6 @@ PROTOCOL: Final = ProtocolPackage(
         "zookeeper-features": released_in(span("feature-znode"), span("zookeeper")),
         "kraft-brokers": released_since(since("java-controller-runs")),
         "feature-client": either(KIP_584, released_since(since("feature-znode"))),
-        "feature-app": lambda edition: edition == KIP_584,
+        "feature-app": lambda edition: True,
     },
 )

@@ -91,8 +91,12 @@ def refuses_incompatible(history: History) -> Iterator[Violation]:
 def admits_compatible(history: History) -> Iterator[Violation]:
     """A broker that supports every finalized level is registered."""
     for step, obstacles in _registrations(history):
-        kraft = (step.before or {}).get("kraft.version", 0)
-        if not obstacles and not kraft and not step.accepted:
+        own = {each["feature"]: each["low"] for each in step.request["supported"]}
+        levels = step.before or {}
+        # Releases differ: what is not finalized may count as level 0, and metadata.version may have to be declared.
+        unclear = METADATA not in own or any(low > 0 and not levels.get(name, 0) for name, low in own.items())
+        unclear = unclear or bool(levels.get("kraft.version", 0))
+        if not obstacles and not unclear and not step.accepted:
             yield _breach(step, f"levels are {dict(step.before or {})}", "registered", step.error, "refused")
 
 
