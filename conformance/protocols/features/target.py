@@ -55,8 +55,8 @@ def client_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     return adapter_of(client.OPERATIONS, FeatureClient(ordered=edition == KIP_584))
 
 
-def app_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
-    return adapter_of(app.OPERATIONS, FeatureApp()) if edition == KIP_584 else None
+def app_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
+    return adapter_of(app.OPERATIONS, FeatureApp())
 
 
 ADAPTERS = {
