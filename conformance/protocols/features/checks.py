@@ -34,7 +34,7 @@ from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS as KRAF
 from kipcheck.conformance.protocols.features.ops.kraft_brokers import OPERATIONS as KRAFT_BROKER_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.zookeeper import OPERATIONS as ZOOKEEPER_OPERATIONS
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
-from kipcheck.conformance.protocols.features.target import client_adapter, kraft_adapter, zookeeper_adapter
+from kipcheck.conformance.protocols.features.target import IN_ZOOKEEPER, client_adapter, kraft_adapter
 from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_updates
 from kipcheck.conformance.targets.protocol import Claims
 
@@ -81,8 +81,8 @@ def releases_with_zookeeper(name: str) -> Iterable[str]:
     found = edition(name)
     if found == APACHE:
         known = (edition(f"{APACHE.name}@{each}") for each in listed("controllers"))
-        return [str(each) for each in known if zookeeper_adapter(each) is not None][-1:]
-    return (str(found),) if zookeeper_adapter(found) is not None else ()
+        return [str(each) for each in known if IN_ZOOKEEPER(each)][-1:]
+    return (str(found),) if IN_ZOOKEEPER(found) else ()
 
 
 ZOOKEEPER: Family[Subject] = operations_family(

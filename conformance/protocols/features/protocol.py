@@ -7,8 +7,8 @@ from typing import Final
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import KIP_584
-from kipcheck.conformance.core.releases_table import since, span
-from kipcheck.conformance.protocols.declare.package import ProtocolPackage, either, released_in, released_since
+from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.protocols.declare.package import ProtocolPackage, either, released_since
 
 PROTOCOL: Final = ProtocolPackage(
     50,
@@ -17,7 +17,7 @@ PROTOCOL: Final = ProtocolPackage(
         "features": lambda edition: True,
         "feature-cluster": lambda edition: True,
         "kraft-features": released_since(since("java-controller-runs")),
-        "zookeeper-features": released_in(span("feature-znode"), span("zookeeper")),
+        "zookeeper-features": lambda edition: True,
         "kraft-brokers": released_since(since("java-controller-runs")),
         "feature-client": either(KIP_584, released_since(since("feature-znode"))),
         "feature-app": lambda edition: True,

@@ -20,6 +20,7 @@ from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 IN_ZOOKEEPER: Final = released_in(span("feature-znode"), span("zookeeper"))
 CLIENT: Final = either(KIP_584, released_since(since("feature-znode")))
+LAST_WITH_ZOOKEEPER: Final = "3.9.2"
 IN_KRAFT: Final = released_since(since("java-controller-runs"))
 
 
@@ -43,10 +44,10 @@ def kraft_brokers_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | N
     return adapter_of(kraft_brokers.OPERATIONS, KraftBrokers(Rules.of(edition.release)))
 
 
-def zookeeper_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
-    if not IN_ZOOKEEPER(edition):
-        return None
-    return adapter_of(zookeeper.OPERATIONS, ZooKeeperController(edition.release))
+def zookeeper_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
+    """Of another edition: the last controller with ZooKeeper, as a target announces its machines without an edition."""
+    release = edition.release if IN_ZOOKEEPER(edition) else LAST_WITH_ZOOKEEPER
+    return adapter_of(zookeeper.OPERATIONS, ZooKeeperController(release))
 
 
 def client_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
