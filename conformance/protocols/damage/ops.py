@@ -26,6 +26,8 @@ FRAMES: Final[tuple[Kind, ...]] = (
 HEADERS: Final[tuple[Kind, ...]] = ("key-unknown", "key-negative", "version-above", "version-negative")
 UNFINISHED: Final[frozenset[Kind]] = frozenset({"size-huge", "size-above", "size-cut"})
 """The broker waits for the rest: without an end it may do so for ever."""
+PLACES_OF_A_KIND: Final = 40
+"""Hardly a message that is drawn has more places for one kind of damage."""
 End: TypeAlias = Literal["waits", "half-closes", "closes"]
 
 
@@ -69,7 +71,7 @@ class Send:
     version: Annotated[int, about("its version, or the nearest one that the broker announces"), typical(range(10))]
     place: Annotated[Literal["frame", "header", "body"], about("what is damaged")]
     kind: Annotated[Kind, about("how; a kind that has no place there is replaced by trailing")]
-    number: Annotated[int, about("which of the places, modulo their number"), typical(range(40))] = 0
+    number: Annotated[int, about("which of the places, modulo their number"), typical(range(PLACES_OF_A_KIND))] = 0
     before: Annotated[int, about("sound ApiVersions requests in front of it"), typical(0, 1, 5)] = 0
     end: Annotated[End, about("what the client does then")] = "waits"
 

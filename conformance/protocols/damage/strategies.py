@@ -7,7 +7,18 @@ from typing import Any, Final, get_args
 
 from kipcheck.conformance.core.case import Step, steps_from
 from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.protocols.damage.ops import FRAMES, HEADERS, OPERATIONS, Api, End, Event, Kind, Others, Send
+from kipcheck.conformance.protocols.damage.ops import (
+    FRAMES,
+    HEADERS,
+    OPERATIONS,
+    PLACES_OF_A_KIND,
+    Api,
+    End,
+    Event,
+    Kind,
+    Others,
+    Send,
+)
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
 from kipcheck.strategies.events import Conversations, Swarm
@@ -37,7 +48,7 @@ class Damages:
 
 def likely(state: None, swarm: Swarm, random: Random) -> Step:
     place, kind = random.choice(PLACES)
-    fields = random.choice(APIS), random.randrange(10), place, kind, random.randrange(1000)
+    fields = random.choice(APIS), random.randrange(10), place, kind, random.randrange(PLACES_OF_A_KIND)
     return OPERATIONS.step_of(Send(*fields, random.choice((0, 0, 1, 5)), random.choice(ENDS)))  # type: ignore[arg-type]
 
 

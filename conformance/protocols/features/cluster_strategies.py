@@ -121,7 +121,7 @@ def drawn() -> dict[str, Node]:
     names = Pick((*NAMES, "c", "", IBP))
     one = OneOf(tuple(record(feature=Pick((*NAMES, IBP)), low=Pick((low,)), high=Pick((high,))) for low, high in SPANS))
     return {
-        "supported": Seq(one, 0, 2),
+        "supported": Seq(one, 0, len((*NAMES, IBP))),
         "updates": Seq(record(feature=names, level=Integer(-1, 4), allow_downgrade=Flag()), 0, 2),
         "to": Pick((None, 0, 1)),
     }

@@ -160,7 +160,7 @@ class WritesBackWithoutAHeader(WritesBack):
 # Stores
 
 
-@stores("serves-on", "start a plain; rebalance; start a builder mode in_place; rebalance; get 0 61")
+@stores("serves-on", "start a builder mode in_place; rebalance; get 0 61")
 class StopsInPlace(Upgrading):
     """An upgrade in place interrupts processing until the new store is there."""
 
@@ -222,7 +222,7 @@ class ChangesTheFormatOfUnchangedCode(Upgrading):
         return "new" if instance.code == "plain" else super().serves_from(instance, task)
 
 
-@stores("finished", f"{WAITS}; replay a 0; swap a 0; start a builder; rebalance")
+@stores("finished", "start a builder; rebalance; rebalance")
 class UpgradesAgain(Upgrading):
     """After the swap the store is prepared again at each start."""
 
@@ -240,7 +240,7 @@ class ReportsTheEnd(Upgrading):
         return store.position == end
 
 
-@stores("taken-up", f"{WAITS}; kill a; start a builder; rebalance; replay a 0; swap a 0")
+@stores("taken-up", "start a plain; rebalance; kill a; start a builder; rebalance; replay a 0; swap a 0")
 class NeedsAFreshStart(Upgrading):
     """After a kill the prepared store is never swapped."""
 

@@ -180,7 +180,7 @@ class Kill:
     """
 
     instance: Name
-    swapping: Annotated[int | None, about("the task whose directories it swaps; null: none"), typical(0, 1)] = None
+    swapping: Annotated[int | None, about("the task whose directories it swaps, or null"), typical(None, 0, 1)] = None
 
 
 @operation("lose-directory", "operator", "lose {instance}", examples="lose a",

@@ -233,7 +233,7 @@ def test_what_there_is_can_be_looked_up(capsys: pytest.CaptureFixture[str]) -> N
     rows = {row["id"]: row for row in json.loads(out)["requirements"]}
     assert code == 0 and rows["grp-06"]["checks"] == ["wire/unknown-tags"]
     assert rows["grp-06"]["invariants"] == ["wire/keeps-unknown-tags"] and rows["grp-06"]["grade"] == "SHOULD"
-    assert rows["258-02"]["checks"] == []
+    assert rows["card-01"]["checks"] == []
     code, out, _ = outcome(capsys, "requirements", "grp-06")
     assert code == 0 and "ascending order of tags" in out and "TaggedFields" in out
     assert outcome(capsys, "requirements", "grp-00")[0] == 2

@@ -85,7 +85,7 @@ def test_a_counter_example_is_drawn_written_and_can_be_played(
     [
         (
             ("nothing",),
-            "unknown model 'nothing': use one of features, feature-cluster, kraft-features, zookeeper-features",
+            "unknown model 'nothing': use one of features, feature-cluster, kraft-features, kraft-brokers, ",
         ),
         (("features",), "model features does not support edition apache: use kip-584"),
         (("group", "--edition", "kip-1"), "unknown edition 'kip-1'"),
