@@ -20,10 +20,11 @@ from kipcheck.conformance.live.security import OPEN, read_security
 from kipcheck.conformance.protocols.features.model.cluster import Node
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.model.ranges import ranges
+from kipcheck.conformance.protocols.features.model.tool import DELETE, DOWNGRADE, Change, downgrades, upgrades
 from kipcheck.conformance.protocols.features.ops.kraft import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, TypedUpdate
 from kipcheck.conformance.wire.workbench import Unreadable
 
-LOWERS: Final = (feature_updates.DOWNGRADE, feature_updates.DELETE)
+LOWERS: Final = (DOWNGRADE, DELETE)
 
 
 def of_cluster(options: argparse.Namespace) -> int:
@@ -44,9 +45,7 @@ def of_cluster(options: argparse.Namespace) -> int:
         return _update(admin, state, _changes(options, state, picture), options)
 
 
-def _update(
-    admin: FeatureAdmin, state: FeatureState, changes: Sequence[feature_updates.Change], options: argparse.Namespace
-) -> int:
+def _update(admin: FeatureAdmin, state: FeatureState, changes: Sequence[Change], options: argparse.Namespace) -> int:
     if not changes:
         return OK
     lowers = UNSAFE_DOWNGRADE if options.unsafe else SAFE_DOWNGRADE
@@ -57,7 +56,7 @@ def _update(
     return FAILED if any(refused.values()) else OK
 
 
-def _changes(options: argparse.Namespace, state: FeatureState, picture: Picture) -> list[feature_updates.Change]:
+def _changes(options: argparse.Namespace, state: FeatureState, picture: Picture) -> list[Change]:
     """Errors: ``Unreadable``."""
     release = options.from_kafka_release
     if options.action == "update":
@@ -66,8 +65,8 @@ def _changes(options: argparse.Namespace, state: FeatureState, picture: Picture)
         return feature_updates.named_changes(state, options.upgrade, options.downgrade, options.delete)
     rules = rules_of(release or release_of(picture))
     if options.action == "upgrade-all":
-        return feature_updates.upgrades(state, rules.defaults())
-    return feature_updates.downgrades(state, {name: each.high for name, each in rules.declares()})
+        return upgrades(state, rules.defaults())
+    return downgrades(state, {name: each.high for name, each in rules.declares()})
 
 
 def state_of(picture: Picture) -> FeatureState:

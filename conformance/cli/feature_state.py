@@ -5,15 +5,16 @@ import os
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from kipcheck.conformance.core.edition import KIP_584
 from kipcheck.conformance.core.unreadable_file import unreadable
 from kipcheck.conformance.protocols.assignment.group_files import keys_of, list_at, number_at, object_at, refuse, shown
-from kipcheck.conformance.protocols.features.model.cluster import Broker, Node, State
-from kipcheck.conformance.protocols.features.model.ranges import Range, Ranges, ranges
+from kipcheck.conformance.protocols.features.model.cluster import Node
+from kipcheck.conformance.protocols.features.model.ranges import Ranges, ranges
+from kipcheck.conformance.protocols.features.model.tool import Cluster
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.jsontext import Path as JsonPath
 from kipcheck.conformance.wire.workbench import Unreadable, object_of
@@ -27,33 +28,9 @@ LOWEST, MOST = "min_version_level", "max_version_level"
 
 
 @dataclass(frozen=True, slots=True)
-class FeatureState:
-    brokers: tuple[Ranges, ...]
-    """What each broker supports."""
-    node: Node | None
-    """/features; None: it does not exist, so that nothing is finalized."""
+class FeatureState(Cluster):
     known: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Release -> feature -> the highest level that the tool of this release knows."""
-
-    @property
-    def active(self) -> bool:
-        """Whether feature versioning is enabled, so that what is finalized counts."""
-        return self.node is not None and self.node.enabled
-
-    def finalized(self) -> dict[str, Range]:
-        return dict(self.node.features) if self.node is not None and self.node.enabled else {}
-
-    def cluster(self) -> State:
-        """As the model has it, with a controller that has registered every broker.
-
-        A node that does not exist is created by the first write, which gives it version 0, as ZooKeeper does.
-        """
-        brokers = tuple(Broker(number, supported) for number, supported in enumerate(self.brokers))
-        node = self.node if self.node is not None else Node(-1)
-        return State(node, brokers, controller=0, term=1, registered=frozenset(range(len(brokers))))
-
-    def after(self, cluster: State) -> "FeatureState":
-        return self if cluster.node is None or cluster.node.epoch < 0 else replace(self, node=cluster.node)
 
 
 def read_state(path: Path) -> FeatureState:

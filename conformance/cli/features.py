@@ -122,6 +122,7 @@ def _of_cluster(options: argparse.Namespace) -> int:
 
 def _of_state(options: argparse.Namespace) -> int:
     from kipcheck.conformance.cli import feature_state, feature_updates
+    from kipcheck.conformance.protocols.features.model import tool
     from kipcheck.conformance.wire.workbench import Unreadable
 
     try:
@@ -136,7 +137,7 @@ def _of_state(options: argparse.Namespace) -> int:
             return OK
         else:
             levels = feature_updates.known_levels(state, options.from_kafka_release)
-            made = feature_updates.upgrades if options.action == "upgrade-all" else feature_updates.downgrades
+            made = tool.upgrades if options.action == "upgrade-all" else tool.downgrades
             changes = made(state, levels)
     except Unreadable as wrong:
         return complain(wrong, USAGE)

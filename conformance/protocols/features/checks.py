@@ -23,6 +23,7 @@ from kipcheck.conformance.protocols.features.invariants import (
     controller as invariants,
     kraft,
     kraft_brokers,
+    tool,
     zookeeper,
 )
 from kipcheck.conformance.protocols.features.kraft_strategies import kraft_brokers as drawn_brokers, kraft_updates
@@ -32,9 +33,11 @@ from kipcheck.conformance.protocols.features.ops.cluster import OPERATIONS as CL
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS as KRAFT_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.kraft_brokers import OPERATIONS as KRAFT_BROKER_OPERATIONS
+from kipcheck.conformance.protocols.features.ops.tool import OPERATIONS as TOOL_OPERATIONS
 from kipcheck.conformance.protocols.features.ops.zookeeper import OPERATIONS as ZOOKEEPER_OPERATIONS
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
 from kipcheck.conformance.protocols.features.target import IN_ZOOKEEPER, client_adapter, kraft_adapter
+from kipcheck.conformance.protocols.features.tool_strategies import FEATURE_TOOLS
 from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_updates
 from kipcheck.conformance.targets.protocol import Claims
 
@@ -90,6 +93,8 @@ ZOOKEEPER: Family[Subject] = operations_family(
 )
 CLIENT: Family[Subject] = operations_family(CLIENT_OPERATIONS, editions, feature_clients, "client")
 APP: Family[Subject] = operations_family(APP_OPERATIONS, editions, lambda edition: FEATURE_APPS, "group")
+
+TOOL: Family[Subject] = operations_family(TOOL_OPERATIONS, editions, lambda edition: FEATURE_TOOLS, "operator")
 
 
 def released_clients(name: str) -> Iterable[str]:
@@ -178,5 +183,13 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=300,
         invariants=invariants_of(app.UPGRADES, laws),
+    ),
+    Check(
+        tool.COMMANDS,
+        "the tool for operators shows, asks for and reports what its commands say",
+        TOOL,
+        conversation,
+        values=200,
+        invariants=invariants_of(tool.COMMANDS, laws),
     ),
 )

@@ -1,4 +1,4 @@
-"""Laws of clients and Streams groups that follow features, of released controllers, and of registrations."""
+"""Laws of clients, Streams groups and tools that follow features, of released controllers, and of registrations."""
 
 from typing import Any, Final
 
@@ -7,9 +7,11 @@ from kipcheck.conformance.protocols.features.model.app import NEW, State as AppS
 from kipcheck.conformance.protocols.features.model.client import State as ClientState
 from kipcheck.conformance.protocols.features.model.kraft import State as KraftState
 from kipcheck.conformance.protocols.features.model.ranges import Range
+from kipcheck.conformance.protocols.features.model.tool import State as ToolState
 from kipcheck.conformance.protocols.features.model.zookeeper import BELOW_MIGRATION, State as ZkState
 from kipcheck.conformance.protocols.features.ops.app import Begin, Event as AppEvent, Rebalance, Tell, Wipe
 from kipcheck.conformance.protocols.features.ops.client import Event as ClientEvent, StartClient
+from kipcheck.conformance.protocols.features.ops.tool import Event as ToolEvent
 from kipcheck.conformance.protocols.features.ops.zookeeper import DeleteNode, Event as ZkEvent, StartController
 
 
@@ -88,3 +90,11 @@ ZOOKEEPER_LAWS: Final[tuple[StepLaw[ZkState, ZkEvent, Any], ...]] = (
     StepLaw("zookeeper-features/status-follows-version", _status),
     StepLaw("zookeeper-features/epoch-counts-writes", _counts),
 )
+
+
+def _dry(index: int, before: ToolState, event: ToolEvent, did: Did[ToolState, Any]) -> str | None:
+    """A dry run changes nothing."""
+    return "a dry run changes the cluster" if getattr(event, "dry_run", False) and did.part != before else None
+
+
+TOOL_LAWS: Final[tuple[StepLaw[ToolState, ToolEvent, Any], ...]] = (StepLaw("feature-tool/dry-run", _dry),)

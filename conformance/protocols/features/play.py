@@ -7,7 +7,13 @@ from kipcheck.conformance.core.releases_table import listed, since, span
 from kipcheck.conformance.protocols.declare.package import either, released_in, released_since
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
-from kipcheck.conformance.protocols.features.client_laws import APP_LAWS, REGISTERED, ZOOKEEPER_LAWS, client_laws
+from kipcheck.conformance.protocols.features.client_laws import (
+    APP_LAWS,
+    REGISTERED,
+    TOOL_LAWS,
+    ZOOKEEPER_LAWS,
+    client_laws,
+)
 from kipcheck.conformance.protocols.features.cluster_laws import LAWS
 from kipcheck.conformance.protocols.features.laws import COUNTS, SUITS
 from kipcheck.conformance.protocols.features.model.app import FeatureApp
@@ -18,8 +24,9 @@ from kipcheck.conformance.protocols.features.model.kraft import KraftController
 from kipcheck.conformance.protocols.features.model.kraft_brokers import KraftBrokers
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.model.ranges import Range
+from kipcheck.conformance.protocols.features.model.tool import FeatureTool, State as ToolState
 from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController
-from kipcheck.conformance.protocols.features.ops import app, client, cluster, kraft, kraft_brokers, zookeeper
+from kipcheck.conformance.protocols.features.ops import app, client, cluster, kraft, kraft_brokers, tool, zookeeper
 from kipcheck.conformance.protocols.features.ops.client import BrokerAnswers, StartClient, Wait
 from kipcheck.conformance.protocols.features.ops.cluster import (
     Elect,
@@ -46,6 +53,7 @@ from kipcheck.conformance.protocols.features.ops.kraft import (
     Level,
     TypedUpdate,
 )
+from kipcheck.conformance.protocols.features.ops.tool import ToolBroker, ToolDowngradeAll, ToolKnows, ToolUpgradeAll
 from kipcheck.conformance.protocols.features.ops.zookeeper import DeleteNode, ReadFeature, StartController, ZkUpdate
 
 KRAFT_HAS: Final = released_since(since("java-controller-runs"))
@@ -190,6 +198,27 @@ def _app(edition: Edition, scope: Scope) -> Product:
     )
 
 
+def _tool(edition: Edition, scope: Scope) -> Product:
+    commands: list[tool.Event] = [
+        *(ToolKnows(tuple(Level("a", level) for level in levels)) for levels in ((), (1,), (2,))),
+        *(command(dry) for command in (ToolUpgradeAll, ToolDowngradeAll) for dry in (False, True)),
+    ]
+    starts = [ToolBroker((Supported("a", 1, high),)) for high in (1, 2)]
+
+    def tried(state: ToolState) -> list[tool.Event]:
+        return [*commands, *(starts if len(state.brokers) < scope["brokers"] else ())]
+
+    return SingleMachine(
+        "operator",
+        FeatureTool(),
+        within=lambda state: state.node is None or state.node.epoch < scope["writes"],
+        tried=tried,
+        step_of=tool.OPERATIONS.step_of,
+        shorthand=tool.OPERATIONS.shorthand,
+        laws=TOOL_LAWS,
+    )
+
+
 PLAYABLES = (
     Playable(
         name="features",
@@ -296,5 +325,19 @@ PLAYABLES = (
             "group", FeatureApp(), app.OPERATIONS.event_of, app.OPERATIONS.parse_shorthand
         ),
         dials={"members": Bound(3, "number of members", (1, 2, 3))},
+    ),
+    Playable(
+        name="feature-tool",
+        about="the tool for operators of KIP-584's draft, on a cluster with a controller",
+        editions=lambda edition: None if edition == KIP_584 else str(KIP_584),
+        world=_tool,
+        verbs=verbs(tool.OPERATIONS),
+        conversation=lambda edition: Conversation(
+            "operator", FeatureTool(), tool.OPERATIONS.event_of, tool.OPERATIONS.parse_shorthand
+        ),
+        dials={
+            "brokers": Bound(2, "number of brokers", (1, 2, 3)),
+            "writes": Bound(3, "the highest epoch from which the search goes on", (2, 3, 4)),
+        },
     ),
 )

@@ -21,5 +21,6 @@ PROTOCOL: Final = ProtocolPackage(
         "kraft-brokers": released_since(since("java-controller-runs")),
         "feature-client": either(KIP_584, released_since(since("feature-znode"))),
         "feature-app": lambda edition: True,
+        "feature-tool": lambda edition: True,
     },
 )

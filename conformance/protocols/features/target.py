@@ -13,8 +13,9 @@ from kipcheck.conformance.protocols.features.model.controller import FeatureCont
 from kipcheck.conformance.protocols.features.model.kraft import KraftController
 from kipcheck.conformance.protocols.features.model.kraft_brokers import KraftBrokers
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
+from kipcheck.conformance.protocols.features.model.tool import FeatureTool
 from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController
-from kipcheck.conformance.protocols.features.ops import app, client, cluster, kraft, kraft_brokers, zookeeper
+from kipcheck.conformance.protocols.features.ops import app, client, cluster, kraft, kraft_brokers, tool, zookeeper
 from kipcheck.conformance.protocols.features.ops.controller import OPERATIONS
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
@@ -60,6 +61,10 @@ def app_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
     return adapter_of(app.OPERATIONS, FeatureApp())
 
 
+def tool_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
+    return adapter_of(tool.OPERATIONS, FeatureTool())
+
+
 ADAPTERS = {
     OPERATIONS.machine: adapter,
     cluster.OPERATIONS.machine: cluster_adapter,
@@ -68,4 +73,5 @@ ADAPTERS = {
     kraft_brokers.OPERATIONS.machine: kraft_brokers_adapter,
     client.OPERATIONS.machine: client_adapter,
     app.OPERATIONS.machine: app_adapter,
+    tool.OPERATIONS.machine: tool_adapter,
 }

@@ -1,0 +1,82 @@
+"""Tools for operators with one planted defect each. Least cases are in shorthand."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.features.invariants.tool import COMMANDS
+from kipcheck.conformance.protocols.features.model.tool import DELETE, Change, FeatureTool, State
+from kipcheck.conformance.protocols.features.ops.cluster import Requested
+from kipcheck.conformance.protocols.features.ops.tool import OPERATIONS, Row, ToolUpdate
+
+PLACE = 80
+
+
+class Tool(MachineMutant, FeatureTool):
+    """The reference machine as an adapter, with overridable decisions."""
+
+    operations = OPERATIONS
+
+    def __init__(self) -> None:
+        FeatureTool.__init__(self)
+        MachineMutant.__init__(self)
+
+
+Made = TypeVar("Made", bound=type[Tool])
+
+
+def _mutant(invariant: str, least: str) -> Callable[[Made], Made]:
+    return mutant(COMMANDS, f"feature-tool/{invariant}", OPERATIONS.machine, None, least, edition="kip-584")
+
+
+@_mutant("describes", "tool broker a:1-1; tool describe")
+class DescribesWhatIsFinalized(Tool):
+    """describe leaves out a feature that is supported and not finalized."""
+
+    def rows(self, state: State) -> Sequence[Row]:
+        return [each for each in super().rows(state) if each.finalized_high is not None]
+
+
+@_mutant("all-features", "tool broker a:1-1; tool update upgrade a:1; tool downgrade-all")
+class KeepsUnknownFeatures(Tool):
+    """downgrade-all keeps the features that the tool does not know."""
+
+    def downgrades(self, state: State) -> list[Change]:
+        return [each for each in super().downgrades(state) if each.kind != DELETE]
+
+
+@_mutant("dry-run", "tool knows a:1; tool upgrade-all dry")
+class RunsDry(Tool):
+    """--dry-run is not read."""
+
+    def sends(self, dry_run: bool) -> bool:
+        return True
+
+
+@_mutant("lists", "tool broker a:1-1; tool update upgrade a:1 delete a")
+class TakesTheFirstList(Tool):
+    """Only the first list of an update is read."""
+
+    def named(self, state: State, event: ToolUpdate) -> list[Change]:
+        if event.upgrade:
+            event = replace(event, downgrade=(), delete=())
+        return super().named(state, event)
+
+
+@_mutant("downgrade-flag", "tool broker a:1-1; tool update delete a")
+class DeletesWithoutFlag(Tool):
+    """A deletion is sent without the downgrade flag."""
+
+    def requested(self, change: Change) -> Requested:
+        return replace(
+            super().requested(change), allow_downgrade=change.level > 0 and super().requested(change).allow_downgrade
+        )
+
+
+@_mutant("exit-code", "tool knows a:1; tool upgrade-all")
+class AlwaysExitsWithZero(Tool):
+    """The tool exits with 0 as soon as the controller has answered."""
+
+    def exit(self, errors: Sequence[str]) -> int:
+        return 0

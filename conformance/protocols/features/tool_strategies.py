@@ -1,0 +1,59 @@
+"""The tool for operators on small clusters: brokers of neighbouring releases, tools of several, and their commands."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from kipcheck.conformance.protocols.features.model.tool import FeatureTool, State
+from kipcheck.conformance.protocols.features.ops.tool import (
+    OPERATIONS,
+    Event,
+    ToolBroker,
+    ToolDescribe,
+    ToolDowngradeAll,
+    ToolKnows,
+    ToolUpdate,
+    ToolUpgradeAll,
+)
+from kipcheck.strategies.events import Conversations
+from kipcheck.strategies.nodes import Node, OneOf, Pick, Seq, record
+from kipcheck.strategies.operations import nodes
+
+SPANS: Final = ((1, 1), (1, 2), (1, 3))
+NAMES: Final = ("a", "b")
+LEVELS: Final = Pick((1, 2, 3))
+
+
+def _one(name: str) -> Node:
+    return OneOf(tuple(record(feature=Pick((name,)), low=Pick((low,)), high=Pick((high,))) for low, high in SPANS))
+
+
+def _each_once(made: Mapping[str, Node]) -> Node:
+    """None of the features, or one."""
+    return OneOf(tuple(Seq(each, 0, 1) for each in made.values()))
+
+
+def drawn() -> dict[str, Node]:
+    """Fields whose values are records."""
+    levels = {name: record(feature=Pick((name,)), level=LEVELS) for name in NAMES}
+    named = _each_once(levels)
+    return {
+        "supported": _each_once({name: _one(name) for name in NAMES}),
+        "levels": named,
+        "upgrade": named,
+        "downgrade": named,
+        "delete": Seq(Pick(NAMES), 0, 1),
+    }
+
+
+FEATURE_TOOLS: Final[Conversations[State, Event]] = Conversations(
+    FeatureTool(),
+    OPERATIONS.step_of,
+    OPERATIONS.event_of,
+    events=nodes(
+        ToolDescribe, ToolUpdate, ToolUpgradeAll, ToolDowngradeAll, ToolKnows, ToolBroker, drawn=drawn()
+    ),
+    progress=frozenset({"tool-broker", "tool-knows", "tool-update", "tool-upgrade-all"}),
+    max_steps=12,
+    usual_steps=7,
+    enabled_shares=(0.0,),
+)  # fmt: skip
