@@ -37,7 +37,7 @@ from kipcheck.conformance.protocols.features.ops.tool import OPERATIONS as TOOL_
 from kipcheck.conformance.protocols.features.ops.zookeeper import OPERATIONS as ZOOKEEPER_OPERATIONS
 from kipcheck.conformance.protocols.features.strategies import FEATURE_UPDATES
 from kipcheck.conformance.protocols.features.target import IN_ZOOKEEPER, client_adapter, kraft_adapter
-from kipcheck.conformance.protocols.features.tool_strategies import FEATURE_TOOLS
+from kipcheck.conformance.protocols.features.tool_strategies import FEATURE_TOOLS, released_tools
 from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_updates
 from kipcheck.conformance.targets.protocol import Claims
 
@@ -95,6 +95,10 @@ CLIENT: Family[Subject] = operations_family(CLIENT_OPERATIONS, editions, feature
 APP: Family[Subject] = operations_family(APP_OPERATIONS, editions, lambda edition: FEATURE_APPS, "group")
 
 TOOL: Family[Subject] = operations_family(TOOL_OPERATIONS, editions, lambda edition: FEATURE_TOOLS, "operator")
+
+RELEASED_TOOL: Family[Subject] = replace(
+    operations_family(TOOL_OPERATIONS, releases_with_kraft, released_tools, "operator"), sample_ops=no_operations
+)
 
 
 def released_clients(name: str) -> Iterable[str]:
@@ -191,5 +195,13 @@ CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=200,
         invariants=invariants_of(tool.COMMANDS, laws),
+    ),
+    Check(
+        tool.RELEASED,
+        "the exit code of the tool for operators says whether a released controller refused an update",
+        RELEASED_TOOL,
+        conversation,
+        values=50,
+        invariants=invariants_of(tool.RELEASED, laws),
     ),
 )

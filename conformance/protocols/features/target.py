@@ -13,6 +13,7 @@ from kipcheck.conformance.protocols.features.model.controller import FeatureCont
 from kipcheck.conformance.protocols.features.model.kraft import KraftController
 from kipcheck.conformance.protocols.features.model.kraft_brokers import KraftBrokers
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
+from kipcheck.conformance.protocols.features.model.released_tool import ReleasedTool
 from kipcheck.conformance.protocols.features.model.tool import FeatureTool
 from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController
 from kipcheck.conformance.protocols.features.ops import app, client, cluster, kraft, kraft_brokers, tool, zookeeper
@@ -62,7 +63,8 @@ def app_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
 
 
 def tool_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
-    return adapter_of(tool.OPERATIONS, FeatureTool())
+    machine = ReleasedTool(Rules.of(edition.release)) if IN_KRAFT(edition) else FeatureTool()
+    return adapter_of(tool.OPERATIONS, machine)
 
 
 ADAPTERS = {

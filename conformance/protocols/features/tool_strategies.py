@@ -1,8 +1,12 @@
 """The tool for operators on small clusters: brokers of neighbouring releases, tools of several, and their commands."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
+from kipcheck.conformance.protocols.features.model.released_tool import ReleasedTool
 from kipcheck.conformance.protocols.features.model.tool import FeatureTool, State
 from kipcheck.conformance.protocols.features.ops.tool import (
     OPERATIONS,
@@ -57,3 +61,28 @@ FEATURE_TOOLS: Final[Conversations[State, Event]] = Conversations(
     usual_steps=7,
     enabled_shares=(0.0,),
 )  # fmt: skip
+
+
+@cache
+def released_tools(name: str) -> Conversations[State, Event]:
+    """On a controller of an edition: levels that it takes and refuses. Errors: ValueError where it has none."""
+    rules = Rules.of(edition(name).release)
+    newest = rules.newest
+    levels = {
+        METADATA: record(feature=Pick((METADATA,)), level=Pick((newest, newest - 1, newest + 1))),
+        **{each: record(feature=Pick((each,)), level=Pick((1, 2))) for each in ("group.version", "x")},
+    }
+    named = _each_once(levels)
+    return Conversations(
+        ReleasedTool(rules),
+        OPERATIONS.step_of,
+        OPERATIONS.event_of,
+        events=nodes(
+            ToolUpdate, ToolKnows, ToolUpgradeAll, ToolDowngradeAll, ToolDescribe,
+            drawn={"levels": named, "upgrade": named, "downgrade": named, "delete": Seq(Pick((*levels,)), 0, 1)},
+        ),
+        progress=frozenset({"tool-knows", "tool-update", "tool-upgrade-all"}),
+        max_steps=8,
+        usual_steps=4,
+        enabled_shares=(0.0,),
+    )  # fmt: skip

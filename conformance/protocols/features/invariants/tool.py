@@ -15,6 +15,7 @@ from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_ste
 PLACE = 80
 
 COMMANDS: Final = "feature-tool/commands"
+RELEASED: Final = "feature-tool/as-released"
 commands = partial(invariant, role=Role.CONTROLLER, checks=(COMMANDS,))
 ALL: Final = ("tool-upgrade-all", "tool-downgrade-all")
 RUNS: Final = (*ALL, "tool-update")
@@ -174,7 +175,8 @@ def downgrade_flag(history: History) -> Iterator[Violation]:
 
 
 @impact("A script takes a refused update for an applied one", "wrong data", "error-codes", "misled-operator", links=KIP)
-@commands("feature-tool/exit-code", "584-50", grade=Grade.SHOULD, applies_to=on(*RUNS))
+@invariant("feature-tool/exit-code", "584-50", role=Role.CONTROLLER, grade=Grade.SHOULD,
+           checks=(COMMANDS, RELEASED), applies_to=on(*RUNS))  # fmt: skip
 def exit_code(history: History) -> Iterator[Violation]:
     """The tool exits with 0 if every update was applied, and with 1 if one was refused."""
     for step in _ran(history, *RUNS):

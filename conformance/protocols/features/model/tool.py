@@ -216,10 +216,14 @@ class FeatureTool:
     def run(self, state: State, changes: Sequence[Change], dry_run: bool) -> Transition[State, Action]:
         """The tool works out what a dry run would do from what it read, and sends no request."""
         requests = [self.requested(each) for each in changes]
-        after, errors = applied(state, requests)
+        after, errors = self.applied(state, requests)
         sends = self.sends(dry_run)
         found = Ran(tuple(lines(state, changes, errors)), tuple(requests) if sends else (), self.exit(errors))
         return Transition(after if sends else state, (found,))
+
+    def applied(self, state: State, requests: Sequence[Requested]) -> tuple[State, list[str]]:
+        """After a request, and the error of each update."""
+        return applied(state, requests)
 
     def requested(self, change: Change) -> Requested:
         return change.requested

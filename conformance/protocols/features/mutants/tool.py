@@ -5,7 +5,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
-from kipcheck.conformance.protocols.features.invariants.tool import COMMANDS
+from kipcheck.conformance.protocols.features.invariants.tool import COMMANDS, RELEASED
+from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
+from kipcheck.conformance.protocols.features.model.released_tool import ReleasedTool
 from kipcheck.conformance.protocols.features.model.tool import DELETE, Change, FeatureTool, State
 from kipcheck.conformance.protocols.features.ops.cluster import Requested
 from kipcheck.conformance.protocols.features.ops.tool import OPERATIONS, Row, ToolUpdate
@@ -77,6 +79,27 @@ class DeletesWithoutFlag(Tool):
 @_mutant("exit-code", "tool knows a:1; tool upgrade-all")
 class AlwaysExitsWithZero(Tool):
     """The tool exits with 0 as soon as the controller has answered."""
+
+    def exit(self, errors: Sequence[str]) -> int:
+        return 0
+
+
+@mutant(
+    RELEASED,
+    "feature-tool/exit-code",
+    OPERATIONS.machine,
+    None,
+    "tool knows x:1; tool upgrade-all",
+    edition="apache@4.3.1",
+)
+class HidesARefusedRequest(MachineMutant, ReleasedTool):
+    """The tool exits with 0 although the controller refused the request."""
+
+    operations = OPERATIONS
+
+    def __init__(self) -> None:
+        ReleasedTool.__init__(self, Rules.of("4.3.1"))
+        MachineMutant.__init__(self)
 
     def exit(self, errors: Sequence[str]) -> int:
         return 0
