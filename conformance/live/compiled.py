@@ -14,6 +14,8 @@ from kipcheck.conformance.targets.toolchains import build, go, maven, node
 JAVA_SINCE: Final = "1.0.0"
 """The oldest release whose consumer was tried."""
 LIBRARIES: Final = ("org.slf4j:slf4j-api:1.7.36",)
+JAR: Final = "consumer.jar"
+"""A JVM archives the classes of jars alone."""
 JVM: Final = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
@@ -34,10 +36,13 @@ def java(version: str, source: Path) -> tuple[str, ...]:
         f"the consumer of {version}",
         tools=[build.version_text((compiler, "--version"))],
         texts={source.name: source.read_text("utf-8")},
-        steps=[(lambda: [compiler], ["-proc:none", "-encoding", "UTF-8", "-cp", path, "-d", ".", source.name])],
+        steps=[
+            (lambda: [compiler], ["-proc:none", "-encoding", "UTF-8", "-cp", path, "-d", ".", source.name]),
+            (lambda: [_jdk("jar")], ["--create", "--file", JAR, f"{source.stem}.class"]),
+        ],
     )
-    classes = build.built("live-java", version, recipe)
-    return (_jdk("java"), *JVM, "-cp", os.pathsep.join([path, str(classes)]), source.stem)
+    own = build.built("live-java", version, recipe) / JAR
+    return (_jdk("java"), *JVM, "-cp", os.pathsep.join([path, str(own)]), source.stem)
 
 
 def in_go(modules: Mapping[str, str], source: Path) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from kipcheck.conformance.core.history import History, Observation, Op, Unsuppor
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.live import built_in
 from kipcheck.conformance.live.built_in import OPTIONAL
+from kipcheck.conformance.live.class_archive import archived
 from kipcheck.conformance.live.launch import NEEDED, Commands, Launcher, missing, optional, short, unknown
 from kipcheck.conformance.live.play import play
 from kipcheck.conformance.protocols.client.model import needs
@@ -38,6 +39,8 @@ TOGETHER: Final = 8
 """Scripts that are played at once: they mostly wait."""
 ALONE: Final = 3
 """The most times that a script is played again alone."""
+JAVA: Final = "java"
+"""The built-in client whose classes are archived."""
 CLAIMS: Final = Claims(machines=(CLIENT,))
 
 
@@ -51,9 +54,12 @@ def _built_in(name: str, rest: str) -> "LiveClient":
     if at and not environments.RELEASE.fullmatch(version):
         raise LookupError(f"invalid release {version!r} of {client}: use a form like {client}@2.3.0")
     try:
-        return LiveClient(name, Commands(built_in.command(rest)), built_in.release(rest), built_in.taken(rest))
+        command = built_in.command(rest)
     except LookupError as other:
         raise LookupError(f"{other}; a command contains {', '.join(NEEDED)}") from None
+    if client == JAVA:
+        command = archived(command, served("apache"))
+    return LiveClient(name, Commands(command), built_in.release(rest), built_in.taken(rest))
 
 
 def _command(name: str, rest: str) -> "LiveClient":
