@@ -107,6 +107,9 @@ def _request(state: State, swarm: Swarm, random: Random) -> Event:
 def _updates(state: State, random: Random) -> Request:
     finalized = state.finalized()
     names = random.sample(NAMES, random.choice((1, 2)))
+    if random.random() < 0.1:  # two deletions that a controller accepts show how it counts
+        names = list(finalized) or names
+        return tuple(Requested(name, 0, True) for name in names)
     found = []
     for name in names:
         level = random.choice((0, 1, 2, 3))
