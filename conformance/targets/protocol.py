@@ -188,7 +188,7 @@ PAYLOAD = (
     "format", "inter_broker", "persistent", "both", "flushes", "timestamp", "rows", "count",
     "instance", "store", "shares", "position", "end", "finished", "records",
     "responses", "sent", "old", "new", "descriptors", "threads", "memory_mib", "processor_ms",
-    "dynamic", "uses", "asks", "all", "rebalances", "members", "crashed", "exit",
+    "dynamic", "uses", "asks", "all", "rebalances", "members", "crashed", "exit", "loaded",
 )  # fmt: skip
 """Fields that an accepted result may have; others are ignored."""
 

@@ -1,0 +1,174 @@
+"""Invariants of a broker that stores records of its coordinators.
+
+They read the answers, and the table of versions by release; none compares with the model.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
+from kipcheck.conformance.protocols.declare.trace import payload
+from kipcheck.conformance.protocols.stored_records.ops import CLASSIC, GROUP, KEY, SAMPLES, TRANSACTION
+from kipcheck.conformance.protocols.stored_records.settings import FEATURES_SINCE, in_force
+from kipcheck.conformance.wire.stored_records import InterBroker, newest_readable, written
+
+WRITTEN: Final = "stored-records/written"
+LOADED: Final = "stored-records/loaded"
+writes = partial(invariant, role=Role.BROKER, checks=(WRITTEN,), applies_to=steps_of("write-record"))
+loads = partial(
+    invariant, role=Role.BROKER, checks=(LOADED,), grade=Grade.INFO, applies_to=steps_of("read-record")
+)  # fmt: skip
+LINKS: Final = ("KIP-384",)
+VERSIONS: Final = {(message, data): version for (message, version), data in SAMPLES.items()}
+NEVER: Final = 99
+
+
+def release(history: History) -> Release:
+    return Release.parse(edition(history.case.edition).release)
+
+
+def answered(history: History, verb: str) -> Iterator[Op]:
+    return (op for op in history.ops if op.step.verb == verb and isinstance(op.observation, Replied | Refused))
+
+
+def version_in(op: Op) -> int | None:
+    """The version of an accepted record: its first two bytes; None if there are none."""
+    try:
+        data = bytes.fromhex(str(payload(op).get("hex", "")))
+    except ValueError:
+        return None
+    return int.from_bytes(data[:2], "big") if len(data) > 1 else None
+
+
+def unlike(op: Op, right: int | None, why: str) -> Iterator[Violation]:
+    """``right``: the version that the record has to have; None: nothing is known of it."""
+    if right is None or not isinstance(op.observation, Replied) or (found := version_in(op)) == right:
+        return
+    message = op.step["message"]
+    shape = "none" if found is None else "newer" if found > right else "older"
+    wrote = "without a version" if found is None else f"in version {found}"
+    yield Violation(f"{message} is written {wrote}, {why}", (op.index,), f"version {right}", wrote, shape=(shape,))
+
+
+# What is written
+
+
+@impact("A cluster cannot go back to its old release", "refused peer", "versions", "unreadable", links=LINKS)
+@writes("stored-records/version-by-release", "384-09")
+def version_by_release(history: History) -> Iterator[Violation]:
+    """Classic groups and offsets are written in the version that release and inter-broker version select."""
+    at = release(history)
+    for op in answered(history, "write-record"):
+        setting = in_force(op.step["inter_broker"], at)
+        if op.step["message"] in CLASSIC and not op.step["expires"] and setting is not None:
+            right = written(op.step["message"], at, setting)
+            yield from unlike(op, right, f"by {at} with inter-broker version {setting}")
+
+
+@impact("Old brokers cannot read offsets that expire", "refused peer", "versions", "unreadable", links=LINKS)
+@writes("stored-records/expiring-in-version-1", "384-09")
+def expiring_in_version_1(history: History) -> Iterator[Violation]:
+    """An offset commit with a retention time of its own is written in version 1, which alone has a field for it."""
+    for op in answered(history, "write-record"):
+        if op.step["message"] == "OffsetCommitValue" and op.step["expires"]:
+            yield from unlike(op, 1, "though it has a retention time of its own")
+
+
+@impact("Transactions are stored in a format that no feature allows", "refused peer", "gating", "unreadable",
+        links=(*LINKS, "KIP-890"))  # fmt: skip
+@writes("stored-records/transaction-version", "384-22")
+def transaction_version(history: History) -> Iterator[Violation]:
+    """The level of transaction.version selects the version of the values in the transaction log."""
+    at = release(history)
+    for op in answered(history, "write-record"):
+        level = op.step["level"]
+        if op.step["message"] == TRANSACTION and level in range(3) and at >= FEATURES_SINCE:
+            right = written(TRANSACTION, at, InterBroker.of(at), transactions=level)
+            yield from unlike(op, right, f"at transaction.version {level}")
+
+
+@impact("Consumer groups are stored before the cluster allows them", "refused peer", "gating", "unreadable",
+        links=(*LINKS, "KIP-848"))  # fmt: skip
+@writes("stored-records/group-version", "384-22")
+def group_version(history: History) -> Iterator[Violation]:
+    """At group.version 0 no record of a consumer group is written."""
+    for op in answered(history, "write-record"):
+        early = op.step["message"] == GROUP and op.step["level"] == 0 and release(history) >= FEATURES_SINCE
+        if early and isinstance(op.observation, Replied):
+            yield Violation(
+                f"{GROUP} is written at group.version 0", (op.index,), "an error", "accepted", shape=("early",)
+            )
+
+
+@impact("Classic groups stop at a level that does not concern them", "refused peer", "gating", "stuck-group",
+        links=LINKS)  # fmt: skip
+@writes("stored-records/classic-ungated", "384-22")
+def classic_ungated(history: History) -> Iterator[Violation]:
+    """Classic groups and offsets are written at every level of group.version."""
+    at = release(history)
+    for op in answered(history, "write-record"):
+        gated = op.step["message"] in CLASSIC and op.step["level"] in (0, 1) and at >= FEATURES_SINCE
+        if gated and in_force(op.step["inter_broker"], at) is not None and isinstance(op.observation, Refused):
+            yield Violation(
+                f"{op.step['message']} is refused at group.version {op.step['level']}", (op.index,), "accepted",
+                op.observation.error, shape=("refused",),
+            )  # fmt: skip
+
+
+# What is loaded
+
+
+@impact("An old release reads a record that it does not know", "wrong data", "guards", "wrong-data", links=LINKS)
+@loads("stored-records/unknown-versions-refused", "384-21")
+def unknown_versions_refused(history: History) -> Iterator[Violation]:
+    """A value in a version that the release does not know is refused: its partition is not loaded."""
+    at = release(history)
+    for op in answered(history, "read-record"):
+        message, version = op.step["message"], int.from_bytes(bytes.fromhex(op.step["hex"])[:2], "big")
+        highest = None if message == KEY else newest_readable(message, at)
+        if highest is not None and version > highest and isinstance(op.observation, Replied):
+            yield Violation(
+                f"{message} in version {version} is loaded by {at}, whose newest is {highest}", (op.index,),
+                "an error", "accepted", shape=("loaded",),
+            )  # fmt: skip
+
+
+@impact("A partition of groups does not load", "refused peer", "versions", "unreadable", "lost-offsets", links=LINKS)
+@loads("stored-records/known-versions-loaded", "384-21")
+def known_versions_loaded(history: History) -> Iterator[Violation]:
+    """A record of a version that the release knows is loaded, whichever release wrote it."""
+    at = release(history)
+    for op in answered(history, "read-record"):
+        message = op.step["message"]
+        version = VERSIONS.get((message, op.step["hex"]))
+        highest = 2 if message == KEY else newest_readable(message, at)
+        if version is not None and highest is not None and version <= highest and not payload(op).get("loaded"):
+            found = op.observation.error if isinstance(op.observation, Refused) else "skipped"
+            yield Violation(
+                f"{message} in version {version} is not loaded by {at}", (op.index,), "loaded", found,
+                shape=("refused" if isinstance(op.observation, Refused) else "skipped",),
+            )  # fmt: skip
+
+
+@impact("A partition of groups does not load after a downgrade", "refused peer", "leniency", "unreadable",
+        "lost-offsets", links=(*LINKS, "KIP-915"))  # fmt: skip
+@loads("stored-records/unknown-keys", "384-21")
+def unknown_keys(history: History) -> Iterator[Violation]:
+    """A record whose key has a type that no release knows is refused up to 3.4.0, and skipped later."""
+    skips = release(history) in releases(span("skips-unknown-group-keys"))
+    right = "skipped" if skips else "an error"
+    for op in answered(history, "read-record"):
+        if op.step["message"] != KEY or VERSIONS.get((KEY, op.step["hex"])) != NEVER:
+            continue
+        refused = isinstance(op.observation, Refused)
+        found = "an error" if refused else "loaded" if payload(op).get("loaded") else "skipped"
+        if found != right:
+            yield Violation(f"an unknown type of key is answered with {found}", (op.index,), right, found,
+                            shape=(found.removeprefix("an "),))  # fmt: skip

@@ -1,0 +1,120 @@
+"""The reference machine of stored records: what the coordinators of a release write and load.
+
+It keeps no state: a record is written by the settings at that moment, and loaded by its bytes alone. The versions are
+those of ``wire/stored_records.py``, which tests compare with the functions of released brokers.
+"""
+
+from collections.abc import Iterable
+from typing import Final, assert_never
+
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.release import NEWEST, Release, releases
+from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.protocols.stored_records.ops import (
+    CLASSIC,
+    GROUP,
+    INTER_BROKERS,
+    KEY,
+    SAMPLES,
+    TRANSACTION,
+    UNREADABLE,
+    UNSUPPORTED,
+    Action,
+    Event,
+    Loaded,
+    Read,
+    Record,
+    Rejected,
+    Write,
+)
+from kipcheck.conformance.protocols.stored_records.settings import FEATURES_SINCE, in_force
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import spec
+from kipcheck.conformance.wire.stored_records import InterBroker, newest_readable, written
+
+State = tuple[()]
+HIGHEST_LEVEL: Final = {TRANSACTION: 2}
+CLASSIC_KEYS: Final = range(3)
+"""Versions of keys: of offsets, 0 and 1, and of classic groups."""
+ENVIRONMENT_EVENTS: Final[tuple[Event, ...]] = (
+    *(Write(message, each) for message in CLASSIC for each in INTER_BROKERS),
+    *(Write(message, None, level) for message in (*CLASSIC, TRANSACTION, GROUP) for level in (None, 0, 1, 2)),
+    *(Write("OffsetCommitValue", each, expires=True) for each in INTER_BROKERS),
+    *(Read(message, data) for (message, _), data in SAMPLES.items()),
+)  # fmt: skip
+
+
+class StoredRecords:
+    release = Release.parse(NEWEST)
+
+    def __init__(self, release: str = NEWEST) -> None:
+        self.release = Release.parse(release)
+
+    def initial(self) -> State:
+        return ()
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+        match event:
+            case Write():
+                return Transition(state, (self.write(event),))
+            case Read(message, data):
+                return Transition(state, (self.read(message, bytes.fromhex(data)),))
+            case _:
+                assert_never(event)
+
+    def write(self, event: Write) -> Action:
+        if not self.levelled(event.message, event.level):
+            return Rejected(UNSUPPORTED)
+        inter_broker = in_force(event.inter_broker, self.release)
+        version = None if inter_broker is None else self.version_of(event, inter_broker)
+        return Rejected(UNSUPPORTED) if version is None else Record(self.encoded(event.message, version))
+
+    def levelled(self, message: str, level: int | None) -> bool:
+        """Whether the record is written at that level of its feature; classic records are at every one."""
+        if self.release < FEATURES_SINCE:
+            return level is None and message != GROUP
+        if level is None:
+            return True
+        return int(message == GROUP) <= level <= HIGHEST_LEVEL.get(message, 1)
+
+    def version_of(self, event: Write, inter_broker: InterBroker) -> int | None:
+        """None: there was no such record."""
+        if event.message == GROUP:
+            return 0
+        transactions = event.level if event.message == TRANSACTION else None
+        return written(event.message, self.release, inter_broker, expiring=event.expires, transactions=transactions)
+
+    def encoded(self, message: str, version: int) -> str:
+        layout = spec(edition(f"apache@{self.release}"), message).at(version)
+        return layout.encode(layout.defaults()).hex()
+
+    def read(self, message: str, data: bytes) -> Action:
+        version = int.from_bytes(data[:2], "big")
+        if message == KEY:
+            return self.read_key(version)
+        newest = self.newest(message)
+        if newest is None or version > newest:
+            return Rejected(UNREADABLE)
+        try:
+            spec(edition(f"apache@{self.release}"), message).at(version).decode(data, lenient=True)
+        except (LookupError, Refused):
+            return Rejected(UNREADABLE)
+        return Loaded(True)
+
+    def newest(self, message: str) -> int | None:
+        """The newest version of the value that is loaded; None: the release has no such record."""
+        return newest_readable(message, self.release)
+
+    def read_key(self, version: int) -> Action:
+        known = version in CLASSIC_KEYS or (version == 3 and self.release >= FEATURES_SINCE)
+        if known:
+            return Loaded(True)
+        return Loaded(False) if self.skips_unknown_keys() else Rejected(UNREADABLE)
+
+    def skips_unknown_keys(self) -> bool:
+        """KIP-915."""
+        return self.release in releases(span("skips-unknown-group-keys"))
+
+    def enabled(self, state: State, /) -> Iterable[Event]:
+        return (each for each in ENVIRONMENT_EVENTS if not isinstance(self.step(state, each).actions[0], Rejected))

@@ -1,0 +1,121 @@
+"""Brokers with one planted defect each. Least cases are in shorthand."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
+from kipcheck.conformance.protocols.stored_records.invariants import LOADED, WRITTEN
+from kipcheck.conformance.protocols.stored_records.model import StoredRecords
+from kipcheck.conformance.protocols.stored_records.ops import (
+    CLASSIC,
+    GROUP,
+    OPERATIONS,
+    TRANSACTION,
+    Action,
+    Loaded,
+    Write,
+)
+from kipcheck.conformance.wire.stored_records import InterBroker
+
+
+class Storing(MachineMutant, StoredRecords):
+    """The reference machine as an adapter, with overridable decisions."""
+
+    operations = OPERATIONS
+
+
+Made = TypeVar("Made", bound=type[Storing])
+BEFORE_KIP_915 = "3.3.2"
+IN_SCALA = "3.9.2"
+
+
+def writes(invariant: str, least: str, edition: str = "") -> Callable[[Made], Made]:
+    return mutant(WRITTEN, f"stored-records/{invariant}", OPERATIONS.machine, None, least, edition=edition)
+
+
+def loads(invariant: str, least: str, edition: str = "") -> Callable[[Made], Made]:
+    return mutant(LOADED, f"stored-records/{invariant}", OPERATIONS.machine, None, least, edition=edition)
+
+
+@writes("version-by-release", "write OffsetCommitValue ibp 2.0", f"apache@{IN_SCALA}")
+class WritesNewestAtOnce(Storing):
+    """Offsets are written in the newest version of the release, whatever the inter-broker version."""
+
+    release = Release.parse(IN_SCALA)
+
+    def version_of(self, event: Write, inter_broker: InterBroker) -> int | None:
+        return super().version_of(event, InterBroker.of(self.release))
+
+
+@writes("expiring-in-version-1", "write OffsetCommitValue expiring")
+class DropsRetentionTimes(Storing):
+    """An offset commit with a retention time of its own is written in the version of all others."""
+
+    def version_of(self, event: Write, inter_broker: InterBroker) -> int | None:
+        return super().version_of(replace(event, expires=False), inter_broker)
+
+
+@writes("transaction-version", "write TransactionLogValue level 0")
+class IgnoresTransactionVersion(Storing):
+    """The transaction log is written in its newest version at every level."""
+
+    def version_of(self, event: Write, inter_broker: InterBroker) -> int | None:
+        return super().version_of(replace(event, level=None), inter_broker)
+
+
+@writes("group-version", "write ConsumerGroupMetadataValue level 0")
+class IgnoresGroupVersion(Storing):
+    """Records of consumer groups are written before group.version allows them."""
+
+    def levelled(self, message: str, level: int | None) -> bool:
+        return message == GROUP or super().levelled(message, level)
+
+
+@writes("classic-ungated", "write GroupMetadataValue level 0")
+class GatesClassicGroups(Storing):
+    """Records of classic groups are refused at group.version 0."""
+
+    def levelled(self, message: str, level: int | None) -> bool:
+        return super().levelled(GROUP if message == CLASSIC[0] else message, level)
+
+
+@loads("unknown-versions-refused", "read GroupMetadataValue 00630000")
+class LoadsUnknownVersions(Storing):
+    """A value in an unknown version is skipped, and loading continues."""
+
+    def read(self, message: str, data: bytes) -> Action:
+        newest = self.newest(message)
+        unknown = newest is not None and int.from_bytes(data[:2], "big") > newest
+        return Loaded(False) if unknown else super().read(message, data)
+
+
+@loads(
+    "known-versions-loaded",
+    "read TransactionLogValue 0001000000000000000000000000000000010000000000000000000000000000000000",
+)
+class ForgetsVersions(Storing):
+    """The newest version of the transaction log is not loaded."""
+
+    def newest(self, message: str) -> int | None:
+        found = super().newest(message)
+        return found - 1 if message == TRANSACTION and found else found
+
+
+@loads("unknown-keys", "read Key 0063000167")
+class StopsAtUnknownKeys(Storing):
+    """An unknown type of key stops loading, as before KIP-915."""
+
+    def skips_unknown_keys(self) -> bool:
+        return False
+
+
+@loads("unknown-keys", "read Key 0063000167", f"apache@{BEFORE_KIP_915}")
+class SkipsUnknownKeysEarly(Storing):
+    """A release before KIP-915 skips an unknown type of key."""
+
+    release = Release.parse(BEFORE_KIP_915)
+
+    def skips_unknown_keys(self) -> bool:
+        return True

@@ -1,0 +1,8 @@
+"""The records that coordinators store as released: what KIP-384's draft was to gate with a setting of its own."""
+
+from typing import Final
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.protocols.declare.package import ProtocolPackage, released
+
+PROTOCOL: Final = ProtocolPackage(160, Role.BROKER, {"stored-records": released})

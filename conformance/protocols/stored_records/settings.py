@@ -1,0 +1,28 @@
+"""Which settings the brokers of a release can have: facts that the machine and its invariants share."""
+
+from typing import Final
+
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.wire.stored_records import InterBroker
+
+FEATURES_SINCE: Final = Release.parse(since("kip-848"))
+"""From here on levels of features gate records (384-22), and a broker has metadata.version."""
+OLDEST_METADATA: Final = InterBroker.parse("3.3-IV3")
+"""MetadataVersion.MINIMUM_VERSION of 4.0.0 and later."""
+OLDEST: Final = InterBroker.parse("0.10.0")
+"""Of earlier releases; older versions are not considered."""
+
+
+def in_force(text: str | None, at: Release) -> InterBroker | None:
+    """The inter-broker version that a release runs with, or in KRaft metadata.version; None if it refuses it.
+
+    ``text``: None for the newest of the release.
+    """
+    newest = InterBroker.of(at)
+    try:
+        found = newest if text is None else InterBroker.parse(text)
+    except ValueError:
+        return None
+    oldest = OLDEST_METADATA if at >= FEATURES_SINCE else OLDEST
+    return found if oldest <= found <= newest else None
