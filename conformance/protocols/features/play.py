@@ -111,7 +111,7 @@ def cluster_events(brokers: int, names: str, levels: int) -> tuple[cluster.Event
 
 
 def _kraft(edition: Edition, scope: Scope) -> Product:
-    rules = Rules.of(edition.release)
+    rules = Rules.of_edition(edition)
     machine = KraftController(rules)
     names = [METADATA, *(name for name in rules.supported if name != METADATA)][: scope["features"]]
     events = tuple(
@@ -132,7 +132,7 @@ def _kraft(edition: Edition, scope: Scope) -> Product:
 
 
 def _brokers(edition: Edition, scope: Scope) -> Product:
-    rules = Rules.of(edition.release)
+    rules = Rules.of_edition(edition)
     others = [Rules.of(each) for each in listed("controllers")[-scope["neighbours"] :]]
     events: list[kraft_brokers.Event] = [Format(level) for level in range(rules.first_bootstrap, rules.newest + 1)]
     for each in (rules, *others):
@@ -259,7 +259,7 @@ PLAYABLES = (
         verbs=verbs(kraft.OPERATIONS),
         conversation=lambda edition: Conversation(
             "controller",
-            KraftController(Rules.of(edition.release)),
+            KraftController(Rules.of_edition(edition)),
             kraft.OPERATIONS.event_of,
             kraft.OPERATIONS.parse_shorthand,
         ),
@@ -277,7 +277,7 @@ PLAYABLES = (
         verbs=verbs(kraft_brokers.OPERATIONS),
         conversation=lambda edition: Conversation(
             "controller",
-            KraftBrokers(Rules.of(edition.release)),
+            KraftBrokers(Rules.of_edition(edition)),
             kraft_brokers.OPERATIONS.event_of,
             kraft_brokers.OPERATIONS.parse_shorthand,
         ),

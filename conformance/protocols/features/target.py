@@ -37,13 +37,13 @@ def cluster_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:
 def kraft_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     if not IN_KRAFT(edition):
         return None
-    return adapter_of(kraft.OPERATIONS, KraftController(Rules.of(edition.release)))
+    return adapter_of(kraft.OPERATIONS, KraftController(Rules.of_edition(edition)))
 
 
 def kraft_brokers_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     if not IN_KRAFT(edition):
         return None
-    return adapter_of(kraft_brokers.OPERATIONS, KraftBrokers(Rules.of(edition.release)))
+    return adapter_of(kraft_brokers.OPERATIONS, KraftBrokers(Rules.of_edition(edition)))
 
 
 def zookeeper_adapter(edition: Edition) -> MachineAdapter[Any, Any, Any]:

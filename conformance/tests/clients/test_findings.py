@@ -46,8 +46,8 @@ def row(page: str, name: str) -> str:
     return found[1]
 
 
-BROKER = "kafka-group-coordinator"
-"""The target whose reproductions are programs in Python that use a broker of its release."""
+BROKERS = ("kafka-group-coordinator", "kafka-metadata")
+"""The targets whose reproductions are programs in Python that use a broker of their release."""
 KFAKE = "kfake"
 """The target whose reproductions are built with the modules of kipcheck's program of it."""
 LIVE = "client:"
@@ -63,7 +63,7 @@ def marked(path: Path) -> Any:
     text = path.read_text("utf-8")
     marks = [mark for language, mark in MARKS.items() if f"\n```{language}\n" in text.partition(WITHOUT)[0]]
     name = row(text, "target").split()[0]
-    if name == BROKER:
+    if name in BROKERS:
         marks.append(pytest.mark.jars)
     if name.startswith(LIVE) and "\n```json\n" in text and name.removeprefix(LIVE) in LIVE_MARKS:
         marks.append(LIVE_MARKS[name.removeprefix(LIVE)])
@@ -78,7 +78,7 @@ def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(pat
     ((language, code, printed),) = REPRODUCTION.findall(page.partition(WITHOUT)[0])
     if language == "json":
         return assert_replayed(code, name, release, printed, tmp_path)
-    with kafka_broker.running(release) if name == BROKER else nullcontext(None) as port:
+    with kafka_broker.running(release) if name in BROKERS else nullcontext(None) as port:
         command = COMMANDS[language](code, name, release, tmp_path)
         if port is not None:
             command = [*command, str(port)]
@@ -135,7 +135,7 @@ def python(code: str, name: str, release: str, place: Path) -> list[str]:
         name = name.removeprefix(LIVE)
         assert imported == {{"kafka-python": "kafka"}.get(name, name.replace("-", "_"))}
         return [str(environments.interpreter(name, release)), "-c", code]
-    if name == BROKER:
+    if name in BROKERS:
         assert not imported
         return [sys.executable, "-c", code]
     assert imported == {{"kafka-python": "kafka"}.get(name, name)}

@@ -116,7 +116,7 @@ def test_a_released_broker_breaks_no_law_of_controllers(release: str, tmp_path_f
         out=tmp_path_factory.mktemp("out"),
     )  # fmt: skip
     outcome = run(options)
-    assert outcome.ledger is not None and outcome.exit_code in (0, 6), outcome.text
+    assert outcome.ledger is not None and outcome.exit_code in (0, 6, 7), outcome.text  # some need another quorum
     counts = read(outcome.ledger).footer
     assert counts is not None and outcome.failures == 0
     assert sum(each["PASS"] for each in counts.counts[f"kafka:{release}"].values()) > 8, outcome.text

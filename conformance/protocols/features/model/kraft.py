@@ -5,8 +5,8 @@ INVALID_UPDATE_VERSION: in the result of the feature up to 3.9, at top level fro
 all of them. A repeated level is accepted, and written again.
 
 From 4.1 on kraft.version is raised in the quorum while the request is still being judged: where a later update is
-refused, the request fails and kraft.version stays raised. Updates are judged in the order of a Java HashMap. The
-conditions of the quorum itself are not modelled.
+refused, the request fails and kraft.version stays raised, which edition ``apache`` mends. Updates are judged in the
+order of a Java HashMap. The conditions of the quorum itself are not modelled.
 """
 
 import struct
@@ -123,7 +123,7 @@ class KraftController:
         for name in hash_order(updates):
             if errors[name] != NONE:
                 return state
-            if name == KRAFT and self.rules.kraft_version_in_quorum and updates[name].upgrade_type == UPGRADE:
+            if name == KRAFT and self.rules.refused_keeps_kraft_version and updates[name].upgrade_type == UPGRADE:
                 return state.with_level(KRAFT, updates[name].level)
         return state
 

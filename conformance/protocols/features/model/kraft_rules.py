@@ -1,11 +1,12 @@
 """What the KRaft controllers of a release support, and how they judge updates (class FeatureControlManager)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
-from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.release import NEWEST, Release, releases
 from kipcheck.conformance.core.releases_table import span, table
 from kipcheck.conformance.protocols.features.model.ranges import Range
 
@@ -29,6 +30,8 @@ class Rules:
     known_only: bool
     kraft_version_unused: bool
     kraft_version_in_quorum: bool
+    refused_keeps_kraft_version: bool
+    """A breach (584-40): after a refused request an upgrade of kraft.version that was judged before stays."""
     undeclared_finalized_refused: bool
     not_finalized_is_0: bool
     """At registration: a broker has to support level 0 of a feature that it declares and that is not finalized."""
@@ -44,6 +47,16 @@ class Rules:
     @classmethod
     def of(cls, release: str) -> "Rules":
         return _rules(release)
+
+    @classmethod
+    def of_edition(cls, edition: Edition) -> "Rules":
+        """An exact release has its own rules, ``apache`` those of a controller that does what is owed."""
+        return cls.of(edition.release) if edition.exact else cls.owed()
+
+    @classmethod
+    def owed(cls) -> "Rules":
+        """Of the newest release, without its breach."""
+        return replace(cls.of(NEWEST), refused_keeps_kraft_version=False)
 
     @property
     def newest(self) -> int:
@@ -93,7 +106,8 @@ def _rules(release: str) -> Rules:
         controllers_register=has("registered-controllers"),
         known_only=has("known-features-only"),
         kraft_version_unused=has("kraft-version-unused"),
-        kraft_version_in_quorum=has("known-features-only") and not has("kraft-version-unused"),
+        kraft_version_in_quorum=(in_quorum := has("known-features-only") and not has("kraft-version-unused")),
+        refused_keeps_kraft_version=in_quorum,
         undeclared_finalized_refused=has("undeclared-finalized-refused"),
         not_finalized_is_0=has("not-finalized-is-0"),
         metadata_is_declared=has("metadata-version-is-declared"),

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.protocols.declare.mutant import MachineMutant, mutant
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
@@ -23,12 +22,12 @@ PLACE = 30
 
 
 class Controller(MachineMutant, KraftController):
-    """The reference machine of the newest release as an adapter, with overridable decisions."""
+    """The reference machine of edition ``apache`` as an adapter, with overridable decisions."""
 
     operations = OPERATIONS
 
     def __init__(self) -> None:
-        KraftController.__init__(self, Rules.of(NEWEST))
+        KraftController.__init__(self, Rules.owed())
         MachineMutant.__init__(self)
 
 

@@ -2,10 +2,15 @@
 
 import pytest
 
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.features.invariants.kraft import error_changes_nothing
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State, hash_order
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.model.ranges import Range
 from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS
+from kipcheck.conformance.protocols.reference import Reference
+from kipcheck.conformance.tests.support.sessions import history_of
 
 BAD = "INVALID_UPDATE_VERSION"
 WHOLE = "broker 1 metadata.version:1-21,kraft.version:0-1; "
@@ -133,6 +138,22 @@ def test_a_broker_registers_only_with_every_finalized_level(
 
 def test_up_to_3_9_a_broker_without_metadata_version_supports_level_1() -> None:
     assert KraftController(Rules.of("3.9.2")).registration_error(State((("metadata.version", 1),)), {}) == "NONE"
+
+
+def breaches(edition: str, text: str) -> tuple[Violation, ...]:
+    reference = Reference()
+    reference.configure(edition)
+    case = Case("kraft-features/updates", edition, Role.CONTROLLER, OPERATIONS.parse_shorthand(text))
+    return tuple(error_changes_nothing(history_of(reference, case)))
+
+
+@pytest.mark.parametrize("request_", ["kraft.version:1,metadata.version:0", "kraft.version:1,x:1"])
+def test_the_breach_of_a_release_is_found_and_edition_apache_has_it_not(request_: str) -> None:
+    text = f"levels; kraft-update v2 {request_}; levels"
+    for release in ("4.1.0", "4.4.0"):
+        assert [each.shape for each in breaches(f"apache@{release}", text)] == [("kraft.version",)]
+    assert not breaches("apache@4.0.2", text)
+    assert not breaches("apache", text)
 
 
 @pytest.mark.parametrize(
