@@ -13,21 +13,26 @@ from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
+from kipcheck.conformance.protocols.declare.invariant import AppliesTo, impact, invariant, steps_of
 from kipcheck.conformance.protocols.declare.trace import payload
 from kipcheck.conformance.protocols.stored_records.ops import CLASSIC, GROUP, KEY, SAMPLES, TRANSACTION
-from kipcheck.conformance.protocols.stored_records.settings import FEATURES_SINCE, in_force
+from kipcheck.conformance.protocols.stored_records.settings import FEATURES_SINCE, decoded, in_force, version_of
 from kipcheck.conformance.wire.stored_records import InterBroker, newest_readable, written
 
 WRITTEN: Final = "stored-records/written"
 LOADED: Final = "stored-records/loaded"
-writes = partial(invariant, role=Role.BROKER, checks=(WRITTEN,), applies_to=steps_of("write-record"))
+writes = partial(invariant, role=Role.BROKER, checks=(WRITTEN,))
 loads = partial(
     invariant, role=Role.BROKER, checks=(LOADED,), grade=Grade.INFO, applies_to=steps_of("read-record")
 )  # fmt: skip
 LINKS: Final = ("KIP-384",)
 VERSIONS: Final = {(message, data): version for (message, version), data in SAMPLES.items()}
 NEVER: Final = 99
+
+
+def writing(*messages: str) -> AppliesTo:
+    """The writes of these records: a testee may be one coordinator, and write none of another."""
+    return lambda case, step: step.verb == "write-record" and step.body["message"] in messages
 
 
 def release(history: History) -> Release:
@@ -38,18 +43,13 @@ def answered(history: History, verb: str) -> Iterator[Op]:
     return (op for op in history.ops if op.step.verb == verb and isinstance(op.observation, Replied | Refused))
 
 
-def version_in(op: Op) -> int | None:
-    """The version of an accepted record: its first two bytes; None if there are none."""
-    try:
-        data = bytes.fromhex(str(payload(op).get("hex", "")))
-    except ValueError:
-        return None
-    return int.from_bytes(data[:2], "big") if len(data) > 1 else None
-
-
 def unlike(op: Op, right: int | None, why: str) -> Iterator[Violation]:
     """``right``: the version that the record has to have; None: nothing is known of it."""
-    if right is None or not isinstance(op.observation, Replied) or (found := version_in(op)) == right:
+    if (
+        right is None
+        or not isinstance(op.observation, Replied)
+        or (found := version_of(decoded(str(payload(op).get("hex", ""))))) == right
+    ):
         return
     message = op.step["message"]
     shape = "none" if found is None else "newer" if found > right else "older"
@@ -61,7 +61,7 @@ def unlike(op: Op, right: int | None, why: str) -> Iterator[Violation]:
 
 
 @impact("A cluster cannot go back to its old release", "refused peer", "versions", "unreadable", links=LINKS)
-@writes("stored-records/version-by-release", "384-09")
+@writes("stored-records/version-by-release", "384-09", applies_to=writing(*CLASSIC))
 def version_by_release(history: History) -> Iterator[Violation]:
     """Classic groups and offsets are written in the version that release and inter-broker version select."""
     at = release(history)
@@ -73,7 +73,7 @@ def version_by_release(history: History) -> Iterator[Violation]:
 
 
 @impact("Old brokers cannot read offsets that expire", "refused peer", "versions", "unreadable", links=LINKS)
-@writes("stored-records/expiring-in-version-1", "384-09")
+@writes("stored-records/expiring-in-version-1", "384-09", applies_to=writing("OffsetCommitValue"))
 def expiring_in_version_1(history: History) -> Iterator[Violation]:
     """An offset commit with a retention time of its own is written in version 1, which alone has a field for it."""
     for op in answered(history, "write-record"):
@@ -83,7 +83,7 @@ def expiring_in_version_1(history: History) -> Iterator[Violation]:
 
 @impact("Transactions are stored in a format that no feature allows", "refused peer", "gating", "unreadable",
         links=(*LINKS, "KIP-890"))  # fmt: skip
-@writes("stored-records/transaction-version", "384-22")
+@writes("stored-records/transaction-version", "384-22", applies_to=writing(TRANSACTION))
 def transaction_version(history: History) -> Iterator[Violation]:
     """The level of transaction.version selects the version of the values in the transaction log."""
     at = release(history)
@@ -96,7 +96,7 @@ def transaction_version(history: History) -> Iterator[Violation]:
 
 @impact("Consumer groups are stored before the cluster allows them", "refused peer", "gating", "unreadable",
         links=(*LINKS, "KIP-848"))  # fmt: skip
-@writes("stored-records/group-version", "384-22")
+@writes("stored-records/group-version", "384-22", applies_to=writing(GROUP))
 def group_version(history: History) -> Iterator[Violation]:
     """At group.version 0 no record of a consumer group is written."""
     for op in answered(history, "write-record"):
@@ -109,7 +109,7 @@ def group_version(history: History) -> Iterator[Violation]:
 
 @impact("Classic groups stop at a level that does not concern them", "refused peer", "gating", "stuck-group",
         links=LINKS)  # fmt: skip
-@writes("stored-records/classic-ungated", "384-22")
+@writes("stored-records/classic-ungated", "384-22", applies_to=writing(*CLASSIC))
 def classic_ungated(history: History) -> Iterator[Violation]:
     """Classic groups and offsets are written at every level of group.version."""
     at = release(history)
@@ -131,9 +131,9 @@ def unknown_versions_refused(history: History) -> Iterator[Violation]:
     """A value in a version that the release does not know is refused: its partition is not loaded."""
     at = release(history)
     for op in answered(history, "read-record"):
-        message, version = op.step["message"], int.from_bytes(bytes.fromhex(op.step["hex"])[:2], "big")
+        message, version = op.step["message"], version_of(decoded(op.step["hex"]))
         highest = None if message == KEY else newest_readable(message, at)
-        if highest is not None and version > highest and isinstance(op.observation, Replied):
+        if highest is not None and version is not None and version > highest and isinstance(op.observation, Replied):
             yield Violation(
                 f"{message} in version {version} is loaded by {at}, whose newest is {highest}", (op.index,),
                 "an error", "accepted", shape=("loaded",),

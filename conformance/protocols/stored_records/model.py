@@ -28,7 +28,7 @@ from kipcheck.conformance.protocols.stored_records.ops import (
     Rejected,
     Write,
 )
-from kipcheck.conformance.protocols.stored_records.settings import FEATURES_SINCE, in_force
+from kipcheck.conformance.protocols.stored_records.settings import FEATURES_SINCE, decoded, in_force, version_of
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import spec
 from kipcheck.conformance.wire.stored_records import InterBroker, newest_readable, written
@@ -59,7 +59,7 @@ class StoredRecords:
             case Write():
                 return Transition(state, (self.write(event),))
             case Read(message, data):
-                return Transition(state, (self.read(message, bytes.fromhex(data)),))
+                return Transition(state, (self.read(message, decoded(data)),))
             case _:
                 assert_never(event)
 
@@ -67,7 +67,7 @@ class StoredRecords:
         if not self.levelled(event.message, event.level):
             return Rejected(UNSUPPORTED)
         inter_broker = in_force(event.inter_broker, self.release)
-        version = None if inter_broker is None else self.version_of(event, inter_broker)
+        version = None if inter_broker is None else self.chosen_version(event, inter_broker)
         return Rejected(UNSUPPORTED) if version is None else Record(self.encoded(event.message, version))
 
     def levelled(self, message: str, level: int | None) -> bool:
@@ -78,7 +78,7 @@ class StoredRecords:
             return True
         return int(message == GROUP) <= level <= HIGHEST_LEVEL.get(message, 1)
 
-    def version_of(self, event: Write, inter_broker: InterBroker) -> int | None:
+    def chosen_version(self, event: Write, inter_broker: InterBroker) -> int | None:
         """None: there was no such record."""
         if event.message == GROUP:
             return 0
@@ -90,7 +90,9 @@ class StoredRecords:
         return layout.encode(layout.defaults()).hex()
 
     def read(self, message: str, data: bytes) -> Action:
-        version = int.from_bytes(data[:2], "big")
+        version = version_of(data)
+        if version is None:
+            return Rejected(UNREADABLE)
         if message == KEY:
             return self.read_key(version)
         newest = self.newest(message)

@@ -17,6 +17,7 @@ from kipcheck.conformance.protocols.stored_records.ops import (
     Loaded,
     Write,
 )
+from kipcheck.conformance.protocols.stored_records.settings import version_of
 from kipcheck.conformance.wire.stored_records import InterBroker
 
 
@@ -45,24 +46,24 @@ class WritesNewestAtOnce(Storing):
 
     release = Release.parse(IN_SCALA)
 
-    def version_of(self, event: Write, inter_broker: InterBroker) -> int | None:
-        return super().version_of(event, InterBroker.of(self.release))
+    def chosen_version(self, event: Write, inter_broker: InterBroker) -> int | None:
+        return super().chosen_version(event, InterBroker.of(self.release))
 
 
 @writes("expiring-in-version-1", "write OffsetCommitValue expiring")
 class DropsRetentionTimes(Storing):
     """An offset commit with a retention time of its own is written in the version of all others."""
 
-    def version_of(self, event: Write, inter_broker: InterBroker) -> int | None:
-        return super().version_of(replace(event, expires=False), inter_broker)
+    def chosen_version(self, event: Write, inter_broker: InterBroker) -> int | None:
+        return super().chosen_version(replace(event, expires=False), inter_broker)
 
 
 @writes("transaction-version", "write TransactionLogValue level 0")
 class IgnoresTransactionVersion(Storing):
     """The transaction log is written in its newest version at every level."""
 
-    def version_of(self, event: Write, inter_broker: InterBroker) -> int | None:
-        return super().version_of(replace(event, level=None), inter_broker)
+    def chosen_version(self, event: Write, inter_broker: InterBroker) -> int | None:
+        return super().chosen_version(replace(event, level=None), inter_broker)
 
 
 @writes("group-version", "write ConsumerGroupMetadataValue level 0")
@@ -86,8 +87,8 @@ class LoadsUnknownVersions(Storing):
     """A value in an unknown version is skipped, and loading continues."""
 
     def read(self, message: str, data: bytes) -> Action:
-        newest = self.newest(message)
-        unknown = newest is not None and int.from_bytes(data[:2], "big") > newest
+        newest, version = self.newest(message), version_of(data)
+        unknown = newest is not None and version is not None and version > newest
         return Loaded(False) if unknown else super().read(message, data)
 
 

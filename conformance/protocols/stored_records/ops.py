@@ -109,7 +109,7 @@ class Write:
 
 
 @operation(
-    "read-record", "broker", r"read {message} {hex:[0-9a-f]+}",
+    "read-record", "broker", r"read {message} {hex:(?:[0-9a-f][0-9a-f])+}",
     examples="read OffsetCommitValue 0001000000000000002a000000000000000003e8ffffffffffffffff; read Key 0063000167",
     sentence="loads {message} {hex}",
     accepted=Loaded,

@@ -26,3 +26,16 @@ def in_force(text: str | None, at: Release) -> InterBroker | None:
         return None
     oldest = OLDEST_METADATA if at >= FEATURES_SINCE else OLDEST
     return found if oldest <= found <= newest else None
+
+
+def decoded(text: str) -> bytes:
+    """Bytes in hex; none for a text that is no hex."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""
+
+
+def version_of(data: bytes) -> int | None:
+    """The version of a stored key or value: its first two bytes; None if there are none."""
+    return int.from_bytes(data[:2], "big") if len(data) > 1 else None

@@ -13,8 +13,16 @@ from kipcheck.conformance.clients.java.stored_records import (
     skipped,
     unreadable,
 )
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import History, Observation, Op, Refused, Replied
 from kipcheck.conformance.core.release import Release, lines, releases
 from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
+from kipcheck.conformance.protocols.stored_records.model import ENVIRONMENT_EVENTS
+from kipcheck.conformance.protocols.stored_records.ops import CLASSIC, KEY, OPERATIONS, Event, Read
 from kipcheck.conformance.tests.support.loops import some_by_day
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.stored_records import InterBroker, newest_readable, written
@@ -90,6 +98,42 @@ def test_unknown_keys_end_a_load_up_to_3_4_0_and_are_skipped_from_3_4_1_on(relea
             assert loads is (known or Release.parse(release) in skips), (release, key, answer)
             assert loads or unreadable(answer)
             assert skipped(answer) is (key == UNKNOWN_KEY and Release.parse(release) in IN_JAVA)
+
+
+def played(released: Brokers, release: str, event: Event) -> Observation:
+    """What the release does, as a testee answers."""
+    if isinstance(event, Read):
+        (answer,) = released.read(event.message, bytes.fromhex(event.hex), [release])
+        # In Scala the function returns what it does not know, and the loader skips it.
+        unknown = event.hex == UNKNOWN_KEY and answer.status == "accepted"
+        if skipped(answer) or unknown:
+            return Replied((("loaded", False),))
+        return Replied((("loaded", True),)) if answer.status == "accepted" else Refused(str(answer.thrown))
+    name = str(InterBroker.of(Release.parse(release))) if event.inter_broker is None else event.inter_broker
+    try:
+        return Replied((("hex", released.write(event.message, release, name, event.expires).hex()),))
+    except ValueError as cannot:
+        return Refused("ValueError", str(cannot))
+
+
+@pytest.mark.jars
+@pytest.mark.parametrize("release", some_by_day(RELEASES, 4, pytest.mark.all_jars))
+def test_what_brokers_write_and_load_keeps_to_the_invariants_of_stored_records(released: Brokers, release: str) -> None:
+    oldest = InterBroker.parse("0.10.1")
+    events = [each for each in ENVIRONMENT_EVENTS if each.message in (*CLASSIC, KEY)]
+    if Release.parse(release) in WRITES_BY_ITSELF:
+        events = [
+            each for each in events
+            if isinstance(each, Read) or each.inter_broker is None or InterBroker.parse(each.inter_broker) >= oldest
+        ]  # fmt: skip
+    steps = tuple(map(OPERATIONS.step_of, events))
+    ops = tuple(Op(at, step, played(released, release, events[at]), at + 1) for at, step in enumerate(steps))
+    history = History(Case("stored-records/written", f"apache@{release}", Role.BROKER, steps), "broker", ops)
+    ids = {id for check in CHECKS.values() if check.id.startswith("stored-records/") for id in check.invariants}
+    verdicts = [*judge(history, [INVARIANTS[each] for each in sorted(ids)])]
+    assert [each for each in verdicts if each.result is not Result.PASS] == []
+    assert len(verdicts) == 6, "all but those of transactions and of consumer groups"
+    assert sum(isinstance(each.observation, Replied) for each in ops) > 20
 
 
 class Stored:
