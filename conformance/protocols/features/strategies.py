@@ -13,7 +13,7 @@ from kipcheck.conformance.protocols.features.ops.controller import (
     Restart,
     Update,
 )
-from kipcheck.conformance.protocols.features.tool_strategies import FEATURE_TOOLS
+from kipcheck.conformance.protocols.features.tool_strategies import feature_tools
 from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_updates
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.operations import nodes
@@ -34,5 +34,5 @@ CONVERSATIONS = {
     "kraft-brokers": kraft_brokers,
     "feature-client": feature_clients,
     "feature-app": lambda edition: FEATURE_APPS,
-    "feature-tool": lambda edition: FEATURE_TOOLS,
+    "feature-tool": feature_tools,
 }

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.edition import KIP_584, edition
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.model.released_tool import ReleasedTool
 from kipcheck.conformance.protocols.features.model.tool import FeatureTool, State
@@ -86,3 +86,8 @@ def released_tools(name: str) -> Conversations[State, Event]:
         usual_steps=4,
         enabled_shares=(0.0,),
     )  # fmt: skip
+
+
+def feature_tools(name: str) -> Conversations[Any, Event]:
+    """The tool of the edition. Errors: ValueError for a release without KRaft controllers."""
+    return FEATURE_TOOLS if edition(name) == KIP_584 else released_tools(name)

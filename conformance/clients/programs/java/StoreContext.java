@@ -85,8 +85,8 @@ final class StoreContext implements InvocationHandler {
             case "appConfigsWithPrefix":
                 return new HashMap<String, Object>();
             case "register":
-                // Up to 1.1 a flag stands between the store and the callback.
-                callback = arguments[arguments.length - 1];
+                // Up to 1.1 a flag stands between the store and the callback; later ones have a further callback behind it.
+                callback = arguments[1] instanceof Boolean ? arguments[2] : arguments[1];
                 return null;
             case "recordMetadata":
                 return Optional.empty();

@@ -257,7 +257,7 @@ def consumer_answers(session: Session, release: str, text: str) -> tuple[list[An
 
 
 @pytest.mark.jars
-@for_each([(text,) for text in WITHOUT_CHOICE])
+@for_each(WITHOUT_CHOICE)
 def test_a_consumer_group_goes_as_ours_where_nobody_has_a_choice(text: str, newest: Session) -> None:
     observed, wanted = consumer_answers(newest, NEWEST, text)
     assert observed == wanted, text
