@@ -96,7 +96,7 @@ class Explored:
 
     @property
     def _about(self) -> str:
-        return f"{self.model.name} in {self.edition}, {self.model.scope_text(self.scope)}"
+        return ", ".join(filter(None, (f"{self.model.name} in {self.edition}", self.model.scope_text(self.scope))))
 
     def _again(self, out: Path) -> str:
         words = ["kipcheck", "play", self.model.name, "--edition", str(self.edition)]
