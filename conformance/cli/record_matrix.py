@@ -3,6 +3,7 @@
 import argparse
 import json
 
+from kipcheck.conformance.cli.lone_scenario import unsuitable
 from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, complain, print_harmless, print_json
 from kipcheck.conformance.engine.progress import Progress
 from kipcheck.conformance.matrix.record_cells import RecordCell, known_releases, plain, play
@@ -13,11 +14,8 @@ from kipcheck.reports import record_matrix
 
 def play_records(options: argparse.Namespace) -> int:
     """Exit codes as those of the matrix of groups."""
-    if {*options.scenario} != {SCENARIO}:
-        return complain(f"{SCENARIO} is played alone: omit the other scenarios", USAGE)
-    for name in ("case", "predict", "budget"):
-        if getattr(options, name) is not None:
-            return complain(f"--{name} does not apply to {SCENARIO}: omit it", USAGE)
+    if (why := unsuitable(options, SCENARIO)) is not None:
+        return complain(why, USAGE)
     try:
         old, new = ([_known(text) for text in texts] for texts in (options.old, options.new))
     except LookupError as unknown:

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
+from kipcheck.conformance.cli.lone_scenario import unsuitable
 from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, complain, print_harmless, print_json
 from kipcheck.conformance.engine.progress import Progress
 from kipcheck.conformance.matrix.release_lines import named
@@ -15,11 +16,8 @@ from kipcheck.reports import store_matrix
 
 def play_stores(options: argparse.Namespace) -> int:
     """Exit codes as those of the matrix of groups."""
-    if {*options.scenario} != {STORE_UPGRADE}:
-        return complain(f"{STORE_UPGRADE} is played alone: omit the other scenarios", USAGE)
-    for name in ("case", "predict", "budget"):
-        if getattr(options, name) is not None:
-            return complain(f"--{name} does not apply to {STORE_UPGRADE}: omit it", USAGE)
+    if (why := unsuitable(options, STORE_UPGRADE)) is not None:
+        return complain(why, USAGE)
     try:
         old, new = ([named(text).patch for text in texts] for texts in (options.old, options.new))
         selected = _selected(old, new)
