@@ -5,7 +5,13 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
+from kipcheck.conformance.protocols.assignment.model.assignment import (
+    COOPERATIVE,
+    NO_GENERATION,
+    RANGE,
+    ROUNDROBIN,
+    STICKY,
+)
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
 from kipcheck.conformance.protocols.client.trace import (
     FENCING,
@@ -105,11 +111,13 @@ def owns_nothing_when_eager(history: History) -> Iterator[Violation]:
 @law("client/claims-what-it-owns", "grp-62")
 def claims_what_it_owns(history: History) -> Iterator[Violation]:
     """A cooperative member joins with the partitions of its last assignment, and the generation that it has."""
+    unseen = False
     for each in trace(history):
         if not each.is_request("JoinGroup") or each.pipelined:
             continue
-        if {name for name, _ in each.event["protocols"]} != {COOPERATIVE}:
-            continue
+        unseen |= "member" not in each.event
+        if {name for name, _ in each.event["protocols"]} != {COOPERATIVE} or (unseen and _is_new(each)):
+            continue  # a history that begins amid a membership does not say what the member had before
         found = each.event["subscriptions"][0]
         if found is not None and "owned" in found:
             yield from _claims(each, found)
@@ -123,11 +131,16 @@ def _claims(each: Happened, found: dict[str, Any]) -> Iterator[Violation]:
         shape = "after its membership ended" if each.now is None else "too many" if more else "too few"
         why = f"the subscription claims {listed(claimed)}; the member owns {listed(right[0])}"
         yield breach(each, why, listed(right[0]), listed(claimed), "owned", shape)
-    if each.now is not None and "generation" in found:
-        known = {each.now.generation, *(one.generation for one in each.memberships[-2:] if one.synced_ms is not None)}
-        if found["generation"] not in known:
-            why = f"the subscription is of generation {found['generation']}, the member of {each.now.generation}"
-            yield breach(each, why, f"generation {each.now.generation}", str(found["generation"]), "generation")
+    if each.now is not None and "generation" in found and found["generation"] not in _generations(each, each.now):
+        why = f"the subscription is of generation {found['generation']}, the member of {each.now.generation}"
+        yield breach(each, why, f"generation {each.now.generation}", str(found["generation"]), "generation")
+
+
+def _generations(each: Happened, now: Membership) -> set[int]:
+    """That of the member, or of its last assignment: a SyncGroup that fails gives it a generation without one."""
+    last = next((one for one in reversed(each.memberships) if one.synced_ms is not None), None)
+    known = {now.generation, *(() if last is None else (last.generation,))}
+    return known if last is not None and not last.error else known | {NO_GENERATION}
 
 
 def _owned(each: Happened) -> list[frozenset[str]]:

@@ -12,7 +12,7 @@ from kipcheck.conformance.protocols.client.invariants.membership import (
     finds_its_coordinator,
     leaves,
 )
-from kipcheck.conformance.protocols.client.invariants.partitions import reads_its_own
+from kipcheck.conformance.protocols.client.invariants.partitions import claims_what_it_owns, reads_its_own
 from kipcheck.conformance.protocols.client.invariants.positions import starts_at_the_committed_offset
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.targets.protocol import observed
@@ -163,3 +163,34 @@ def test_an_answer_to_an_earlier_fetch_is_used_if_it_begins_at_the_committed_off
     answer = "answer", 600, {"api": "Fetch", "error": 0, "records": 70}
     assert not [*starts_at_the_committed_offset(history(fetches(100, 10), *member, answer, fetches(601, 11)))]
     assert [*starts_at_the_committed_offset(history(fetches(100, 9), *member, answer, fetches(601, 11)))]
+
+
+def claims(ms: int, generation: int, *owned: str, member: str | None = "m") -> tuple[Any, ...]:
+    subscription = {"version": 3, "topics": ["t"], "owned": [*owned], "generation": generation}
+    who = {} if member is None else {"member": member}
+    return ("request", ms, {"api": "JoinGroup", "version": 5, **who, "protocols": [["cooperative-sticky", ""]],
+                            "subscriptions": [subscription]})  # fmt: skip
+
+
+def given(ms: int, *partitions: str, error: int = 0, generation: int = 1) -> tuple[Any, ...]:
+    return "answer", ms, {"api": "SyncGroup", "error": error, "to": ["m", generation], "partitions": [*partitions]}
+
+
+def test_a_member_whose_sync_failed_may_claim_the_generation_of_its_last_assignment() -> None:
+    """librdkafka 2.16.1: the leader had joined again when the SyncGroup of a new member came, which was refused."""
+    failed = joined(100, 2), given(110, error=27, generation=2)
+    for generation, breaches in {-1: 0, 2: 0, 1: 1}.items():
+        assert len([*claims_what_it_owns(history(*failed, claims(120, generation)))]) == breaches
+    before = joined(10), given(20, "t-0")
+    twice = *before, *failed, claims(120, 1, "t-0"), joined(130, 3), given(140, error=27, generation=3)
+    for generation, breaches in {-1: 1, 3: 0, 2: 1, 1: 0}.items():
+        assert len([*claims_what_it_owns(history(*twice, claims(150, generation, "t-0")))]) == breaches
+
+
+def test_a_history_that_begins_amid_a_membership_does_not_say_what_the_member_has() -> None:
+    """A member that was there before the proxy: its first SyncGroup there fails, and it claims what it had before."""
+    failed = joined(100, 5), given(110, error=27, generation=5)
+    assert not [*claims_what_it_owns(history(claims(90, 4, member=None), *failed, claims(120, 4, "t-0")))]
+    assert [*claims_what_it_owns(history(claims(90, -1, member=""), *failed, claims(120, 4, "t-0")))]
+    complete = joined(100, 5), given(110, "t-0", generation=5)
+    assert [*claims_what_it_owns(history(claims(90, 4, member=None), *complete, claims(220, 5)))]
