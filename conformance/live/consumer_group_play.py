@@ -79,6 +79,11 @@ class ConsumerConversation:
         self._known = Group(config=config)
         self._deadlines = Deadlines(config, self.shared.scale.times, self.shared.margin_s)
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Those that ``leave`` has not removed."""
+        return ()
+
     async def play(self, steps: Sequence[Step]) -> tuple[Observation, ...]:
         """What was observed at each step."""
         found: list[Observation] = []

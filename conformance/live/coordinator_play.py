@@ -75,6 +75,11 @@ class Conversation:
         given = self.setting
         self._schedule = Schedule(given.rules, given.config, given.scale.times, given.margin_s)
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Of members, as the coordinator gave them, also those that never joined with them."""
+        return tuple(id for id, _ in self.names.ids)
+
     async def play(self, steps: Sequence[Step]) -> tuple[Observation, ...]:
         """What was observed at each step; the ids of members are canonical."""
         found: list[Observation] = []
@@ -208,26 +213,3 @@ APIS_BY_NAME: Final = dict(APIS.values())
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-async def clean(group: str, connections: Connections, versions: dict[int, tuple[int, int]]) -> str:
-    """Removes the members of a group, then the group. Returns why it is still there; empty: it is gone."""
-
-    async def ask(api: str, body: dict[str, Any]) -> dict[str, Any]:
-        low, high = versions[APIS_BY_NAME[api]]
-        return await connections.ask(api, max(low, min(high, 4)), "kipcheck", body)
-
-    try:
-        found = (await ask("DescribeGroups", {"groups": [group]}))["groups"][0]
-        for each in found["members"]:
-            member = {"memberId": each["memberId"], "groupInstanceId": each.get("groupInstanceId")}
-            batch = versions[APIS_BY_NAME["LeaveGroup"]][1] >= 3
-            await ask("LeaveGroup", {"groupId": group, **({"members": [member]} if batch else member)})
-        result = (await ask("DeleteGroups", {"groupsNames": [group]}))["results"][0]
-    except (Closed, Garbled, KeyError, IndexError) as why:
-        return str(why) or "the broker did not answer"
-    return "" if result["errorCode"] in GONE else f"DeleteGroups is answered with error {result['errorCode']}"
-
-
-GONE: Final = (0, 69)
-"""NONE and GROUP_ID_NOT_FOUND."""

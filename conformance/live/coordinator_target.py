@@ -23,8 +23,9 @@ from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.live import coordinator_admin as admin, feature_target
 from kipcheck.conformance.live.consumer_group_play import ConsumerConversation, ConsumerSetting, setting_of
+from kipcheck.conformance.live.coordinator_cleanup import UsedGroup, delete_all
 from kipcheck.conformance.live.coordinator_connections import Connections, Garbled
-from kipcheck.conformance.live.coordinator_play import LIMITS, Conversation, Setting, clean
+from kipcheck.conformance.live.coordinator_play import LIMITS, Conversation, Setting
 from kipcheck.conformance.live.coordinator_requests import Scale, Topics
 from kipcheck.conformance.live.damage.player import Damage
 from kipcheck.conformance.live.secure_connection import Closed, Rejected
@@ -269,7 +270,7 @@ class BrokerSession:
     doubtful: int = 0
     left_over: list[str] = field(default_factory=list)
     _own_topics: list[str] = field(default_factory=list)
-    _uncleaned: dict[str, Connections] = field(default_factory=dict)
+    _used: list[UsedGroup] = field(default_factory=list)
     """The groups that were not empty when their conversations ended."""
     _brokers: dict[tuple[str, int], Connections] = field(default_factory=dict)
     _groups: int = 0
@@ -373,6 +374,7 @@ class BrokerSession:
         for each in self._brokers.values():
             await each.close()
         self._brokers.clear()
+        self._used.clear()
         self._damage = None
         self._own_topics.clear()
         host, port = process.start()
@@ -411,8 +413,9 @@ class BrokerSession:
             self.waited_s += conversation.waited_s
             if isinstance(conversation, ConsumerConversation):
                 await conversation.leave()
-            if await clean(group, connections, self._setting.versions):
-                self._uncleaned[group] = connections
+            used = UsedGroup(group, connections, self._setting.versions, conversation.ids)
+            if await used.delete():
+                self._used.append(used)
 
     async def _play_damage(self, case: Case) -> tuple[Observation, ...]:
         assert self._setting is not None
@@ -422,7 +425,7 @@ class BrokerSession:
             own = Connections(found.host, found.port, found.security)
             topic = self._setting.topics.names["t"]
             self._damage = Damage(own, self._setting.versions, group, topic, self.pids)
-            self._uncleaned[group] = found
+            self._used.append(UsedGroup(group, found, self._setting.versions))
         return await self._damage.play(case.steps)
 
     def _conversation(self, case: Case, group: str, connections: Connections) -> Conversation | ConsumerConversation:
@@ -478,11 +481,8 @@ class BrokerSession:
 
     async def _clean(self) -> None:
         """Deletes groups whose last rebalances are over by now. A broker that kipcheck started keeps nothing anyway."""
-        if self.settings is not None or self._setting is None:
-            return
-        for group, connections in self._uncleaned.items():
-            if kept := await clean(group, connections, self._setting.versions):
-                self.left_over.append(f"{group} ({kept})")
+        if self.settings is None:
+            self.left_over += await delete_all(self._used, LONGEST_MS / 1000)
 
 
 def _with_end(found: Observation, why: str) -> Observation:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.cli.main import run as kipcheck
+from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import Replied
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.engine.run import Options, Outcome, run
 from kipcheck.conformance.live.broker import Broker
@@ -19,6 +21,8 @@ from kipcheck.conformance.live.front import Front
 from kipcheck.conformance.live.received import Received
 from kipcheck.conformance.live.settings import parse
 from kipcheck.conformance.live.topics import Topics
+from kipcheck.conformance.protocols.group.ops import OPERATIONS
+from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.tests.support.loops import for_each
@@ -88,6 +92,24 @@ def listening(made: type[Broker], delay_ms: int = 3000) -> Iterator[int]:
         loop.call_soon_threadsafe(ended.set)
         thread.join(10)
         loop.close()
+
+
+@pytest.mark.integration
+@for_each(
+    [
+        # The coordinator keeps a group for the rest of the initial delay, and then for as long as an id is pending.
+        "join a v3",
+        "join a v3; elapse 100; join b v4; join c v3",
+    ]
+)
+def test_a_group_whose_join_phase_goes_on_is_deleted(steps: str, capsys: pytest.CaptureFixture[str]) -> None:
+    case = Case("group/errors", EDITION, Role.COORDINATOR, OPERATIONS.parse_shorthand(steps))
+    with listening(Broker, 100) as port:
+        target = registry.target(f"broker:127.0.0.1:{port}?topic=t")
+        with target.open(EDITION, case.role) as session:
+            found = session.run([case])
+    assert all(isinstance(each, Replied) for each in found[0]), found
+    assert "could not delete" not in capsys.readouterr().err
 
 
 def judged(port: int, place: Path) -> Outcome:
