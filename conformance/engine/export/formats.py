@@ -16,6 +16,7 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.foreign import clean, harmless, harmless_json, is_data, one_line
 from kipcheck.conformance.core.ledger import FiledFailure
 from kipcheck.conformance.engine import failures
+from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, RightAnswer
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import PAYLOAD, operation
@@ -151,8 +152,6 @@ def _command(target: str) -> list[str]:
 
 
 ANY: Final = {"any": True}
-OF_TWO_ANSWERS: Final = frozenset({"feature-cluster/one-content-per-epoch", "feature-cluster/repeat-changes-nothing"})
-"""Invariants that compare answers, of which that to the failing step may be the right one."""
 
 
 def wanted(stored: Stored) -> dict[str, Any]:
@@ -160,7 +159,10 @@ def wanted(stored: Stored) -> dict[str, Any]:
     invariant = stored.line.invariant
     if invariant == "survives":
         return ANY
-    if invariant in OF_TWO_ANSWERS:
+    # A failure that an earlier kipcheck stored may name an invariant that is gone.
+    known = INVARIANTS.get(invariant)
+    right = RightAnswer.REFERENCE if known is None else known.right_answer
+    if right is RightAnswer.SEVERAL:
         raise Impossible("the invariant compares several answers, so no fixed expectation shows it: use --as pytest")
     if stored.case.role not in (Role.CODEC, Role.CONTROLLER):
         answers = "assignment" if stored.case.role is Role.LEADER else "answer"
@@ -168,24 +170,22 @@ def wanted(stored: Stored) -> dict[str, Any]:
             f"more than one {answers} satisfies the invariant, so a fixed expectation is impossible: use --as pytest"
         )
     guilty = stored.case.steps[stored.guilty]
-    if invariant == "wire/same-answer":
+    if right is RightAnswer.EARLIER:
         same = (index for index, step in enumerate(stored.case.steps[: stored.guilty]) if step == guilty)
         earlier = next(same, None)
         if earlier is not None:
             return {"same_as": earlier}
-    return _reference(stored)
+    return _reference(stored, ["class"] if right is RightAnswer.WITH_CLASS else [])
 
 
-def _reference(stored: Stored) -> dict[str, Any]:
-    """What our own codec, or machine, answers: status, and what was asked for."""
+def _reference(stored: Stored, also: list[str]) -> dict[str, Any]:
+    """What our own codec, or machine, answers: status, what was asked for, and ``also``."""
     adapter = registry.adapter(registry.REFERENCE)
     with InProcess(adapter).open(stored.case.edition, stored.case.role):
         answers = [adapter.answer({"case": 0, **operation(step)}) for step in stored.case.steps]
     answer = answers[stored.guilty]
-    told = ["status", "value", "hex"] if stored.case.role is Role.CODEC else ["status", *PAYLOAD]
-    if stored.line.invariant in ("features/names-the-fault", "kraft-features/one-error"):
-        told.append("class")
-    return {key: answer[key] for key in told if key in answer}
+    compared = ["status", *(("value", "hex") if stored.case.role is Role.CODEC else PAYLOAD), *also]
+    return {key: answer[key] for key in compared if key in answer}
 
 
 JUDGED = '''\

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from types import ModuleType
 from typing import TypeAlias
 
@@ -25,6 +26,15 @@ def every_step(case: Case, step: Step) -> bool:
 def steps_of(*verbs: str) -> AppliesTo:
     """The steps with one of these verbs."""
     return lambda case, step: step.verb in verbs
+
+
+class RightAnswer(Enum):
+    """The answer to a failing step that would be right: what an exported program compares with."""
+
+    REFERENCE = "that of the reference"
+    WITH_CLASS = "that of the reference, with the class of its error"
+    EARLIER = "that to an earlier step which asked the same"
+    SEVERAL = "there is no one answer: the invariant compares answers, and that to the failing step may be right"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,7 @@ class Invariant:
     """Of a law about time: whether the violations in a history prove nothing, because this machine was late itself.
     They leave it undecided then. None: a violation is one, whatever the time.
     """
+    right_answer: RightAnswer = RightAnswer.REFERENCE
 
     def lacks(self, case: Case, step: Step) -> bool:
         """Whether nothing is known of the invariant in this case, if the target cannot take this step."""
@@ -83,13 +94,14 @@ def invariant(
     checks: tuple[str, ...] = (),
     after: tuple[str, ...] = (),
     unsure: Callable[[History], bool] | None = None,
+    right_answer: RightAnswer = RightAnswer.REFERENCE,
 ) -> Callable[[Search], Search]:
     def declare(search: Search) -> Search:
         if id in INVARIANTS:
             raise ValueError(f"invariant {id!r} is declared twice")
         INVARIANTS[id] = Invariant(
             id, requirements, role, grade, applies_to, search, extra_requirements or {}, needs, checks,
-            frozenset(after), unsure,
+            frozenset(after), unsure, right_answer,
         )  # fmt: skip
         return search
 

@@ -8,13 +8,13 @@ from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.codec.invariants import codec_invariant
 from kipcheck.conformance.protocols.codec.invariants.wire import answered, canonical, is_encode, rewritten, well_written
 from kipcheck.conformance.protocols.codec.two_decoders import brief, difference, layout_of
-from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact
 
 PLACE = 30
 
 
 @impact("The result of a request depends on earlier requests", "wrong data", "shared-state", "wrong-data")
-@codec_invariant("wire/same-answer", "grp-05", checks=("wire/repeat",))
+@codec_invariant("wire/same-answer", "grp-05", checks=("wire/repeat",), right_answer=RightAnswer.EARLIER)
 def same_answer(history: History) -> Iterator[Violation]:
     """The same request gets the same answer, whatever was requested in between."""
     first_answers: dict[str, tuple[int, Observation]] = {}

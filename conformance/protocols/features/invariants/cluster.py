@@ -13,7 +13,7 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
 
 PLACE = 20
@@ -256,7 +256,10 @@ def epoch_never_falls(history: History) -> Iterator[Violation]:
 
 
 @impact("An epoch stands for two contents", "wrong data", "epochs", "stale-view", links=KIP)
-@node("feature-cluster/one-content-per-epoch", "584-16", "584-26", applies_to=on("features-node", "broker-features"))
+@node(
+    "feature-cluster/one-content-per-epoch", "584-16", "584-26", right_answer=RightAnswer.SEVERAL,
+    applies_to=on("features-node", "broker-features"),
+)  # fmt: skip
 def one_content_per_epoch(history: History) -> Iterator[Violation]:
     """An epoch never stands for two contents, in the node and in answers of brokers alike."""
     known: dict[int, tuple[int, Spans]] = {}

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.declare.invariant import impact
+from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact
 from kipcheck.conformance.protocols.features.invariants.cluster import (
     KIP,
     WRITERS,
@@ -185,8 +185,10 @@ class Asked(NamedTuple):
 
 
 @impact("A repeated request changes features again", "wrong data", "atomicity", "misled-operator", links=KIP)
-@updates("feature-cluster/repeat-changes-nothing", "584-33",
-         applies_to=on("update-features", "lose-update", "features-node"))  # fmt: skip
+@updates(
+    "feature-cluster/repeat-changes-nothing", "584-33", right_answer=RightAnswer.SEVERAL,
+    applies_to=on("update-features", "lose-update", "features-node"),
+)  # fmt: skip
 def repeat_changes_nothing(history: History) -> Iterator[Violation]:
     """A request that was applied, its answer lost or not, changes nothing when it is repeated with none between."""
     asked: Asked | None = None

@@ -13,7 +13,7 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Refused
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, plain_steps
 
 PLACE = 10
@@ -367,7 +367,7 @@ def deletion_is_free(history: History) -> Iterator[Violation]:
 @impact(
     "An invalid update is refused with another error", "trivia", "error-codes", "misled-operator", links=("KIP-584",)
 )
-@gating("features/names-the-fault", "584-14", "584-66", applies_to=on("update"))
+@gating("features/names-the-fault", "584-14", "584-66", applies_to=on("update"), right_answer=RightAnswer.WITH_CLASS)
 def names_the_fault(history: History) -> Iterator[Violation]:
     """The error is INVALID_REQUEST if the update itself is wrong, FEATURE_UPDATE_FAILED if a broker forbids it."""
     for each in updates(history, applied=False):

@@ -14,7 +14,7 @@ from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.core.releases_table import table
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 
 PLACE = 30
@@ -240,7 +240,7 @@ def epoch_never_falls(history: History) -> Iterator[Violation]:
 
 
 @impact("An update is refused with another error", "trivia", "error-codes", "misled-operator", links=("KIP-584",))
-@updates("kraft-features/one-error", "584-39", applies_to=on("kraft-update"))
+@updates("kraft-features/one-error", "584-39", applies_to=on("kraft-update"), right_answer=RightAnswer.WITH_CLASS)
 def one_error(history: History) -> Iterator[Violation]:
     """A refused update has the error INVALID_UPDATE_VERSION."""
     for step in trace(history):

@@ -15,7 +15,6 @@ from kipcheck.conformance.core.case import Case, Role, Step, step
 from kipcheck.conformance.core.ledger import FiledFailure
 from kipcheck.conformance.engine import failure_records
 from kipcheck.conformance.engine.export.formats import (
-    OF_TWO_ANSWERS,
     Impossible,
     Stored,
     as_hex,
@@ -28,6 +27,7 @@ from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.shrink import shrunk
 from kipcheck.conformance.engine.worker import Unit, Worker
 from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, RightAnswer
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import Afresh, InProcess
@@ -40,7 +40,7 @@ from kipcheck.conformance.wire.pcap import CLIENT_PORT, PORT, Sent, checksum, pc
 PROGRAMS = [
     name for name, vice in MUTANTS.items()
     if CHECKS[vice.check].role in (Role.CODEC, Role.CONTROLLER) and not vice.deadly and not vice.remembers
-    and vice.invariant not in OF_TWO_ANSWERS
+    and INVARIANTS[vice.invariant].right_answer is not RightAnswer.SEVERAL
 ]  # fmt: skip
 
 
