@@ -4,14 +4,17 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kipcheck.conformance.protocols.client.ops import Error
+from kipcheck.conformance.protocols.client.ops import Error, Refusal
 
-CODES: Final[Mapping[Error, int]] = {
+CODES: Final[Mapping[Error | Refusal, int]] = {
     "OFFSET_OUT_OF_RANGE": 1, "UNKNOWN_TOPIC_OR_PARTITION": 3, "LEADER_NOT_AVAILABLE": 5, "NOT_LEADER_OR_FOLLOWER": 6,
     "COORDINATOR_LOAD_IN_PROGRESS": 14, "COORDINATOR_NOT_AVAILABLE": 15, "NOT_COORDINATOR": 16,
     "ILLEGAL_GENERATION": 22, "UNKNOWN_MEMBER_ID": 25, "REBALANCE_IN_PROGRESS": 27, "KAFKA_STORAGE_ERROR": 56,
     "FENCED_LEADER_EPOCH": 74, "UNKNOWN_LEADER_EPOCH": 75, "OFFSET_NOT_AVAILABLE": 78, "UNSTABLE_OFFSET_COMMIT": 88,
-    "FENCED_MEMBER_EPOCH": 110,
+    "FENCED_MEMBER_EPOCH": 110, "INCONSISTENT_GROUP_PROTOCOL": 23, "INVALID_GROUP_ID": 24,
+    "INVALID_SESSION_TIMEOUT": 26, "TOPIC_AUTHORIZATION_FAILED": 29, "GROUP_AUTHORIZATION_FAILED": 30,
+    "UNSUPPORTED_VERSION": 35, "INVALID_REQUEST": 42, "GROUP_MAX_SIZE_REACHED": 81, "FENCED_INSTANCE_ID": 82,
+    "UNRELEASED_INSTANCE_ID": 111, "UNSUPPORTED_ASSIGNOR": 112,
 }  # fmt: skip
 """``org.apache.kafka.common.protocol.Errors``"""
 REFUSED: Final[Mapping[int, str]] = {
@@ -23,6 +26,8 @@ REFUSED: Final[Mapping[int, str]] = {
 """Errors of consumer groups."""
 GROUP_ERRORS_SINCE: Final = 2
 """OffsetFetch with an error of the group."""
+OF_PARTITIONS: Final = frozenset({"UNSTABLE_OFFSET_COMMIT", "TOPIC_AUTHORIZATION_FAILED"})
+"""Errors of OffsetFetch that are none of the group."""
 NOWHERE: Final = {"nodeId": -1, "host": "", "port": -1}
 
 
@@ -31,7 +36,7 @@ def name_of(code: int) -> str:
     return REFUSED.get(code, f"error {code}")
 
 
-def with_error(api: str, version: int, body: Mapping[str, Any], error: Error) -> dict[str, Any]:
+def with_error(api: str, version: int, body: Mapping[str, Any], error: Error | Refusal) -> dict[str, Any]:
     """The answer as a broker gives it with that error. ``body``: without an error."""
     code = CODES[error]
     match api:
@@ -56,18 +61,18 @@ def _each(topics: Any, changed: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{**each, "partitions": [{**part, **changed} for part in each["partitions"]]} for each in topics]
 
 
-def _described(topic: Mapping[str, Any], error: Error, code: int) -> dict[str, Any]:
-    """Partitions without a leader, or a topic that the broker does not know yet."""
+def _described(topic: Mapping[str, Any], error: Error | Refusal, code: int) -> dict[str, Any]:
+    """Partitions without a leader, or a topic that the broker does not know yet, or does not show."""
     if error == "LEADER_NOT_AVAILABLE":
         return {**topic, "partitions": [{**each, "errorCode": code, "leaderId": -1} for each in topic["partitions"]]}
     known = {"topicId": uuid.UUID(int=0)} if "topicId" in topic else {}
     return {**topic, **known, "errorCode": code, "partitions": []}
 
 
-def _fetched_offsets(version: int, body: Mapping[str, Any], error: Error, code: int) -> dict[str, Any]:
+def _fetched_offsets(version: int, body: Mapping[str, Any], error: Error | Refusal, code: int) -> dict[str, Any]:
     empty = {"errorCode": code, "committedOffset": -1, "committedLeaderEpoch": -1, "metadata": ""}
     groups = "groups" in body
-    if error == "UNSTABLE_OFFSET_COMMIT" or version < GROUP_ERRORS_SINCE:
+    if error in OF_PARTITIONS or version < GROUP_ERRORS_SINCE:
         if groups:
             return {**body, "groups": [{**each, "topics": _each(each["topics"], empty)} for each in body["groups"]]}
         return {**body, "topics": _each(body["topics"], empty)}

@@ -14,6 +14,7 @@ NEWEST: Final = 3
 """Of the consumer protocol. Newer versions begin like it."""
 OWNED_SINCE, GENERATION_SINCE = 1, 2
 """Subscriptions."""
+TOPIC_AUTHORIZATION_FAILED: Final = 29
 NAMES: Final = {
     "memberId": "member",
     "generationId": "generation",
@@ -44,12 +45,14 @@ class Contents:
         }
         self._answers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "ApiVersions": lambda body: {"highest": {str(x["apiKey"]): x["maxVersion"] for x in body["apiKeys"]}},
+            "FindCoordinator": _found,
             "Metadata": _described,
             "JoinGroup": self._joined,
             "SyncGroup": self._synced,
             "Fetch": _fetched,
             "OffsetCommit": lambda body: {"error": _first_error(body["topics"])},
-            "OffsetFetch": self._committed,
+            "OffsetFetch": lambda body: {**self._committed(body), "error": _offset_error(body)},
+            "ListOffsets": lambda body: {"error": _first_error(body["topics"])},
             "ConsumerGroupHeartbeat": self._beaten,
         }
 
@@ -153,15 +156,31 @@ class Contents:
         return found
 
 
+def _found(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"error": max((int(each["errorCode"]) for each in body.get("coordinators", [body])), default=0)}
+
+
 def _described(body: Mapping[str, Any]) -> dict[str, Any]:
     found = [each for each in body["topics"] if not each["errorCode"]]
-    return {"sizes": {each["name"]: len(each["partitions"]) for each in found}}
+    # A topic that does not exist, or not yet, is no error of the request: a client asks for it again and again.
+    refused = any(each["errorCode"] == TOPIC_AUTHORIZATION_FAILED for each in body["topics"])
+    return {
+        "error": TOPIC_AUTHORIZATION_FAILED if refused else 0,
+        "sizes": {each["name"]: len(each["partitions"]) for each in found},
+    }
 
 
 def _fetched(body: Mapping[str, Any]) -> dict[str, Any]:
     parts = [part for each in body["responses"] for part in each["partitions"]]
     error = max((int(part["errorCode"]) for part in parts), default=0)
     return {"error": error, "records": sum(len(part["records"] or b"") for part in parts)}
+
+
+def _offset_error(body: Mapping[str, Any]) -> int:
+    """Of the groups, else of their partitions."""
+    groups = body.get("groups", [body])
+    error = max((int(each.get("errorCode", 0)) for each in groups), default=0)
+    return error or max((_first_error(each["topics"]) for each in groups), default=0)
 
 
 def _first_error(topics: Iterable[Mapping[str, Any]]) -> int:

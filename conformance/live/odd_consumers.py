@@ -19,7 +19,7 @@ from kipcheck.conformance.live.consumer import (
 )
 from kipcheck.conformance.wire.schema import spec
 
-COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, FENCED_INSTANCE_ID = 15, 16, 82
+COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED, FENCED_INSTANCE_ID = 15, 16, 30, 82
 
 # Connections
 
@@ -57,6 +57,14 @@ class Spins(Consumer):
 
 class Hurries(Spins):
     number = 60
+
+
+class JoinsOn(Consumer):
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        answer = await super().ask(api, body)
+        while api == "JoinGroup" and answer["errorCode"] == GROUP_AUTHORIZATION_FAILED and not self.stopping.is_set():
+            answer = await super().ask(api, body)
+        return answer
 
 
 # Identity

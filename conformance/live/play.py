@@ -46,6 +46,7 @@ from kipcheck.conformance.protocols.client.ops import (
     Pass,
     Pieces,
     Rebalance,
+    Refuse,
     Reset,
     Restart,
     Setting,
@@ -71,6 +72,8 @@ CERTAIN: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
 """The requests that each client sends, if it uses their protocol."""
 FENCED_S: Final = 0.6
 """Time for a client to notice that another one has its instance id."""
+REFUSED_S: Final = 1.5
+"""So long a client is watched that is refused: a law counts its requests in a second."""
 NODES: Final = 2
 STOP_S: Final = 10.0
 CLOSED_S: Final = 3.0
@@ -120,7 +123,8 @@ class Play:
         """Of the program's next start."""
         self.release = ""
         """Of the broker, from the program's next start on; empty: that of the edition."""
-        self.fenced = False
+        self.shut_out = False
+        """Whether the client may have ended: another program has its instance id, or the broker refuses it."""
         self._suited = ""
         """What was needed of the program when it joined last."""
         self._over = False
@@ -176,9 +180,13 @@ class Play:
             case Pass(ms):
                 await self._wait(ms / 1000)
             case Fence():
-                self.fenced = broker.instance is not None
+                self.shut_out = broker.instance is not None
                 broker.fence()
                 await self._wait(FENCED_S)
+            case Refuse(kind, refusal):
+                if self._may_be_sent(kind):
+                    broker.refuse(kind, refusal)
+                    await self._be_refused(kind)
             case Restart():
                 await self._restart()
             case Stop():
@@ -207,8 +215,8 @@ class Play:
 
     async def _restart(self) -> None:
         await self._stop()
-        if self.fenced:
-            return  # another program has its instance id
+        if self.shut_out:
+            return
         self._over = False
         self.recorder.add("restarted", self.front.now())
         await self._start(again=True)
@@ -278,7 +286,7 @@ class Play:
 
     async def _settle(self, kind: Kind | None = None) -> None:
         """Waits until the client is a stable member, and the answer that the script changes was sent."""
-        if self.fenced or kind == "LeaveGroup":
+        if self.shut_out or kind == "LeaveGroup":
             return await self._wait(AFTER_S)
         unsent_s = self.settle_s if kind is None or kind in CERTAIN else UNSENT_S
         begun = self.front.now()
@@ -297,6 +305,23 @@ class Play:
         now = self.front.now()
         self.recorder.add(what, now, waited_ms=round((now - begun) * 1000), unsent=unsent)
         await self._wait(AFTER_S)
+
+    async def _be_refused(self, kind: Kind) -> None:
+        """Waits for the first request that is refused, and looks on for a while."""
+        begun, longest_s = self.front.now(), self.settle_s if kind in CERTAIN else UNSENT_S
+        self.shut_out = True
+        if kind == "LeaveGroup":
+            return await self._wait(AFTER_S)
+        while not (self.broker.has_refused or self._has_ended()):
+            waited_s = self.front.now() - begun
+            if self.broker.stable and waited_s > UNSENT_S:
+                return  # it sent none, or one of a version to which no broker gives that answer
+            if waited_s > longest_s:
+                if kind in CERTAIN:
+                    self.recorder.add("unsettled", self.front.now(), waited_ms=round(waited_s * 1000), unsent=[kind])
+                return
+            await asyncio.sleep(0.01)
+        await self._wait(REFUSED_S)
 
     async def _wait(self, seconds: float) -> None:
         assert self.program is not None

@@ -31,7 +31,7 @@ from kipcheck.conformance.live.scripted_consumer_group import ScriptedConsumerGr
 from kipcheck.conformance.live.scripted_offsets import Read, ScriptedOffsets
 from kipcheck.conformance.live.topics import Topics
 from kipcheck.conformance.protocols.client.model import PARTITIONS, SINCE
-from kipcheck.conformance.protocols.client.ops import Error, Kind, Member
+from kipcheck.conformance.protocols.client.ops import Error, Kind, Member, Refusal
 from kipcheck.conformance.protocols.group.model import messages
 
 SECOND: Final = "u"
@@ -77,6 +77,10 @@ class ScriptedBroker(Broker):
         self.stable = False
         self.faults: list[tuple[Kind, Error]] = []
         """The requests that are still to be answered with an error."""
+        self.refusals: dict[Kind, Refusal] = {}
+        """The requests that are all answered with an error."""
+        self.has_refused = False
+        """Whether one was."""
         self.disturbances: list[tuple[Kind, Disturbance]] = []
         self.has_joined = False
         """Whether it was a stable member once."""
@@ -155,6 +159,11 @@ class ScriptedBroker(Broker):
 
     def fail_next(self, api: Kind, error: Error) -> None:
         self.faults.append((api, error))
+        self._provoke(api)
+
+    def refuse(self, api: Kind, error: Refusal) -> None:
+        """All requests of that kind are answered with that error from now on."""
+        self.refusals[api] = error
         self._provoke(api)
 
     def disturb(self, api: Kind, how: Disturbance) -> None:
@@ -399,10 +408,16 @@ class ScriptedBroker(Broker):
             return CODES["NOT_COORDINATOR"]
         return None
 
-    def fault(self, request: Received) -> Error | None:
+    def fault(self, request: Received) -> Error | Refusal | None:
         """The error that the script has for this request, and what it says of the group."""
         if self._elsewhere(request) is not None:
             return "NOT_COORDINATOR"
+        refusal = next((each for each in self.refusals.items() if each[0] == request.api), None)
+        if refusal is not None and request.version >= SINCE.get(refusal, 0):
+            self.has_refused = True
+            if refusal[1] == "FENCED_INSTANCE_ID":
+                self.fence()
+            return refusal[1]
         found = next((each for each in self.faults if each[0] == request.api), None)
         if found is None or request.version < SINCE.get(found, 0) or not _can_get(request, found[1]):
             return None

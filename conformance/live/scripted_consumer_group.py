@@ -8,7 +8,7 @@ from kipcheck.conformance.live.answered_errors import CODES
 from kipcheck.conformance.live.groups import Answer
 from kipcheck.conformance.live.received import Received
 from kipcheck.conformance.live.topics import Topics
-from kipcheck.conformance.protocols.client.ops import Error
+from kipcheck.conformance.protocols.client.ops import Error, Refusal
 
 HEARTBEAT_MS: Final = 300
 STALE_MEMBER_EPOCH: Final = 113
@@ -23,7 +23,7 @@ class Script(Protocol):
     stable: bool
     has_joined: bool
 
-    def fault(self, request: Received) -> Error | None:
+    def fault(self, request: Received) -> Error | Refusal | None:
         """The error that the script has for this request."""
         ...
 

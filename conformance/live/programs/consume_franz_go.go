@@ -2,7 +2,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -10,17 +12,16 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 func given(name string) string { return os.Getenv("KIPCHECK_" + name) }
 
-func milliseconds(name string, option func(time.Duration) kgo.GroupOpt, to []kgo.Opt) []kgo.Opt {
-	if number, err := strconv.Atoi(given(name)); err == nil {
-		return append(to, option(time.Duration(number)*time.Millisecond))
+func panicIf(failed bool, err error) {
+	if failed {
+		panic(err)
 	}
-	return to
 }
 
 func main() {
@@ -28,15 +29,15 @@ func main() {
 		"sticky": kgo.StickyBalancer(), "cooperative-sticky": kgo.CooperativeStickyBalancer()}
 	options := []kgo.Opt{kgo.SeedBrokers(given("BOOTSTRAP")), kgo.ConsumerGroup(given("GROUP")),
 		kgo.ConsumeTopics(strings.Split(given("TOPICS"), ",")...), kgo.AutoCommitInterval(100 * time.Millisecond),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}
-	options = milliseconds("SESSION_MS", kgo.SessionTimeout, options)
-	options = milliseconds("HEARTBEAT_MS", kgo.HeartbeatInterval, options)
-	options = milliseconds("REBALANCE_MS", kgo.RebalanceTimeout, options)
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.ClientID(cmp.Or(given("CLIENT_ID"), "kgo"))}
+	for name, option := range map[string]func(time.Duration) kgo.GroupOpt{"SESSION_MS": kgo.SessionTimeout,
+		"HEARTBEAT_MS": kgo.HeartbeatInterval, "REBALANCE_MS": kgo.RebalanceTimeout} {
+		if number, err := strconv.Atoi(given(name)); err == nil {
+			options = append(options, option(time.Duration(number)*time.Millisecond))
+		}
+	}
 	if given("INSTANCE") != "" {
 		options = append(options, kgo.InstanceID(given("INSTANCE")))
-	}
-	if given("CLIENT_ID") != "" {
-		options = append(options, kgo.ClientID(given("CLIENT_ID")))
 	}
 	if given("PROTOCOL") == "consumer" {
 		options = append(options, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer()))
@@ -48,12 +49,12 @@ func main() {
 		options = append(options, kgo.Balancers(chosen...))
 	}
 	client, err := kgo.NewClient(options...)
-	if err != nil {
-		panic(err)
-	}
+	panicIf(err != nil, err)
 	ended, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	for ended.Err() == nil {
-		client.PollFetches(ended).EachRecord(func(each *kgo.Record) { fmt.Println(each.Topic, each.Partition, each.Offset) })
+		found := client.PollFetches(ended)
+		found.EachError(func(topic string, _ int32, err error) { panicIf(topic != "" && errors.As(err, new(*kerr.Error)), err) })
+		found.EachRecord(func(each *kgo.Record) { fmt.Println(each.Topic, each.Partition, each.Offset) })
 	}
 	client.Close()
 }

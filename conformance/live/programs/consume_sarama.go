@@ -52,8 +52,8 @@ func main() {
 	}
 	ended, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	for ended.Err() == nil {
-		if err := group.Consume(ended, strings.Split(given("TOPICS"), ","), handler{}); err == sarama.ErrFencedInstancedId {
-			panic(err)
+		if refused, is := group.Consume(ended, strings.Split(given("TOPICS"), ","), handler{}).(sarama.KError); is {
+			panic(refused)
 		}
 	}
 	group.Close()

@@ -44,6 +44,9 @@ FIRST: Final = (
     "assignors range,roundrobin; pass 200; rebalance",
     "pass 500; answer OffsetCommit NOT_COORDINATOR; pass 3500",
     "others 1 follow; pass 500; assign 1,2; rebalance; pass 500; assign 0,3; rebalance; pass 1500",
+    "refuse JoinGroup GROUP_AUTHORIZATION_FAILED",
+    "refuse SyncGroup GROUP_AUTHORIZATION_FAILED",
+    "refuse Heartbeat GROUP_AUTHORIZATION_FAILED",
 )
 """The scripts that come before those that are drawn."""
 
@@ -55,7 +58,7 @@ def editions(name: str) -> Iterable[str]:
 
 def first_values(*scripts: str) -> tuple[Callable[[Subject], Value], ...]:
     def value(text: str) -> Callable[[Subject], Value]:
-        steps = OPERATIONS.parse_shorthand(text)
+        steps = OPERATIONS.parse_shorthand(f"{text}; stop")
         return lambda subject: [{"actor": each.actor, "verb": each.verb, "body": dict(each.body)} for each in steps]
 
     return tuple(map(value, scripts))

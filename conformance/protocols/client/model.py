@@ -21,6 +21,8 @@ from kipcheck.conformance.protocols.client.ops import (
     Member,
     Others,
     Pieces,
+    Refusal,
+    Refuse,
     Reset,
     Silent,
     Static,
@@ -59,7 +61,41 @@ Metadata, ``ReplicaManager`` and ``Partition`` for Fetch and ListOffsets. A hear
 accepted, and a SyncGroup of one is answered as if the group rebalanced. An OffsetFetch that cannot be answered now gets
 NOT_COORDINATOR, since consumers before 3.9 do not expect COORDINATOR_NOT_AVAILABLE.
 """
-SINCE: Final[Mapping[tuple[Kind, Error], int]] = {
+GROUP: Final[tuple[Refusal, ...]] = ("GROUP_AUTHORIZATION_FAILED",)
+TOPIC: Final[tuple[Refusal, ...]] = ("TOPIC_AUTHORIZATION_FAILED",)
+STATIC: Final[tuple[Refusal, ...]] = ("FENCED_INSTANCE_ID", "UNSUPPORTED_VERSION")
+REFUSALS: Final[Mapping[Kind, tuple[Refusal, ...]]] = {
+    "JoinGroup": (
+        *GROUP, *STATIC, "INCONSISTENT_GROUP_PROTOCOL", "INVALID_SESSION_TIMEOUT", "GROUP_MAX_SIZE_REACHED",
+        "INVALID_GROUP_ID",
+    ),
+    "SyncGroup": (*GROUP, *STATIC, "INCONSISTENT_GROUP_PROTOCOL"),
+    "Heartbeat": (*GROUP, *STATIC),
+    "OffsetCommit": (*GROUP, *TOPIC, *STATIC),
+    "FindCoordinator": GROUP,
+    "Metadata": TOPIC,
+    "OffsetFetch": (*GROUP, *TOPIC),
+    "ListOffsets": TOPIC,
+    "Fetch": TOPIC,
+    "LeaveGroup": GROUP,
+    "ConsumerGroupHeartbeat": (
+        *GROUP, *TOPIC, "FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID", "UNSUPPORTED_VERSION", "INVALID_REQUEST",
+        "UNSUPPORTED_ASSIGNOR", "GROUP_MAX_SIZE_REACHED", "INVALID_GROUP_ID",
+    ),
+}  # fmt: skip
+"""The errors with which a broker answers each request, and which a client cannot recover from.
+
+Sources: those of ``ERRORS``, and ``KafkaApis`` for authorization. A group may get full, and the limits of timeouts may
+change, while the client is a member of it. Apache Kafka takes every name of a group; other brokers need not.
+"""
+STATIC_ONLY: Final = frozenset(
+    (kind, error) for kind, errors in REFUSALS.items() for error in errors
+    if error in ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")
+    or (error == "UNSUPPORTED_VERSION" and kind != "ConsumerGroupHeartbeat")
+)  # fmt: skip
+"""The refusals that are about an instance id. A broker that does not know them all yet does not take static members."""
+SINCE: Final[Mapping[tuple[Kind, Error | Refusal], int]] = {
+    ("SyncGroup", "INCONSISTENT_GROUP_PROTOCOL"): 5,
     ("OffsetFetch", "UNSTABLE_OFFSET_COMMIT"): 7,
     ("ListOffsets", "FENCED_LEADER_EPOCH"): 4,
     ("ListOffsets", "UNKNOWN_LEADER_EPOCH"): 4,
@@ -88,7 +124,8 @@ class State(NamedTuple):
     static: bool = False
     consumer: bool = False
     """It uses the protocol of KIP-848."""
-    fenced: bool = False
+    shut_out: bool = False
+    """It may have ended: another program has its instance id, or the broker refuses it."""
 
 
 class Scripts:
@@ -104,7 +141,9 @@ class Scripts:
             case GroupProtocol(name):
                 state = state._replace(consumer=name == "consumer")
             case Fence():
-                state = state._replace(fenced=state.static, started=True)
+                state = state._replace(shut_out=state.static, started=True)
+            case Refuse():
+                state = state._replace(shut_out=True, started=True)
             case Others() | Assign() | Grow():
                 pass
             case _ if not isinstance(event, SETTINGS):
@@ -114,14 +153,16 @@ class Scripts:
 
 def is_worth(state: State, event: Event) -> bool:
     """Whether a client can notice the step after these."""
-    if state.fenced or not is_possible(event):
+    if state.shut_out or not is_possible(event):
         return False
     match event:
         case Fence():
             return state.static and not state.consumer
         case Others() | Member():
             return not state.consumer
-        case Answer() | Late() | Pieces() | Reset() | Silent() | Together() | Tags():
+        case Refuse(kind, error) if (kind, error) in STATIC_ONLY and not state.static:
+            return False
+        case Refuse() | Answer() | Late() | Pieces() | Reset() | Silent() | Together() | Tags():
             return event.kind not in (CLASSIC_ONLY if state.consumer else CONSUMER_ONLY)
     return not (state.started and isinstance(event, SETTINGS))
 
@@ -131,6 +172,8 @@ def is_possible(event: Event) -> bool:
     match event:
         case Answer(kind, error):
             return error in ERRORS[kind]
+        case Refuse(kind, refusal):
+            return refusal in REFUSALS[kind]
         case Others(number):
             return 0 <= number <= MOST_OTHERS
         case Member():

@@ -77,6 +77,13 @@ class LooksUpWithoutPause(LiveMutant):
     consumer = "Spins"
 
 
+@broken("does-not-spin", "refuse JoinGroup GROUP_AUTHORIZATION_FAILED; stop")
+class JoinsWithoutPause(LiveMutant):
+    """A JoinGroup that is not authorized is sent again and again, without a pause."""
+
+    consumer = "JoinsOn"
+
+
 @broken("paces-itself", "answer Heartbeat NOT_COORDINATOR; stop")
 class LooksUpTooOften(LiveMutant):
     """A lost coordinator is looked up 60 times."""

@@ -25,6 +25,12 @@ Error: TypeAlias = Literal[
     "NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH",
     "OFFSET_NOT_AVAILABLE", "UNSTABLE_OFFSET_COMMIT", "OFFSET_OUT_OF_RANGE", "FENCED_MEMBER_EPOCH",
 ]  # fmt: skip
+Refusal: TypeAlias = Literal[
+    "GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "INCONSISTENT_GROUP_PROTOCOL", "INVALID_GROUP_ID",
+    "INVALID_SESSION_TIMEOUT", "GROUP_MAX_SIZE_REACHED", "UNSUPPORTED_VERSION", "INVALID_REQUEST",
+    "UNSUPPORTED_ASSIGNOR", "FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID",
+]  # fmt: skip
+"""Errors that a client cannot recover from."""
 Released: TypeAlias = Literal["3.9.2", "2.8.2", "2.1.1", "1.1.1", "0.11.0.3"]
 Topic: TypeAlias = Literal["t", "u", "gone"]
 Damage: TypeAlias = Literal["whole", "future", "tail", "cut", "empty", "long", "negative"]
@@ -121,6 +127,22 @@ class Answer:
 
     kind: Annotated[Kind, about("the request")]
     error: Annotated[Error, about("the error")]
+
+
+@operation(
+    "client-refuse", BROKER, "refuse {kind} {error}",
+    examples="refuse JoinGroup GROUP_AUTHORIZATION_FAILED",
+    sentence="answers each {kind} with {error} from now on",
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """All further requests of a kind are answered with an error that the client cannot recover from. It may end.
+
+    The step ends a second and a half after the first of these answers.
+    """
+
+    kind: Annotated[Kind, about("the requests")]
+    error: Annotated[Refusal, about("the error")]
 
 
 @operation(
@@ -318,11 +340,24 @@ Setting: TypeAlias = Static | Assignors | GroupProtocol | Older | Subscribe
 Disturbed: TypeAlias = Late | Pieces | Reset | Silent | Together | Tags
 """What happens to the answer to a request."""
 Event: TypeAlias = (
-    Others | Member | Assign | Grow | Rebalance | Answer | Disturbed | Move | Pass | Setting | Fence | Restart | Stop
+    Others
+    | Member
+    | Assign
+    | Grow
+    | Rebalance
+    | Answer
+    | Disturbed
+    | Move
+    | Pass
+    | Setting
+    | Fence
+    | Restart
+    | Refuse
+    | Stop
 )
 SETTINGS: Final = (Static, Assignors, GroupProtocol, Older, Subscribe)
 EVENTS: Final = (
     Others, Assign, Rebalance, Answer, Late, Pieces, Reset, Pass, Member, Grow, Silent, Together, Tags, Move,
-    *SETTINGS, Fence, Restart, Stop,
+    *SETTINGS, Fence, Restart, Refuse, Stop,
 )  # fmt: skip
 OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")

@@ -6,7 +6,7 @@ from typing import Final
 
 from kipcheck.conformance.core.case import Step, steps_from
 from kipcheck.conformance.protocols.client.model import Scripts, State, is_worth
-from kipcheck.conformance.protocols.client.ops import EVENTS, OPERATIONS, SETTINGS, Event, Stop
+from kipcheck.conformance.protocols.client.ops import EVENTS, OPERATIONS, SETTINGS, Event, Refuse, Stop
 from kipcheck.conformance.protocols.declare.check import Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
 from kipcheck.strategies.compiled import compiled
@@ -17,7 +17,10 @@ PROGRESS: Final = frozenset({"client-rebalance", "client-answer"})
 WEIGHTS: Final = {**dict.fromkeys(PROGRESS, 4), "client-member": 3, "client-assign": 2, "client-restart": 0.5,
                   "client-fence": 4, **dict.fromkeys((OPERATIONS.verb_of[each] for each in SETTINGS), 0.4)}  # fmt: skip
 """The weights of steps; others: 1. A script that needs a placeholder is skipped for a command without it."""
-DRAWN: Final = nodes(*EVENTS[:-1])
+DRAWN: Final = nodes(*EVENTS[:-2])
+REFUSAL: Final = nodes(Refuse)
+REFUSED: Final = 0.25
+"""The share of scripts at whose end the client is refused: nothing that follows would matter."""
 TRIES: Final = 100
 
 
@@ -48,10 +51,27 @@ STOP: Final[Step] = OPERATIONS.step_of(Stop())
 
 
 def script(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
-    """The steps up to the first ``stop``, which is added if there is none: a program always ends with its script."""
+    """The steps up to the first ``stop``. If there is none, as in what is drawn, it is added, perhaps after a refusal:
+    a program always ends with its script."""
     steps = []
     for each in steps_from(value):
         if each.verb == STOP.verb:
             break
         steps.append(each)
+    else:
+        if random.random() < REFUSED:
+            steps += refusal(steps, random)
     yield Conversation((*steps, STOP))
+
+
+def refusal(steps: Iterable[Step], random: Random) -> Iterable[Step]:
+    """A refusal that the client can notice after these steps, if there is one."""
+    state = Scripts().initial()
+    for each in steps:
+        state = Scripts().step(state, OPERATIONS.event_of(each)).state
+    (node,) = REFUSAL.values()
+    for _ in range(TRIES):
+        found = Step(**compiled(node)(random))
+        if is_worth(state, OPERATIONS.event_of(found)):
+            return (found,)
+    return ()

@@ -14,6 +14,7 @@ from kipcheck.conformance.protocols.client.ops import (
     Member,
     Move,
     Pieces,
+    Refuse,
     Reset,
     Silent,
     Tags,
@@ -35,6 +36,10 @@ FENCING: Final[Mapping[int, str]] = {
 """The errors that end a membership, with their names."""
 FATAL: Final = frozenset({23, 24, 26, 29, 30, 31, 35, 42, 81, FENCED_INSTANCE_ID, 111, 112, 128})
 """Errors after which a consumer raises: protocols that do not match, invalid settings, no authorization, and so on."""
+OF_GROUPS: Final = frozenset({
+    "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "ConsumerGroupHeartbeat",
+})  # fmt: skip
+"""Requests without which no client is a member, or leaves."""
 GRACE_MS: Final = 1000
 """What the client does so long after an answer may precede it."""
 RACE_MS: Final = 100
@@ -84,6 +89,8 @@ class Happened:
     memberships: tuple[Membership, ...]
     in_doubt: bool = False
     """Of an answer: its connection ended so early after it that the client need not have read it."""
+    shut_out: bool = False
+    """Whether a request of ``OF_GROUPS`` was answered with a fatal error, and the client was assigned nothing since."""
 
     @property
     def ms(self) -> int:
@@ -127,14 +134,20 @@ class Happened:
 class _Reader:
     memberships: list[Membership] = field(default_factory=list)
     in_doubt: bool = False
+    shut_out: bool = False
 
     def read(self, event: Mapping[str, Any], in_doubt: bool) -> None:
         self.in_doubt = in_doubt
         if event["what"] in STARTS:
+            self.shut_out = False
             return self.memberships.clear()
-        if event["what"] != "answer" or event["api"] not in (*GROUP_REQUESTS, "JoinGroup", "LeaveGroup", HEARTBEAT):
+        if event["what"] != "answer":
             return
         error, ms = event.get("error", 0), event["ms"]
+        if error in FATAL and event["api"] in OF_GROUPS:
+            self.shut_out = True
+        if event["api"] not in (*GROUP_REQUESTS, "JoinGroup", "LeaveGroup", HEARTBEAT):
+            return
         if error in FENCING:
             self._fence(event, error, ms)
         elif error:
@@ -176,6 +189,7 @@ class _Reader:
         self._renew(Membership(event["member"], event["generation"], ms, None, ms, partitions))
 
     def _renew(self, found: Membership) -> None:
+        self.shut_out = False
         self._end(found.since_ms)
         self.memberships.append(found)
 
@@ -192,7 +206,7 @@ def trace(history: History) -> Iterator[Happened]:
     closed = {event["connection"]: event["ms"] for _, event in events if event["what"] == "closed"}
     for step, event in events:
         in_doubt = event["what"] == "answer" and closed.get(event["connection"], NEVER) <= event["ms"] + RACE_MS
-        yield Happened(step, event, tuple(reader.memberships), in_doubt)
+        yield Happened(step, event, tuple(reader.memberships), in_doubt, reader.shut_out)
         reader.read(event, in_doubt)
 
 
@@ -225,6 +239,8 @@ def disturbance(history: History, step: int, unsent: Kind | None = None) -> tupl
         match event:
             case Answer(_, error):
                 return (f"answer {error}",)
+            case Refuse(_, refusal):
+                return (f"refuse {refusal}",)
             case Reset(_, when):
                 return (f"reset {when}",)
             case Late() | Pieces() | Silent() | Together() | Tags() | Move():

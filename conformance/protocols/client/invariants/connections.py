@@ -79,7 +79,8 @@ def paces_itself(history: History) -> Iterator[Violation]:
     """A client sends the same request at most 20 times in a second in which nothing new was sent to it."""
     most: dict[str, tuple[Happened, int]] = {}
     for each, number in _crowded(history, BUSY):
-        most[each.api] = each, number
+        if each.api not in most or number > most[each.api][1]:
+            most[each.api] = each, number
     for api, (each, number) in most.items():
         if number <= SPIN:  # else it spins
             cause = disturbance(history, each.step)

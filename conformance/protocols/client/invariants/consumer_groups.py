@@ -129,7 +129,10 @@ def beats_in_time(history: History) -> Iterator[Violation]:
 )  # fmt: skip
 @law("client/leaves-with-its-epoch", "grp-99")
 def leaves_with_its_epoch(history: History) -> Iterator[Violation]:
-    """A dynamic member that is closed sends a heartbeat with epoch -1, a static one -2."""
+    """A dynamic member that is closed sends a heartbeat with epoch -1, a static one -2.
+
+    One whose requests the broker refuses need not.
+    """
     last, member, static = LEAVES, False, False
     for each in trace(history):
         if each.is_request("JoinGroup"):
@@ -138,7 +141,7 @@ def leaves_with_its_epoch(history: History) -> Iterator[Violation]:
             last = each.event["generation"]
             static = "instance" in each.event if last == JOINS else static
         elif each.what == "signalled":
-            member = each.now is not None
+            member = each.now is not None and not each.shut_out
         elif each.what == "ended" and member:
             wanted = LEAVES_FOR_A_WHILE if static else LEAVES
             if last != wanted:

@@ -8,6 +8,7 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client.invariants.law import breach, law
 from kipcheck.conformance.protocols.client.trace import (
+    FATAL,
     FENCED_INSTANCE_ID,
     GROUP_REQUESTS,
     ILLEGAL_GENERATION,
@@ -93,6 +94,8 @@ class _Ids:
             known = self.right if each.api == "OffsetCommit" or each.now is None else set[str]()
             current = each.api == "JoinGroup" or (each.now is not None and each.event["to"][1] == each.now.generation)
             self._set(each, {"", *(known if current else self.right)}, "UNKNOWN_MEMBER_ID")
+        elif each.error in FATAL:
+            self._set(each, self.right | {""}, "a fatal error")
 
     def _set(self, each: Happened, right: set[str], since: str) -> None:
         self.before, self.since = self.right, since
@@ -143,7 +146,7 @@ def keeps_its_id(history: History) -> Iterator[Violation]:
             id = ""
         elif each.is_answer(*GROUP_REQUESTS) and each.error == ILLEGAL_GENERATION:
             id = each.event["to"][0] if each.now is not None and each.event["to"][0] == each.now.member else ""
-        elif each.is_answer() and each.error in (UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID):
+        elif each.is_answer() and (each.error == UNKNOWN_MEMBER_ID or each.error in FATAL):
             id = ""
         elif each.is_request("JoinGroup"):
             if id and not each.pipelined and not each.event.get("member"):

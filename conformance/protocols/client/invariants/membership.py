@@ -71,7 +71,7 @@ def beats(history: History) -> Iterator[Violation]:
         if each.is_request(HEARTBEAT):
             return  # sessions of KIP-848 are a matter of the broker
         closes = (closes or each.what == "signalled") and each.what not in STARTS
-        if now is None or now.synced_ms is None or closes or each.what in STARTS:
+        if now is None or now.synced_ms is None or closes or each.shut_out or each.what in STARTS:
             last = -1
             unanswered.clear()
             continue
@@ -129,7 +129,7 @@ def comes_back(history: History) -> Iterator[Violation]:
     """
     last = ""
     for each in trace(history):
-        if each.is_answer() and each.error:
+        if each.is_answer() and each.error and each.api not in ("Metadata", "ListOffsets"):
             last = f"{each.api} {each.error}"
         if each.is_answer() and each.error in FATAL:
             return  # it may raise, and stay out
@@ -247,7 +247,7 @@ def leaves(history: History) -> Iterator[Violation]:
     """A dynamic member that is closed sends LeaveGroup; a static one sends none.
 
     One that lost its connection to the coordinator less than a second before may end without, and so may one whose
-    LeaveGroup may have waited behind a request when the broker closed the connection.
+    LeaveGroup may have waited behind a request when the broker closed the connection, or that the broker refuses.
     """
     static, left, member = False, False, False
     connection, lost_ms = -1, -GRACE_MS
@@ -265,7 +265,7 @@ def leaves(history: History) -> Iterator[Violation]:
                 yield breach(each, "a static member sent LeaveGroup", "no LeaveGroup", "LeaveGroup", "static")
         elif each.what == "signalled":
             is_cut_off = each.ms < lost_ms + GRACE_MS
-            member = each.now is not None and each.now.synced_ms is not None and not is_cut_off
+            member = each.now is not None and each.now.synced_ms is not None and not is_cut_off and not each.shut_out
             left = False
         elif each.is_request(HEARTBEAT):
             return  # client/leaves-with-its-epoch

@@ -116,8 +116,11 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
         if not each.is_request("JoinGroup") or each.pipelined:
             continue
         unseen |= "member" not in each.event
-        if {name for name, _ in each.event["protocols"]} != {COOPERATIVE} or (unseen and _is_new(each)):
-            continue  # a history that begins amid a membership does not say what the member had before
+        # A history that begins amid a membership does not say what the member had before, and a client that raised an
+        # error that is fatal may have given everything up.
+        unsaid = (unseen and _is_new(each)) or each.shut_out
+        if {name for name, _ in each.event["protocols"]} != {COOPERATIVE} or unsaid:
+            continue
         found = each.event["subscriptions"][0]
         if found is not None and "owned" in found:
             yield from _claims(each, found)

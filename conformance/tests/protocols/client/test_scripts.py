@@ -1,18 +1,34 @@
 """Scripts for live clients: what is drawn, what is possible, and what a command needs for it."""
 
+from collections.abc import Iterable
 from random import Random
+from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.live.answered_errors import CODES, with_error
 from kipcheck.conformance.protocols.client.checks import FIRST
 from kipcheck.conformance.protocols.client.invariants.membership import ends_when_stopped
-from kipcheck.conformance.protocols.client.model import ERRORS, SINCE, Scripts, State, is_possible, is_worth, needs
-from kipcheck.conformance.protocols.client.ops import EVENTS, OPERATIONS
-from kipcheck.conformance.protocols.client.strategies import SCRIPTS
+from kipcheck.conformance.protocols.client.model import (
+    CLASSIC_ONLY,
+    CONSUMER_ONLY,
+    ERRORS,
+    REFUSALS,
+    SINCE,
+    STATIC_ONLY,
+    Scripts,
+    State,
+    is_possible,
+    is_worth,
+    needs,
+)
+from kipcheck.conformance.protocols.client.ops import EVENTS, OPERATIONS, Refuse
+from kipcheck.conformance.protocols.client.strategies import SCRIPTS, STOP, refusal, script
+from kipcheck.conformance.protocols.client.trace import FATAL
+from kipcheck.conformance.protocols.declare.conversations import Subject
 from kipcheck.conformance.targets.protocol import observed
 from kipcheck.conformance.wire.schema import spec
 
@@ -29,7 +45,40 @@ def test_every_step_is_drawn_possible_and_read_back() -> None:
         assert OPERATIONS.shorthand(steps) == text
         assert all(is_possible(OPERATIONS.event_of(each)) for each in steps)
         verbs |= {each.verb for each in steps}
-    assert verbs == {OPERATIONS.verb_of[each] for each in EVENTS[:-1]}
+    assert verbs == {OPERATIONS.verb_of[each] for each in EVENTS[:-2]}
+
+
+def as_value(steps: Iterable[Step]) -> list[dict[str, Any]]:
+    return [{"actor": each.actor, "verb": each.verb, "body": each.body} for each in steps]
+
+
+def test_a_quarter_of_the_drawn_scripts_ends_with_a_refusal() -> None:
+    random, refused = Random("refusals"), 0
+    for text in drawn(600):
+        before = OPERATIONS.parse_shorthand(text)
+        ((steps, _),) = script(Subject("apache", "client"), as_value(before), random)
+        assert steps[: len(before)] == before and steps[-1] == STOP
+        refused += len(steps) - len(before) - 1
+    assert 90 < refused < 160
+
+
+def test_each_refusal_is_drawn_where_a_client_can_notice_it() -> None:
+    random, found = Random("refusals"), dict[str, set[tuple[str, str]]]()
+    for text in ("rebalance", "static", "protocol consumer", "static; protocol consumer"):
+        steps = OPERATIONS.parse_shorthand(text)
+        events = (OPERATIONS.event_of(each) for _ in range(700) for each in refusal(steps, random))
+        found[text] = {(each.kind, each.error) for each in events if isinstance(each, Refuse)}
+    assert set().union(*found.values()) == {(kind, error) for kind, errors in REFUSALS.items() for error in errors}
+    assert found["static"] - found["rebalance"] == {each for each in STATIC_ONLY if each[0] not in CONSUMER_ONLY}
+    assert not {kind for kind, _ in found["protocol consumer"]} & CLASSIC_ONLY
+    assert not refusal(OPERATIONS.parse_shorthand("static; fence"), random)
+
+
+def test_a_script_that_says_where_it_ends_has_no_refusal() -> None:
+    value = as_value((STOP,))
+    for seed in range(20):
+        ((steps, _),) = script(Subject("apache", "client"), value, Random(seed))
+        assert OPERATIONS.shorthand(steps) == "stop"
 
 
 def test_few_drawn_scripts_need_an_optional_placeholder() -> None:
@@ -48,7 +97,7 @@ def test_a_script_names_the_placeholders_that_it_needs() -> None:
     "text",
     ["answer Fetch UNKNOWN_MEMBER_ID", "answer FindCoordinator NOT_COORDINATOR", "others 17 lead", "others -1 lead",
      "member v4", "member of 10", "assign 1000", "assign 0 and -1", "grow 3", "grow 1001", "topics 3", "pass 10001",
-     "late Fetch -1"],
+     "late Fetch -1", "refuse Fetch INVALID_GROUP_ID"],
 )  # fmt: skip
 def test_what_no_broker_and_no_user_can_do_is_impossible(text: str) -> None:
     (step,) = OPERATIONS.parse_shorthand(text)
@@ -58,7 +107,9 @@ def test_what_no_broker_and_no_user_can_do_is_impossible(text: str) -> None:
 @pytest.mark.parametrize(
     ("before", "text"),
     [("", "fence"), ("protocol consumer", "answer Heartbeat NOT_COORDINATOR"), ("protocol consumer", "others 1 lead"),
-     ("", "answer ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID"), ("rebalance", "static"), ("static; fence", "rebalance")],
+     ("", "answer ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID"), ("rebalance", "static"), ("static; fence", "rebalance"),
+     ("", "refuse Heartbeat FENCED_INSTANCE_ID"), ("", "refuse ConsumerGroupHeartbeat INVALID_REQUEST"),
+     ("refuse JoinGroup INVALID_GROUP_ID", "rebalance")],
 )  # fmt: skip
 def test_what_a_client_cannot_notice_is_not_drawn(before: str, text: str) -> None:
     state = State()
@@ -74,10 +125,13 @@ def test_first_scripts_are_possible() -> None:
 
 
 def test_each_error_of_a_script_has_a_code_and_versions_that_exist() -> None:
-    assert {error for errors in ERRORS.values() for error in errors} == set(CODES)
+    every = {kind: {*ERRORS[kind], *REFUSALS[kind]} for kind in ERRORS}
+    assert frozenset[str]().union(*every.values()) == set(CODES) and ERRORS.keys() == REFUSALS.keys()
+    assert {CODES[error] for errors in REFUSALS.values() for error in errors} <= FATAL
+    assert not {CODES[error] for errors in ERRORS.values() for error in errors} & FATAL
     for (kind, error), version in SINCE.items():
         highest = spec(APACHE, f"{kind}Request").versions.high
-        assert error in ERRORS[kind] and highest is not None and 0 < version <= highest
+        assert error in every[kind] and highest is not None and 0 < version <= highest
 
 
 BODIES = {
@@ -94,7 +148,7 @@ BODIES = {
 
 @pytest.mark.parametrize("api", BODIES)
 def test_an_answer_has_exactly_the_error_of_the_script(api: str) -> None:
-    for error in ERRORS[api]:  # type: ignore[index]
+    for error in (*ERRORS[api], *REFUSALS[api]):  # type: ignore[index]
         for version, body in enumerate(BODIES[api], start=7):
             assert codes(with_error(api, version, body, error)) == {CODES[error]}
 
