@@ -7,8 +7,6 @@ from kipcheck.reports.markup import Safe, tag
 from kipcheck.reports.page import page
 from kipcheck.reports.phrases import some
 
-NAME: Final = "feature-matrix.json"
-PAGE: Final = "feature-matrix.html"
 METADATA: Final = "metadata.version"
 LEGEND: Final = (
     "rows: the leading controller; columns: a broker and another controller of that release. =: nothing is held back; "

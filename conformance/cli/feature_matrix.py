@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 def play_features(options: argparse.Namespace) -> int:
     """The exit code of the command."""
+    from kipcheck.conformance.cli.lone_scenario import check, not_written, unsuitable
+    from kipcheck.conformance.core.output_folder import FEATURE_MATRIX, Unusable
     from kipcheck.conformance.matrix import feature_cells
+    from kipcheck.conformance.matrix.scenario_names import FEATURES
     from kipcheck.conformance.targets.protocol import Unavailable
 
-    wrong = _unsuitable(options)
-    if wrong is not None:
+    if (wrong := unsuitable(options, FEATURES)) is not None:
         return complain(wrong, USAGE)
     controllers = options.old or feature_cells.releases()
     neighbours = options.new or feature_cells.releases()
@@ -38,19 +40,13 @@ def play_features(options: argparse.Namespace) -> int:
     except ValueError as unknown:
         return complain(f"{unknown}: use exact releases from 3.3.0 on, such as 3.9.2", USAGE)
     try:
+        check(options.out, FEATURE_MATRIX)
         found, skipped = _played(cells)
     except Unavailable as missing:
         return complain(missing, NOT_STARTED)
+    except (Unusable, OSError) as wrong_place:
+        return not_written(options.out, wrong_place)
     return _report(options, feature_cells.plain(found, skipped))
-
-
-def _unsuitable(options: argparse.Namespace) -> str | None:
-    """Why these options do not suit the scenario."""
-    if len(options.scenario) > 1:
-        return "the scenario features is played alone: leave out the other scenarios"
-    given = {"--full": options.full, "--budget": options.budget is not None, "--predict": options.predict is not None}
-    wrong = [name for name, is_given in given.items() if is_given]
-    return f"{wrong[0]} does not apply to the scenario features: leave it out" if wrong else None
 
 
 def _played(cells: "Sequence[FeatureCell]") -> "tuple[list[FeatureCell], dict[str, str]]":
@@ -77,22 +73,16 @@ def _played(cells: "Sequence[FeatureCell]") -> "tuple[list[FeatureCell], dict[st
 
 
 def _report(options: argparse.Namespace, found: dict[str, object]) -> int:
-    import json
     import sys
 
-    from kipcheck.conformance.core.output_folder import FEATURE_MATRIX, OutputFolder, Unusable
+    from kipcheck.conformance.cli.lone_scenario import not_written, write
+    from kipcheck.conformance.core.output_folder import FEATURE_MATRIX, Unusable
     from kipcheck.reports import feature_matrix
 
     try:
-        folder = OutputFolder(options.out)
-        folder.check(FEATURE_MATRIX)
-        folder.claim(feature_matrix.NAME, feature_matrix.PAGE)
-        (options.out / feature_matrix.NAME).write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-        (options.out / feature_matrix.PAGE).write_text(feature_matrix.html(found), "utf-8")
-    except Unusable as wrong:
-        return complain(wrong, USAGE)
-    except OSError as wrong:
-        return complain(f"{wrong.filename or options.out} cannot be written: {wrong.strerror}", USAGE)
+        write(options.out, FEATURE_MATRIX, found, feature_matrix.html(found))
+    except (Unusable, OSError) as wrong:
+        return not_written(options.out, wrong)
     text = feature_matrix.text(found)
     if options.json:
         print(text, end="", file=sys.stderr)

@@ -87,7 +87,7 @@ def _matrix(options: argparse.Namespace) -> int:
 
     if RECORDS in options.scenario:
         return play_records(options)
-    if FEATURES in options.scenario and options.case is None:
+    if FEATURES in options.scenario:
         return play_features(options)
     if STORE_UPGRADE in options.scenario:
         return play_stores(options)
@@ -127,6 +127,7 @@ def _no_cells(options: argparse.Namespace, old: "Sequence[Version]", new: "Seque
 
 
 def _run_matrix(selected: "Sequence[Cell]", options: argparse.Namespace) -> int:
+    from kipcheck.conformance.cli.lone_scenario import not_written
     from kipcheck.conformance.core.output_folder import OF_A_MATRIX, OutputFolder, Unusable
     from kipcheck.conformance.matrix.build import MatrixRequest, run_matrix
     from kipcheck.conformance.matrix.known import listed
@@ -141,7 +142,7 @@ def _run_matrix(selected: "Sequence[Cell]", options: argparse.Namespace) -> int:
         with folder.trial():
             pass  # reports a folder that cannot be written before cells run for hours
     except (Unusable, OSError) as wrong:
-        return _not_written(options.out, wrong)
+        return not_written(options.out, wrong)
     progress = _progress()
     found = run_matrix(request, _tick(progress))
     finish()
@@ -151,7 +152,7 @@ def _run_matrix(selected: "Sequence[Cell]", options: argparse.Namespace) -> int:
         path = write(found, reported)
         text = matrix.write(path)
     except (Unusable, OSError) as wrong:
-        return _not_written(options.out, wrong)
+        return not_written(options.out, wrong)
     if options.json:
         print(text, end="", file=sys.stderr)
         print_json(reported)
@@ -160,13 +161,8 @@ def _run_matrix(selected: "Sequence[Cell]", options: argparse.Namespace) -> int:
     return matrix.read(path).exit
 
 
-def _not_written(place: Path, wrong: Exception) -> int:
-    if isinstance(wrong, OSError):
-        wrong = OSError(f"{wrong.filename or place} cannot be written: {wrong.strerror}")
-    return complain(wrong, USAGE)
-
-
 def _predict(path: Path, selected: "Sequence[Cell]", options: argparse.Namespace) -> int:
+    from kipcheck.conformance.cli.lone_scenario import not_written
     from kipcheck.conformance.matrix.predictions import merged, read, written
     from kipcheck.conformance.matrix.run import predict
 
@@ -174,7 +170,7 @@ def _predict(path: Path, selected: "Sequence[Cell]", options: argparse.Namespace
         before = read(path)
         path.open("a").close()
     except (OSError, ValueError) as wrong:
-        return _not_written(path, wrong)
+        return not_written(path, wrong)
     progress = _progress()
     done = predict(selected, _tick(progress), options.budget, options.workers)
     finish()

@@ -1,10 +1,10 @@
 """The command ``matrix --scenario records``: what one release persists, and what another does with it."""
 
 import argparse
-import json
 
-from kipcheck.conformance.cli.lone_scenario import unsuitable
+from kipcheck.conformance.cli.lone_scenario import check, not_written, unsuitable, write
 from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, complain, print_harmless, print_json
+from kipcheck.conformance.core.output_folder import RECORD_MATRIX, Unusable
 from kipcheck.conformance.engine.progress import Progress
 from kipcheck.conformance.matrix.record_cells import RecordCell, known_releases, plain, play
 from kipcheck.conformance.matrix.scenario_names import RECORDS as SCENARIO
@@ -23,19 +23,17 @@ def play_records(options: argparse.Namespace) -> int:
     progress = Progress()
     cells: list[RecordCell] = []
     try:
-        options.out.mkdir(parents=True, exist_ok=True)
+        check(options.out, RECORD_MATRIX)
         for each in play(old or known_releases(), new or known_releases()):
             if not cells or cells[-1].row != each.row:
                 progress.say(f"matrix: {SCENARIO}: {len(cells)} cells; {each.row.format} {each.row.version}")
             cells.append(each)
         found = plain(cells)
-        (options.out / "records.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-        page = options.out / "records.html"
-        page.write_text(record_matrix.page_of(found), "utf-8")
+        page = write(options.out, RECORD_MATRIX, found, record_matrix.page_of(found))
     except Unavailable as missing:
         return complain(missing, NOT_STARTED)
-    except OSError as wrong:
-        return complain(f"{wrong.filename or options.out} cannot be written: {wrong.strerror}", USAGE)
+    except (Unusable, OSError) as wrong:
+        return not_written(options.out, wrong)
     finally:
         progress.close()
     if options.json:

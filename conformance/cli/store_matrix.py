@@ -3,13 +3,14 @@
 import argparse
 from collections.abc import Sequence
 
-from kipcheck.conformance.cli.lone_scenario import unsuitable
+from kipcheck.conformance.cli.lone_scenario import check, not_written, unsuitable, write
 from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, complain, print_harmless, print_json
+from kipcheck.conformance.core.output_folder import STORE_MATRIX, Unusable
 from kipcheck.conformance.engine.progress import Progress
 from kipcheck.conformance.matrix.release_lines import named
 from kipcheck.conformance.matrix.scenario_names import STORE_UPGRADE
 from kipcheck.conformance.matrix.store_cells import StoreCell, cells, impossible
-from kipcheck.conformance.matrix.store_run import plain, play, write
+from kipcheck.conformance.matrix.store_run import plain, play
 from kipcheck.conformance.targets.toolchains.maven import Unavailable
 from kipcheck.reports import store_matrix
 
@@ -25,20 +26,18 @@ def play_stores(options: argparse.Namespace) -> int:
         return complain(unknown.args[0], USAGE)
     progress = Progress()
     try:
-        options.out.mkdir(parents=True, exist_ok=True)
+        check(options.out, STORE_MATRIX)
         played = play(
             selected, lambda what, done, of: progress.say(f"matrix: {STORE_UPGRADE}: {done} of {of} stores {what}")
         )
-        path = write(options.out, played)
+        reported = plain(played)
+        page = write(options.out, STORE_MATRIX, reported, store_matrix.page_of(reported))
     except Unavailable as missing:
         return complain(missing, NOT_STARTED)
-    except OSError as wrong:
-        return complain(f"{wrong.filename or options.out} cannot be written: {wrong.strerror}", USAGE)
+    except (Unusable, OSError) as wrong:
+        return not_written(options.out, wrong)
     finally:
         progress.close()
-    reported = plain(played)
-    page = path.with_suffix(".html")
-    page.write_text(store_matrix.page_of(reported), "utf-8")
     if options.json:
         print_json(reported)
     else:

@@ -68,13 +68,17 @@ ROWS: Final = _below("ledger", r"round=\d+/wave-\d+\.(?:parquet|jsonl)")
 CORPUS: Final = _below("corpus", r"(?:(?:[0-9a-f]{16}|empty)\.jsonl\.gz|latest)")
 MATRIX: Final = _files("matrix.json", "matrix.html", "matrix.md")
 FEATURE_MATRIX: Final = _files("feature-matrix.json", "feature-matrix.html")
+RECORD_MATRIX: Final = _files("records.json", "records.html")
+STORE_MATRIX: Final = _files("store-upgrade.json", "store-upgrade.html")
+LONE_MATRICES: Final = (FEATURE_MATRIX, RECORD_MATRIX, STORE_MATRIX)
+"""Of scenarios that are played alone: the results, and their page."""
 HISTORIES: Final = _below("histories", r"[0-9A-Za-z-]+\.(?:json|html)")
 INPUTS: Final = _files("index.tsv", "kipcheck.dict")
 OF_A_RUN: Final = (LEDGER, REPORTS, FAILURES)
 OF_A_CAMPAIGN: Final = (*OF_A_RUN, FLAKY, REGRESSIONS, MANIFEST, ROWS, CORPUS)
 OF_A_MATRIX: Final = (MATRIX, HISTORIES)
 _EXPLORED: Final = re.compile(r"explore-[0-9A-Za-z_-]+\.(?:jsonl|html)")
-_PATTERNS: Final = (*(each.pattern for each in (*OF_A_CAMPAIGN, *OF_A_MATRIX, FEATURE_MATRIX, INPUTS)), _EXPLORED)
+_PATTERNS: Final = (*(each.pattern for each in (*OF_A_CAMPAIGN, *OF_A_MATRIX, *LONE_MATRICES, INPUTS)), _EXPLORED)
 _FOLDERS: Final = ("failures", "ledger", "corpus", "histories")
 
 

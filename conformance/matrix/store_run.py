@@ -1,11 +1,10 @@
-"""Plays the cells of the scenario ``store-upgrade`` with released stores on RocksDB, and writes their results."""
+"""Plays the cells of the scenario ``store-upgrade`` with released stores on RocksDB."""
 
-import json
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from kipcheck.conformance.clients.java.store_process import StoreEnded, StoreProcess, jars, store_process
 from kipcheck.conformance.core.case import Step
@@ -30,7 +29,6 @@ from kipcheck.conformance.protocols.stores.ops import OPERATIONS
 from kipcheck.conformance.targets.toolchains.maven import Unavailable
 
 Tick = Callable[[str, int, int], None]
-FILE: Final = "store-upgrade.json"
 
 
 @dataclass(slots=True)
@@ -146,11 +144,3 @@ def plain(played: Played) -> dict[str, Any]:
         )  # fmt: skip
     skipped = [{"from": cell.old, "to": cell.new, "why": why} for cell, why in played.skipped.items()]
     return {"scenario": STORE_UPGRADE, "cells": rows, "skipped": skipped, "unlike": len(played.unlike)}
-
-
-def write(folder: Path, played: Played) -> Path:
-    """Errors: OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / FILE
-    path.write_text(json.dumps(plain(played), indent=1) + "\n", "utf-8")
-    return path

@@ -30,10 +30,10 @@ def test_a_cell_unlike_its_prediction_is_shown() -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--scenario", "join"), "the scenario features is played alone: leave out the other scenarios"),
+        (("--scenario", "join"), "features is played alone: omit the other scenarios"),
         (("--from", "2.8.2"), "release 2.8.2 has no KRaft controller of feature versions; the first is 3.3.0"),
         (("--to", "new"), "invalid release 'new'"),
-        (("--full",), "--full does not apply to the scenario features: leave it out"),
+        (("--full",), "--full does not apply to features: omit it"),
     ],
 )
 def test_what_cannot_be_asked_is_one_line(
