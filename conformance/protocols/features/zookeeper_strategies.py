@@ -1,5 +1,6 @@
 """Updates of features with ZooKeeper: controllers of any inter-broker version, and requests that are refused."""
 
+from collections.abc import Iterator
 from functools import cache
 from random import Random
 from typing import Final
@@ -18,6 +19,7 @@ from kipcheck.conformance.protocols.features.ops.zookeeper import (
     StartController,
     ZkUpdate,
 )
+from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.events import Conversations, Swarm
 from kipcheck.strategies.nodes import Integer, Pick, Seq, record
 from kipcheck.strategies.operations import nodes
@@ -28,22 +30,37 @@ UPDATES: Final = Seq(
 )
 
 
+EVENTS: Final = nodes(
+    ReadZkNode, StartController, ZkUpdate, ReadFeature, AskZkFeatures, DeleteNode, drawn={"updates": UPDATES}
+)
+LOW: Final[InterBroker] = "2.6"
+"""Below the migration version."""
+
+
 def likely(state: State, swarm: Swarm, random: Random) -> Step:
     """The life of a node: controllers start, a broker reads, answers, and reads again."""
-    broker = 0 if random.random() < 0.8 else 1
-    epoch = state.node.epoch if state.node is not None else -1
-    ahead = [each.broker for each in state.caches if each.epoch > epoch >= 0]
-    if ahead and random.random() < 0.7:
-        return OPERATIONS.step_of(random.choice((ReadZkNode(), ReadFeature(ahead[0]))))
-    events: tuple[tuple[Event, int], ...] = (
-        (StartController(random.choice(VERSIONS)), 4 if state.inter_broker and state.node else 20),
-        (ReadZkNode(), 4),
-        (ReadFeature(broker), 5),
-        (AskZkFeatures(broker), 4),
-        (DeleteNode(), 3 if epoch > 0 else 1),
-    )
-    made, weights = zip(*events, strict=True)
-    return OPERATIONS.step_of(random.choices(made, weights)[0])
+    if not state.inter_broker or random.random() < 0.08:
+        return OPERATIONS.step_of(StartController(random.choice((*VERSIONS, LOW, LOW, LOW))))
+    if random.random() < 0.12:
+        return Step(**compiled(EVENTS["zk-update"])(random))
+    events, weights = zip(*_next(state, 0 if random.random() < 0.8 else 1, random), strict=True)
+    return OPERATIONS.step_of(random.choices(events, weights)[0])
+
+
+def _next(state: State, broker: int, random: Random) -> Iterator[tuple[Event, int]]:
+    """What moves one broker on, with weights. What a broker knows is shown by its answers alone, so they are likely."""
+    node, cache = state.node, state.cache(broker)
+    epoch = node.epoch if node is not None and node.enabled else -1
+    known = -1 if cache is None else cache.epoch
+    ahead = known > max(epoch, 0)  # the node was deleted, or is a new one
+    current = cache is not None and known == epoch
+    yield ReadZkNode(), 9 if ahead and epoch >= 0 else 2
+    yield ReadFeature(broker), 1 if current else 3 if ahead else 5
+    yield AskZkFeatures(broker), 6 if current else 1
+    if epoch < 0:
+        yield StartController(random.choice(VERSIONS)), 8 if ahead else 5
+    elif not ahead:
+        yield DeleteNode(), 3 if current and epoch > 0 else 1
 
 
 @cache
@@ -53,12 +70,10 @@ def zookeeper_updates(name: str) -> Conversations[State, Event]:
         ZooKeeperController(edition(name).release),
         OPERATIONS.step_of,
         OPERATIONS.event_of,
-        events=nodes(
-            ReadZkNode, StartController, ZkUpdate, ReadFeature, AskZkFeatures, DeleteNode, drawn={"updates": UPDATES}
-        ),
+        events=EVENTS,
         progress=frozenset({"zk-controller", "zk-update", "zk-node"}),
         usual_steps=10,
         likely=likely,
-        enabled_shares=(0.85,),
+        enabled_shares=(0.95, 0.85),
         near_shares=(0.0,),
     )
