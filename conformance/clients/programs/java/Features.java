@@ -127,7 +127,13 @@ final class Features {
         replay(METADATA, level);
         for (Object each : others) {
             Map<String, Object> one = Values.object(each);
-            replay(Values.text(one.get("feature")), (short) Values.int32(one.get("level")));
+            short wanted = (short) Values.int32(one.get("level"));
+            if (one.get("feature").equals(KRAFT)) {
+                kraft = wanted; // the quorum has it; up to 4.0 the manager does not look there
+                records++;
+            } else {
+                replay(Values.text(one.get("feature")), wanted);
+            }
         }
     }
 
@@ -149,10 +155,6 @@ final class Features {
 
     private void replay(String name, short level) throws Throwable {
         records++;
-        if (name.equals(KRAFT) && release.find(CONTROLLER + "KRaftVersionAccessor") != null) {
-            kraft = level;
-            return;
-        }
         Object record = Release.create(release.need("org.apache.kafka.common.metadata.FeatureLevelRecord"));
         Release.call(record, "setName", name);
         Release.call(record, "setFeatureLevel", level);
@@ -286,7 +288,7 @@ final class Features {
             }
         }
         if (kraft > 0) {
-            levels.put(KRAFT, (int) kraft);
+            levels.merge(KRAFT, (int) kraft, Math::max);
         }
         List<Object> listed = new ArrayList<>();
         levels.forEach((name, level) -> listed.add(Map.of("feature", name, "level", level)));

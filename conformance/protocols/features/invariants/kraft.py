@@ -64,6 +64,15 @@ class KraftStep(AnsweredStep[Step, Mapping[str, Any], Known]):
         return {name: level for name, level in asked.items() if name not in refused}
 
     @property
+    def changes(self) -> dict[str, int]:
+        """The updates that succeeded; one of kraft.version only where a reading shows it: 3.9 and 4.0 accept it without
+        effect, where the quorum was formatted with a level.
+        """
+        before, after = (None if each is None else each.get(KRAFT, 0) for each in (self.levels, self.after))
+        shown = after is not None and after != before
+        return {name: level for name, level in self.applied.items() if name != KRAFT or shown}
+
+    @property
     def validates(self) -> bool:
         """A request of version 0 has no field for it."""
         return bool(self.verb == "kraft-update" and self.request["validate_only"] and self.request["version"])
@@ -190,7 +199,7 @@ def within_brokers(history: History) -> Iterator[Violation]:
 def downgrade_gated(history: History) -> Iterator[Violation]:
     """A level falls only with a downgrade type, which a higher level must not have, and is never negative."""
     for step in trace(history):
-        for name, level in step.applied.items() if step.levels is not None else ():
+        for name, level in step.changes.items() if step.levels is not None else ():
             assert step.levels is not None
             before = step.levels.get(name, 0)
             falls = level < before and name not in step.lowers | step.flagged
@@ -217,7 +226,7 @@ def metadata_downgrades(history: History) -> Iterator[Violation]:
 def v0_flag_is_ignored(history: History) -> Iterator[Violation]:
     """A controller of Kafka ignores the downgrade flag of a version 0 request, and refuses the lower level."""
     for step in trace(history):
-        for name, level in step.applied.items():
+        for name, level in step.changes.items():
             before = (step.levels or {}).get(name, 0)
             if level < before and name in step.flagged:
                 why = f"version 0 asked for level {level} of {name} with the flag, and {before} is finalized"

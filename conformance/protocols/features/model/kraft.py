@@ -57,9 +57,15 @@ class State:
     brokers: tuple[tuple[int, Ranges], ...] = ()
     controllers: tuple[tuple[int, Ranges], ...] = ()
     """Other controllers that declared what they support."""
+    kraft: int = 0
+    """The kraft.version of the quorum, where controllers do not regard it."""
 
     def level(self, feature: str) -> int:
         return dict(self.levels).get(feature, 0)
+
+    def shown(self) -> tuple[tuple[str, int], ...]:
+        """The levels that clients read."""
+        return self.levels if self.kraft <= self.level(KRAFT) else self.with_level(KRAFT, self.kraft).levels
 
     def with_level(self, feature: str, level: int) -> "State":
         levels = {**dict(self.levels), feature: level}
@@ -82,7 +88,7 @@ class KraftController:
             case KraftUpdate():
                 return self.update(state, event)
             case ReadLevels():
-                levels = tuple(Level(name, level) for name, level in state.levels)
+                levels = tuple(Level(name, level) for name, level in state.shown())
                 return Transition(state, (Levels(state.epoch, levels),))
             case _:
                 assert_never(event)
@@ -90,7 +96,9 @@ class KraftController:
     def formatted(self, event: Format) -> State:
         state = State(((METADATA, event.level),), 1 + len(event.levels), tuple(sorted({0, *event.controllers})))
         for each in event.levels:
-            if not (each.feature == KRAFT and self.rules.kraft_version_unused):
+            if each.feature == KRAFT and self.rules.kraft_version_apart:
+                state = replace(state, kraft=each.level)
+            else:
                 state = state.with_level(each.feature, each.level)
         return state
 
@@ -215,7 +223,7 @@ class KraftController:
 
     def registration_error(self, state: State, supported: Mapping[str, Range]) -> str:
         """Of a broker that registers with these ranges, or ``NONE``. A feature that is not finalized has level 0."""
-        levels = dict(state.levels)
+        levels = dict(state.shown())
         if self.rules.not_finalized_is_0:
             levels = {**dict.fromkeys(supported, 0), **levels}
         if any(not supported[name].holds(levels[name]) for name in supported if name in levels):

@@ -56,7 +56,7 @@ class KraftBrokers:
         return Transition(self.controller.declared(state, declared), (Registered(),))
 
     def finalized(self, state: State) -> tuple[Finalized, ...]:
-        return tuple(Finalized(name, level, level) for name, level in state.levels)
+        return tuple(Finalized(name, level, level) for name, level in state.shown())
 
     def supported(self, version: int) -> tuple[Supported, ...]:
         hides = version < SHOWS_ZERO and Release.parse(self.rules.release) >= HIDES_ZERO

@@ -29,6 +29,8 @@ class Rules:
     controllers_register: bool
     known_only: bool
     kraft_version_unused: bool
+    kraft_version_apart: bool
+    """Clients are shown the level that the quorum was formatted with; controllers judge updates as if it were 0."""
     kraft_version_in_quorum: bool
     refused_keeps_kraft_version: bool
     """A breach (584-40): after a refused request an upgrade of kraft.version that was judged before stays."""
@@ -106,6 +108,7 @@ def _rules(release: str) -> Rules:
         controllers_register=has("registered-controllers"),
         known_only=has("known-features-only"),
         kraft_version_unused=has("kraft-version-unused"),
+        kraft_version_apart=has("kraft-version-apart"),
         kraft_version_in_quorum=(in_quorum := has("known-features-only") and not has("kraft-version-unused")),
         refused_keeps_kraft_version=in_quorum,
         undeclared_finalized_refused=has("undeclared-finalized-refused"),

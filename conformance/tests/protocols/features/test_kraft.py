@@ -1,10 +1,17 @@
 """Controllers of feature versions in KRaft, by release: what was observed on brokers, and the shapes of responses."""
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
 from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.features.invariants.kraft import error_changes_nothing
+from kipcheck.conformance.protocols.features.invariants.kraft import (
+    downgrade_gated,
+    error_changes_nothing,
+    v0_flag_is_ignored,
+)
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State, hash_order
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.model.ranges import Range
@@ -70,6 +77,10 @@ def last(release: str, text: str) -> tuple[State, str]:
         ("4.0.0", "format 20; kraft-update v2 kraft.version:1", f"top {BAD}"),
         ("4.0.2", "format 20; kraft-update v2 kraft.version:1", "-"),
         ("4.1.2", "format 20 kraft.version:1; kraft-update v2 kraft.version:0!", f"top {BAD}"),
+        # A quorum that was formatted with kraft.version 1: its controller counts from 0.
+        ("3.9.2", "format 21 kraft.version:1; kraft-update v1 kraft.version:0", "kraft.version=NONE"),
+        ("3.9.2", "kraft-update v1 kraft.version:1; kraft-update v1 kraft.version:0", f"kraft.version={BAD}"),
+        ("4.0.2", "format 25 kraft.version:1; kraft-update v1 kraft.version:1!", f"top {BAD}"),
         # Nodes of another release, and a controller that has not registered (from 3.7 on).
         ("3.9.2", "format 20; broker 1 metadata.version:1-20; kraft-update v1 metadata.version:21",
          f"metadata.version={BAD}"),
@@ -91,6 +102,8 @@ def test_answers(release: str, text: str, answer: str) -> None:
         ("3.9.2", "kraft-update v1 metadata.version:20! validate", {"metadata.version": 21}, 1),
         ("3.9.2", "kraft-update v0 kraft.version:1 validate", {"metadata.version": 21, "kraft.version": 1}, 2),
         ("3.9.2", "kraft-update v1 metadata.version:20!,x:1", {"metadata.version": 20}, 2),
+        ("3.9.2", "format 21 kraft.version:1; kraft-update v1 kraft.version:0!",
+         {"metadata.version": 21, "kraft.version": 1}, 3),  # the quorum has it
         ("4.0.0", "kraft-update v1 metadata.version:24!,x:1", {"metadata.version": 25}, 1),
         ("4.0.2", "kraft-update v1 kraft.version:1", {"metadata.version": 25}, 2),  # accepted, without effect
         ("4.1.2", "kraft-update v1 kraft.version:1", {"metadata.version": 27, "kraft.version": 1}, 2),
@@ -102,7 +115,7 @@ def test_answers(release: str, text: str, answer: str) -> None:
 )  # fmt: skip
 def test_levels(release: str, text: str, levels: dict[str, int], records: int) -> None:
     state, _ = last(release, text)
-    assert (dict(state.levels), state.epoch) == (levels, records)
+    assert (dict(state.shown()), state.epoch) == (levels, records)
 
 
 def test_names_are_judged_in_the_order_of_a_java_hash_map() -> None:
@@ -140,11 +153,13 @@ def test_up_to_3_9_a_broker_without_metadata_version_supports_level_1() -> None:
     assert KraftController(Rules.of("3.9.2")).registration_error(State((("metadata.version", 1),)), {}) == "NONE"
 
 
-def breaches(edition: str, text: str) -> tuple[Violation, ...]:
+def breaches(
+    edition: str, text: str, law: Callable[[History], Iterator[Violation]] = error_changes_nothing
+) -> tuple[Violation, ...]:
     reference = Reference()
     reference.configure(edition)
     case = Case("kraft-features/updates", edition, Role.CONTROLLER, OPERATIONS.parse_shorthand(text))
-    return tuple(error_changes_nothing(history_of(reference, case)))
+    return tuple(law(history_of(reference, case)))
 
 
 @pytest.mark.parametrize("request_", ["kraft.version:1,metadata.version:0", "kraft.version:1,x:1"])
@@ -154,6 +169,13 @@ def test_the_breach_of_a_release_is_found_and_edition_apache_has_it_not(request_
         assert [each.shape for each in breaches(f"apache@{release}", text)] == [("kraft.version",)]
     assert not breaches("apache@4.0.2", text)
     assert not breaches("apache", text)
+
+
+def test_a_level_that_is_shown_as_before_did_not_fall() -> None:
+    """3.9 and 4.0 accept updates of kraft.version without effect, where the quorum was formatted with a level."""
+    text = "format 21 kraft.version:1; levels; kraft-update v{} kraft.version:0{}; levels"
+    assert not breaches("apache@3.9.2", text.format(1, ""), downgrade_gated)
+    assert not breaches("apache@3.9.2", text.format(0, "!"), v0_flag_is_ignored)
 
 
 @pytest.mark.parametrize(
