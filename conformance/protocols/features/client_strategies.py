@@ -70,6 +70,6 @@ FEATURE_APPS: Conversations[AppState, app.Event] = Conversations(
     app.OPERATIONS.step_of,
     app.OPERATIONS.event_of,
     events=nodes(Look, Begin, Finalize, Notify, Poll, Rebalance, Tell, Commit, End, Wipe),
-    progress=frozenset({"app-join", "app-finalized", "app-notified", "app-rebalance", "app-instruct"}),
+    progress=frozenset({"app-join", "app-finalized", "app-notified", "app-rebalance", "app-instruct", "app-write"}),
     usual_steps=8,
 )

@@ -5,6 +5,7 @@ from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.protocols.features.model.cluster import FeatureCluster, State
+from kipcheck.conformance.protocols.features.model.ranges import Range, common
 from kipcheck.conformance.protocols.features.ops.cluster import (
     IBP,
     OPERATIONS,
@@ -68,12 +69,19 @@ def _event(state: State, swarm: Swarm, random: Random) -> Event:
         return _request(state, swarm, random)
     if chance < 0.71 and "validate-features" in swarm.verbs:
         return ValidateFeatures(_updates(state, random))
-    return _rare(live, swarm, random)
+    return _rare(state, swarm, random)
 
 
-def _rare(live: list[int], swarm: Swarm, random: Random) -> Event:
+def _rare(state: State, swarm: Swarm, random: Random) -> Event:
     """Mostly a broker reads the node, answers, or decides."""
-    number = random.choice(live)
+    broker = random.choice(state.brokers)
+    number = broker.number
+    if "inter-broker-version" in swarm.verbs and random.random() < 0.5:
+        # A level that is finalized decides once the broker has read it, and is known once it has answered.
+        known = any(name == IBP for name, _ in broker.cache)
+        return random.choice((AskFeatures(number), AskVersion(number), AskVersion(number))) if known else Watch(number)
+    if random.random() < 0.15 and state.controller is not None:
+        return StopBroker(state.controller)
     found: dict[str, Event] = {
         "broker-watch": Watch(number),
         "broker-features": AskFeatures(number),
@@ -101,7 +109,7 @@ def _request(state: State, swarm: Swarm, random: Random) -> Event:
     if "lose-update" in swarm.verbs and random.random() < 0.3:
         return LoseUpdate(updates, random.random() < 0.6)
     elsewhere = random.choice(BROKERS) if random.random() < 0.1 else None
-    return UpdateFeatures(updates, elsewhere, random.random() < 0.1)
+    return UpdateFeatures(updates, elsewhere, random.random() < 0.15)
 
 
 def _updates(state: State, random: Random) -> Request:
@@ -112,8 +120,10 @@ def _updates(state: State, random: Random) -> Request:
         return tuple(Requested(name, 0, True) for name in names)
     found = []
     for name in names:
-        level = random.choice((0, 1, 2, 3))
         before = finalized[name].high if name in finalized else 0
+        shared = dict(common(each.declared for each in state.brokers)).get(name, Range(0, 3))
+        good = [level for level in range(shared.low, shared.high + 1) if level != before]
+        level = random.choice(good if good and random.random() < 0.65 else (0, 1, 2, 3))
         falls = level < before
         found.append(Requested(name, level, falls if random.random() < 0.8 else not falls))
     return tuple(found)

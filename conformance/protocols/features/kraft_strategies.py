@@ -87,16 +87,18 @@ class Likely:
 
     def one(self, state: State, random: Random) -> TypedUpdate:
         supported = self.rules.supported
-        name = random.choice(EVERY) if random.random() < 0.1 else random.choice((*supported, METADATA, METADATA))
+        likely = (*supported, METADATA, *(name for name, _ in state.levels))
+        name = random.choice(EVERY) if random.random() < 0.1 else random.choice(likely)
         before = state.level(name)
         if name == METADATA and random.random() < 0.3:
             level = random.randint(supported[name].low - 1, supported[name].high + 1)
         elif name == METADATA:
             level = before + random.choice((-2, -1, -1, 0, 1, 1, 2))
         else:
-            level = random.choice((-1, 0, 0, 1, 1, 1, 2, 3))
-        usual = SAFE_DOWNGRADE if level < before else UPGRADE
-        return TypedUpdate(name, level, usual if random.random() < 0.75 else random.choice(TYPES))
+            level = random.choice((-1, 0, 0, 1, 1, 1, 2, 3, *((before - 1,) * 4 if before else ())))
+        usual, other = (SAFE_DOWNGRADE, UPGRADE) if level < before else (UPGRADE, SAFE_DOWNGRADE)
+        kind = random.choices((usual, other, random.choice(TYPES)), (75, 13, 12))[0]
+        return TypedUpdate(name, level, kind)
 
     def possible(self, state: State, event: Event) -> Event:
         """A cluster is formatted once, with levels that it supports, and nodes declare ranges that a release can have.

@@ -19,7 +19,7 @@ from kipcheck.conformance.protocols.features.ops.tool import (
     ToolUpgradeAll,
 )
 from kipcheck.strategies.events import Conversations
-from kipcheck.strategies.nodes import Node, OneOf, Pick, Seq, record
+from kipcheck.strategies.nodes import Node, OneOf, Pick, Row, Seq, record
 from kipcheck.strategies.operations import nodes
 
 SPANS: Final = ((1, 1), (1, 2), (1, 3))
@@ -36,12 +36,17 @@ def _each_once(made: Mapping[str, Node]) -> Node:
     return OneOf(tuple(Seq(each, 0, 1) for each in made.values()))
 
 
+def _often_all(made: Mapping[str, Node]) -> Node:
+    """Brokers that lack a feature leave nothing to apply."""
+    return OneOf((Row((*made.values(),)), Row((*made.values(),)), _each_once(made)))
+
+
 def drawn() -> dict[str, Node]:
     """Fields whose values are records."""
     levels = {name: record(feature=Pick((name,)), level=LEVELS) for name in NAMES}
     named = _each_once(levels)
     return {
-        "supported": _each_once({name: _one(name) for name in NAMES}),
+        "supported": _often_all({name: _one(name) for name in NAMES}),
         "levels": named,
         "upgrade": named,
         "downgrade": named,
@@ -56,7 +61,7 @@ FEATURE_TOOLS: Final[Conversations[State, Event]] = Conversations(
     events=nodes(
         ToolDescribe, ToolUpdate, ToolUpgradeAll, ToolDowngradeAll, ToolKnows, ToolBroker, drawn=drawn()
     ),
-    progress=frozenset({"tool-broker", "tool-knows", "tool-update", "tool-upgrade-all"}),
+    progress=frozenset({"tool-broker", "tool-update", "tool-upgrade-all", "tool-downgrade-all"}),
     max_steps=12,
     usual_steps=7,
     enabled_shares=(0.0,),

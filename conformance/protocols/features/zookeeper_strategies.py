@@ -59,8 +59,11 @@ def _next(state: State, broker: int, random: Random) -> Iterator[tuple[Event, in
     yield AskZkFeatures(broker), 6 if current else 1
     if epoch < 0:
         yield StartController(random.choice(VERSIONS)), 8 if ahead else 5
+    elif epoch == 0 and not ahead:
+        yield StartController(LOW), 3  # a node that begins anew shows little before an epoch was higher
+        yield DeleteNode(), 1
     elif not ahead:
-        yield DeleteNode(), 3 if current and epoch > 0 else 1
+        yield DeleteNode(), 4 if current else 1
 
 
 @cache
