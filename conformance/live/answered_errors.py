@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kipcheck.conformance.protocols.client.ops import Error, Refusal
+from kipcheck.conformance.protocols.group.errors import Error as GroupError
 
 CODES: Final[Mapping[Error | Refusal, int]] = {
     "OFFSET_OUT_OF_RANGE": 1, "UNKNOWN_TOPIC_OR_PARTITION": 3, "LEADER_NOT_AVAILABLE": 5, "NOT_LEADER_OR_FOLLOWER": 6,
@@ -24,6 +25,7 @@ REFUSED: Final[Mapping[int, str]] = {
     128: "INVALID_REGULAR_EXPRESSION",
 }  # fmt: skip
 """Errors of consumer groups."""
+_OF_GROUPS: Final = {each.value: each.name for each in GroupError}
 GROUP_ERRORS_SINCE: Final = 2
 """OffsetFetch with an error of the group."""
 OF_PARTITIONS: Final = frozenset({"UNSTABLE_OFFSET_COMMIT", "TOPIC_AUTHORIZATION_FAILED"})
@@ -32,8 +34,8 @@ NOWHERE: Final = {"nodeId": -1, "host": "", "port": -1}
 
 
 def name_of(code: int) -> str:
-    """Of an error of consumer groups; ``error N`` for another one."""
-    return REFUSED.get(code, f"error {code}")
+    """Of an error of groups; ``error N`` for another one."""
+    return REFUSED.get(code) or _OF_GROUPS.get(code, f"error {code}")
 
 
 def with_error(api: str, version: int, body: Mapping[str, Any], error: Error | Refusal) -> dict[str, Any]:

@@ -90,10 +90,11 @@ class ConsumerConversation:
         for index, step in enumerate(steps):
             if found and isinstance(found[-1], Died):
                 return (*self._noted(found), *[LOST] * (len(steps) - index))
-            found.append(await self._step(index, step, steps))
+            found.append(await self.step(index, step, steps[index + 1 :]))
         return self._noted(found)
 
-    async def _step(self, index: int, step: Step, steps: Sequence[Step]) -> Observation:
+    async def step(self, index: int, step: Step, after: Sequence[Step] = ()) -> Observation:
+        """What was observed at one step. ``after``: the steps that follow."""
         event = OPERATIONS.event_of(step)
         if isinstance(event, Beat) and event.regex is not None and self.setting.version < REGEX_SINCE:
             return Unsupported(LIMITS[VERSIONS], VERSIONS)
@@ -101,7 +102,7 @@ class ConsumerConversation:
             total = self._deadlines.now_ms + event.ms
             if event.ms > self.shared.longest_ms or total > self.shared.most_ms:
                 return Unsupported(LIMITS[TIME], TIME)
-            seen: Observation = await self._elapse(event.ms, steps[index + 1 :])
+            seen: Observation = await self._elapse(event.ms, after)
             self._learn(index, step, event, seen)
             self._deadlines.passed(event.ms, self._known.clients)
             return seen

@@ -31,6 +31,7 @@ _CONSUMER_SETTINGS: Final = {
     "group.consumer.session.timeout.ms": "session_ms",
     "group.consumer.assignment.interval.ms": "interval_ms",
 }
+_POLICY: Final = "group.consumer.migration.policy"
 
 
 class Reader:
@@ -133,18 +134,20 @@ async def settings_of(
     connections: Connections, versions: Mapping[int, tuple[int, int]]
 ) -> tuple[Config, consumer_groups.Config]:
     """The settings of groups and consumer groups; Kafka's defaults for what the broker does not describe."""
-    names = {**_SETTINGS, **_CONSUMER_SETTINGS}
+    names = [*_SETTINGS, *_CONSUMER_SETTINGS, _POLICY]
     try:
         node = await _node(connections, versions)
         asked = struct.pack(">ib", 1, BROKER_RESOURCE) + text(str(node)) + struct.pack(">i", len(names))
         asked += b"".join(map(text, names)) + b"\x00"
         body = Reader(await connections.ask_plain(DESCRIBE_CONFIGS, 1, asked))
-        known = {name: int(value) for name, value in _described(body) if name in names and value.isdigit()}
+        described = {name: value for name, value in _described(body) if name in names}
     except (Closed, Garbled, KeyError, IndexError):
-        known = {}
+        described = {}
+    known = {name: int(value) for name, value in described.items() if value.isdigit()}
     classic = {key: known[name] for name, key in _SETTINGS.items() if name in known}
     consumer = {key: known[name] for name, key in _CONSUMER_SETTINGS.items() if name in known}
-    return replace(KAFKAS, **classic), replace(consumer_groups.DEFAULT, **consumer)
+    policy = described.get(_POLICY, consumer_groups.DEFAULT.policy).lower()
+    return replace(KAFKAS, **classic), replace(consumer_groups.DEFAULT, policy=policy, **consumer)
 
 
 def _described(body: Reader) -> Iterator[tuple[str, str]]:

@@ -28,6 +28,7 @@ from kipcheck.conformance.live.coordinator_connections import Connections, Garbl
 from kipcheck.conformance.live.coordinator_play import LIMITS, Conversation, Setting
 from kipcheck.conformance.live.coordinator_requests import Scale, Topics
 from kipcheck.conformance.live.damage.player import Damage
+from kipcheck.conformance.live.mixed_group_play import MixedConversation
 from kipcheck.conformance.live.secure_connection import Closed, Rejected
 from kipcheck.conformance.live.security import OPEN, Security, read_security
 from kipcheck.conformance.protocols.checks import CHECKS
@@ -42,6 +43,7 @@ from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.migration import ops as migration
 from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.toolchains import kafka_broker
@@ -320,7 +322,7 @@ class BrokerSession:
         self._consumer = await setting_of(probed, connections, versions, config, known, topics.names)
         machines = self.info.claims.machines
         if self._consumer is not None and CONSUMER_GROUP not in machines:
-            claims = replace(self.info.claims, machines=(*machines, CONSUMER_GROUP))
+            claims = replace(self.info.claims, machines=(*machines, CONSUMER_GROUP, migration.OPERATIONS.machine))
             self.info = replace(self.info, claims=claims)
 
     async def _topics(self, versions: dict[int, tuple[int, int]]) -> Topics:
@@ -411,7 +413,7 @@ class BrokerSession:
             return await conversation.play(case.steps)
         finally:
             self.waited_s += conversation.waited_s
-            if isinstance(conversation, ConsumerConversation):
+            if not isinstance(conversation, Conversation):
                 await conversation.leave()
             used = UsedGroup(group, connections, self._setting.versions, conversation.ids)
             if await used.delete():
@@ -428,11 +430,17 @@ class BrokerSession:
             self._used.append(UsedGroup(group, found, self._setting.versions))
         return await self._damage.play(case.steps)
 
-    def _conversation(self, case: Case, group: str, connections: Connections) -> Conversation | ConsumerConversation:
+    def _conversation(
+        self, case: Case, group: str, connections: Connections
+    ) -> Conversation | ConsumerConversation | MixedConversation:
         assert self._setting is not None
-        if case.steps[0].verb not in consumer_group.OPERATIONS.by_verb:
+        verb = case.steps[0].verb
+        mixed = verb in migration.OPERATIONS.by_verb
+        if not mixed and verb not in consumer_group.OPERATIONS.by_verb:
             return Conversation(self._setting, group, connections)
         assert self._consumer is not None, "no case of a machine that is not claimed"
+        if mixed:
+            return MixedConversation(self._setting, self._consumer, group, connections)
         return ConsumerConversation(self._setting, self._consumer, group, connections)
 
     async def _coordinator(self, group: str) -> Connections:

@@ -395,11 +395,7 @@ class ConsumerGroup:
     # Time
 
     def passed(self, state: State, ms: int) -> State:
-        aged = state._replace(
-            members=tuple(_aged(each, ms) for each in state.members),
-            aimed_ms=None if state.aimed_ms is None else state.aimed_ms + ms,
-            refreshed_ms=None if state.refreshed_ms is None else state.refreshed_ms + ms,
-        )
+        aged = older(state, ms)
         for each in aged.members:
             if self.is_late(each):
                 aged = self.without(aged, each.id)
@@ -471,6 +467,15 @@ def with_member(state: State, member: Member) -> State:
 def remembered(state: State, memory: Memory) -> State:
     others: Iterable[Memory] = (each for each in state.clients if each.client != memory.client)
     return state._replace(clients=tuple(sorted((*others, memory))))
+
+
+def older(state: State, ms: int) -> State:
+    """The state after some time in which nobody is removed."""
+    return state._replace(
+        members=tuple(_aged(each, ms) for each in state.members),
+        aimed_ms=None if state.aimed_ms is None else state.aimed_ms + ms,
+        refreshed_ms=None if state.refreshed_ms is None else state.refreshed_ms + ms,
+    )
 
 
 def _aged(member: Member, ms: int) -> Member:

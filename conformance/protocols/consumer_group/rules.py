@@ -22,6 +22,8 @@ class Config:
     interval_ms: int = INTERVAL_MS
     """``group.consumer.assignment.interval.ms``: no target assignment is computed sooner after the last one. Before 4.3
     brokers have no such setting, and compute one whenever the group has changed."""
+    policy: str = "bidirectional"
+    """``group.consumer.migration.policy``: bidirectional, upgrade, downgrade or disabled."""
 
 
 DEFAULT: Final = Config()

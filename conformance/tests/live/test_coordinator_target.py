@@ -158,8 +158,8 @@ def test_consumer_groups_of_a_released_broker_break_no_law(release: str, tmp_pat
     except Unavailable as why:
         pytest.skip(str(why))
     options = Options(
-        targets=(f"kafka:{release}",), edition=f"apache@{release}", checks=("consumer-group/*",), cases=30, workers=1,
-        out=tmp_path,
+        targets=(f"kafka:{release}",), edition=f"apache@{release}", checks=("consumer-group/*", "migration/*"),
+        cases=20, workers=1, out=tmp_path,
     )  # fmt: skip
     outcome = run(options)
     assert outcome.ledger is not None and outcome.exit_code in (0, 6), outcome.text

@@ -159,6 +159,7 @@ final class Claims {
         }
         if (groups) {
             machines.add("consumer-group");
+            machines.add("migration");
         }
         if (controls) {
             machines.add("kraft-features");

@@ -18,13 +18,14 @@ import java.util.UUID;
  * states which of these it owns.
  */
 final class ConsumerGroups {
-    private static final String BEAT = "consumer-heartbeat";
-    private static final String PASS = "consumer-elapse";
+    static final String GROUP = "group";
+    static final long PATIENCE = 30_000;
+    private static final List<String> BEATS = List.of("consumer-heartbeat", "mixed-heartbeat");
+    private static final List<String> PASSES = List.of("consumer-elapse", "mixed-elapse");
     private static final String IMAGE = "org.apache.kafka.image.";
     private static final String RECORDS = "org.apache.kafka.common.metadata.";
     private static final Map<String, Integer> TOPICS = new TreeMap<>(Map.of("t", 3, "u", 2));
     private static final int VERSION = 1;
-    private static final long PATIENCE = 30_000;
     private static final int LEAVING = -1;
     private static final int AWAY = -2;
 
@@ -37,6 +38,7 @@ final class ConsumerGroups {
     // State of one case.
     private Object held;
     private CoordinatorBroker broker;
+    private ClassicMembers classic;
     private final Map<String, Memory> memories = new HashMap<>();
 
     ConsumerGroups(Release release, Generated generated, Coordinator coordinator) {
@@ -46,7 +48,7 @@ final class ConsumerGroups {
     }
 
     static boolean knows(String op) {
-        return op.equals(BEAT) || op.equals(PASS);
+        return BEATS.contains(op) || PASSES.contains(op) || ClassicMembers.knows(op);
     }
 
     /** Whether this release has such a coordinator, not as a preview, with everything that is needed here. */
@@ -65,10 +67,15 @@ final class ConsumerGroups {
             }
             broker.know(image, delta);
             memories.clear();
+            classic = new ClassicMembers(coordinator, broker, TOPICS);
         }
-        if (order.get("op").equals(PASS)) {
+        String op = Values.text(order.get("op"));
+        if (PASSES.contains(op)) {
             broker.elapse((Long) order.get("ms"));
             return Map.of();
+        }
+        if (ClassicMembers.knows(op)) {
+            return classic.answer(order);
         }
         return beat(order);
     }
@@ -78,7 +85,7 @@ final class ConsumerGroups {
         Memory memory = memories.computeIfAbsent(client, none -> new Memory());
         Map<String, Object> fields = new LinkedHashMap<>();
         String lacks = Values.text(order.get("lacks"));
-        fields.put("groupId", "group".equals(lacks) ? "" : "group");
+        fields.put("groupId", "group".equals(lacks) ? "" : GROUP);
         fields.put("memberId", "member".equals(lacks) ? "" : client);
         fields.put("memberEpoch", epoch(memory, order));
         fields.put("instanceId", "instance".equals(lacks) ? "" : order.get("instance"));

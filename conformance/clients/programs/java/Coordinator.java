@@ -310,6 +310,11 @@ final class Coordinator {
         return answers.told(message, version, made);
     }
 
+    /** The answer to a request of this verb, with ids unchanged. */
+    Map<String, Object> answered(String verb, int version, Object made, Throwable thrown) throws Throwable {
+        return answers.of(verb, version, made, thrown);
+    }
+
     /** In the order of requests: the order of responses in the coordinator is that of a hash map. */
     private List<Object> told() throws Throwable {
         given.sort((one, other) -> one.step - other.step);

@@ -76,17 +76,17 @@ class Service(Generic[Group]):
         replies: list[Reply] = []
         match event:
             case By():
-                group, clock, failing = self._run(group, clock, failing, _coordinator_event(state, event), replies)
+                group, clock, failing = self.run(group, clock, failing, _coordinator_event(state, event), replies)
             case Elapse(ms):
                 until = clock.now_ms + ms
                 while (due := clock.due(until)) is not None:
                     timer, clock = due
-                    group, clock, failing = self._run(group, clock, failing, Fired(timer), replies)
+                    group, clock, failing = self.run(group, clock, failing, Fired(timer), replies)
                 clock = Clock(until, clock.timers)
             case FailWrite(error):
                 failing = error
             case Unload() | Load() | Loaded():
-                group, clock, failing = self._run(group, clock, failing, event, replies)
+                group, clock, failing = self.run(group, clock, failing, event, replies)
             case _:
                 assert_never(event)
         joined = [(actors[each.to], each) for each in replies if isinstance(each, Joined)]
@@ -94,7 +94,7 @@ class Service(Generic[Group]):
         after = Served(group, clock, names, actors, failing)
         return Transition(after, tuple([canonical_reply(each, names) for each in replies]))
 
-    def _run(
+    def run(
         self, group: Group, clock: Clock[Timer], failing: Error | None, event: messages.Event, replies: list[Reply]
     ) -> tuple[Group, Clock[Timer], Error | None]:
         """Applies the event, and the results of the appends that it causes."""

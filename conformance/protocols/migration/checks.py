@@ -1,0 +1,79 @@
+"""Checks of coordinators of groups with members of the classic protocol and of KIP-848's."""
+
+from collections.abc import Iterable
+from random import Random
+
+from kipcheck.conformance.core.case import steps_from
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.protocols.consumer_group.ops import Beat, Pass, Says
+from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
+from kipcheck.conformance.protocols.declare.conversations import Subject, Value, operations_family
+from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.migration import invariants
+from kipcheck.conformance.protocols.migration.model import CONSUMERS, INITIAL_DELAY_MS
+from kipcheck.conformance.protocols.migration.ops import (
+    CLIENTS,
+    OPERATIONS,
+    ClassicBeat,
+    ClassicJoin,
+    ClassicSync,
+    Event,
+    Receive,
+)
+from kipcheck.conformance.protocols.migration.strategies import MIXED_GROUPS
+from kipcheck.conformance.protocols.migration.target import adapter
+
+FORMED = f"classic-join x on t; pass {INITIAL_DELAY_MS}; receive x; classic-sync x of t over x"
+"""A stable classic group."""
+UPGRADED = f"{FORMED}; join a on t none"
+BACK = (
+    f"{UPGRADED}; classic-beat x; classic-join x on t told; classic-sync x; classic-join x on t told; classic-sync x; "
+    "beat a told; leave a; classic-beat x; classic-join x on t told; receive x; classic-sync x of t over x; "
+    "classic-beat x"
+)
+
+
+def editions(name: str) -> Iterable[str]:
+    found = edition(name)
+    return (str(found),) if adapter(found) is not None else ()
+
+
+def with_both_ends(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
+    """Begins with a stable classic group in some cases, and a consumer that joins it in others; ends with rounds, the
+    departure of the consumers, and the first steps of a new generation."""
+    begun = random.choice(("", FORMED, UPGRADED, UPGRADED))
+    steps = [*OPERATIONS.parse_shorthand(begun), *steps_from(value)]
+    for _ in range(random.randint(0, 2)):
+        for name in CLIENTS:
+            events: tuple[Event, ...] = (
+                Receive(name), ClassicBeat(name), ClassicJoin(name, owned="told"), ClassicSync(name)
+            )  # fmt: skip
+            steps += map(OPERATIONS.step_of, events)
+        steps += (OPERATIONS.step_of(Beat(name, Says.STAY, owned="told")) for name in CONSUMERS)
+    steps += (OPERATIONS.step_of(Beat(name, Says.LEAVE)) for name in CONSUMERS)
+    steps += (OPERATIONS.step_of(ClassicBeat(name)) for name in CLIENTS)
+    steps += (OPERATIONS.step_of(ClassicJoin(name, owned="told")) for name in CLIENTS)
+    steps.append(OPERATIONS.step_of(Pass(INITIAL_DELAY_MS)))
+    steps += (OPERATIONS.step_of(Receive(name)) for name in CLIENTS)
+    yield Conversation(tuple(steps))
+
+
+def there_and_back(subject: Subject) -> Iterable[Conversation]:
+    """A classic group is upgraded and downgraded, also out of its first join phase."""
+    yield Conversation(OPERATIONS.parse_shorthand(BACK), "back")
+    yield Conversation(OPERATIONS.parse_shorthand("classic-join x on t; join a on t none"), "early")
+
+
+GROUPS: Family[Subject] = operations_family(OPERATIONS, editions, lambda edition: MIXED_GROUPS, "coordinator")
+
+CHECKS: tuple[Check[Subject], ...] = (
+    Check(
+        invariants.MEMBERS,
+        "a group changes between its classic and its KIP-848 form, and members of both protocols share it",
+        GROUPS,
+        with_both_ends,
+        values=150,
+        invariants=invariants_of(invariants.MEMBERS),
+        given=there_and_back,
+    ),
+)

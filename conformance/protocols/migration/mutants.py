@@ -1,0 +1,107 @@
+"""Coordinators of groups with members of both protocols with one planted defect each. Least cases are in shorthand."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.core.replacing import replace
+from kipcheck.conformance.protocols.consumer_group import model as consumer
+from kipcheck.conformance.protocols.consumer_group.ops import Partitions
+from kipcheck.conformance.protocols.consumer_group.rules import Rules
+from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
+from kipcheck.conformance.protocols.migration.invariants import MEMBERS
+from kipcheck.conformance.protocols.migration.model import MixedGroup, State
+from kipcheck.conformance.protocols.migration.ops import OPERATIONS, Received
+
+
+class Playing(MachineMutant, MixedGroup):
+    """The reference machine as an adapter, with overridable decisions. It computes target assignments at once."""
+
+    operations = OPERATIONS
+
+    def __init__(self) -> None:
+        MixedGroup.__init__(self, Rules.of(since("kip-848")))
+        MachineMutant.__init__(self)
+
+
+Made = TypeVar("Made", bound=type[Playing])
+
+
+def defect(invariant: str, least: Least) -> Callable[[Made], Made]:
+    return mutant(MEMBERS, f"migration/{invariant}", OPERATIONS.machine, None, least)
+
+
+@defect("upgrades", ...)
+class StaysClassic(Playing):
+    """A classic group stays one."""
+
+    def may_upgrade(self, state: State) -> bool:
+        return not state.classic.members
+
+
+@defect("epoch-continues", ...)
+class BeginsBelowTheGeneration(Playing):
+    """An upgraded group begins with epoch 0."""
+
+    def first_epoch(self, former: object) -> int:
+        return -1
+
+
+@defect("one-owner", ...)
+class ForgetsClassicOwners(Playing):
+    """The partitions of classic members are free when their group is upgraded."""
+
+    def upgraded(self, state: State) -> tuple[State, str | None]:
+        after, error = super().upgraded(state)
+        members = tuple(each._replace(assigned=()) for each in after.group.members)
+        return after._replace(group=after.group._replace(members=members, target=())), error
+
+
+@defect("one-owner", ...)
+class TakesAnyJoinForConsent(Playing):
+    """A member of the classic protocol that joins again has given up what it should."""
+
+    def reconciled(
+        self, group: consumer.State, member: consumer.Member, owned: Partitions, changed: bool
+    ) -> consumer.Member:
+        return super().reconciled(group, member, (), changed)
+
+
+@defect("behind-rejoins", ...)
+class TellsNobodyToJoin(Playing):
+    """A member of the classic protocol is not asked to join again."""
+
+    def must_rejoin(self, state: State, member: consumer.Member) -> bool:
+        return False
+
+
+@defect("no-leader", ...)
+class NamesALeader(Playing):
+    """A member of the classic protocol leads a consumer group."""
+
+    def join_answer(self, member: consumer.Member) -> Received:
+        return replace(super().join_answer(member), led=True, leads=True)
+
+
+@defect("old-generation", ...)
+class TakesAnyGeneration(Playing):
+    """A heartbeat of an earlier generation counts."""
+
+    def is_stale(self, member: consumer.Member, generation: int) -> bool:
+        return generation > member.epoch
+
+
+@defect("generations-rise", ...)
+class RestartsGenerations(Playing):
+    """A downgraded group begins with generation 1."""
+
+    def first_generation(self, group: consumer.State) -> int:
+        return 0
+
+
+@defect("downgrades", ...)
+class StaysAConsumerGroup(Playing):
+    """The group stays a consumer group without members of that protocol."""
+
+    def may_downgrade(self, state: State, leaving: str) -> bool:
+        return False

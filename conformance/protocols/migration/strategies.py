@@ -1,0 +1,29 @@
+"""Members of both protocols in one group join, send heartbeats and leave; the group changes its form."""
+
+from kipcheck.conformance.protocols.consumer_group.ops import Beat, Pass
+from kipcheck.conformance.protocols.migration.model import PASSES, MixedGroup, State
+from kipcheck.conformance.protocols.migration.ops import (
+    OPERATIONS,
+    ClassicBeat,
+    ClassicJoin,
+    ClassicLeave,
+    ClassicSync,
+    Event,
+    Receive,
+)
+from kipcheck.strategies.events import Conversations
+from kipcheck.strategies.nodes import Pick
+from kipcheck.strategies.operations import nodes
+
+MIXED_GROUPS: Conversations[State, Event] = Conversations(
+    MixedGroup(),
+    OPERATIONS.step_of,
+    OPERATIONS.event_of,
+    events=nodes(
+        *OPERATIONS.of(ClassicJoin, ClassicSync, ClassicBeat, ClassicLeave, Receive, Beat, Pass),
+        drawn={"ms": Pick(PASSES)},
+    ),
+    progress=frozenset({"classic-join", "mixed-heartbeat", "classic-receive"}),
+    max_steps=25,
+)
+CONVERSATIONS = {"migration": lambda edition: MIXED_GROUPS}
