@@ -97,7 +97,7 @@ STATIC = ("kafka-python", "aiokafka", "confluent-kafka", *JAVA, GO, SARAMA)
 CONSUMER = ("confluent-kafka", JAVA[2], GO, NODE[1])
 
 
-@pytest.mark.parametrize("client", EAGER)
+@pytest.mark.parametrize("client", some_by_day(EAGER, 5))
 def test_members_die_and_join_with_an_eager_assignor(client: str, tmp_path: Path) -> None:
     play(client, one_dies_and_one_joins, tmp_path, assignors="range")
 

@@ -15,7 +15,7 @@ from kipcheck.conformance.live.built_in import Settings, command
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.tests.live.watch.test_watch import started
 from kipcheck.conformance.tests.support.kafka_broker import running
-from kipcheck.conformance.tests.support.loops import for_each
+from kipcheck.conformance.tests.support.loops import some_by_day
 
 RELEASE: Final = "3.9.2"
 RECORDS: Final = 120
@@ -57,8 +57,17 @@ def _wait(file: Path, lines: int) -> None:
 @pytest.mark.integration
 @pytest.mark.jars
 @pytest.mark.timeout(500)
-@for_each(
-    [("java", ""), ("java", "cooperative-sticky"), ("confluent-kafka", ""), ("confluent-kafka", "cooperative-sticky")]
+@pytest.mark.parametrize(
+    ("client", "assignors"),
+    some_by_day(
+        [
+            ("java", ""),
+            ("java", "cooperative-sticky"),
+            ("confluent-kafka", ""),
+            ("confluent-kafka", "cooperative-sticky"),
+        ],
+        2,
+    ),
 )
 def test_a_client_consumes_the_same_and_keeps_the_laws(client: str, assignors: str, tmp_path: Path) -> None:
     try:

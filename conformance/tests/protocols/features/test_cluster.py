@@ -180,7 +180,8 @@ def test_in_every_order_of_a_small_cluster_the_rules_hold() -> None:
     assert explored(FEW, 2) > 20_000
 
 
-@pytest.mark.integration
+@pytest.mark.long
+@pytest.mark.timeout(900)
 def test_in_every_order_of_brokers_with_any_binary_the_rules_hold() -> None:
     assert explored(ALL, 3) > 500_000
 
