@@ -176,8 +176,11 @@ def _mutants(session: nox.Session, long: bool) -> Iterator[Unit]:
 
 
 def _matrix(session: nox.Session, long: bool) -> Iterator[Unit]:
-    """Upgrades of Streams groups between all releases; cells that were run are cached."""
+    """Upgrades of Streams groups, stores and records between all releases; cells of groups that were run are cached."""
     yield Unit("matrix", ("kipcheck", "matrix", "--out", str(NIGHT / "matrix" / "out"), *(["--full"] if long else [])))
+    for scenario in ("store-upgrade", "records"):
+        out = str(NIGHT / "matrix" / scenario)
+        yield Unit(scenario, ("kipcheck", "matrix", "--scenario", scenario, "--out", out))
 
 
 def _campaign(session: nox.Session, long: bool) -> Iterator[Unit]:

@@ -57,6 +57,8 @@ def page_of(found: Mapping[str, Any]) -> str:
 
 def _writers(cell: Row) -> str:
     by = cell["writers"]
+    if setting := cell.get("setting"):
+        return f"{by[0]} at {setting}"
     return "no default" if not by else by[0] if len(by) == 1 else f"{by[0]} to {by[-1]}"
 
 

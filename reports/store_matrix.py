@@ -1,5 +1,6 @@
 """Renders the cells of stores that one release wrote and another one opened, as text and as a page."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -30,6 +31,8 @@ def text_of(found: Mapping[str, Any]) -> str:
         if each["back_reason"]:
             reasons.setdefault(_short(each), []).append(f"{each['to']} -> {each['from']}")
     lines += [f"back, {len(pairs)} cells, as {pairs[-1]}: {why}" for why, pairs in reasons.items()]
+    pages = dict.fromkeys(each["predicted"].get("page") for each in cells if each["back"] == "loses")
+    lines += [f"known: {each}" for each in pages if each]
     lines += [f"{each['from']} -> {each['to']}: skipped: {each['why']}" for each in found["skipped"]]
     lines.append(f"{len(cells)} cells, {found['unlike']} unlike their predictions, {len(found['skipped'])} skipped")
     return "\n".join(lines)
@@ -59,6 +62,7 @@ def page_of(found: Mapping[str, Any]) -> str:
 def _predicted(row: Row) -> str:
     prediction = row["predicted"]
     text = f"{prediction['verdict']}, back {prediction['back'] or 'unknown'} ({prediction['rule']})"
+    text += f", known: {prediction['page']}" if prediction.get("page") else ""
     return text if row["as_predicted"] else f"{text}: differs"
 
 
@@ -70,7 +74,7 @@ def _mark(row: Row | None) -> str:
 
 def _short(row: Row) -> str:
     """The reason without the place of the store."""
-    return str(row["back_reason"]).rpartition("/rocksdb/store: ")[2]
+    return re.sub(r" in file \S+", " in its file", str(row["back_reason"]).rpartition("/rocksdb/store: ")[2])
 
 
 def _releases(cells: Sequence[Row], side: str) -> list[str]:

@@ -45,6 +45,12 @@ def jars() -> Mapping[str, str]:
     return {part: each["releases"] for part, each in table()["jars"].items()}
 
 
+def broker_jars() -> Mapping[str, str]:
+    """Name of a jar with classes of brokers -> the span of releases in which they write what brokers persist."""
+    found: Mapping[str, str] = table()["broker-jars"]
+    return found
+
+
 def span(name: str, of: str = "behaviours") -> str:
     """The releases with a behaviour, as ``releases`` reads them. ``of``: the section."""
     found: str = table()[of][name]

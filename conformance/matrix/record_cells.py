@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kipcheck.conformance.clients.java import programs
-from kipcheck.conformance.clients.java.stored_records import FIRST, IN_JAVA, Brokers, brokers, skipped, unreadable
+from kipcheck.conformance.clients.java.stored_records import FIRST, IN_JAVA, Brokers, skipped, unreadable
 from kipcheck.conformance.core.release import Release, lines, releases
 from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.matrix.scenario_names import RECORDS as SCENARIO
@@ -21,7 +21,8 @@ from kipcheck.conformance.wire.stored_records import InterBroker, newest_readabl
 
 READS, FAILS, SKIPS, NONE = "reads", "fails", "skips", "none"
 """``none``: the release has no such format, and nothing that reads it."""
-RECORDS: Final = ("GroupMetadataValue", "OffsetCommitValue")
+TRANSACTIONS: Final = "TransactionLogValue"
+RECORDS: Final = ("GroupMetadataValue", "OffsetCommitValue", TRANSACTIONS)
 FILES: Final[Mapping[str, Mapping[str, Any]]] = {
     SNAPSHOT: {"version": 1, "producerEntries": [{
         "producerId": 7, "epoch": 3, "lastSequence": 11, "lastOffset": 99, "offsetDelta": 4,
@@ -33,7 +34,13 @@ FILES: Final[Mapping[str, Mapping[str, Any]]] = {
 UNKNOWN_KEY: Final = "unknown key"
 KEYS: Final = {"ConsumerGroupMetadataKey": (3, "0003000167"), UNKNOWN_KEY: (99, "0063000167")}
 """Records by their keys: of a consumer group, and of a kind that no release has."""
-REQUIREMENTS: Final = {**dict.fromkeys(RECORDS, "384-09"), **dict.fromkeys(KEYS, "384-21")}
+BY_SETTING: Final = {"GroupMetadataValue": (0, "2.1.1", "0.10.0"), "OffsetCommitValue": (2, "2.1.1", "2.1-IV0")}
+"""Versions that a release writes at another inter-broker version than its default."""
+UNKNOWN_VALUE: Final = (99, "0063" + "00" * 40)
+"""A version of a value that no release has."""
+REQUIREMENTS: Final = {
+    **dict.fromkeys(RECORDS, "384-09"), TRANSACTIONS: "384-22", **dict.fromkeys(KEYS, "384-21")
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,8 @@ class RecordRow:
     version: int
     writers: tuple[str, ...]
     """The releases that write it by default; empty: none."""
+    setting: str = ""
+    """The inter-broker version at which the writer writes it; empty: its default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +79,12 @@ def predicted(format: str, version: int, reader: str) -> str:
     if format in KEYS:
         if at not in releases(span("skips-unknown-group-keys")):
             return FAILS
-        # In Scala the reader returns an unknown key as such, and the loader skips it.
-        return SKIPS if format == UNKNOWN_KEY and at in IN_JAVA else READS
+        return SKIPS if format == UNKNOWN_KEY or at not in IN_JAVA else READS
     newest = newest_readable(format, at)
-    return NONE if newest is None else READS if version <= newest else FAILS
+    if newest is None or version <= newest:
+        return NONE if newest is None else READS
+    skips = format == TRANSACTIONS and at in releases(span("skips-unknown-transaction-values"))
+    return SKIPS if skips else FAILS
 
 
 def writers_of(format: str, among: Sequence[str]) -> dict[int, tuple[str, ...]]:
@@ -91,20 +102,24 @@ def play(writers: Sequence[str], readers: Sequence[str]) -> Iterator[RecordCell]
     """Errors: ``Unavailable`` without a JDK, Maven or the jars."""
     programs.program()
     needed = sorted({*writers, *readers}, key=Release.parse)
-    with brokers(needed) as running:
-        for format in RECORDS:
-            for version, by in sorted(writers_of(format, writers).items()):
-                at = {each: str(InterBroker.of(Release.parse(each))) for each in (by[0], by[-1])}
-                data = {running.write(format, each, inter_broker) for each, inter_broker in at.items()}
-                yield from _records(running, RecordRow(format, version, by), data, readers)
-        for format, (version, key) in KEYS.items():
-            yield from _records(running, RecordRow(format, version, ()), {bytes.fromhex(key)}, readers)
-    # The classes of log files need more jars, among them, in 4.0, a coordinator that no broker uses any more.
     jars = {each: [Path(one) for one in kafka_broker.class_path(each).split(os.pathsep)] for each in needed}
     with programs.judge_of(jars) as judge:
+        running = Brokers(judge)
+        for format in RECORDS:
+            for version, by in sorted(writers_of(format, writers).items()):
+                data = {running.write(format, each) for each in (by[0], by[-1])}
+                yield from _records(running, RecordRow(format, version, by), data, readers)
+            if format in BY_SETTING and (row := BY_SETTING[format])[1] in writers:
+                version, writer, setting = row
+                data = {running.write(format, writer, setting)}
+                yield from _records(running, RecordRow(format, version, (writer,), setting), data, readers)
+            version, unknown = UNKNOWN_VALUE
+            yield from _records(running, RecordRow(format, version, ()), {bytes.fromhex(unknown)}, readers)
+        for format, (version, key) in KEYS.items():
+            yield from _records(running, RecordRow(format, version, ()), {bytes.fromhex(key)}, readers)
         for format, value in FILES.items():
             for version, by in sorted(writers_of(format, writers).items()):
-                yield from _files(Brokers(judge), RecordRow(format, version, by), encode(format, value), readers)
+                yield from _files(running, RecordRow(format, version, by), encode(format, value), readers)
 
 
 def _records(running: Brokers, row: RecordRow, data: set[bytes], readers: Sequence[str]) -> Iterator[RecordCell]:
@@ -145,6 +160,7 @@ def plain(cells: Sequence[RecordCell]) -> dict[str, Any]:
         "scenario": SCENARIO,
         "cells": [
             {"format": each.row.format, "version": each.row.version, "writers": list(each.row.writers),
+             "setting": each.row.setting or None,
              "reader": each.reader, "result": each.found, "predicted": each.predicted,
              "as_predicted": each.as_predicted, "requirement": REQUIREMENTS.get(each.row.format),
              "detail": each.detail}

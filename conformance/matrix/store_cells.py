@@ -22,6 +22,11 @@ from kipcheck.conformance.targets.protocol import observed
 Verdict: TypeAlias = Literal["opens", "refuses", "loses", "misreads"]
 FIRST: Final = Release.parse("1.0.0")
 FIRST_TIMESTAMPED: Final = Release.parse(since("timestamped-stores"))
+OFFSETS_INSIDE: Final = Release.parse(since("stores-manage-offsets"))
+"""A store has one more column family, which older releases do not open."""
+GENERATIONS: Final = {"5": 0, "6": 1, "7": 1, "9": 2, "10": 2}
+"""By the first number of RocksDB's version: those of one generation read each other's files."""
+EMPTY_SCAN: Final = "conformance/docs/findings/kafka-streams-takes-damage-for-a-finished-upgrade.md"
 
 WRITES: Final = OPERATIONS.parse_shorthand(
     "open plain; put 61=31 at 5; put 62= at 5; put 6162=0000000000000005 at 5; put ff=ffffffffffffffff32 at 5;"
@@ -54,7 +59,9 @@ class Prediction:
     back: Verdict | None
     """None: neither the text nor a known fact says."""
     rule: str
-    """``foreseen`` or ``fitted``, as in the matrix of groups."""
+    """``foreseen``, ``fitted`` or ``observed``, as in the matrix of groups."""
+    page: str | None = None
+    """About a known loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +108,22 @@ def impossible(old: str, new: str) -> str:
 def predicted(cell: StoreCell) -> Prediction:
     """By the text every store opens (258-30); a plain store does not know the second format.
 
-    Fitted: RocksDB reads its own files. Whether an older one reads those of a newer one is not foreseen.
+    Observed: which files of one RocksDB another one reads, in all pairs of releases up to 4.3.1. One from before 6.0
+    takes the tables of 6 and 7 for empty ones, and the store does not ask it for an error.
     """
     if Release.parse(cell.old) < FIRST_TIMESTAMPED:
         return Prediction("opens", "refuses", "foreseen")
-    if rocksdb(cell.old) == rocksdb(cell.new):
-        return Prediction("opens", "opens", "fitted")
-    return Prediction("opens", None, "foreseen")
+    one, other = Release.parse(cell.old), Release.parse(cell.new)
+    if one < OFFSETS_INSIDE <= other:
+        return Prediction("opens", "refuses", "observed")
+    before, after = (GENERATIONS.get(library(each).partition(".")[0]) for each in (cell.old, cell.new))
+    if before is None or after is None:
+        return Prediction("opens", None, "foreseen")
+    if before == after:
+        return Prediction("opens", "opens", "fitted" if library(cell.old) == library(cell.new) else "observed")
+    if (before, after) == (0, 1):
+        return Prediction("opens", "loses", "observed", EMPTY_SCAN)
+    return Prediction("opens", "refuses", "observed")
 
 
 def library(release: str) -> str:

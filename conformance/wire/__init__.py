@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from kipcheck.conformance.core.edition import Edition, edition as _edition
+from kipcheck.conformance.wire.log_files import VERSIONS as LOG_FILES
 from kipcheck.conformance.wire.schema import Attached, Codec, Layout, Raw, attach, spec
 
 __all__ = ["Layout", "layout"]
@@ -18,6 +19,10 @@ def layout(edition: str | Edition, message: str, version: int) -> Layout:
         from kipcheck.conformance.wire.znodes import znode  # a JSON module that is rarely needed
 
         return znode(found, message, version)
+    if message in LOG_FILES:
+        from kipcheck.conformance.wire.log_file_layouts import log_file_spec  # files that few processes read
+
+        return log_file_spec(found, message).at(version)
     return spec(found, message).at(version)
 
 

@@ -1,4 +1,4 @@
-"""The files beside a log as layouts of an edition, for the commands ``encode`` and ``decode``."""
+"""The files beside a log as layouts of an edition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,11 @@ class LogFileCodec:
 
     def decode(self, data: bytes, /, *, lenient: bool = False) -> dict[str, Any]:
         """Errors: ``Refused``, with path and offset."""
-        return log_files.decode(self._kind, data)
+        return log_files.decode(self._kind, data, lenient)
+
+    def decode_lenient(self, data: bytes) -> dict[str, Any]:
+        """As brokers read it. Errors: ``Refused``."""
+        return log_files.decode(self._kind, data, lenient=True)
 
     def to_json(self, value: Mapping[str, Any]) -> dict[str, Any]:
         return dict(value)
@@ -64,6 +68,14 @@ def log_file_spec(edition: Edition, message: str) -> LogFileSpec:
     """Errors: LookupError for a draft, and for a release from before the file."""
     if edition.standing is not Standing.RELEASED:
         raise LookupError(f"{edition} declares no files of log directories: use apache, or apache@{NEWEST}")
-    if edition.exact and newest_readable(message, Release.parse(edition.release)) is None:
+    if message not in log_file_messages(edition):
         raise LookupError(f"{edition} has no {message}")
     return LogFileSpec(message, edition)
+
+
+def log_file_messages(edition: Edition) -> tuple[str, ...]:
+    """The kinds of files that the edition has."""
+    if edition.standing is not Standing.RELEASED:
+        return ()
+    at = Release.parse(edition.release)
+    return tuple(each for each in log_files.VERSIONS if newest_readable(each, at) is not None)

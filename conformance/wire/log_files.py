@@ -16,7 +16,9 @@ checkpoint``
 =====================  ===============================================================  =========================
 
 The four have had one version each since they exist. What is read here is what brokers read, except that a partition
-twice, an epoch or offset that falls, and bytes after the end are refused, too.
+twice, an epoch or offset that falls, a checkpoint without a count, another key and bytes after the end are refused,
+too. A lenient reader takes these as brokers do, and another version of ``partition.metadata``, which is not compared
+from 3.7 on.
 """
 
 import base64
@@ -35,6 +37,7 @@ SNAPSHOT, EPOCHS, CLEANER, METADATA = (
     "ProducerSnapshot", "LeaderEpochCheckpoint", "CleanerCheckpoint", "PartitionMetadata",
 )  # fmt: skip
 VERSIONS: Final[Mapping[str, int]] = {SNAPSHOT: 1, EPOCHS: 0, CLEANER: 0, METADATA: 0}
+IN_MAPS: Final = {SNAPSHOT: ("producerEntries", ("producerId",)), CLEANER: ("entries", ("topic", "partition"))}
 PRODUCER: Final = struct.Struct(">qhiqiqiq")
 PRODUCER_FIELDS: Final = (
     "producerId", "epoch", "lastSequence", "lastOffset", "offsetDelta", "timestamp", "coordinatorEpoch",
@@ -44,6 +47,8 @@ HEAD: Final = struct.Struct(">hIi")
 ENTRIES: Final = 6
 """The offset of the count in a snapshot, the first byte that the checksum covers."""
 INT32, INT64 = 2**31, 2**63
+NO_ENTRIES: Final = (b"", b"0")
+"""A checkpoint that is empty, or has nothing but its version, is read as one without entries."""
 TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
 Value = dict[str, Any]
@@ -60,9 +65,9 @@ def kind_of(name: str) -> str | None:
     return CLEANER if name.endswith("-checkpoint") and "offset" in name else None
 
 
-def decode(kind: str, data: bytes) -> Value:
+def decode(kind: str, data: bytes, lenient: bool = False) -> Value:
     """The value of a file. Errors: ``Refused``, with path and offset; KeyError for another kind."""
-    return _READERS[kind](bytes(data))
+    return _READERS[kind](bytes(data), lenient)
 
 
 def encode(kind: str, value: Mapping[str, Any]) -> bytes:
@@ -78,6 +83,15 @@ def encode(kind: str, value: Mapping[str, Any]) -> bytes:
     return data
 
 
+def in_order(kind: str, value: Any) -> Any:
+    """The value with producers and partitions in a fixed order: brokers keep them in maps. Others stay as they are."""
+    field, keys = IN_MAPS.get(kind, ("", ()))
+    entries = value.get(field) if isinstance(value, dict) else None
+    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        return value
+    return {**value, field: sorted(entries, key=lambda each: [str(each.get(key)) for key in keys])}
+
+
 def _refuse(kind: str, of: str, why: str, path: str, offset: int) -> NoReturn:
     raise Refused(of, why, message=kind, version=VERSIONS[kind], path=path, offset=offset)
 
@@ -85,7 +99,7 @@ def _refuse(kind: str, of: str, why: str, path: str, offset: int) -> NoReturn:
 # The producer snapshot
 
 
-def _read_snapshot(data: bytes) -> Value:
+def _read_snapshot(data: bytes, lenient: bool) -> Value:
     if len(data) < HEAD.size:
         _refuse(SNAPSHOT, "truncated", f"{len(data)} bytes, {HEAD.size} are the least", "", len(data))
     version, checksum, count = HEAD.unpack_from(data)
@@ -94,7 +108,7 @@ def _read_snapshot(data: bytes) -> Value:
     needed = HEAD.size + count * PRODUCER.size
     if count < 0 or needed > len(data):
         _refuse(SNAPSHOT, "length", f"count {count} runs past the end of {len(data)} bytes", "producerEntries", ENTRIES)
-    if needed < len(data):
+    if needed < len(data) and not lenient:
         _refuse(SNAPSHOT, "trailing", f"{len(data) - needed} bytes after the last producer", "", needed)
     if crc32c(data[ENTRIES:]) != checksum:
         _refuse(SNAPSHOT, "checksum", f"{checksum:08x}, the bytes have {crc32c(data[ENTRIES:]):08x}", "crc", 2)
@@ -164,20 +178,24 @@ def _entries(kind: str, data: bytes, fields: Mapping[str, int]) -> list[tuple[_L
     return found
 
 
-def _read_epochs(data: bytes) -> Value:
+def _read_epochs(data: bytes, lenient: bool) -> Value:
+    if lenient and data.strip() in NO_ENTRIES:
+        return {"version": VERSIONS[EPOCHS], "entries": []}
     entries = _entries(EPOCHS, data, {"epoch": INT32, "startOffset": INT64})
-    for place, ((_, before), (line, each)) in enumerate(pairwise(entries), 1):
+    for place, ((_, before), (line, each)) in enumerate(() if lenient else pairwise(entries), 1):
         if each["epoch"] <= before["epoch"] or each["startOffset"] < before["startOffset"]:
             _refuse(EPOCHS, "range", "an epoch or offset falls", f"[{place}]", line.offset)
     return {"version": VERSIONS[EPOCHS], "entries": [each for _, each in entries]}
 
 
-def _read_cleaner(data: bytes) -> Value:
+def _read_cleaner(data: bytes, lenient: bool) -> Value:
+    if lenient and data.strip() in NO_ENTRIES:
+        return {"version": VERSIONS[CLEANER], "entries": []}
     seen = set()
     entries = _entries(CLEANER, data, {"topic": 0, "partition": INT32, "offset": INT64})
     for place, (line, each) in enumerate(entries):
         key = each["topic"], each["partition"]
-        if key in seen:
+        if key in seen and not lenient:
             _refuse(CLEANER, "unknown-field", f"partition {key[0]}-{key[1]} twice", f"[{place}]", line.offset)
         seen.add(key)
     return {"version": VERSIONS[CLEANER], "entries": [each for _, each in entries]}
@@ -189,21 +207,21 @@ def _write_lines(value: Mapping[str, Any]) -> bytes:
     return "".join(f"{row}\n" for row in rows).encode()
 
 
-def _read_metadata(data: bytes) -> Value:
+def _read_metadata(data: bytes, lenient: bool) -> Value:
     lines, found = _lines(METADATA, data), []
     for place, key in enumerate(("version", "topic_id")):
         if place >= len(lines):
             _refuse(METADATA, "truncated", f"the line {key!r} is not there", key, len(data))
         name, separator, text = lines[place].text.partition(":")
-        if name != key or not separator:
+        if (name != key and not lenient) or not separator:
             _refuse(
                 METADATA, "missing", f"{lines[place].text[:60]!r} where {key!r} is wanted", key, lines[place].offset
             )
         found.append((text.strip(), lines[place].offset))
-    if len(lines) > 2:
+    if len(lines) > 2 and not lenient:
         _refuse(METADATA, "trailing", "lines after the topic id", "", lines[2].offset)
     version = _whole(METADATA, found[0][0], INT32, "version", found[0][1])
-    if version != VERSIONS[METADATA]:
+    if version != VERSIONS[METADATA] and not lenient:
         _refuse(METADATA, "version", f"version {version}, brokers know 0", "version", 0)
     topic, offset = found[1]
     if not _is_topic_id(topic):
@@ -223,7 +241,7 @@ def _write_metadata(value: Mapping[str, Any]) -> bytes:
     return f"version: {value['version']}\ntopic_id: {value['topicId']}".encode()
 
 
-_READERS: Final[Mapping[str, Callable[[bytes], Value]]] = {
+_READERS: Final[Mapping[str, Callable[[bytes, bool], Value]]] = {
     SNAPSHOT: _read_snapshot, EPOCHS: _read_epochs, CLEANER: _read_cleaner, METADATA: _read_metadata,
 }  # fmt: skip
 _WRITERS: Final[Mapping[str, Callable[[Mapping[str, Any]], bytes]]] = {

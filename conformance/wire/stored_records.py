@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.core.releases_table import patches, table
 from kipcheck.conformance.wire.schema import spec
 
 LAST: Final = 1 << 16
@@ -42,6 +42,11 @@ class InterBroker:
     def of(cls, release: Release) -> "InterBroker":
         """The newest one that the release knows, and its default with ZooKeeper."""
         return cls.parse(str(release))
+
+    def first_release(self) -> Release | None:
+        """The oldest known release of its line, which may run at this version; None for an unknown line."""
+        lines = ((each, Release.parse(each).numbers) for each in patches())
+        return next((Release.parse(each) for each, numbers in lines if numbers[: len(self.line)] == self.line), None)
 
     def __lt__(self, other: "InterBroker") -> bool:
         return (self.line, self.step) < (other.line, other.step)
@@ -119,3 +124,9 @@ def newest_readable(message: str, release: Release) -> int | None:
         return max(each.version for each in spec(edition(f"apache@{release}"), message))
     except (LookupError, ValueError):
         return None
+
+
+def readable_before(message: str, inter_broker: InterBroker) -> int | None:
+    """The newest version that every release reads that may run at that inter-broker version; None: nothing is known."""
+    first = inter_broker.first_release()
+    return None if first is None else newest_readable(message, first)

@@ -54,13 +54,15 @@ class Order:
     """One of the releases that the judge was opened with; None for the first."""
     public: bool = False
     """Use the classes that applications use, even where a generated class would keep the order of elements."""
+    body: Mapping[str, Any] | None = None
+    """Other keys of the order."""
 
     def line(self, n: int) -> dict[str, Any]:
         line: dict[str, Any] = {"n": n, "op": self.op, "message": self.message, "version": self.version}
         for key in ("value", "hex", "release"):
             if (given := getattr(self, key)) is not None:
                 line[key] = given
-        return line | ({"through": "public"} if self.public else {})
+        return line | ({"through": "public"} if self.public else {}) | {**(self.body or {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class Answer:
     thrown: str | None = None
     """The class of the exception."""
     message: str = ""
+    loaded: bool | None = None
+    """Of ``read-record``: false for a record that the release skips."""
 
     @classmethod
     def of(cls, result: Mapping[str, Any]) -> "Answer":
@@ -84,6 +88,7 @@ class Answer:
         return cls(
             result["status"], result.get("hex"), result.get("value"), versions and (versions[0], versions[1]),
             result.get("left", 0), result.get("thrown", result.get("class")), result.get("message", ""),
+            result.get("loaded"),
         )  # fmt: skip
 
 

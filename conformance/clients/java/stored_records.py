@@ -9,6 +9,7 @@ from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.programs import Answer, JavaCodec, Order
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.wire.log_files import VERSIONS
 
 KAFKA: Final = "org.apache.kafka"
 IN_JAVA: Final = releases("4.0.0+")
@@ -17,8 +18,6 @@ SCALA_2_12: Final = releases("0.0.0-2.3.1")
 FIRST: Final = Release.parse("1.1.1")
 UNREADABLE: Final = ("KafkaException", "IllegalStateException", "UnknownRecordVersionException")
 """Exceptions for a version that is not known."""
-SKIPPED: Final = "UnknownRecordTypeException"
-"""The exception for a type of record that the loader of the coordinator in Java skips."""
 
 
 def coordinates(release: str) -> list[str]:
@@ -63,17 +62,20 @@ class Brokers:
         """By level of transaction.version, the version of TransactionLogValue."""
         return list(self._judge.one(Order("transaction-versions", "", release=release)).value)
 
-    def write(self, message: str, release: str, inter_broker: str = "", expiring: bool = False) -> bytes:
+    def write(
+        self, message: str, release: str, inter_broker: str = "", expiring: bool = False, level: int | None = None
+    ) -> bytes:
         """The bytes of a small record. Errors: ValueError where the broker cannot write it."""
-        chosen = {"inter_broker": inter_broker, "expires": expiring}
-        answer = self._judge.one(Order("write-record", message, value=chosen, release=release))
+        chosen = {"inter_broker": inter_broker or None, "level": level, "expires": expiring}
+        answer = self._judge.one(Order("write-record", message, release=release, body=chosen))
         if answer.hex is None:
             raise ValueError(f"{release} does not write {message}: {answer.thrown or ''} {answer.message}".strip())
         return bytes.fromhex(answer.hex)
 
     def recode_file(self, kind: str, data: bytes, releases: Sequence[str]) -> list[Answer]:
         """What each release writes after it has read a file of ``wire.log_files``; rejected if it cannot read it."""
-        return list(self._judge.answers(Order("recode-file", kind, hex=data.hex(), release=each) for each in releases))
+        orders = (Order("recode", kind, VERSIONS[kind], hex=data.hex(), release=each) for each in releases)
+        return list(self._judge.answers(orders))
 
     def read(self, message: str, data: bytes, releases: Sequence[str]) -> list[Answer]:
         """What each release does with the bytes of a value, or of a key."""
@@ -88,7 +90,8 @@ def unreadable(answer: Answer) -> bool:
 
 
 def skipped(answer: Answer) -> bool:
-    return answer.status == "rejected" and str(answer.thrown).endswith(SKIPPED)
+    """Whether the release skips a record, because it does not know its kind."""
+    return answer.loaded is False
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """``java:ARTIFACT:RELEASE``: a released jar of Apache Kafka as a target of a run, in a JVM of its own."""
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -8,19 +9,28 @@ from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.field_names import Translated, names
 from kipcheck.conformance.clients.java.streams_group import StreamsJar
 from kipcheck.conformance.core.release import NEWEST, Release, releases
-from kipcheck.conformance.core.releases_table import jar, patches, rocksdb, span
+from kipcheck.conformance.core.releases_table import broker_jars, jar, patches, rocksdb, span
 from kipcheck.conformance.targets.protocol import Target, Unavailable
 from kipcheck.conformance.targets.testee import Limits, Testee
-from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.targets.toolchains import kafka_broker, maven
 
 GROUP: Final = "org.apache.kafka"
-ARTIFACTS: Final[Mapping[str, str]] = {jar(part): part for part in programs.PARTS}
+PARTS: Final[Mapping[str, str]] = {jar(part): part for part in programs.PARTS if jar(part) not in broker_jars()}
 """The name of the jar -> the part of Kafka in it."""
+ARTIFACTS: Final[Mapping[str, str]] = {
+    **{name: programs.PARTS[part] for name, part in PARTS.items()}, **broker_jars()
+}  # fmt: skip
+"""The name of the jar -> its releases."""
 STREAMS: Final = "kafka-streams"
 COORDINATOR: Final = "kafka-group-coordinator"
 CONTROLLER: Final = "kafka-metadata"
 RUN: Final = releases(span("java-coordinator-runs"))
 """The releases whose group coordinator is run; of the others only the records are used: before 3.9 it was a preview."""
+STORES: Final = releases("4.0.0+")
+"""The releases whose brokers store records of groups with the classes of that jar."""
+TRANSACTIONS_IN_SCALA: Final = releases("4.0.0-4.2.1")
+LOGGING_APART: Final = releases("4.1.0-4.1.2")
+"""The logging of what is in Scala loads classes of further jars."""
 CONTROLS: Final = releases(span("java-controller-runs"))
 """The releases whose controller of feature versions is run."""
 USED: Final = releases(span("generated-records"))
@@ -37,11 +47,9 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
         known = ", ".join(f"java:{each}:RELEASE" for each in ARTIFACTS)
         raise LookupError(f"unknown target {name!r}; for released jars use {known}")
     _exists(artifact, version)
-    needed = coordinates(artifact, version)
     try:
         programs.program()  # before any download: the jars need a JDK
-        found = maven.fetch({each: None for each in needed})
-        jars = [found[each] for each in needed]
+        jars = _jars(artifact, version)
         rocks = _rocksdb(artifact, version)
         watch = _flush_watch(version, [*jars, *rocks]) if rocks else []
         command = programs.command({version: jars + watch}, artifact, names(version), rocks)
@@ -61,7 +69,7 @@ def rows() -> Iterator[dict[str, Any]]:
         if not known and artifact == "kafka-clients":
             known = [NEWEST]
         for version in known:
-            lacking = [each for each in coordinates(artifact, version) if maven.local_jar(each) is None]
+            lacking = [each for each in _needed(artifact, version) if maven.local_jar(each) is None]
             why = f"{', '.join(lacking)}: not cached yet, downloaded when the target is used" if lacking else ""
             if missing:
                 why = f"{missing} was not found in JAVA_HOME or on the PATH"
@@ -74,13 +82,17 @@ def rows() -> Iterator[dict[str, Any]]:
 def _roles(artifact: str, version: str) -> list[str]:
     if artifact == "kafka-clients":
         return ["codec", "leader"]
+    if artifact in broker_jars():
+        return ["codec"] if artifact == "kafka-storage" else ["codec", "broker"]
     if artifact == STREAMS:
         stored = _store(artifact, version)
         store = ["store"] if stored and maven.local_jar(stored) else []
         return ["codec", "leader", "member", "operator-tool", *store]
     if _controls(artifact, version):
         return ["codec", "controller"]
-    return ["codec", "coordinator"] if _runs(artifact, version) else ["codec"]
+    plays = ["coordinator"] if _runs(artifact, version) else []
+    keeps = ["broker"] if artifact == COORDINATOR and Release.parse(version) in STORES else []
+    return ["codec", *plays, *keeps]
 
 
 def _has(tool: str) -> bool:
@@ -104,20 +116,51 @@ def _exists(artifact: str, version: str) -> None:
         release = Release.parse(version)
     except ValueError as wrong:
         raise LookupError(f"java:{artifact}:{version}: {wrong}") from None
-    span = programs.PARTS[ARTIFACTS[artifact]]
+    span = ARTIFACTS[artifact]
     if release < FIRST or release not in releases(span):
         has = f"{FIRST}+" if span == "all" else span
         raise LookupError(f"java:{artifact}:{version}: unknown release; {artifact} has {has}")
 
 
+def _jars(artifact: str, version: str) -> list[Path]:
+    """The class path, the artifact itself first. Errors: ``maven.Unavailable``."""
+    if artifact not in broker_jars():
+        needed = coordinates(artifact, version)
+        found = maven.fetch({each: None for each in needed})
+        return [found[each] for each in needed]
+    paths = map(Path, kafka_broker.class_path(version).split(os.pathsep))
+    return sorted(paths, key=lambda each: each.name != f"{artifact}-{version}.jar")
+
+
+def _needed(artifact: str, version: str) -> list[str]:
+    """What is known, without a download, to be on the class path."""
+    return [f"{GROUP}:{artifact}:{version}"] if artifact in broker_jars() else coordinates(artifact, version)
+
+
 def coordinates(artifact: str, version: str) -> list[str]:
-    """The jars needed on the class path, the artifact itself first."""
-    needed = [*programs.coordinates(version, (ARTIFACTS[artifact],))]
+    """The jars on the class path, the artifact itself first; not for jars of brokers, whose path Maven resolves."""
+    needed = [*programs.coordinates(version, (PARTS[artifact],))]
     if _runs(artifact, version):
         needed += _running(version)
+    if artifact == COORDINATOR and Release.parse(version) in STORES:
+        needed += _transactions(version)
     if _controls(artifact, version):
         needed += [f"{GROUP}:kafka-{part}:{version}" for part in ("server-common", "raft")]
     return sorted(needed, key=lambda each: not each.startswith(f"{GROUP}:{artifact}:"))
+
+
+def _transactions(version: str) -> list[str]:
+    """The jars with the classes that store records of transactions."""
+    needed = [f"{GROUP}:kafka-transaction-coordinator:{version}"]
+    if Release.parse(version) in TRANSACTIONS_IN_SCALA:
+        needed += [
+            f"{GROUP}:kafka_2.13:{version}", "org.scala-lang:scala-library:2.13.6",
+            "com.typesafe.scala-logging:scala-logging_2.13:3.9.2", "commons-validator:commons-validator:1.7",
+        ]  # fmt: skip
+        if Release.parse(version) in LOGGING_APART:
+            log4j = "org.apache.logging.log4j:log4j"
+            needed += [f"{GROUP}:kafka-server:{version}", f"{log4j}-api:2.25.3", f"{log4j}-core:2.25.3"]
+    return needed
 
 
 def _runs(artifact: str, version: str) -> bool:

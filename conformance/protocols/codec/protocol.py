@@ -1,4 +1,4 @@
-"""The codecs of all messages, and of the JSON nodes in ZooKeeper."""
+"""The codecs of all messages, of the JSON nodes in ZooKeeper, and of the files beside a log."""
 
 from typing import Final
 

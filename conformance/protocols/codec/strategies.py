@@ -1,10 +1,16 @@
-"""Values of a node's JSON. Objects with arbitrary keys are lists here, so that a reducer can remove entries."""
+"""Values of a node's JSON, and of the files beside a log.
 
+Objects with arbitrary keys are lists here, so that a reducer can remove entries; numbers that must not fall are steps.
+"""
+
+import base64
 from functools import cache
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
+from kipcheck.conformance.wire.log_files import CLEANER, EPOCHS, METADATA, PRODUCER_FIELDS, SNAPSHOT, VERSIONS
 from kipcheck.conformance.wire.znodes import ZNode
-from kipcheck.strategies.nodes import Integer, Node, Pick, Record, Seq, Text, nullable, record
+from kipcheck.strategies.nodes import Integer, Node, Pick, Record, Seq, Text, Uuid, nullable, record
 
 HIGHEST = 32767
 PORTS = Integer(-1, 65535, interesting=(-1, 0, 9092))
@@ -48,3 +54,52 @@ def as_json(layout: ZNode, value: dict[str, Any]) -> dict[str, Any]:
 def _levels(layout: ZNode, entry: dict[str, Any]) -> dict[str, int]:
     high = min(entry["low"] + entry["more"], HIGHEST)
     return dict(zip(layout.labels, (entry["low"], high) if len(layout.labels) == 2 else (high,), strict=True))
+
+
+INT32, INT64 = 2**31 - 1, 2**63 - 1
+PRODUCER: Final = {
+    "producerId": Integer(0, INT64, interesting=(0, 1, INT64)),
+    "epoch": Integer(0, 2**15 - 1, interesting=(0, 2**15 - 1)),
+    "lastSequence": Integer(0, INT32, interesting=(0, INT32)),
+    "lastOffset": Integer(0, INT64, interesting=(0, INT64)),
+    "offsetDelta": Integer(0, INT32, interesting=(0, 1)),
+    "timestamp": Integer(0, INT64, interesting=(0, 1_700_000_000_000)),
+    "coordinatorEpoch": Integer(-1, INT32, interesting=(-1, 0)),
+    "currentTxnFirstOffset": Integer(-1, INT64, interesting=(-1, 0)),
+}
+FILES: Final[dict[str, Record]] = {
+    SNAPSHOT: record(producerEntries=Seq(record(**PRODUCER), 0, 3)),
+    EPOCHS: record(entries=Seq(record(epoch=Integer(1, 1000, (1,)), startOffset=Integer(0, 2**40, (0, 1))), 0, 4)),
+    CLEANER: record(
+        entries=Seq(
+            record(
+                topic=Pick(("t", "__consumer_offsets", "a.b-c_d", "x" * 249)),
+                partition=Integer(0, INT32, (0, 1)),
+                offset=Integer(0, INT64, (0, INT64)),
+            ),
+            0, 4,
+        )
+    ),
+    METADATA: record(topicId=Uuid()),
+}  # fmt: skip
+
+
+def as_log_file(kind: str, value: dict[str, Any]) -> dict[str, Any]:
+    """The file's value as it is encoded: the last one of a producer or partition counts, and no number falls."""
+    version = VERSIONS[kind]
+    if kind == SNAPSHOT:
+        rows = ({name: each[name] for name in PRODUCER_FIELDS} for each in value["producerEntries"])
+        by_id = {row["producerId"]: row for row in rows}
+        return {"version": version, "producerEntries": [*by_id.values()]}
+    if kind == METADATA:
+        id = value["topicId"] if value["topicId"].int > 1 else UUID(int=2)  # none, and that of the metadata itself
+        return {"version": version, "topicId": base64.urlsafe_b64encode(id.bytes).decode().rstrip("=")}
+    if kind == CLEANER:
+        by_partition = {(each["topic"], each["partition"]): each for each in value["entries"]}
+        names = ("topic", "partition", "offset")
+        return {"version": version, "entries": [{each: row[each] for each in names} for row in by_partition.values()]}
+    epoch, offset, entries = -1, 0, []
+    for each in value["entries"]:
+        epoch, offset = epoch + each["epoch"], offset + each["startOffset"]
+        entries.append({"epoch": epoch, "startOffset": offset})
+    return {"version": version, "entries": entries}

@@ -8,6 +8,8 @@ from kipcheck.conformance.core.edition import Edition, edition
 from kipcheck.conformance.targets.protocol import Claims, Messages
 from kipcheck.conformance.wire import Layout, layout as layout_of
 from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.log_file_layouts import log_file_messages
+from kipcheck.conformance.wire.log_files import VERSIONS
 from kipcheck.conformance.wire.schema import messages, spec
 from kipcheck.conformance.wire.znodes import znode_messages, znode_versions
 
@@ -40,6 +42,8 @@ class ReferenceCodec:
         for node in znode_messages(self._edition):
             versions = znode_versions(self._edition, node)
             found[node] = (versions[0], versions[-1])
+        for file in log_file_messages(self._edition):
+            found[file] = (VERSIONS[file],) * 2
         return found
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:

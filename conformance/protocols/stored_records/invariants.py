@@ -17,7 +17,7 @@ from kipcheck.conformance.protocols.declare.invariant import AppliesTo, impact, 
 from kipcheck.conformance.protocols.declare.trace import payload
 from kipcheck.conformance.protocols.stored_records.ops import CLASSIC, GROUP, KEY, SAMPLES, TRANSACTION
 from kipcheck.conformance.protocols.stored_records.settings import FEATURES_SINCE, decoded, in_force, version_of
-from kipcheck.conformance.wire.stored_records import InterBroker, newest_readable, written
+from kipcheck.conformance.wire.stored_records import InterBroker, newest_readable, readable_before, written
 
 WRITTEN: Final = "stored-records/written"
 LOADED: Final = "stored-records/loaded"
@@ -68,8 +68,29 @@ def version_by_release(history: History) -> Iterator[Violation]:
     for op in answered(history, "write-record"):
         setting = in_force(op.step["inter_broker"], at)
         if op.step["message"] in CLASSIC and not op.step["expires"] and setting is not None:
-            right = written(op.step["message"], at, setting)
-            yield from unlike(op, right, f"by {at} with inter-broker version {setting}")
+            right, before = written(op.step["message"], at, setting), readable_before(op.step["message"], setting)
+            if right is not None and (before is None or right <= before):  # else stored-records/way-back decides
+                yield from unlike(op, right, f"by {at} with inter-broker version {setting}")
+
+
+@impact("A cluster cannot go back, though nothing was raised", "refused peer", "versions", "unreadable", "lost-offsets",
+        links=LINKS)  # fmt: skip
+@writes("stored-records/way-back", "384-23", applies_to=writing(*CLASSIC))
+def way_back(history: History) -> Iterator[Violation]:
+    """A classic group or offset is written in a version that each release reads which the version in force allows."""
+    at = release(history)
+    for op in answered(history, "write-record"):
+        setting = in_force(op.step["inter_broker"], at)
+        found = version_of(decoded(str(payload(op).get("hex", ""))))
+        if op.step["message"] not in CLASSIC or setting is None or found is None:
+            continue
+        before = readable_before(op.step["message"], setting)
+        if before is not None and found > before:
+            message, first = op.step["message"], setting.first_release()
+            yield Violation(
+                f"{message} is written in version {found} at {setting}, and {first} reads versions up to {before}",
+                (op.index,), f"version {before} or less", f"in version {found}", shape=("newer",),
+            )  # fmt: skip
 
 
 @impact("Old brokers cannot read offsets that expire", "refused peer", "versions", "unreadable", links=LINKS)
@@ -128,15 +149,20 @@ def classic_ungated(history: History) -> Iterator[Violation]:
 @impact("An old release reads a record that it does not know", "wrong data", "guards", "wrong-data", links=LINKS)
 @loads("stored-records/unknown-versions-refused", "384-21")
 def unknown_versions_refused(history: History) -> Iterator[Violation]:
-    """A value in a version that the release does not know is refused: its partition is not loaded."""
+    """A value in a version that the release does not know is refused; of a transaction it is skipped from 4.3.0 on."""
     at = release(history)
     for op in answered(history, "read-record"):
         message, version = op.step["message"], version_of(decoded(op.step["hex"]))
         highest = None if message == KEY else newest_readable(message, at)
-        if highest is not None and version is not None and version > highest and isinstance(op.observation, Replied):
+        if highest is None or version is None or version <= highest:
+            continue
+        skips = message == TRANSACTION and at in releases(span("skips-unknown-transaction-values"))
+        refused = isinstance(op.observation, Refused)
+        found = "an error" if refused else "loaded" if payload(op).get("loaded") else "skipped"
+        if found != (right := "skipped" if skips else "an error"):
             yield Violation(
-                f"{message} in version {version} is loaded by {at}, whose newest is {highest}", (op.index,),
-                "an error", "accepted", shape=("loaded",),
+                f"{message} in version {version}: {found} by {at}, whose newest is {highest}", (op.index,), right,
+                found, shape=("refused" if refused else "loaded",),
             )  # fmt: skip
 
 

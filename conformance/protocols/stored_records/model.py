@@ -31,7 +31,7 @@ from kipcheck.conformance.protocols.stored_records.ops import (
 from kipcheck.conformance.protocols.stored_records.settings import FEATURES_SINCE, decoded, in_force, version_of
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import spec
-from kipcheck.conformance.wire.stored_records import InterBroker, newest_readable, written
+from kipcheck.conformance.wire.stored_records import InterBroker, newest_readable, readable_before, written
 
 State = tuple[()]
 HIGHEST_LEVEL: Final = {TRANSACTION: 2}
@@ -47,9 +47,12 @@ ENVIRONMENT_EVENTS: Final[tuple[Event, ...]] = (
 
 class StoredRecords:
     release = Release.parse(NEWEST)
+    as_released = False
 
-    def __init__(self, release: str = NEWEST) -> None:
+    def __init__(self, release: str = NEWEST, as_released: bool = False) -> None:
+        """``as_released``: whether it breaks 384-23, as releases from 4.1.0 on do."""
         self.release = Release.parse(release)
+        self.as_released = as_released
 
     def initial(self) -> State:
         return ()
@@ -83,7 +86,13 @@ class StoredRecords:
         if event.message == GROUP:
             return 0
         transactions = event.level if event.message == TRANSACTION else None
-        return written(event.message, self.release, inter_broker, expiring=event.expires, transactions=transactions)
+        found = written(event.message, self.release, inter_broker, expiring=event.expires, transactions=transactions)
+        before = self.bound(event.message, inter_broker) if event.message in CLASSIC else None
+        return found if found is None or before is None else min(found, before)
+
+    def bound(self, message: str, inter_broker: InterBroker) -> int | None:
+        """The newest version that keeps the way back; None: it is not kept."""
+        return None if self.as_released else readable_before(message, inter_broker)
 
     def encoded(self, message: str, version: int) -> str:
         layout = spec(edition(f"apache@{self.release}"), message).at(version)
@@ -97,7 +106,7 @@ class StoredRecords:
             return self.read_key(version)
         newest = self.newest(message)
         if newest is None or version > newest:
-            return Rejected(UNREADABLE)
+            return Loaded(False) if message == TRANSACTION and self.skips_unknown_values() else Rejected(UNREADABLE)
         try:
             spec(edition(f"apache@{self.release}"), message).at(version).decode(data, lenient=True)
         except (LookupError, Refused):
@@ -117,6 +126,9 @@ class StoredRecords:
     def skips_unknown_keys(self) -> bool:
         """KIP-915."""
         return self.release in releases(span("skips-unknown-group-keys"))
+
+    def skips_unknown_values(self) -> bool:
+        return self.release in releases(span("skips-unknown-transaction-values"))
 
     def enabled(self, state: State, /) -> Iterable[Event]:
         return (each for each in ENVIRONMENT_EVENTS if not isinstance(self.step(state, each).actions[0], Rejected))

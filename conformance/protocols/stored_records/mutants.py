@@ -82,6 +82,14 @@ class GatesClassicGroups(Storing):
         return super().levelled(GROUP if message == CLASSIC[0] else message, level)
 
 
+@writes("way-back", "write OffsetCommitValue ibp 3.3-IV3")
+class ForgetsTheWayBack(Storing):
+    """Offsets are written in a version that a release at the same metadata.version cannot read, as since 4.1.0."""
+
+    def bound(self, message: str, inter_broker: InterBroker) -> int | None:
+        return None
+
+
 @loads("unknown-versions-refused", "read GroupMetadataValue 00630000")
 class LoadsUnknownVersions(Storing):
     """A value in an unknown version is skipped, and loading continues."""
@@ -90,6 +98,14 @@ class LoadsUnknownVersions(Storing):
         newest, version = self.newest(message), version_of(data)
         unknown = newest is not None and version is not None and version > newest
         return Loaded(False) if unknown else super().read(message, data)
+
+
+@loads("unknown-versions-refused", "read TransactionLogValue 00630000")
+class StopsAtUnknownTransactions(Storing):
+    """A transaction in an unknown version stops loading, as before 4.3.0."""
+
+    def skips_unknown_values(self) -> bool:
+        return False
 
 
 @loads(

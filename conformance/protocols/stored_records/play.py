@@ -11,7 +11,7 @@ from kipcheck.conformance.protocols.stored_records.ops import OPERATIONS
 def _product(edition: Edition, scope: Scope) -> Product:
     return SingleMachine(
         "broker",
-        StoredRecords(edition.release),
+        StoredRecords(edition.release, edition.exact),
         within=lambda state: True,
         tried=lambda state: ENVIRONMENT_EVENTS,
         step_of=OPERATIONS.step_of,
@@ -28,7 +28,7 @@ PLAYABLES = (
         world=_product,
         verbs=verbs(OPERATIONS),
         conversation=lambda edition: Conversation(
-            "broker", StoredRecords(edition.release), OPERATIONS.event_of, OPERATIONS.parse_shorthand
+            "broker", StoredRecords(edition.release, edition.exact), OPERATIONS.event_of, OPERATIONS.parse_shorthand
         ),
     ),
 )

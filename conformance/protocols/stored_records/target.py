@@ -11,7 +11,8 @@ from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 
 def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
-    return adapter_of(OPERATIONS, StoredRecords(edition.release)) if released(edition) else None
+    """At an exact release it does what that release does, and otherwise what is owed."""
+    return adapter_of(OPERATIONS, StoredRecords(edition.release, edition.exact)) if released(edition) else None
 
 
 ADAPTERS = {OPERATIONS.machine: adapter}

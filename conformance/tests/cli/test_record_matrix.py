@@ -26,7 +26,9 @@ from kipcheck.reports.record_matrix import page_of, text_of
         ("OffsetCommitValue", 4, "3.4.0", "fails"), ("OffsetCommitValue", 4, "3.4.1", "reads"),
         ("OffsetCommitValue", 3, "2.0.1", "fails"), ("GroupMetadataValue", 3, "2.3.1", "reads"),
         ("ConsumerGroupMetadataKey", 3, "3.3.2", "fails"), ("ConsumerGroupMetadataKey", 3, "4.4.0", "reads"),
-        (UNKNOWN_KEY, 99, "3.9.2", "reads"), (UNKNOWN_KEY, 99, "4.0.2", "skips"),
+        (UNKNOWN_KEY, 99, "3.4.0", "fails"), (UNKNOWN_KEY, 99, "3.9.2", "skips"), (UNKNOWN_KEY, 99, "4.0.2", "skips"),
+        ("ConsumerGroupMetadataKey", 3, "3.9.2", "skips"), ("TransactionLogValue", 1, "3.4.0", "fails"),
+        ("TransactionLogValue", 99, "4.2.1", "fails"), ("TransactionLogValue", 99, "4.3.1", "skips"),
         ("PartitionMetadata", 0, "2.7.2", "none"), ("ProducerSnapshot", 1, "1.1.1", "reads"),
     ],
 )  # fmt: skip

@@ -78,7 +78,8 @@ def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(pat
     ((language, code, printed),) = REPRODUCTION.findall(page.partition(WITHOUT)[0])
     if language == "json":
         return assert_replayed(code, name, release, printed, tmp_path)
-    with kafka_broker.running(release) if name in BROKERS else nullcontext(None) as port:
+    level = row(page, "metadata.version") if "| metadata.version |" in page else None
+    with kafka_broker.running(release, level) if name in BROKERS else nullcontext(None) as port:
         command = COMMANDS[language](code, name, release, tmp_path)
         if port is not None:
             command = [*command, str(port)]

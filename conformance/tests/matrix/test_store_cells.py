@@ -1,13 +1,16 @@
 """Stores that another release opens: cells, verdicts, and released stores that are played, locked and killed."""
 
+from collections import Counter
 from pathlib import Path
 from random import Random
 
 import pytest
 
+import kipcheck.conformance
 from kipcheck.conformance.cli import main
 from kipcheck.conformance.clients.java.store_process import store_process
 from kipcheck.conformance.matrix.store_cells import (
+    EMPTY_SCAN,
     READS,
     UPGRADES,
     WRITES,
@@ -18,6 +21,7 @@ from kipcheck.conformance.matrix.store_cells import (
     cells,
     history_of,
     impossible,
+    library,
     predicted,
     upgrade_result,
 )
@@ -45,7 +49,16 @@ def test_pairs_that_are_cells() -> None:
     assert impossible("0.11.0.3", "3.9.2") and impossible("1.0.2", "2.2.2") and impossible("3.9.2", "2.3.1")
     assert predicted(StoreCell("2.2.2", "4.3.1")).back == "refuses"
     assert predicted(StoreCell("2.3.1", "2.4.1")).back == "opens"
-    assert predicted(StoreCell("2.3.1", "4.3.1")).back is None
+    assert predicted(StoreCell("2.3.1", "4.3.1")).back == "refuses"
+
+
+def test_every_way_back_is_predicted_and_a_loss_has_a_page() -> None:
+    every = {each: predicted(each) for each in cells((), ())}
+    assert Counter(each.back for each in every.values()) == {"refuses": 176, "loses": 70, "opens": 69}
+    lost = {each for each, prediction in every.items() if prediction.back == "loses"}
+    assert all(bool(each.page) is (cell in lost) for cell, each in every.items())
+    assert {each.old for each in lost} <= {each.old for each in every if library(each.old).startswith("5.18")}
+    assert Path(kipcheck.conformance.__path__[0], "..", EMPTY_SCAN).is_file()
 
 
 def test_verdicts_of_an_upgrade_and_of_the_way_back() -> None:

@@ -7,6 +7,7 @@ import pytest
 from kipcheck.conformance.wire import log_files
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.log_files import CLEANER, EPOCHS, METADATA, SNAPSHOT, decode, encode
+from kipcheck.golden.log_files import golden_files, made
 
 WRITTEN = {
     SNAPSHOT: bytes.fromhex(  # of a broker 3.9.2: a producer that ended a transaction, and an idempotent one
@@ -101,3 +102,26 @@ def test_values_that_no_file_has_are_refused(kind: str, value: dict[str, object]
 )  # fmt: skip
 def test_names(name: str, kind: str | None) -> None:
     assert log_files.kind_of(name) == kind
+
+
+def test_golden_files_of_jars_are_read_and_written_as_the_jars_do() -> None:
+    found = [*golden_files()]
+    assert {each.message for each in found} == {SNAPSHOT, EPOCHS, CLEANER, METADATA}
+    for each in found:
+        if each.value is not None:
+            assert not each.refused and encode(each.message, each.value) == each.data, each
+            assert decode(each.message, each.data) == decode(each.message, each.data, lenient=True) == each.value
+            continue
+        with pytest.raises(Refused):
+            decode(each.message, each.data)
+        try:
+            decode(each.message, each.data, lenient=True)
+        except Refused:
+            assert not each.accepted, each
+        else:
+            assert each.accepted, each
+
+
+@pytest.mark.all_jars
+def test_golden_files_are_what_the_jars_make_now() -> None:
+    assert made() == [*golden_files()]

@@ -25,6 +25,7 @@ final class Claims {
     static final String VERSIONS = "versions";
     static final String BROKER = "broker";
     static final String FLUSHES = "flushes";
+    static final String RECORDS = "records";
 
     private final Map<String, Integer> stable;
     private final Map<String, Object> messages = new TreeMap<>();
@@ -34,6 +35,7 @@ final class Claims {
     private final boolean groups;
     private final boolean controls;
     private final boolean stores;
+    private final boolean persists;
 
     Claims(Library library) {
         Set<String> classes = library.release.classes();
@@ -50,6 +52,11 @@ final class Claims {
                 named.add(HAND_WRITTEN[i]);
             }
         }
+        LogFiles.CLASSES.forEach((file, names) -> {
+            if (names.stream().anyMatch(each -> classes.contains(each.replace('.', '/')))) {
+                named.add(file);
+            }
+        });
         if (library.rows.used() && classes.contains("org/apache/kafka/common/protocol/ApiKeys")) {
             rows(library);
         }
@@ -70,6 +77,7 @@ final class Claims {
         controls = classes.contains("org/apache/kafka/controller/FeatureControlManager")
             && library.features.available();
         stores = library.stores.available();
+        persists = library.persisted.available(classes);
     }
 
     /** The newest stable version of requests and responses; an unstable one may follow it. */
@@ -140,6 +148,9 @@ final class Claims {
         if (stores) {
             limits.put(FLUSHES, "up to 2.8 RocksDB reports no flushes, so no process can be killed within one");
         }
+        if (persists) {
+            limits.put(RECORDS, "requests that a broker refuses by the level of a feature do not reach its coordinator");
+        }
         return limits;
     }
 
@@ -167,6 +178,9 @@ final class Claims {
         if (stores) {
             machines.add("timestamped-store");
         }
+        if (persists) {
+            machines.add("stored-records");
+        }
         return machines;
     }
 
@@ -189,6 +203,9 @@ final class Claims {
         }
         if (stores) {
             roles.add("store");
+        }
+        if (persists) {
+            roles.add("broker");
         }
         return roles;
     }

@@ -15,7 +15,7 @@ final class Library {
     final StreamsGroups streamsGroups;
     final Features features;
     final Persisted persisted;
-    final LogFiles files;
+    private final LogFiles files;
     final TimestampedStores stores;
 
     Library(Release release, Map<String, Object> names) {
@@ -53,6 +53,11 @@ final class Library {
                 return consumers;
             case "ValueAndTimestamp":
                 return new Stores(release);
+            case "ProducerSnapshot":
+            case "LeaderEpochCheckpoint":
+            case "CleanerCheckpoint":
+            case "PartitionMetadata":
+                return files;
             default:
                 if (rows.used() && rows.knows(message)) {
                     return rows;

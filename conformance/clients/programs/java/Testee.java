@@ -211,10 +211,6 @@ public final class Testee {
             result.putAll(library.persisted.answer(order));
             return;
         }
-        if (LogFiles.knows(op)) {
-            result.putAll(library.files.answer(order));
-            return;
-        }
         String message = Values.text(order.get("message"));
         Codec codec = library.codec(message, "public".equals(order.get("through")));
         if (op.equals("versions")) {

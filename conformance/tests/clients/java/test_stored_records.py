@@ -93,27 +93,24 @@ def test_unknown_keys_end_a_load_up_to_3_4_0_and_are_skipped_from_3_4_1_on(relea
     skips = releases(span("skips-unknown-group-keys"))
     for key in (OFFSET_KEY, GROUP_KEY, CONSUMER_KEY, UNKNOWN_KEY):
         for release, answer in zip(RELEASES, released.read("Key", bytes.fromhex(key), RELEASES), strict=True):
-            loads = answer.status == "accepted" or skipped(answer)
-            known = key in (OFFSET_KEY, GROUP_KEY)
-            assert loads is (known or Release.parse(release) in skips), (release, key, answer)
+            loads, at = answer.status == "accepted", Release.parse(release)
+            known = key in (OFFSET_KEY, GROUP_KEY) or (key == CONSUMER_KEY and at in IN_JAVA)
+            assert loads is (known or at in skips), (release, key, answer)
             assert loads or unreadable(answer)
-            assert skipped(answer) is (key == UNKNOWN_KEY and Release.parse(release) in IN_JAVA)
+            assert skipped(answer) is (not known and at in skips), (release, key, answer)
 
 
 def played(released: Brokers, release: str, event: Event) -> Observation:
     """What the release does, as a testee answers."""
     if isinstance(event, Read):
         (answer,) = released.read(event.message, bytes.fromhex(event.hex), [release])
-        # In Scala the function returns what it does not know, and the loader skips it.
-        unknown = event.hex == UNKNOWN_KEY and answer.status == "accepted"
-        if skipped(answer) or unknown:
-            return Replied((("loaded", False),))
-        return Replied((("loaded", True),)) if answer.status == "accepted" else Refused(str(answer.thrown))
-    name = str(InterBroker.of(Release.parse(release))) if event.inter_broker is None else event.inter_broker
+        accepted = answer.status == "accepted"
+        return Replied((("loaded", answer.loaded),)) if accepted else Refused(str(answer.thrown))
     try:
-        return Replied((("hex", released.write(event.message, release, name, event.expires).hex()),))
+        data = released.write(event.message, release, event.inter_broker or "", event.expires, event.level)
     except ValueError as cannot:
         return Refused("ValueError", str(cannot))
+    return Replied((("hex", data.hex()),))
 
 
 @pytest.mark.jars
@@ -131,8 +128,10 @@ def test_what_brokers_write_and_load_keeps_to_the_invariants_of_stored_records(r
     history = History(Case("stored-records/written", f"apache@{release}", Role.BROKER, steps), "broker", ops)
     ids = {id for check in CHECKS.values() if check.id.startswith("stored-records/") for id in check.invariants}
     verdicts = [*judge(history, [INVARIANTS[each] for each in sorted(ids)])]
-    assert [each for each in verdicts if each.result is not Result.PASS] == []
-    assert len(verdicts) == 6, "all but those of transactions and of consumer groups"
+    broken = [each.invariant for each in verdicts if each.result is not Result.PASS]
+    known = ["stored-records/way-back"] if Release.parse(release) >= Release.parse("4.1.0") else []
+    assert broken == known, "docs/findings/kafka-coordinator-writes-offsets-that-3-3-cannot-read.md"
+    assert len(verdicts) == 7, "all but those of transactions and of consumer groups"
     assert sum(isinstance(each.observation, Replied) for each in ops) > 20
 
 
