@@ -226,6 +226,9 @@ final class Persisted {
         }
         if (write.getParameterCount() > given.size()) {
             Class<?> chosen = write.getParameterTypes()[given.size()];
+            if (chosen == short.class && version.matches("0\\.([89]|10\\.0).*")) {
+                throw limited("up to 2.0 the version of a group below 0.10.1 is chosen where no program can call");
+            }
             given.add(chosen == short.class
                 ? newestInScala(manager) : interBroker(chosen, version));
         }

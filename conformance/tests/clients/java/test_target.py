@@ -211,7 +211,8 @@ def test_every_manner_of_release_claims_what_it_has_and_reads_what_it_writes(rel
         ("kafka-group-coordinator:4.3.1", {"GroupMetadataValue": (0, 4), "OffsetCommitKey": (0, 1)}),
         ("kafka-metadata:4.3.1", {"FeatureLevelRecord": (0, 0)}),
         ("kafka-transaction-coordinator:3.9.2", {"TransactionLogKey": (0, 0), "TransactionLogValue": (0, 1)}),
-        ("kafka_2.13:3.4.1", {"GroupMetadataKey": (2, 2), "TransactionLogValue": (0, 1)}),
+        ("kafka_2.13:3.4.1", {"GroupMetadataKey": (2, 2), "ProducerSnapshot": (1, 1), "TransactionLogValue": (0, 1)}),
+        ("kafka-storage:4.4.0", {"CleanerCheckpoint": (0, 0), "PartitionMetadata": (0, 0)}),
     ],
 )
 def test_an_artifact_claims_what_is_in_its_own_jar(name: str, claims: dict[str, tuple[int, int]]) -> None:
@@ -219,8 +220,11 @@ def test_an_artifact_claims_what_is_in_its_own_jar(name: str, claims: dict[str, 
     with target.open("apache", Role.CODEC) as session:
         claimed = session.info.claims.messages
         assert {message: claimed.get(message) for message in claims} == claims
-        machines = {"kafka-group-coordinator:4.3.1": Role.COORDINATOR, "kafka-metadata:4.3.1": Role.CONTROLLER}
-        plays = {machines[name]} if name in machines else set()
+        machines = {
+            "kafka-group-coordinator:4.3.1": {Role.COORDINATOR, Role.BROKER}, "kafka-metadata:4.3.1": {Role.CONTROLLER},
+            "kafka_2.13:3.4.1": {Role.BROKER},
+        }  # fmt: skip
+        plays = machines.get(name, set())
         if streams := name.startswith("kafka-streams"):
             plays = {Role.LEADER, Role.MEMBER, Role.OPERATOR_TOOL}
             plays |= set() if name.endswith(":2.0.1") else {Role.STORE}  # stores have timestamps since 2.3.0
@@ -453,3 +457,26 @@ def test_a_release_is_conformant_to_itself(tmp_path: Path) -> None:
     )  # fmt: skip
     outcome = run(options)
     assert (outcome.exit_code, outcome.failures, outcome.warnings) == (0, 0, 0)
+
+
+BROKERS = {
+    "kafka_2.12": ("1.1.1", "2.0.1", "2.1.1", "2.2.2", "2.3.1"),
+    "kafka_2.13": ("2.4.1", "2.8.2", "3.0.2", "3.3.2", "3.4.0", "3.4.1", "3.6.2", "3.9.2"),
+    "kafka-storage": ("3.5.2", "3.9.2", "4.0.2", "4.4.0"),
+    "kafka-group-coordinator": ("4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0"),
+}
+"""Jars whose classes write what brokers persist."""
+
+
+@pytest.mark.all_jars
+@pytest.mark.parametrize(("artifact", "release"), [(each, one) for each, of in BROKERS.items() for one in of])
+def test_what_a_broker_of_a_release_persists_keeps_to_the_laws(artifact: str, release: str, tmp_path: Path) -> None:
+    target = f"java:{artifact}:{release}"
+    registry.target(target)
+    checks = {"kafka-storage": ("log-files/*",), "kafka-group-coordinator": ("stored-records/*",)}
+    options = Options(
+        targets=(target,), edition=f"apache@{release}", known=("default",), workers=1, out=tmp_path,
+        checks=checks.get(artifact, ("log-files/*", "stored-records/*")),
+    )  # fmt: skip
+    outcome = run(options)
+    assert (outcome.exit_code, outcome.failures) == (0, 0)
