@@ -31,7 +31,10 @@ EXEMPT: tuple[tuple[str, str], ...] = (
     (r"\]\([^)\s]*\)|https?://\S+", "where a link leads: names of findings pages stay"),
     (r"\bminiature/[\w*-]+", "names of targets"),
     (r"\bkipcheck vices\b", "an alias of the command mutants"),
-    (r"\b(?:beat|leave|away) [a-z]+(?:[+-]\d+)?(?: on [a-z,]+)? told\b", "shorthand of the consumer group protocol"),
+    (
+        r"\b(?:beat|leave|away|classic-join) [a-z]+(?:[+-]\d+)?(?: on [a-z,]+)? told\b",
+        "shorthand of the consumer group protocol",
+    ),
     (r"\bnone, told or before\b", "values of the field owned, in the consumer group protocol"),
     (r"\Arestarts, and forgets what it was told\Z", "an event by which play and counter-examples name a restart"),
     (

@@ -8,7 +8,7 @@ well before the next one. What no moment suits is in doubt: then violations in t
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 from typing import Any, Final
 
 from kipcheck.conformance.core.replacing import replace
@@ -82,6 +82,8 @@ class Schedule:
     _armed_at: dict[tuple[int, Any], int] = field(default_factory=dict)
     """Deadline and timer -> when it was armed, by the clock of the conversation."""
     _kept: tuple[dict[tuple[int, Any], Span], dict[tuple[int, Any], int]] = field(default_factory=lambda: ({}, {}))
+    _raced: bool = False
+    """Whether timers of different kinds expire in the wait so close together that either may be first."""
     _wanted: tuple[Reply, ...] = ()
     """The answers that should come in the wait."""
     apart: bool = False
@@ -163,17 +165,23 @@ class Schedule:
         """Lets the machine's time pass: when timers expire, and the answers."""
         until, actors = self.now_ms + ms, (*self._state.actors, "")
         expired: list[Span] = []
+        kinds: list[tuple[Span, str]] = []
         answers: list[Reply] = []
         while (due := self._next_deadline()) is not None and due <= until:
             before = self._state
             expiring = [self._deadlines[each] for each in before.clock.timers if each[0] == due]
             at = Span(min(each.first for each in expiring), max(each.last for each in expiring))
             expired.append(at)
+            kinds += ((self._deadlines[each], each[1].kind) for each in before.clock.timers if each[0] == due)
             self._state, replies = self._service.step(before, Elapse(due - self.now_ms))
             answers += replies
             self._arm(before, self._state, at)
         self._state, _ = self._service.step(self._state, Elapse(until - self.now_ms))
         self._state = replace(self._state, actors=actors)
+        self._raced = any(
+            one[1] != other[1] and abs(one[0].first - other[0].first) < NEAREST_S
+            for one, other in combinations(kinds, 2)
+        )
         return expired, tuple(answers)
 
     def _wait(self, usual: float, now_s: float, expired: list[Span], after: float, answered: frozenset[int]) -> Wait:
@@ -184,7 +192,7 @@ class Schedule:
         low, high = (least + self.margin_s if expired else now_s), most - self.margin_s - after
         until = min(max(usual, low), high) if low <= high else max(low if not armed else (least + most) / 2, now_s)
         doubt = ""
-        if most - least < 2 * NEAREST_S or swapped:
+        if most - least < 2 * NEAREST_S or swapped or self._raced:
             doubt = "timers of the coordinator expire too close together"
         elif self.apart and self._is_near(until):
             doubt = "a timer may expire close to the end of the wait"

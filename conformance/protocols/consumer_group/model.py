@@ -470,7 +470,7 @@ def remembered(state: State, memory: Memory) -> State:
 
 
 def older(state: State, ms: int) -> State:
-    """The state after some time in which nobody is removed."""
+    """The state after some time in which no member is removed."""
     return state._replace(
         members=tuple(_aged(each, ms) for each in state.members),
         aimed_ms=None if state.aimed_ms is None else state.aimed_ms + ms,

@@ -50,8 +50,8 @@ def classic_members(step: MixedStep) -> list[Member]:
 # From a classic group to a consumer group
 
 
-@impact("A consumer cannot join the classic group that it should upgrade", "stuck group", "guards", "stuck-group",
-        "consumer-stops", links=("KIP-848",))  # fmt: skip
+@impact("A consumer cannot join the classic group that it should upgrade", "stuck group", "guards", "refused-peer",
+        "unread-partition", links=("KIP-848",))  # fmt: skip
 @rule("migration/upgrades", "grp-114", grade=Grade.SHOULD, applies_to=asks)
 def upgrades(history: History) -> Iterator[Violation]:
     """A consumer that joins a classic group of consumers is accepted, if the broker's policy allows the upgrade."""
@@ -164,7 +164,7 @@ def generations_rise(history: History) -> Iterator[Violation]:
 # From a consumer group to a classic group
 
 
-@impact("After the last consumer left nobody assigns its partitions", "stuck group", "gating", "unread-partition",
+@impact("After the last consumer left its partitions stay unassigned", "stuck group", "gating", "unread-partition",
         links=("KIP-848",))  # fmt: skip
 @rule("migration/downgrades", "grp-121", applies_to=asks)
 def downgrades(history: History) -> Iterator[Violation]:

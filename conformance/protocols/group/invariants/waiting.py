@@ -162,13 +162,14 @@ def _too_late(history: History, parked: TracedRequest, since: int, what: str) ->
             return
 
 
-@impact("A member that left waits without end for its assignment", "stuck group", "waiting", "stuck-group")
-@of_removals("group/removed-let-go", "grp-07", needs=steps_of("sync"), after=("join",))
+@impact("A member that left waits without end for an answer", "stuck group", "waiting", "stuck-group")
+@of_removals("group/removed-let-go", "grp-07", needs=steps_of("join", "sync"), after=("join",))
 def removed_let_go(history: History) -> Iterator[Violation]:
-    """A parked SyncGroup of a member that leaves is answered: the phase in which it waits ends when a member leaves."""
+    """A parked JoinGroup or SyncGroup of a member that leaves is answered: it is no longer waited for."""
     group = group_trace(history)
     for each in group.served_requests:
-        if not each.parked or not isinstance(each.request, Sync) or superseded_by(group, each) is not None:
+        asked = isinstance(each.request, Join | Sync)
+        if not each.parked or not asked or superseded_by(group, each) is not None:
             continue
         for step in group.trace.steps:
             late = step.index > each.index and (each.by is None or step.index < each.by)

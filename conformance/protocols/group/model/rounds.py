@@ -222,9 +222,9 @@ class Rounds(Decisions):
     # Removal of members
 
     def dismissed(self, state: State, member: Member, out: Out) -> State:
-        """Removes a member that left, or whose session expired. Brokers answer its parked join, but not its parked
-        sync."""
-        if member.join is not None:
+        """Removes a member that left, or whose session expired. Since 2.1.1 brokers answer its parked join, but not its
+        parked sync."""
+        if member.join is not None and self.rules.removed_joins_answered:
             out.append(self.join_refusal(member.join.to, Error.UNKNOWN_MEMBER_ID, ""))
         if member.sync is not None and self.rules.removed_answered:
             out.append(self.synced(state, member, member.sync, Error.UNKNOWN_MEMBER_ID))

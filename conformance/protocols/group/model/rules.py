@@ -147,6 +147,8 @@ class Rules:
     """The join phase may end when an unused id is refused because the group is full (up to 3.9)."""
     deletes_unwritten: bool
     """DeleteGroups is answered before its record is written, and whether or not that fails (up to 3.9)."""
+    removed_joins_answered: bool
+    """A parked JoinGroup of a member that is removed is answered (KAFKA-7610)."""
     removed_answered: bool
     """A parked SyncGroup of a member that is removed is answered. No release does that."""
     superseded_answered: bool
@@ -211,6 +213,7 @@ class Rules:
             fails_on_unused_static_ids=True,
             refusals_end_join_phase=not has("java"),
             deletes_unwritten=not has("java"),
+            removed_joins_answered=has("removed-joins-answered"),
             removed_answered=False,
             superseded_answered=has("superseded-answered"),
             strict_instances=has("strict-instances"),
@@ -244,6 +247,7 @@ def owed_rules(release: str = NEWEST) -> Rules:
         fails_on_unused_static_ids=False,
         refusals_end_join_phase=True,
         deletes_unwritten=False,
+        removed_joins_answered=True,
         removed_answered=True,
         superseded_answered=True,
         strict_instances=True,

@@ -62,6 +62,7 @@ FAULTS = [
     ("apache@0.10.2.2", "answers-join", "join a v0 type="),
     ("apache@0.10.0.1", "answers-heartbeat", "join a v0; beat a id=? v0"),
     ("apache@1.1.1", "answers-join", "unload; load; join a v2"),
+    ("apache@1.1.1", "removed-let-go", "join a v2; join b v2; elapse 9000; rejoin b v2 lists=p:y; leave b v1"),
     ("apache@1.1.1", "answers-sync", "beat a v1 nameless; sync a v1 nameless"),
     ("apache@1.1.1", "answers-heartbeat", "beat a v1 nameless"),
     ("apache@1.1.1", "answers-leave", "leave a v1 nameless"),
