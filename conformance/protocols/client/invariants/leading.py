@@ -80,7 +80,7 @@ def _pairs(names: Any) -> list[list[Any]]:
 @cached_on_history
 def led(history: History) -> tuple[Led, ...]:
     joined: Mapping[str, Any] | None = None
-    answers: list[tuple[int, Mapping[str, int]]] = []
+    answers: list[Happened] = []
     found: list[Led] = []
     rests = False
     late = was_late(history)
@@ -90,13 +90,12 @@ def led(history: History) -> tuple[Led, ...]:
         if each.what in STARTS:
             answers, joined, rests = [], None, False
         elif each.is_answer("Metadata"):
-            answers.append((each.ms, each.event.get("sizes", {})))
+            answers.append(each)
         elif each.is_answer("JoinGroup"):
             joined = each.event if "members" in each.event else None
         elif each.is_request("SyncGroup") and joined is not None:
             if (each.event["member"], each.event["generation"]) == (joined["member"], joined["generation"]):
-                read = [sizes for ms, sizes in answers if ms < each.ms - RACE_MS]
-                found.append(Led(joined, each, {name: size for sizes in read for name, size in sizes.items()}))
+                found.append(Led(joined, each, _known_sizes(answers, each.ms)))
                 rests = not late
             joined = None
         elif found and each.is_request("JoinGroup"):
@@ -104,6 +103,20 @@ def led(history: History) -> tuple[Led, ...]:
         elif each.what == "signalled":
             rests = False
     return tuple(found)
+
+
+def _known_sizes(answers: list[Happened], ms: int) -> dict[str, int]:
+    """Topic -> partitions, as a client certainly has them at this time.
+
+    An answer just before may not have been read. One that refuses topics may have been: a client may forget them all.
+    """
+    known: dict[str, int] = {}
+    for each in answers:
+        if each.error:
+            known = {}
+        elif each.ms < ms - RACE_MS:
+            known |= each.event.get("sizes", {})
+    return known
 
 
 def _judged(history: History, *searches: Search) -> Iterator[Violation]:

@@ -42,8 +42,8 @@ def synced(ms: int, *partitions: str, generation: int = 1) -> tuple[Any, ...]:
                             "assignments": [["m", [*partitions]]]})  # fmt: skip
 
 
-def metadata(ms: int) -> tuple[Any, ...]:
-    return "answer", ms, {"api": "Metadata", "sizes": {"t": 1}}
+def metadata(ms: int, error: int = 0) -> tuple[Any, ...]:
+    return "answer", ms, {"api": "Metadata", "error": error, "sizes": {} if error else {"t": 1}}
 
 
 def rejoins(ms: int) -> tuple[Any, ...]:
@@ -54,6 +54,13 @@ def test_metadata_that_comes_with_the_assignment_was_not_read_before_it() -> Non
     """kafka-python 3.0.12: Metadata was answered 0 ms before its SyncGroup; it joined again 34 ms later."""
     assert not [*assigns_each_partition_once(history(joined(100), metadata(130), synced(130), rejoins(164)))]
     assert [*assigns_each_partition_once(history(metadata(20), joined(100), synced(130), rejoins(164)))]
+
+
+def test_a_leader_that_may_not_describe_a_topic_does_not_know_its_partitions() -> None:
+    """aiokafka 0.14.0: Metadata was refused with TOPIC_AUTHORIZATION_FAILED 1 ms before it sent an empty assignment."""
+    leads = [joined(100), synced(130), rejoins(164)]
+    assert not [*assigns_each_partition_once(history(metadata(20), metadata(129, error=29), *leads))]
+    assert [*assigns_each_partition_once(history(metadata(10, error=29), metadata(20), *leads))]
 
 
 def beat(ms: int, member: str, generation: int) -> tuple[Any, ...]:
