@@ -4,10 +4,12 @@
 python3 broker.py [OPTION]... COMMAND...    starts the command with the address of the broker as its last argument; ends
                                             it with SIGTERM. It subscribes to topic t (4 partitions).
 --answer API=CODE[*N]   the next request of that kind (the next N) is answered with an error
+--refuse API=CODE       all further requests of that kind are answered with an error
 --cut API=WHEN          the connection is reset before, amid or after the answer to the next request of that kind
 --member HEX            another member of the group, with this subscription
 --follow                another member leads, and assigns t-0 and t-1 to the consumer
 --fence                 another process takes the instance id of the consumer
+--count API=N           says at the end whether there were more than N requests of that kind in a second
 --show API,...          the requests that are printed, and Connection; equal lines that follow each other once
 --seconds N             SIGTERM is sent so long after the consumer was assigned its partitions (4), or 8 s
                         after it joined
@@ -20,6 +22,8 @@ import asyncio
 import itertools
 import re
 import struct
+import time
+from collections import deque
 from typing import Any
 
 MESSAGES = """
@@ -159,6 +163,7 @@ class Broker:
         self.options = options
         self.shown = options.show.split(",")
         self.faults = [api for text in options.answer for api in parsed(text)]
+        self.refusals = dict(each for text in options.refuse for each in parsed(text))
         self.cuts = [text.partition("=")[::2] for text in options.cut]
         self.member: Any = None
         self.instance: Any = None
@@ -169,6 +174,9 @@ class Broker:
         self.last = ""
         self.ids = itertools.count(1)
         self.joined = asyncio.Event()
+        self.limits = {api: int(most) for api, _, most in (each.partition("=") for each in options.count)}
+        self.times: Any = {api: deque(maxlen=most + 1) for api, most in self.limits.items()}
+        self.exceeded: set[str] = set()
 
     # Connections
 
@@ -188,10 +196,12 @@ class Broker:
         if key == 18:
             send(writer, id, api_versions(version))
             return
+        self.count(name)
         value, _ = read(fields(asked, version), version, request, 10 + max(skipped, 0))
         cut = next((each for each in self.cuts if each[0] == name and self.armed), None)
         fault = next((each for each in self.faults if each[0] == name and self.armed), None)
         error = fault[1] if fault else self.refusal(name, value)
+        error = error or (self.refusals.get(name, 0) if self.armed else 0)
         if fault:
             self.faults.remove(fault)
             self.forget(error)
@@ -206,6 +216,13 @@ class Broker:
             writer.transport.abort()
             return
         send(writer, id, data)
+
+    def count(self, name: str) -> None:
+        times = self.times.get(name, ())
+        if name in self.times:
+            times.append(time.monotonic())
+        if len(times) > self.limits.get(name, 0) and times[-1] - times[0] <= 1:
+            self.exceeded.add(name)
 
     def show(self, title: str, value: Any, error: int, cut: Any) -> None:
         name = title.partition(" ")[0]
@@ -284,7 +301,7 @@ class Broker:
     def disturb(self) -> None:
         """The consumer is a member."""
         self.armed = True
-        pending = {each[0] for each in (*self.faults, *self.cuts)}
+        pending = {each[0] for each in (*self.faults, *self.cuts)} | self.refusals.keys()
         self.rebalancing = self.rebalancing or bool(pending & {"JoinGroup", "SyncGroup"})
         if self.options.fence and not self.replaced:
             self.replaced, self.member = self.member, "another process"
@@ -387,11 +404,13 @@ async def main(options: Any) -> None:
     else:
         print("10 s later the program still runs")
         program.kill()
+    for name, most in broker.limits.items():
+        print("more than" if name in broker.exceeded else "at most", most, f"{name} in a second")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(usage=__doc__)
-    for option in ("--answer", "--cut", "--member"):
+    for option in ("--answer", "--refuse", "--cut", "--member", "--count"):
         parser.add_argument(option, action="append", default=[])
     for option in ("--follow", "--fence"):
         parser.add_argument(option, action="store_true")

@@ -111,7 +111,7 @@ def assert_replayed(code: str, name: str, release: str, printed: str, place: Pat
         with ThreadPoolExecutor(AT_ONCE) as threads:
             runs = [*threads.map(lambda _: replayed(file), range(AT_ONCE))]
         done = next((each for each in runs if each.returncode == 1), done)
-    found = re.sub(r"\b\d+ (ms|[A-Z]\w+ requests)", r"N \1", UUID.sub("ID", done.stdout))
+    found = re.sub(r"\b\d+ (ms|times|[A-Z]\w+ requests)", r"N \1", UUID.sub("ID", done.stdout))
     found = re.sub(r"Node\.js v[\d.]+", "Node.js VERSION", found)
     assert (done.returncode, found) == (1, printed), done.stderr
 
