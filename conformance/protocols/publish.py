@@ -1,7 +1,8 @@
 """Writes what declared operations say into the published files: ``python -m kipcheck.conformance.protocols.publish``.
 
 The files are the two JSON schemas, in which each derived part is one line, and the table of operations in
-``docs/testee.md``. With ``--check`` it writes nothing, and exits with 1 if a file differs.
+``docs/testee.md``. In the schema of cases the verbs of a role are derived as well. With ``--check`` it writes nothing,
+and exits with 1 if a file differs.
 """
 
 import json
@@ -20,6 +21,8 @@ DEFINITION: Final = r'"\w+": {.*},$'
 """A definition in one line of a schema, which is not the last one."""
 MACHINES: Final = '"description": "features, '
 """The line of the schema that lists all machines, of which this one is the first."""
+OF_A_ROLE: Final = r'{ "if": { "properties": { "role": { "const": .*,$'
+"""A line of the schema of cases: the verbs of a role."""
 OF_MACHINES: Final = r"\| [a-z-]+, `"
 """The first row of a machine in the table."""
 Lines = list[str]
@@ -38,6 +41,8 @@ def published() -> Mapping[Path, str]:
         lines = path.read_text("utf-8").splitlines()
         for each in every:
             lines = put(each, lines)
+        if put is _case_schema:
+            lines = _put(lines, 8, _roles(every), OF_A_ROLE)
         texts[path] = "\n".join(lines) + "\n"
     return texts
 
@@ -78,6 +83,19 @@ def _case_schema(operations: Operations[Any, Any], lines: Lines) -> Lines:
     verbs = _compact({"enum": [*operations.verbs]})
     bodied = _put(lines, 8, bodies, r'{ "if": { "properties": { "verb": { "const": .*,$')
     return _put(bodied, 4, [(f'"{definition_name(operations.machine)}Verbs": ', f"{verbs},")], DEFINITION)
+
+
+def _roles(every: Iterable[Operations[Any, Any]]) -> list[tuple[str, str]]:
+    """For each role of a machine the verbs that its cases have."""
+    names: dict[str, list[str]] = {}
+    for each in every:
+        names.setdefault(each.role.value, []).append(definition_name(each.machine))
+    lists = {role: [{"$ref": f"#/$defs/{each}Verbs"} for each in sorted(of)] for role, of in names.items()}
+    found = []
+    for role, of in sorted(lists.items()):
+        steps = {"items": {"properties": {"verb": {"anyOf": of}}}}
+        found.append((_condition("role", role), f"{_compact({'properties': {'steps': steps}})} }},"))
+    return found
 
 
 def _condition(key: str, verb: str) -> str:

@@ -22,6 +22,9 @@ def test_every_operation_is_in_both_schemas_and_in_the_table(name: str) -> None:
     testee = json.loads((files("kipcheck.conformance.targets") / "testee.schema.json").read_text("utf-8"))
     case = json.loads((files("kipcheck.conformance.core") / "case.schema.json").read_text("utf-8"))
     page = (files("kipcheck.conformance") / "docs" / "testee.md").read_text("utf-8")
+    (of_role,) = (each["then"] for each in case["$defs"]["case"]["allOf"]
+                  if each["if"]["properties"]["role"] == {"const": operations.role.value})  # fmt: skip
+    assert f'"#/$defs/{publish.definition_name(operations.machine)}Verbs"' in json.dumps(of_role)
     for each in operations.declared:
         assert f"`{each.verb}" in page
         assert each.verb in case["$defs"][f"{publish.definition_name(operations.machine)}Verbs"]["enum"]
