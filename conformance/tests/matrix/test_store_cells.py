@@ -116,6 +116,23 @@ def test_a_damaged_table_of_old_values_counts_as_no_values(tmp_path: Path) -> No
 
 
 @pytest.mark.jars
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "release", ["3.9.2", *(pytest.param(each, marks=pytest.mark.all_jars) for each in ("2.3.1", "4.3.1"))]
+)
+def test_a_foreign_record_of_a_changelog_is_a_value_and_one_without_key_an_error(release: str, tmp_path: Path) -> None:
+    with store_process(release, tmp_path) as store:
+        store.answer("store-open", format="timestamped")
+        foreign = {"key": "61", "value": "000000000000000531", "version": "63"}
+        assert store.answer("store-restore", timestamp=7, **foreign) == {"status": "accepted"}
+        found = store.answer("store-get", key="61")
+        assert (found["value"], found["timestamp"]) == (foreign["value"], 7), "neither version nor timestamp is read"
+        refused = store.answer("store-restore", key=None, value="31", timestamp=7)
+        assert (refused["status"], refused["class"]) == ("rejected", "NullPointerException")
+        assert [each["key"] for each in store.answer("store-range")["rows"]] == ["61"]
+
+
+@pytest.mark.jars
 @pytest.mark.all_jars
 @pytest.mark.parametrize("release", ["2.3.1", "3.9.2", "4.3.1"])
 def test_a_store_that_is_killed_at_50_points_loses_only_what_is_known(release: str) -> None:

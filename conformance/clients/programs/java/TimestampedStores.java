@@ -214,7 +214,11 @@ final class TimestampedStores {
         byte[] value = order.get("value") == null ? null : Values.bytes(order.get("value"));
         Class<?> type = release.need("org.apache.kafka.common.record.TimestampType");
         Object created = Release.need(type, "CREATE_TIME").get(null);
-        Object record = record(key, value, (Long) order.get("timestamp"), created);
+        Object headers = Release.create(release.need("org.apache.kafka.common.header.internals.RecordHeaders"));
+        if (order.get("version") != null) {
+            Release.call(headers, "add", "v", Values.bytes(order.get("version")));
+        }
+        Object record = record(key, value, (Long) order.get("timestamp"), created, headers);
         Class<?> converters = release.need(STATE + "internals.RecordConverters");
         Object converter = Release.callStatic(converters, timestamped() ? "rawValueToTimestampedValue" : "identity");
         record = Release.call(converter, "convert", record);
@@ -231,14 +235,13 @@ final class TimestampedStores {
     }
 
     /** A record with a timestamp, which few constructors take: those of 3.0 on, and those with a checksum before. */
-    private Object record(byte[] key, byte[] value, long timestamp, Object created) throws Throwable {
+    private Object record(byte[] key, byte[] value, long timestamp, Object created, Object headers) throws Throwable {
         Class<?> type = release.need("org.apache.kafka.clients.consumer.ConsumerRecord");
-        Object headers = Release.create(release.need("org.apache.kafka.common.header.internals.RecordHeaders"));
         try {
             return Release.create(
                 type, "changelog", 0, 0L, timestamp, created, 0, 0, key, value, headers, Optional.empty());
         } catch (Release.Unsupported earlier) {
-            return Release.create(type, "changelog", 0, 0L, timestamp, created, 0L, 0, 0, key, value);
+            return Release.create(type, "changelog", 0, 0L, timestamp, created, 0L, 0, 0, key, value, headers);
         }
     }
 

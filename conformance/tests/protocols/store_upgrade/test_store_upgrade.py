@@ -157,6 +157,6 @@ def test_a_store_is_the_same_from_any_changelog(records: list[dict[str, Any]]) -
 @pytest.mark.parametrize("path", PATHS)
 def test_each_path_is_explored_in_full(path: str) -> None:
     (model,) = PLAYABLES
-    scope = model.scope(f"path={path},instances=1,records=1", KIP_258)
+    scope = model.scope(f"path={path},instances=1,records=2", KIP_258)
     found = explored(model, KIP_258, scope, model.world(KIP_258, scope), 100_000, None, lambda *_: None)
     assert found.exit_code == 0
