@@ -116,6 +116,12 @@ def thresholds(message: str, after: InterBroker, to: InterBroker) -> dict[InterB
     return {since: chosen for since, chosen in found.items() if after < since <= to}
 
 
+def first_release(file: str) -> str:
+    """The first release with a file beside a log. Errors: KeyError for another message."""
+    since: str = next(iter(table()["files"][file]["reads"]))
+    return since
+
+
 def newest_readable(message: str, release: Release) -> int | None:
     """None for a release without such a record or file."""
     if reads := table()["files"].get(message, {}).get("reads"):
