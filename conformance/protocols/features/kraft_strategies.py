@@ -8,7 +8,7 @@ from typing import Final, Literal
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import span
+from kipcheck.conformance.core.releases_table import span, table
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_brokers import KraftBrokers
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
@@ -38,6 +38,7 @@ EVERY: Final = (
 """Names of features: some releases lack some of them, and all lack the last two."""
 TYPES: Final = (SAFE_DOWNGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, 0, 4, 99)
 KINDS: Final[tuple[Literal["broker", "controller"], ...]] = ("broker", "controller")
+REGISTERS: Final[int] = table()["feature-levels"]["registers-controllers"]
 HIGH: Final = 40
 """Above every level of metadata.version."""
 
@@ -57,7 +58,10 @@ class Likely:
         if chance < (0.4 if fresh else 0.02) and "kraft-format" in swarm.verbs:
             return self.format(random)
         if chance < (0.6 if fresh else 0.15) and "kraft-node" in swarm.verbs:
-            return DeclareNode(random.choice(KINDS), random.randint(1, 2), self.declared(random))
+            return DeclareNode(random.choice(KINDS), random.randint(1, 2), self.declared(state, random))
+        silent = sorted({*state.quorum[1:]} - {number for number, _ in state.controllers})
+        if silent and random.random() < 0.4:
+            return DeclareNode("controller", silent[0], self.declared(state, random))
         return ReadLevels() if random.random() < 0.4 else self.update(state, random)
 
     def format(self, random: Random) -> Format:
@@ -67,14 +71,19 @@ class Likely:
         chosen = random.sample(others, random.randint(0, len(others)))
         levels = tuple(Level(name, random.randint(0, self.rules.supported[name].high)) for name in chosen)
         quorum = random.choice(((), (), (1,), (1, 2)))
-        return Format(random.randint(least, metadata.high), levels, quorum)
+        # Other controllers count in another way below the level from which on they register.
+        high = min(REGISTERS, metadata.high) if quorum and random.random() < 0.5 else metadata.high
+        return Format(random.randint(least, high), levels, quorum)
 
-    def declared(self, random: Random) -> tuple[Declared, ...] | None:
-        """What a node of about this release supports."""
+    def declared(self, state: State, random: Random) -> tuple[Declared, ...] | None:
+        """What a node of about this release supports, or one that supports what is finalized, and no more."""
         if random.random() < 0.15:
             return None
-        found = []
+        found, old = [], random.random() < (0.2 if state.level(METADATA) >= REGISTERS else 0.6)
         for name, own in self.rules.declares():
+            if old and state.level(name) >= own.low:
+                found.append(Declared(name, own.low, state.level(name)))
+                continue
             if random.random() < 0.95:
                 low = min(own.low + random.choice((0, 0, 0, 0, 1)), own.high)
                 found.append(Declared(name, low, max(low, own.high + random.choice((0, 0, 0, 0, -1, -2, 1)))))
@@ -174,7 +183,7 @@ class LikelyBrokers:
         if chance < (0.7 if state == KraftController(self.updates.rules).initial() else 0.1):
             return self.updates.format(random)
         if chance < 0.8:
-            return brokers.Register(random.randint(1, 2), self.updates.declared(random) or ())
+            return brokers.Register(random.randint(1, 2), self.updates.declared(state, random) or ())
         return brokers.AskPicture(random.choice((3, 4)))
 
     def possible(self, state: State, event: brokers.Event) -> brokers.Event:

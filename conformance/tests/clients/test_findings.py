@@ -7,9 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,8 @@ def row(page: str, name: str) -> str:
 
 BROKERS = ("kafka-group-coordinator", "kafka-metadata")
 """The targets whose reproductions are programs in Python that use a broker of their release."""
+QUORUM = "| quorum |"
+"""The row of a page whose reproduction needs several nodes, which take long to start."""
 KFAKE = "kfake"
 """The target whose reproductions are built with the modules of kipcheck's program of it."""
 LIVE = "client:"
@@ -65,6 +67,8 @@ def marked(path: Path) -> Any:
     name = row(text, "target").split()[0]
     if name in BROKERS:
         marks.append(pytest.mark.jars)
+    if QUORUM in text:
+        marks.append(pytest.mark.all_jars)
     if name.startswith(LIVE) and "\n```json\n" in text and name.removeprefix(LIVE) in LIVE_MARKS:
         marks.append(LIVE_MARKS[name.removeprefix(LIVE)])
     return pytest.param(path, id=path.stem, marks=marks)
@@ -78,17 +82,28 @@ def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(pat
     ((language, code, printed),) = REPRODUCTION.findall(page.partition(WITHOUT)[0])
     if language == "json":
         return assert_replayed(code, name, release, printed, tmp_path)
-    level = row(page, "metadata.version") if "| metadata.version |" in page else None
-    with kafka_broker.running(release, level) if name in BROKERS else nullcontext(None) as port:
-        command = COMMANDS[language](code, name, release, tmp_path)
-        if port is not None:
-            command = [*command, str(port)]
+    with reached(page, name, release) as ports:
+        command = [*COMMANDS[language](code, name, release, tmp_path), *map(str, ports)]
         try:
             done = played(command)
         except subprocess.TimeoutExpired:  # threads of kafka-python may wait for each other on a busy machine
             done = played(command)
     ends = int(row(page, "ends with")) if "| ends with |" in page else 0
     assert (done.returncode, done.stdout) == (ends, printed), done.stderr
+
+
+@contextmanager
+def reached(page: str, name: str, release: str) -> Iterator[Sequence[int]]:
+    """The ports that a reproduction is given."""
+    if QUORUM in page:
+        with kafka_broker.with_a_controller_behind(release) as ports:
+            yield ports
+    elif name in BROKERS:
+        level = row(page, "metadata.version") if "| metadata.version |" in page else None
+        with kafka_broker.running(release, level) as port:
+            yield (port,)
+    else:
+        yield ()
 
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

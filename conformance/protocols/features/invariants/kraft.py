@@ -4,15 +4,17 @@ Each invariant reads answers, and none compares them with a model. Levels are kn
 request.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
 from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.core.once import cached_on_history
-from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import span, table
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import RightAnswer, impact, invariant
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
@@ -25,6 +27,10 @@ NONE: Final = "NONE"
 REFUSED: Final = "INVALID_UPDATE_VERSION"
 KRAFT: Final = "kraft.version"
 METADATA: Final = "metadata.version"
+LEADER: Final = 0
+"""The controller that leads."""
+REGISTERING: Final = "registered-controllers"
+"""The behaviour of releases whose controllers register."""
 DOWNGRADES: Final = (2, 3)
 ALL: Final = ("kraft-format", "kraft-node", "kraft-update", "kraft-levels")
 Levels = Mapping[str, int]
@@ -37,6 +43,10 @@ class Known:
     levels: Levels | None = None
     """The finalized levels; None: not known."""
     brokers: Mapping[int, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+    controllers: Mapping[int, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+    """Others than the one that leads, which declared levels."""
+    quorum: tuple[int, ...] = ()
+    """The other controllers of the quorum, as far as it was formatted here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +103,17 @@ class KraftStep(AnsweredStep[Step, Mapping[str, Any], Known]):
         before, body = self.before, self.request.body
         match self.verb:
             case "kraft-format":
-                return Known()
+                return Known(quorum=(*body["controllers"],))
             case "kraft-update":
                 return replace(before, levels=None)
             case "kraft-levels":
                 return replace(before, levels=_levels(self.op))
-        if body["kind"] != "broker":
-            return before
-        others = {number: each for number, each in before.brokers.items() if number != body["node"]}
-        if body["supported"] is None:
-            return replace(before, brokers=others)
-        declared = {each["feature"]: (each["low"], each["high"]) for each in body["supported"]}
-        return replace(before, brokers={**others, body["node"]: declared})
+        known = before.brokers if body["kind"] == "broker" else before.controllers
+        others = {number: each for number, each in known.items() if number != body["node"]}
+        if body["supported"] is not None:
+            declared = {each["feature"]: (each["low"], each["high"]) for each in body["supported"]}
+            others = {**others, body["node"]: declared}
+        return replace(before, brokers=others) if body["kind"] == "broker" else replace(before, controllers=others)
 
 
 @cached_on_history
@@ -192,6 +201,51 @@ def within_brokers(history: History) -> Iterator[Violation]:
                 if not low <= level <= high:
                     why = f"{name} was set to {level}, and broker {number} supports {low} to {high}"
                     yield _breach(step, why, f"refused: {REFUSED}", "applied", "range")
+
+
+def _behind(step: KraftStep, numbers: Container[int]) -> Iterator[Violation]:
+    """Controllers of these numbers that declared levels, and do not support one that was applied."""
+    for name, level in step.applied.items():
+        for number, declared in step.before.controllers.items():
+            low, high = declared.get(name, (0, 0))
+            if number in numbers and number != LEADER and not low <= level <= high:
+                why = f"{name} was set to {level}, and controller {number} supports {low} to {high}"
+                yield _breach(step, why, f"refused: {REFUSED}", "applied", "range")
+
+
+def _registers(step: KraftStep) -> bool | None:
+    """Whether controllers have to register at the level of metadata.version; None: it is not known."""
+    if step.levels is None:
+        return None
+    least: int = table()["feature-levels"]["registers-controllers"]
+    return step.levels.get(METADATA, 0) >= least
+
+
+@impact("A feature is finalized that a controller does not support", "crash or hang", "guards", "incompatible-broker",
+        links=("KIP-919",))  # fmt: skip
+@updates("kraft-features/within-controllers", "584-76", applies_to=on(*ALL))
+def within_controllers(history: History) -> Iterator[Violation]:
+    """A level is finalized only if every controller that the leader knows supports it, and all that must registered."""
+    registering = Release.parse(edition(history.case.edition).release) in releases(span(REGISTERING, "controller"))
+    for step in trace(history):
+        if not registering:
+            yield from _behind(step, step.before.quorum)
+        elif step.applied and _registers(step):
+            yield from _behind(step, step.before.controllers)
+            for number in sorted({*step.before.quorum} - {*step.before.controllers, LEADER}):
+                why = f"controller {number} of the quorum has not registered"
+                yield _breach(step, why, f"refused: {REFUSED}", "applied", "unregistered")
+
+
+@impact("A controller ends because of a level that it does not support", "crash or hang", "guards",
+        "incompatible-broker", links=("KIP-919",))  # fmt: skip
+@updates("kraft-features/asks-unregistered", "584-77", grade=Grade.INFO, applies_to=on(*ALL))
+def asks_unregistered(history: History) -> Iterator[Violation]:
+    """Also below metadata.version 15 a level is finalized only if every known controller of the quorum supports it."""
+    registering = Release.parse(edition(history.case.edition).release) in releases(span(REGISTERING, "controller"))
+    for step in trace(history) if registering else ():
+        if _registers(step) is False:
+            yield from _behind(step, step.before.quorum)
 
 
 @impact("A feature falls without permission", "wrong data", "gating", "unsafe-downgrade", links=("KIP-584",))

@@ -191,9 +191,15 @@ class KraftController:
             yield from self.known_controllers(state, name, level)
         elif self.rules.registers_controllers(state.level(METADATA)):
             yield from self.registered_controllers(state, name, level)
+        elif self.rules.asks_unregistered:
+            yield from self.known_controllers(state, name, level)
 
     def known_controllers(self, state: State, name: str, level: int) -> Iterator[str]:
-        """Up to 3.6: the controllers whose ApiVersions response is known; others are passed over."""
+        """Up to 3.6: the controllers whose ApiVersions response is known; others are passed over.
+
+        From 3.7 on nothing takes its place where controllers do not register: what no release asks, edition ``apache``
+        does.
+        """
         for number, supported in state.controllers:
             if number in state.quorum[1:] and not dict(supported).get(name, DISABLED).holds(level):
                 yield f"controller {number}"

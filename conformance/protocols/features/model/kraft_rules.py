@@ -27,6 +27,8 @@ class Rules:
     undeclared_refused: bool
     """A broker that does not declare the feature forbids every level, 0 too."""
     controllers_register: bool
+    asks_unregistered: bool
+    """Whether a leader compares a level with controllers also where they do not register (584-77); no release does."""
     known_only: bool
     kraft_version_unused: bool
     kraft_version_apart: bool
@@ -57,8 +59,8 @@ class Rules:
 
     @classmethod
     def owed(cls) -> "Rules":
-        """Of the newest release, without its breach."""
-        return replace(cls.of(NEWEST), refused_keeps_kraft_version=False)
+        """Of the newest release, without its breach, and with the question that it leaves out."""
+        return replace(cls.of(NEWEST), refused_keeps_kraft_version=False, asks_unregistered=True)
 
     @property
     def newest(self) -> int:
@@ -106,6 +108,7 @@ def _rules(release: str) -> Rules:
         all_or_nothing=has("all-or-nothing"),
         undeclared_refused=has("undeclared-is-refused"),
         controllers_register=has("registered-controllers"),
+        asks_unregistered=False,
         known_only=has("known-features-only"),
         kraft_version_unused=has("kraft-version-unused"),
         kraft_version_apart=has("kraft-version-apart"),

@@ -79,6 +79,25 @@ class ForgetsTheNodes(Controller):
         return super().unsupported(replace(state, brokers=(), controllers=(), quorum=(0,)), name, level)
 
 
+@_mutant("within-controllers", "levels; controller 1 metadata.version:7-33; kraft-update v1 group.version:1")
+class AsksBrokersAlone(Controller):
+    """A level is compared with brokers, and with no other controller."""
+
+    def registered_controllers(self, state: State, name: str, level: int) -> Iterator[str]:
+        return iter(())
+
+
+@_mutant(
+    "asks-unregistered",
+    "format 14 with 1; controller 1 metadata.version:7-14; levels; kraft-update v1 metadata.version:15",
+)
+class AssumesControllers(Controller):
+    """Where controllers do not register, a leader assumes that they support what it supports."""
+
+    def known_controllers(self, state: State, name: str, level: int) -> Iterator[str]:
+        return iter(())
+
+
 class _OtherFaults(Controller):
     """Overlooks some reasons for a refusal."""
 

@@ -8,9 +8,11 @@ from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.features.invariants.kraft import (
+    asks_unregistered,
     downgrade_gated,
     error_changes_nothing,
     v0_flag_is_ignored,
+    within_controllers,
 )
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State, hash_order
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
@@ -169,6 +171,22 @@ def test_the_breach_of_a_release_is_found_and_edition_apache_has_it_not(request_
         assert [each.shape for each in breaches(f"apache@{release}", text)] == [("kraft.version",)]
     assert not breaches("apache@4.0.2", text)
     assert not breaches("apache", text)
+
+
+@pytest.mark.parametrize(
+    ("edition", "level", "accepted"),
+    [("apache@3.6.2", 13, False), ("apache@3.7.2", 14, True), ("apache@4.4.0", 14, True), ("apache@4.4.0", 15, False),
+     ("apache", 14, False), ("apache", 15, False)],
+)  # fmt: skip
+def test_a_controller_that_is_behind_is_asked_where_controllers_register(
+    edition: str, level: int, accepted: bool
+) -> None:
+    """Below level 15, no release from 3.7 on asks it; edition ``apache`` does."""
+    text = f"format {level} with 1; controller 1 metadata.version:7-{level}; levels; kraft-update v1 metadata.version:"
+    assert not breaches(edition, f"{text}{level + 1}", within_controllers)
+    assert [each.shape for each in breaches(edition, f"{text}{level + 1}", asks_unregistered)] == [
+        ("range",)
+    ] * accepted
 
 
 def test_a_level_that_is_shown_as_before_did_not_fall() -> None:
