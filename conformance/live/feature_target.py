@@ -94,9 +94,7 @@ class Nodes:
         """Errors: ``Unavailable``, ``NotFormatted``, ``Broken``, ``Closed``, ``Garbled``."""
         await self.leave()
         form = form_of(self.rules, event.level, {each.feature: each.level for each in event.levels})
-        broker = self._stack.enter_context(
-            kafka_broker.running(self.rules.release, STARTS, form=form, coordinates=False)
-        )
+        broker = self._start(form)
         self.started += 1
         ports = (Connections(kafka_broker.HOST, broker.port), Connections(kafka_broker.HOST, broker.other))
         self._open += ports

@@ -1,9 +1,10 @@
 """Loads files of known deviations, and checks that what they name exists."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.nearest import nearest
@@ -77,10 +78,14 @@ def _of_targets(targets: Sequence[str]) -> Iterator[tuple[str, str]]:
                 yield _brief(path), file.read_text("utf-8")
 
 
+RELEASE: Final = re.compile(r"\d+(\.\d+)+")
+
+
 def file_names(target: str) -> list[str]:
     """The possible file names for a target: with and without a release at the end of its name."""
     bare = target.partition("@")[0]
-    named = [bare] if bare.count(":") < 2 else [bare.rpartition(":")[0], bare]
+    before, _, last = bare.rpartition(":")
+    named = [before, bare] if before and (":" in before or RELEASE.fullmatch(last)) else [bare]
     return ["".join(each if each.isalnum() or each in "-_." else "-" for each in name) for name in named]
 
 
@@ -110,7 +115,7 @@ def _dead_links(known: Known) -> Iterator[str]:
 
 def _misspelt(target: str) -> str | None:
     """The listed target that it is a misspelling of. Any other name may be that of a testee (``cmd:``)."""
-    if target.startswith((MUTANT_PREFIX, *(f"{each}:" for each in PREFIXES))):
+    if target in PREFIXES or target.startswith((MUTANT_PREFIX, *(f"{each}:" for each in PREFIXES))):
         return None
     for like in nearest(target, target_entries(), SIMILARITY, most=1):
         if not (target.startswith(like) or like.startswith(target)):  # a fork may be named kafka-python-ng

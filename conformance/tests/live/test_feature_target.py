@@ -1,6 +1,7 @@
 """Running brokers as controllers of feature versions: kipcheck's own, and released ones beside the machine."""
 
 import asyncio
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -8,16 +9,21 @@ import pytest
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.run import Options, run
 from kipcheck.conformance.live import feature_requests as requests
 from kipcheck.conformance.live.coordinator_admin import versions_of
 from kipcheck.conformance.live.coordinator_connections import Connections
 from kipcheck.conformance.live.feature_target import form_of
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.features.invariants.kraft import UPDATES, error_changes_nothing
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController
 from kipcheck.conformance.protocols.features.ops.zookeeper import OPERATIONS, StartController, ZkTopLevel, ZkUpdate
 from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_updates
+from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets import registry
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import NotPlayed
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.tests.support.wire_features import cases, drawn, feature_broker, parted
@@ -120,6 +126,32 @@ def test_a_released_broker_breaks_no_law_of_controllers(release: str, tmp_path_f
     counts = read(outcome.ledger).footer
     assert counts is not None and outcome.failures == 0
     assert sum(each["PASS"] for each in counts.counts[f"kafka:{release}"].values()) > 8, outcome.text
+
+
+def seed_of_the_breach(release: str, cases: int) -> int:
+    """With it a case raises kraft.version in a refused request, and nothing but requests came before."""
+    (subject,) = CHECKS[UPDATES].family.subjects(f"apache@{release}")
+    for seed in range(500):
+        drawn_ = [each.case for each in CHECKS[UPDATES].samples(subject, seed, cases)]
+        with InProcess(Reference()).open(subject.edition, Role.CONTROLLER) as session:
+            for case, history in zip(drawn_, converse(drawn_, session), strict=True):
+                found = next(error_changes_nothing(history), None)
+                before = case.steps[: found.at[0]] if found is not None else ()
+                if found is not None and {each.verb for each in before} <= {"kraft-update", "kraft-levels"}:
+                    return seed
+    raise AssertionError("no case shows the breach")
+
+
+@pytest.mark.all_jars
+@pytest.mark.jars
+def test_the_kraft_version_of_a_refused_request_is_a_known_deviation_of_brokers(tmp_path: Path) -> None:
+    release, cases = "4.3.1", 4
+    options = Options(
+        targets=(f"kafka:{release}",), edition=f"apache@{release}", checks=(UPDATES,), cases=cases, workers=1,
+        seed=seed_of_the_breach(release, cases), known=("default",), out=tmp_path / "out",
+    )  # fmt: skip
+    outcome = run(options)
+    assert (outcome.failures, outcome.known, outcome.warnings) == (0, 1, 0), outcome.text
 
 
 @pytest.mark.all_jars

@@ -397,6 +397,7 @@ def test_an_edition_that_is_none_is_told(options: Options, held: Held, listed: P
 def test_default_is_the_list_of_each_target(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert file_names("kafka-python@2.3.0") == ["kafka-python"]
     assert file_names("java:kafka-clients:3.9.2") == ["java-kafka-clients", "java-kafka-clients-3.9.2"]
+    assert file_names("kafka:4.3.1") == ["kafka", "kafka-4.3.1"]
     assert file_names("client:java@2.3.1") == ["client-java"] and file_names("client:franz-go") == ["client-franz-go"]
     (tmp_path / "known").mkdir()
     (tmp_path / "known" / "odd.toml").write_text('target = "odd"\n' + ENTRY)
