@@ -189,7 +189,7 @@ PAYLOAD = (
     "instance", "store", "shares", "position", "end", "finished", "records",
     "responses", "sent", "old", "new", "descriptors", "threads", "memory_mib", "processor_ms",
     "dynamic", "uses", "asks", "all", "rebalances", "members", "crashed", "exit", "loaded",
-    "received", "generation", "led", "leads",
+    "received", "generation", "led", "leads", "controller",
 )  # fmt: skip
 """Fields that an accepted result may have; others are ignored."""
 

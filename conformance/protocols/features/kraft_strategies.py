@@ -8,7 +8,7 @@ from typing import Final, Literal
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import span, table
+from kipcheck.conformance.core.releases_table import listed, span, table
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_brokers import KraftBrokers
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
@@ -21,6 +21,7 @@ from kipcheck.conformance.protocols.features.ops.kraft import (
     Declared,
     DeclareNode,
     Event,
+    FailOver,
     Format,
     KraftUpdate,
     Level,
@@ -62,6 +63,8 @@ class Likely:
         silent = sorted({*state.quorum[1:]} - {number for number, _ in state.controllers})
         if silent and random.random() < 0.4:
             return DeclareNode("controller", silent[0], self.declared(state, random))
+        if "kraft-fail-over" in swarm.verbs and random.random() < 0.04:
+            return FailOver()
         return ReadLevels() if random.random() < 0.4 else self.update(state, random)
 
     def format(self, random: Random) -> Format:
@@ -79,6 +82,9 @@ class Likely:
         """What a node of about this release supports, or one that supports what is finalized, and no more."""
         if random.random() < 0.15:
             return None
+        if random.random() < 0.3:
+            release = random.choice(listed("controllers"))
+            return tuple(Declared(name, *each) for name, each in Rules.of(release).declares())
         found, old = [], random.random() < (0.2 if state.level(METADATA) >= REGISTERS else 0.6)
         for name, own in self.rules.declares():
             if old and state.level(name) >= own.low:
@@ -227,7 +233,7 @@ def kraft_updates(name: str) -> Conversations[State, Event]:
         KraftController(rules),
         OPERATIONS.step_of,
         OPERATIONS.event_of,
-        events=nodes(ReadLevels, KraftUpdate, DeclareNode, Format, drawn=drawn()),
+        events=nodes(ReadLevels, KraftUpdate, DeclareNode, Format, FailOver, drawn=drawn()),
         progress=frozenset({"kraft-update", "kraft-levels"}),
         max_steps=24,
         usual_steps=8,

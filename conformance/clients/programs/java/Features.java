@@ -24,7 +24,8 @@ final class Features {
     private static final String KRAFT = "kraft.version";
     private static final String NONE = "NONE";
     private static final int WITHOUT_RESULTS = 2;
-    private static final List<String> KNOWN = List.of("kraft-format", "kraft-node", "kraft-update", "kraft-levels");
+    private static final List<String> KNOWN = 
+        List.of("kraft-format", "kraft-node", "kraft-update", "kraft-levels", "kraft-fail-over");
 
     private final Release release;
     private Map<String, Object> local;
@@ -35,6 +36,8 @@ final class Features {
     private Object apiVersions;
     private short kraft;
     private long records;
+    private List<Object> quorum;
+    private final List<Map.Entry<String, Short>> log = new ArrayList<>();
     private final Map<Integer, Object> brokers = new TreeMap<>();
     private final Map<Integer, Object> controllers = new TreeMap<>();
 
@@ -71,6 +74,8 @@ final class Features {
                 return Map.of();
             case "kraft-update":
                 return update(order);
+            case "kraft-fail-over":
+                return failOver();
             default:
                 return levels();
         }
@@ -98,11 +103,29 @@ final class Features {
     }
 
     /** A new cluster, whose log begins with these levels; controller 0 leads. */
-    private void format(short level, List<Object> others, List<Object> quorum) throws Throwable {
+    private void format(short level, List<Object> others, List<Object> members) throws Throwable {
         brokers.clear();
         controllers.clear();
         records = 0;
         kraft = 0;
+        quorum = members;
+        log.clear();
+        build();
+        replay(METADATA, level);
+        for (Object each : others) {
+            Map<String, Object> one = Values.object(each);
+            short wanted = (short) Values.int32(one.get("level"));
+            if (one.get("feature").equals(KRAFT)) {
+                kraft = wanted; // the quorum has it; up to 4.0 the manager does not look there
+                records++;
+            } else {
+                replay(Values.text(one.get("feature")), wanted);
+            }
+        }
+    }
+
+    /** A new manager with an empty log, and what nodes declared. */
+    private void build() throws Throwable {
         Object builder = Release.create(release.need(MANAGER + "$Builder"));
         List<Integer> ids = new ArrayList<>(List.of(0));
         for (Object each : quorum) {
@@ -124,17 +147,29 @@ final class Features {
                 release.loader, new Class<?>[] {accessor}, (self, method, arguments) -> quorum(arguments)));
         }
         manager = Release.call(builder, "build");
-        replay(METADATA, level);
-        for (Object each : others) {
-            Map<String, Object> one = Values.object(each);
-            short wanted = (short) Values.int32(one.get("level"));
-            if (one.get("feature").equals(KRAFT)) {
-                kraft = wanted; // the quorum has it; up to 4.0 the manager does not look there
-                records++;
-            } else {
-                replay(Values.text(one.get("feature")), wanted);
+    }
+
+    /** Another manager reads the whole log. */
+    private Map<String, Object> failOver() throws Throwable {
+        long before = records;
+        List<Map.Entry<String, Short>> read = new ArrayList<>(log);
+        log.clear();
+        build();
+        for (Map.Entry<String, Short> each : read) {
+            replay(each.getKey(), each.getValue());
+        }
+        records = before; // some records are no levels
+        if (apiVersions != null) {
+            for (Map.Entry<Integer, Object> each : controllers.entrySet()) {
+                learn(each.getKey(), ranges(each.getValue()));
             }
         }
+        return Map.of("controller", 0);
+    }
+
+    @SuppressWarnings("unchecked")
+    private static Map<String, Object> ranges(Object declared) {
+        return (Map<String, Object>) declared;
     }
 
     private Object nodes(String method) {
@@ -155,6 +190,7 @@ final class Features {
 
     private void replay(String name, short level) throws Throwable {
         records++;
+        log.add(Map.entry(name, level));
         Object record = Release.create(release.need("org.apache.kafka.common.metadata.FeatureLevelRecord"));
         Release.call(record, "setName", name);
         Release.call(record, "setFeatureLevel", level);

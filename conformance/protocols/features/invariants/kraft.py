@@ -32,7 +32,7 @@ LEADER: Final = 0
 REGISTERING: Final = "registered-controllers"
 """The behaviour of releases whose controllers register."""
 DOWNGRADES: Final = (2, 3)
-ALL: Final = ("kraft-format", "kraft-node", "kraft-update", "kraft-levels")
+ALL: Final = ("kraft-format", "kraft-node", "kraft-update", "kraft-levels", "kraft-fail-over")
 Levels = Mapping[str, int]
 
 
@@ -108,6 +108,8 @@ class KraftStep(AnsweredStep[Step, Mapping[str, Any], Known]):
                 return replace(before, levels=None)
             case "kraft-levels":
                 return replace(before, levels=_levels(self.op))
+            case "kraft-fail-over":
+                return before
         known = before.brokers if body["kind"] == "broker" else before.controllers
         others = {number: each for number, each in known.items() if number != body["node"]}
         if body["supported"] is not None:
@@ -187,6 +189,23 @@ def results_are_true(history: History) -> Iterator[Violation]:
         found = {name: level for name, level in step.after.items() if name != KRAFT}
         if found != expected:
             yield _breach(step, f"levels were {dict(step.levels)}", str(expected), found, "levels", read=True)
+
+
+@impact("Finalized levels are lost when a controller ends", "wrong data", "durability", "stuck-upgrade",
+        links=("KIP-584",))  # fmt: skip
+@updates("kraft-features/outlives-fail-over", "584-57", applies_to=on("kraft-fail-over", "kraft-levels"))
+def outlives_fail_over(history: History) -> Iterator[Violation]:
+    """When the leading controller ended and came back, one of the quorum leads, and the levels are the same."""
+    for step in trace(history):
+        if step.verb != "kraft-fail-over" or not step.accepted:
+            continue
+        leader = step.answer["controller"]
+        if leader not in (LEADER, *step.before.quorum):
+            why = f"controller {LEADER} and {sorted(step.before.quorum)} are the quorum"
+            yield _breach(step, why, "one of these leads", leader, "leader")
+        if step.levels is not None and step.after is not None and step.levels != step.after:
+            why = f"levels were {dict(step.levels)} before"
+            yield _breach(step, why, "the same levels", dict(step.after), "levels", read=True)
 
 
 @impact("A feature is finalized that a broker does not support", "wrong data", "guards", "incompatible-broker",

@@ -27,8 +27,10 @@ from kipcheck.conformance.protocols.features.ops.kraft import (
     DeclareNode,
     Event,
     Failed,
+    FailOver,
     Format,
     KraftUpdate,
+    Leads,
     Level,
     Levels,
     ReadLevels,
@@ -90,6 +92,8 @@ class KraftController:
             case ReadLevels():
                 levels = tuple(Level(name, level) for name, level in state.shown())
                 return Transition(state, (Levels(state.epoch, levels),))
+            case FailOver():
+                return self.failed_over(state)
             case _:
                 assert_never(event)
 
@@ -111,6 +115,10 @@ class KraftController:
         if event.kind == "broker":
             return replace(state, brokers=among(state.brokers))
         return replace(state, controllers=among(state.controllers))
+
+    def failed_over(self, state: State) -> Transition[State, Action]:
+        """What is finalized is in the log. Controller 0 stands for those of its release."""
+        return Transition(state, (Leads(0),))
 
     # Updates
 

@@ -15,6 +15,7 @@ from kipcheck.conformance.protocols.features.ops.kraft import (
     Action,
     Failed,
     KraftUpdate,
+    Leads,
     TypedUpdate,
 )
 
@@ -96,6 +97,22 @@ class AssumesControllers(Controller):
 
     def known_controllers(self, state: State, name: str, level: int) -> Iterator[str]:
         return iter(())
+
+
+@_mutant("outlives-fail-over", "levels; fail-over; levels")
+class ForgetsWhatRose(Controller):
+    """A controller that begins to lead reads the log up to the first level."""
+
+    def failed_over(self, state: State) -> Transition[State, Action]:
+        return super().failed_over(replace(state, levels=((METADATA, self.rules.first_bootstrap),)))
+
+
+@_mutant("outlives-fail-over", "fail-over")
+class LeavesNobodyLeading(Controller):
+    """After the leading controller ended, none leads."""
+
+    def failed_over(self, state: State) -> Transition[State, Action]:
+        return Transition(state, (Leads(-1),))
 
 
 class _OtherFaults(Controller):

@@ -98,7 +98,15 @@ class Levels:
     levels: tuple[Level, ...]
 
 
-Action: TypeAlias = Results | Failed | Levels
+@answer()
+@dataclass(frozen=True, slots=True)
+class Leads:
+    """The controller that leads after another one ended, or after it came back."""
+
+    controller: int
+
+
+Action: TypeAlias = Results | Failed | Levels | Leads
 
 
 @operation(
@@ -149,7 +157,16 @@ class ReadLevels:
     """The finalized levels are read."""
 
 
-Event: TypeAlias = Format | DeclareNode | KraftUpdate | ReadLevels
+@operation(
+    "kraft-fail-over", "operator", "fail-over", sentence="stops the leading controller, and starts it again",
+    accepted=Leads,
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class FailOver:
+    """The leading controller ends and comes back; in a quorum, another one may lead then (584-57)."""
+
+
+Event: TypeAlias = Format | DeclareNode | KraftUpdate | ReadLevels | FailOver
 OPERATIONS: Operations[Event, Action] = Operations(
-    "kraft-features", Role.CONTROLLER, (Format, DeclareNode, KraftUpdate, ReadLevels), sample="levels"
+    "kraft-features", Role.CONTROLLER, (Format, DeclareNode, KraftUpdate, ReadLevels, FailOver), sample="levels"
 )
