@@ -16,20 +16,22 @@ from kipcheck.conformance.protocols.features.ops.cluster import Outcome
 from kipcheck.conformance.protocols.features.ops.kraft import (
     OPERATIONS,
     DeclareNode,
+    FailOver,
     Format,
     KraftUpdate,
+    Leads,
     Level,
     Levels,
     ReadLevels,
     Results,
 )
-from kipcheck.conformance.targets.toolchains.kafka_broker import NotFormatted
+from kipcheck.conformance.targets.toolchains.kafka_nodes import NotFormatted
 from kipcheck.conformance.wire.errors import Refused as Inexpressible
 
 VERSIONS, QUORUM, NODES, CHANGES = "versions", "quorum", "nodes", "changes"
 LIMITS: Final = {
     VERSIONS: "the broker does not announce the version, or the version cannot express the request",
-    QUORUM: "a quorum with other controllers has no leader as long as these do not run",
+    QUORUM: "kipcheck cannot start this quorum",
     NODES: "no client can make this node known, or gone",
     CHANGES: "kipcheck did not start the broker, and sends it only updates that it validates: add --allow-changes",
 }
@@ -56,11 +58,35 @@ class Cluster:
 
 
 class Formats(Protocol):
-    """Makes new clusters."""
+    """Makes new clusters, one after the other."""
 
     @abstractmethod
     async def formatted(self, event: Format) -> Cluster:
-        """Errors: ``NotFormatted``, ``Broken``, ``Closed``, ``Garbled``."""
+        """Errors: ``Unplayable``, ``NotFormatted``, ``Broken``, ``Closed``, ``Garbled``."""
+        ...
+
+    @abstractmethod
+    async def started(self, event: DeclareNode) -> bool:
+        """Starts a controller of the quorum whose release supports exactly these levels. False: there is none.
+
+        Errors: ``Unplayable``, ``Broken``, ``Closed``, ``Garbled``.
+        """
+        ...
+
+    @abstractmethod
+    async def failed_over(self) -> tuple[Cluster, int]:
+        """Stops the leading controller, and starts it again; gives the cluster, and the controller that leads then.
+
+        Errors: as ``started``.
+        """
+        ...
+
+    @abstractmethod
+    async def updated(self) -> None:
+        """After an update: waits for controllers that register at the new level of metadata.version.
+
+        Errors: as ``started``; ``Unplayable`` if a controller of another release leads, whose rules are others.
+        """
         ...
 
 
@@ -113,6 +139,8 @@ class Conversation:
                 return await self._node(event, self.cluster)
             case KraftUpdate():
                 return await self._update(event, self.cluster)
+            case FailOver():
+                return await self._fail_over()
             case ReadLevels():
                 return _replied(levels_of(await requests.settled(self.cluster.broker, self.cluster.versions)))
             case _:
@@ -121,8 +149,6 @@ class Conversation:
     async def _format(self, event: Format) -> Observation:
         if self.formats is None:
             raise Unplayable(NODES, "the broker runs already, and is not formatted")
-        if event.controllers:
-            raise Unplayable(QUORUM)
         try:
             self.cluster = await self.formats.formatted(event)
         except NotFormatted as why:
@@ -138,6 +164,8 @@ class Conversation:
         if not cluster.may_change and not (event.validate_only and event.version):
             raise Unplayable(CHANGES)
         found = await requests.update(cluster.broker, event.version, event.updates, event.validate_only)
+        if self.formats is not None:
+            await self.formats.updated()
         if found.error != NONE:
             return Refused(found.error, found.why)
         rows = sorted(found.results, key=lambda each: each.feature)
@@ -165,6 +193,9 @@ class Conversation:
         return Replied(())
 
     async def _controller(self, event: DeclareNode, cluster: Cluster, controller: Connections) -> Observation:
+        if self.formats is not None and await self.formats.started(event):
+            self.tainted = True
+            return Replied(())
         if event.supported is None or event.node == OWN:
             raise Unplayable(NODES, "a controller that has registered stays registered")
         if requests.CONTROLLER_REGISTRATION not in cluster.controller_versions:
@@ -175,12 +206,18 @@ class Conversation:
         self.tainted = True
         return Replied(())
 
+    async def _fail_over(self) -> Observation:
+        if self.formats is None:
+            raise Unplayable(CHANGES, "kipcheck did not start the cluster, and stops no controller of it")
+        self.cluster, leader = await self.formats.failed_over()
+        return _replied(Leads(leader))
+
 
 def levels_of(picture: Picture) -> Levels:
     found = {name: high for name, (_, high) in picture.finalized.items() if high}
     return Levels(picture.epoch, tuple(Level(*each) for each in sorted(found.items())))
 
 
-def _replied(answer: Results | Levels) -> Replied:
+def _replied(answer: Results | Levels | Leads) -> Replied:
     fields = OPERATIONS.answer_of([answer])
     return Replied(tuple((name, value) for name, value in fields.items() if name != "status"))

@@ -12,7 +12,9 @@ from kipcheck.conformance.live.features import Picture
 from kipcheck.conformance.protocols.features.ops.kraft import TYPES, UPGRADE, Declared, TypedUpdate
 
 API_VERSIONS, DESCRIBE_QUORUM, UPDATE_FEATURES, BROKER_REGISTRATION, UNREGISTER_BROKER = 18, 55, 57, 62, 64
-CONTROLLER_REGISTRATION: Final = 70
+CONTROLLER_REGISTRATION, DESCRIBE_CLUSTER = 70, 60
+CONTROLLERS: Final = 2
+"""The type of endpoints in DescribeCluster, from version 1 on."""
 NAMES: Final[Mapping[int, str]] = {
     -1: "UNKNOWN_SERVER_ERROR", 0: "NONE", 7: "REQUEST_TIMED_OUT", 31: "CLUSTER_AUTHORIZATION_FAILED",
     35: "UNSUPPORTED_VERSION", 41: "NOT_CONTROLLER", 42: "INVALID_REQUEST", 95: "INVALID_UPDATE_VERSION",
@@ -103,7 +105,7 @@ async def settled(connections: Connections, versions: Mapping[int, tuple[int, in
     """
     if DESCRIBE_QUORUM not in versions:
         return await picture_of(connections, versions)
-    end = await _end_of_metadata(connections)
+    end = (await quorum_of(connections)).end
     loop = asyncio.get_running_loop()
     until = loop.time() + SHOWS_S
     while (found := await picture_of(connections, versions)).epoch < end - 1:
@@ -113,8 +115,16 @@ async def settled(connections: Connections, versions: Mapping[int, tuple[int, in
     return found
 
 
-async def _end_of_metadata(connections: Connections) -> int:
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    leader: int
+    """-1 while there is none."""
+    end: int
     """The offset after the last committed record."""
+
+
+async def quorum_of(connections: Connections) -> Quorum:
+    """What a broker's controller says of the log of metadata. Errors: ``Closed``, ``Garbled``."""
     topic = _compact(METADATA_TOPIC)
     body = b"\x02" + topic + b"\x02" + struct.pack(">i", 0) + b"\0" + b"\0" + b"\0"
     data = await connections.ask_flexible(DESCRIBE_QUORUM, 0, body)
@@ -122,10 +132,22 @@ async def _end_of_metadata(connections: Connections) -> int:
     form = ">ihiiq"
     if data[:2] != b"\0\0" or len(data) < head + struct.calcsize(form):
         raise Garbled(f"DescribeQuorum is answered with error {name_of(int.from_bytes(data[:2], 'big', signed=True))}")
-    _, error, _, _, end = struct.unpack_from(form, data, head)
+    _, error, leader, _, end = struct.unpack_from(form, data, head)
     if error:
         raise Garbled(f"DescribeQuorum is answered with error {name_of(error)}")
-    return int(end)
+    return Quorum(leader, end)
+
+
+async def controllers_of(connections: Connections, version: int) -> tuple[int, frozenset[int]]:
+    """Which controller leads, and which have registered, by DescribeCluster.
+
+    ``connections``: to the listener of a controller; ``version``: at least 1. Errors: ``Closed``, ``Garbled``.
+    """
+    asked = {"includeClusterAuthorizedOperations": False, "endpointType": CONTROLLERS, "includeFencedBrokers": False}
+    body = await connections.ask("DescribeCluster", version, "kipcheck", asked)
+    if error := body["errorCode"]:
+        raise Garbled(f"DescribeCluster v{version} is answered with error {name_of(error)}")
+    return body["controllerId"], frozenset(each["brokerId"] for each in body["brokers"])
 
 
 async def register_broker(

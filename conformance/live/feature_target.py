@@ -1,31 +1,49 @@
 """``kafka:RELEASE`` and ``broker:HOST:PORT`` in the role controller: feature versions over the wire.
 
-A cluster that kipcheck starts has one node, number 0, which is broker and controller. Conversations begin with the
-levels that a model begins with; other brokers and controllers are registrations of nodes that do not exist. A cluster
-that runs already is sent updates to be validated, and others only where that is allowed.
+A cluster that kipcheck starts has a node 0, which is broker and controller; in a quorum of several, further controllers
+of the release run beside it, and such of other releases as a conversation wants. Conversations begin with the levels
+that a model begins with; other brokers and controllers are registrations of nodes that do not exist. A cluster that
+runs already is sent updates to be validated, and others only where that is allowed.
 """
 
 import asyncio
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Lost, Observation
-from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.core.releases_table import listed, table
 from kipcheck.conformance.live import feature_requests as requests
 from kipcheck.conformance.live.coordinator_admin import versions_of
 from kipcheck.conformance.live.coordinator_connections import Connections, Garbled
-from kipcheck.conformance.live.feature_play import LIMITS, OWN, Cluster, Conversation, levels_of
+from kipcheck.conformance.live.feature_play import (
+    LIMITS,
+    NODES,
+    OWN,
+    QUORUM,
+    Cluster,
+    Conversation,
+    Unplayable,
+    levels_of,
+)
 from kipcheck.conformance.live.features import Picture
 from kipcheck.conformance.live.secure_connection import Closed
 from kipcheck.conformance.protocols.features.model.kraft import NONE
 from kipcheck.conformance.protocols.features.model.kraft_rules import KRAFT, METADATA, Rules
-from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS, UNSAFE_DOWNGRADE, UPGRADE, Format, TypedUpdate
+from kipcheck.conformance.protocols.features.ops.kraft import (
+    OPERATIONS,
+    UNSAFE_DOWNGRADE,
+    UPGRADE,
+    Declared,
+    DeclareNode,
+    Format,
+    TypedUpdate,
+)
 from kipcheck.conformance.targets.protocol import Broken, Claims, NotPlayed, Session, TargetInfo, Unavailable
-from kipcheck.conformance.targets.toolchains import kafka_broker
+from kipcheck.conformance.targets.toolchains import kafka_broker, kafka_nodes
 
 CLAIMS: Final = Claims(machines=(OPERATIONS.machine,), limits=LIMITS)
 STARTS: Final = {"broker.session.timeout.ms": "60000"}
@@ -33,17 +51,47 @@ STARTS: Final = {"broker.session.timeout.ms": "60000"}
 
 
 TAKEN: Final = "Address already in use"
+FOREIGN: Final = "controller {} leads, whose release has rules of its own"
 
 
-def form_of(rules: Rules, level: int, levels: Mapping[str, int]) -> kafka_broker.Format:
+HELPERS: Final = ((), (9,), (8, 9))
+"""By how many other controllers a conversation wants: so many of the release run beside controller 0, and with it are
+most of the quorum, whether or not the others run. They support what it supports, and add nothing to what it asks.
+"""
+WAITS_S: Final = 60.0
+"""How long a quorum may take to have a leader, or a controller to register."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a cluster is formatted."""
+
+    level: str
+    """Of metadata.version, as tools write it."""
+    options: tuple[str, ...]
+    dynamic: bool
+
+
+def form_of(rules: Rules, level: int, levels: Mapping[str, int]) -> Form:
     """A new cluster with these levels; a feature that is not named has level 0."""
-    names = table()["feature-levels"]["metadata-names"]
-    options = ["--release-version", names[level - 1]]
+    options: list[str] = []
     for name in rules.supported if rules.all_or_nothing else ():
         if name not in (METADATA, KRAFT):
             options += ["--feature", f"{name}={levels.get(name, 0)}"]
     dynamic = levels.get(KRAFT, 0) > 0
-    return kafka_broker.Format(OWN, (*options, *(["--feature", f"{KRAFT}=1"] if dynamic else [])), dynamic)
+    names = table()["feature-levels"]["metadata-names"]
+    return Form(names[level - 1], (*options, *(["--feature", f"{KRAFT}=1"] if dynamic else [])), dynamic)
+
+
+def release_of(supported: Sequence[Declared], level: int, registers: bool) -> str | None:
+    """A release whose controllers support exactly these levels, and can be in a quorum at this metadata.version."""
+    wanted = {each.feature: (each.low, each.high) for each in supported}
+    for release in listed("controllers"):
+        rules = Rules.of(release)
+        fits = rules.newest >= level and (rules.controllers_register or not registers)
+        if fits and {name: tuple(each) for name, each in rules.declares()} == wanted:
+            return release
+    return None
 
 
 @contextmanager
@@ -81,39 +129,145 @@ def running_session(
 
 
 class Nodes:
-    """Clusters of one node, one at a time."""
+    """Clusters that kipcheck starts, one at a time."""
 
     def __init__(self, rules: Rules, runner: asyncio.Runner) -> None:
         self.rules = rules
-        self.started = 0
+        self.started_clusters = 0
         self._runner = runner
         self._stack = ExitStack()
         self._open: list[Connections] = []
+        self._nodes: kafka_nodes.Nodes | None = None
+        self._own: tuple[int, ...] = (OWN,)
+        """The controllers of the release, which may lead."""
+        self._level = 0
+        """The last known one of metadata.version."""
+        self._registering: set[int] = set()
+        """Controllers of other releases that run, and register where controllers do."""
+        self._cluster: Cluster | None = None
 
     async def formatted(self, event: Format) -> Cluster:
-        """Errors: ``Unavailable``, ``NotFormatted``, ``Broken``, ``Closed``, ``Garbled``."""
+        """Errors: ``Unplayable``, ``Unavailable``, ``NotFormatted``, ``Broken``, ``Closed``, ``Garbled``."""
         await self.leave()
         form = form_of(self.rules, event.level, {each.feature: each.level for each in event.levels})
-        broker = self._start(form)
-        self.started += 1
-        ports = (Connections(kafka_broker.HOST, broker.port), Connections(kafka_broker.HOST, broker.other))
-        self._open += ports
-        versions, others = [await versions_of(each) for each in ports]
-        return Cluster(ports[0], versions, ports[1], others, id=kafka_broker.CLUSTER_ID)
-
-    def _start(self, form: kafka_broker.Format) -> kafka_broker.Broker:
-        """Once more where another program took a port meanwhile."""
-
-        def begin() -> kafka_broker.Broker:
-            running = kafka_broker.running(self.rules.release, STARTS, form=form, coordinates=False)
-            return self._stack.enter_context(running)
-
+        others = tuple(sorted({*event.controllers} - {OWN}))
+        if others and form.dynamic:
+            raise Unplayable(QUORUM, "the quorum of kraft.version 1 has no voter that was never started")
+        if len(others) >= len(HELPERS) or {*others} & {*HELPERS[-1]}:
+            raise Unplayable(QUORUM, f"kipcheck starts at most two more controllers, 1 to {min(HELPERS[-1]) - 1}")
+        self._own, self._level = (OWN, *HELPERS[len(others)]), event.level
         try:
-            return begin()
+            self._start(form, others)
         except Broken as why:
             if TAKEN not in str(why):
                 raise
-            return begin()
+            await self.leave()
+            self._start(form, others)  # another program took a port meanwhile
+        self.started_clusters += 1
+        return await self._reached()
+
+    def _start(self, form: Form, others: Sequence[int]) -> None:
+        roles = {OWN: kafka_nodes.BOTH, **dict.fromkeys((*others, *self._own[1:]), kafka_nodes.CONTROLLER)}
+        made = kafka_nodes.cluster(form.level, roles, form.options, form.dynamic, STARTS)
+        self._nodes = self._stack.enter_context(made)
+        for number in self._own:
+            self._nodes.start(number, self.rules.release)
+        for number in self._own:
+            self._nodes.wait(number)
+
+    async def _reached(self) -> Cluster:
+        """Once one of the release leads and, where controllers register, those have that run."""
+        for each in self._open:
+            await each.close()
+        self._open.clear()
+        nodes = self._running()
+        broker = self._connected(nodes.nodes[OWN].port)
+        versions = await versions_of(broker)
+        leader = await self._leader(broker)
+        if leader not in self._own:
+            raise Unplayable(NODES, FOREIGN.format(leader))
+        controller = self._connected(nodes.nodes[leader].controller)
+        found = Cluster(broker, versions, controller, await versions_of(controller), id=kafka_broker.CLUSTER_ID)
+        await self._registered(found, {*self._own, *self._registering})
+        self._cluster = found
+        return found
+
+    def _connected(self, port: int) -> Connections:
+        found = Connections(kafka_broker.HOST, port)
+        self._open.append(found)
+        return found
+
+    async def _leader(self, broker: Connections) -> int:
+        async def leads() -> int | None:
+            try:
+                found = (await requests.quorum_of(broker)).leader
+            except Garbled:  # the broker knows no leader
+                return None
+            return found if found >= 0 else None
+
+        return await _awaited(leads, "no controller leads")
+
+    async def _registered(self, cluster: Cluster, numbers: set[int]) -> None:
+        """By DescribeCluster, once these controllers have registered, where they do. One that leads says so itself."""
+        low, high = cluster.controller_versions.get(requests.DESCRIBE_CLUSTER, (0, 0))
+        if high < 1 or not self.rules.registers_controllers(self._level) or cluster.controller is None:
+            return
+        asked = cluster.controller
+
+        async def have() -> bool | None:
+            leader, found = await requests.controllers_of(asked, max(low, 1))
+            if leader >= 0 and leader not in self._own:
+                raise Unplayable(NODES, FOREIGN.format(leader))
+            return True if leader >= 0 and found >= numbers else None
+
+        await _awaited(have, f"controllers {sorted(numbers)} have not registered")
+
+    async def started(self, event: DeclareNode) -> bool:
+        """Errors: ``Unplayable``, ``Unavailable``, ``Broken``, ``Closed``, ``Garbled``."""
+        nodes = self._running()
+        if event.node in nodes.running:
+            raise Unplayable(NODES, f"controller {event.node} runs, and supports what its release does")
+        wanted = event.supported
+        if event.node not in nodes.nodes or wanted is None or not self.rules.controllers_register:
+            return False
+        registers = self.rules.registers_controllers(self._level)
+        release = release_of(wanted, self._level, registers)
+        if release is None:
+            return False
+        nodes.start(event.node, release, plain=True)
+        nodes.wait(event.node)
+        if Rules.of(release).controllers_register:
+            self._registering.add(event.node)
+        if self._cluster is not None:
+            await self._registered(self._cluster, {*self._own, *self._registering})
+        return True
+
+    async def failed_over(self) -> tuple[Cluster, int]:
+        """Errors: ``Unplayable``, ``Broken``, ``Closed``, ``Garbled``."""
+        nodes = self._running()
+        leader = await self._leader(self._open[0])
+        nodes.stop(leader)
+        nodes.start(leader, self.rules.release)
+        nodes.wait(leader)
+        found = await self._reached()
+        now = await self._leader(found.broker)
+        return found, OWN if now in self._own else now
+
+    async def updated(self) -> None:
+        """Errors: ``Unplayable``, ``Broken``, ``Closed``, ``Garbled``."""
+        if len(self._own) == 1 or self._cluster is None:
+            return
+        nodes, cluster = self._running(), self._cluster
+        if nodes.running - {*self._own} and (leader := await self._leader(cluster.broker)) not in self._own:
+            raise Unplayable(NODES, FOREIGN.format(leader))
+        if not self.rules.registers_controllers(self._level):
+            found = await requests.settled(cluster.broker, cluster.versions)
+            self._level = found.finalized.get(METADATA, (0, self._level))[1]
+            await self._registered(cluster, {*self._own, *self._registering})
+
+    def _running(self) -> kafka_nodes.Nodes:
+        assert self._nodes is not None, "no cluster was formatted"
+        return self._nodes
 
     async def leave(self) -> None:
         """Stops the cluster, if one runs."""
@@ -121,9 +275,25 @@ class Nodes:
             await each.close()
         self._open.clear()
         self._stack.close()
+        self._nodes = self._cluster = None
+        self._registering.clear()
 
     def stop(self) -> None:
         self._runner.run(self.leave())
+
+
+T = TypeVar("T")
+
+
+async def _awaited(ask: Callable[[], Awaitable[T | None]], why: str) -> T:
+    """The first answer that is not None. Errors: ``Broken`` if none comes in time."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + WAITS_S
+    while (found := await ask()) is None:
+        if loop.time() > until:
+            raise Broken(f"{why} after {WAITS_S:.0f} s")
+        await asyncio.sleep(0.2)
+    return found
 
 
 @dataclass
@@ -194,7 +364,7 @@ class StartedSession:
         if self.played:
             print(
                 f"{self.info.name}: {self.played} conversations in {self._busy_s:.0f} s, "
-                f"with {self.nodes.started} clusters",
+                f"with {self.nodes.started_clusters} clusters",
                 file=sys.stderr,
             )
 

@@ -12,9 +12,9 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from types import TracebackType
@@ -68,21 +68,6 @@ _WATCHED: Final = (
 """Nothing is written to its pipe, so it reads until this process has ended. A killed process may still be writing."""
 
 
-class NotFormatted(Broken):
-    """StorageTool refuses to format a cluster like this."""
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A new cluster in KRaft mode, of one node."""
-
-    node: int = 1
-    options: tuple[str, ...] = ()
-    """Of the command format of StorageTool."""
-    standalone: bool = False
-    """Whether the voters of its quorum can change, which kraft.version 1 needs (from 3.9.0 on)."""
-
-
 @dataclass(frozen=True, slots=True)
 class Broker:
     release: str
@@ -120,7 +105,6 @@ class Secured:
 
 
 PLAINTEXT: Final = Secured()
-FORMAT: Final = Format()
 
 
 @contextmanager
@@ -128,14 +112,13 @@ def running(
     release: str,
     settings: Mapping[str, str] | None = None,
     secured: Secured = PLAINTEXT,
-    form: Format | None = None,
     coordinates: bool = True,
     data: Path | None = None,
 ) -> Iterator[Broker]:
     """A broker that coordinates groups. ``settings`` go before those that its start needs. ``secured``: from 3.5 on.
 
-    ``form``: of its storage, in KRaft mode; ``coordinates``: whether groups are waited for. ``data``: its log
-    directory, in KRaft mode, which stays as the broker leaves it; an empty one is formatted.
+    ``coordinates``: whether groups are waited for. ``data``: its log directory, in KRaft mode, which stays as the
+    broker leaves it; an empty one is formatted.
 
     Errors: LookupError for an unknown release; ``Unavailable`` without a JDK or the jars; ``Broken`` if it does not
     start, with the end of its log.
@@ -151,8 +134,7 @@ def running(
             port, other, *more = free_ports(2 + len(secured.protocols))
             ports = dict(zip(secured.protocols, more, strict=True))
             if Release.parse(release) in KRAFT:
-                formatted = replace(form or FORMAT, options=(*secured.format_options, *(form or FORMAT).options))
-                _start_kraft(run, port, other, settings or {}, ports, formatted)
+                _start_kraft(run, port, other, settings or {}, ports, secured.format_options)
             else:
                 _start_with_zookeeper(run, port, other, settings or {})
             _wait_until_ready(run, release, port, coordinates)
@@ -338,19 +320,15 @@ def _start_kraft(
     controller: int,
     settings: Mapping[str, str],
     secured: Mapping[str, int],
-    form: Format,
+    options: Sequence[str],
 ) -> None:
     more = "".join(f",{protocol}://{HOST}:{each}" for protocol, each in secured.items())
     advertised = "".join(f",{protocol}://localhost:{each}" for protocol, each in secured.items())
-    quorum = (
-        {"controller.quorum.bootstrap.servers": f"{HOST}:{controller}"}
-        if form.standalone
-        else {"controller.quorum.voters": f"{form.node}@{HOST}:{controller}"}
-    )
     written = run.write("server.properties", {
-        **settings, **COMMON, **quorum,
+        **settings, **COMMON,
         "process.roles": "broker,controller",
-        "node.id": form.node,
+        "node.id": 1,
+        "controller.quorum.voters": f"1@{HOST}:{controller}",
         "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller}{more}",
         "advertised.listeners": f"PLAINTEXT://{HOST}:{port}{advertised}",
         "controller.listener.names": "CONTROLLER",
@@ -360,11 +338,7 @@ def _start_kraft(
         "log.dirs": run.data,
     })  # fmt: skip
     if not (run.data / "meta.properties").exists():
-        options = (*(["--standalone"] if form.standalone else []), *form.options)
-        try:
-            run.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", written, *options)
-        except Broken as why:
-            raise NotFormatted(str(why)) from None
+        run.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", written, *options)
     run.start("kafka.Kafka", written)
 
 
@@ -391,7 +365,7 @@ def _wait_until_ready(run: Programs, release: str, port: int, coordinates: bool)
     """Until it answers as its release and, if wanted, coordinates groups: before the first FindCoordinator, which
     creates the topic of offsets, every request of a group gets NOT_COORDINATOR."""
     await_ready(run, lambda: accepts(port), "the broker")
-    await_ready(run, lambda: _is_release(port, release), "the broker")
+    await_ready(run, lambda: is_release(port, release), "the broker")
     if coordinates:
         await_ready(run, lambda: _coordinates(port), "the coordinator of the broker")
 
@@ -422,7 +396,7 @@ def ranges(port: int) -> dict[int, tuple[int, int]]:
     return {key: (low, high) for key, low, high in struct.iter_unpack(">hhh", body[6 : 6 + 6 * count])}
 
 
-def _is_release(port: int, release: str) -> bool:
+def is_release(port: int, release: str) -> bool:
     """Errors: ``Broken`` if what answers has other versions than the release."""
     announced, exact = ranges(port), edition(f"apache@{release}")
     for api in GROUP_APIS:

@@ -6,7 +6,7 @@ Everything is gone when the block ends, as with ``kafka_broker``.
 
 import struct
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,10 @@ from kipcheck.conformance.targets.toolchains.kafka_broker import CLUSTER_ID, COM
 BROKER, CONTROLLER, BOTH = "broker", "controller", "broker,controller"
 REGISTERS_MS: Final = 60_000
 """How long a broker tries to register before it gives up, by default."""
+
+
+class NotFormatted(Broken):
+    """StorageTool refuses to format a cluster like this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,42 +42,66 @@ class Nodes:
     level: str
     """The metadata.version of the new cluster, as tools write it: 3.7-IV4."""
     nodes: dict[int, Node]
-    _running: dict[int, tuple[ExitStack, Programs]] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    """Further ones of the command format of StorageTool."""
+    dynamic: bool = False
+    """Whether the voters of the quorum can change, which kraft.version 1 needs (from 3.9.0 on)."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Of every node."""
+    _running: dict[int, tuple[ExitStack, Programs, str]] = field(default_factory=dict)
     _formatted: set[int] = field(default_factory=set)
 
-    def start(self, number: int, release: str, registers_ms: int = REGISTERS_MS) -> None:
+    def start(self, number: int, release: str, registers_ms: int = REGISTERS_MS, plain: bool = False) -> None:
         """Starts a node; one that has no data yet is formatted by the tool of the release.
 
-        ``registers_ms``: how long a broker tries to register. Errors: ``Broken``, ``Unavailable``.
+        ``registers_ms``: how long a broker tries to register; ``plain``: it is formatted without the further options,
+        which its release may not know: it reads levels from the log.
+
+        Errors: ``NotFormatted``, ``Broken``, ``Unavailable``.
         """
         node, stack = self.nodes[number], ExitStack()
         programs = Programs(node.folder, kafka_broker.java_command(node.folder, release), stack)
         written = programs.write("server.properties", self._settings(node, registers_ms))
         if number not in self._formatted:
-            options = ("-t", CLUSTER_ID, "-c", written, "--release-version", self.level)
-            programs.run("kafka.tools.StorageTool", "format", *options)
+            more = (
+                *(["--standalone"] if self.dynamic else []),
+                "--release-version",
+                self.level,
+                *(() if plain else self.options),
+            )
+            try:
+                programs.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", written, *more)
+            except Broken as why:
+                raise NotFormatted(str(why)) from None
             self._formatted.add(number)
         programs.start("kafka.Kafka", written)
-        self._running[number] = stack, programs
+        self._running[number] = stack, programs, release
 
     def wait(self, number: int) -> None:
         """Until the node answers. Errors: ``Broken`` if it ends, or does not answer in time."""
-        node, (_, programs) = self.nodes[number], self._running[number]
-        port = node.controller if node.roles == CONTROLLER else node.port
-        kafka_broker.await_ready(programs, lambda: bool(kafka_broker.ranges(port)), f"node {number}")
+        node, (_, programs, release) = self.nodes[number], self._running[number]
+        if node.roles == CONTROLLER:
+            kafka_broker.await_ready(programs, lambda: bool(kafka_broker.ranges(node.controller)), f"node {number}")
+        else:  # another program may have taken the port
+            kafka_broker.await_ready(programs, lambda: kafka_broker.is_release(node.port, release), f"node {number}")
 
     def ended(self, number: int, within_s: float) -> tuple[int | None, str]:
         """The exit code of a node, if it ends in time, and the end of its log."""
-        _, programs = self._running[number]
+        _, programs, _ = self._running[number]
         until = monotonic() + within_s
         while programs.ended is None and monotonic() < until:
             sleep(0.1)
         return programs.ended, programs.log.read_text("utf-8", "replace")
 
+    @property
+    def running(self) -> frozenset[int]:
+        """The nodes that were started and not stopped."""
+        return frozenset(self._running)
+
     def stop(self, number: int) -> None:
         """Does nothing if the node does not run."""
-        stack, _ = self._running.pop(number, (ExitStack(), None))
-        stack.close()
+        if number in self._running:
+            self._running.pop(number)[0].close()
 
     def _settings(self, node: Node, registers_ms: int) -> dict[str, object]:
         voters = [each for each in self.nodes.values() if CONTROLLER in each.roles]
@@ -82,11 +110,17 @@ class Nodes:
             listeners.append(f"PLAINTEXT://{HOST}:{node.port}")
         if CONTROLLER in node.roles:
             listeners.append(f"CONTROLLER://{HOST}:{node.controller}")
+        quorum = (
+            {"controller.quorum.bootstrap.servers": f"{HOST}:{voters[0].controller}"}
+            if self.dynamic
+            else {"controller.quorum.voters": ",".join(f"{each.number}@{HOST}:{each.controller}" for each in voters)}
+        )
         found: dict[str, object] = {
+            **self.settings,
             **COMMON,
+            **quorum,
             "process.roles": node.roles,
             "node.id": node.number,
-            "controller.quorum.voters": ",".join(f"{each.number}@{HOST}:{each.controller}" for each in voters),
             "listeners": ",".join(listeners),
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
@@ -102,16 +136,22 @@ class Nodes:
 
 
 @contextmanager
-def cluster(level: str, roles: Sequence[str]) -> Iterator[Nodes]:
-    """Nodes 1, 2, ... with these roles, none of which runs yet."""
+def cluster(
+    level: str,
+    roles: Mapping[int, str],
+    options: tuple[str, ...] = (),
+    dynamic: bool = False,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Nodes]:
+    """Nodes of these numbers with their roles, none of which runs yet. Arguments: as the fields of ``Nodes``."""
     with ExitStack() as stack:
         ports = iter(kafka_broker.free_ports(2 * len(roles)))
         nodes = {}
-        for number, each in enumerate(roles, 1):
+        for number, each in roles.items():
             folder = Path(tempfile.mkdtemp(prefix="kipcheck-broker-"))
             stack.callback(kafka_broker.remove, folder)
             nodes[number] = Node(number, each, next(ports), next(ports), folder)
-        found = Nodes(level, nodes)
+        found = Nodes(level, nodes, options, dynamic, settings or {})
         try:
             yield found
         finally:

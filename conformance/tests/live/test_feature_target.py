@@ -1,12 +1,13 @@
 """Running brokers as controllers of feature versions: kipcheck's own, and released ones beside the machine."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.engine.converse import converse
@@ -14,12 +15,18 @@ from kipcheck.conformance.engine.run import Options, run
 from kipcheck.conformance.live import feature_requests as requests
 from kipcheck.conformance.live.coordinator_admin import versions_of
 from kipcheck.conformance.live.coordinator_connections import Connections
-from kipcheck.conformance.live.feature_target import form_of
+from kipcheck.conformance.live.feature_target import Form, form_of, release_of
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.features.invariants.kraft import UPDATES, error_changes_nothing
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.model.zookeeper import ZooKeeperController
-from kipcheck.conformance.protocols.features.ops.zookeeper import OPERATIONS, StartController, ZkTopLevel, ZkUpdate
+from kipcheck.conformance.protocols.features.ops.kraft import OPERATIONS, Declared, DeclareNode
+from kipcheck.conformance.protocols.features.ops.zookeeper import (
+    OPERATIONS as ZK_OPERATIONS,
+    StartController,
+    ZkTopLevel,
+    ZkUpdate,
+)
 from kipcheck.conformance.protocols.features.zookeeper_strategies import zookeeper_updates
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets import registry
@@ -56,11 +63,11 @@ def test_a_broker_that_does_not_run_kraft_plays_no_controller() -> None:
 
 
 def test_clusters_are_formatted_at_exactly_the_levels_of_a_conversation() -> None:
-    assert form_of(Rules.of("3.3.2"), 5, {}).options == ("--release-version", "3.3-IV1")
+    assert form_of(Rules.of("3.3.2"), 5, {}) == Form("3.3-IV1", (), False)
     old = form_of(Rules.of("3.9.2"), 21, {"kraft.version": 1})
-    assert (old.options[2:], old.standalone) == (("--feature", "kraft.version=1"), True)
+    assert old == Form("3.9-IV0", ("--feature", "kraft.version=1"), True)
     new = form_of(Rules.of("4.0.2"), 25, {"group.version": 1})
-    assert {"group.version=1", "transaction.version=0"} <= {*new.options} and not new.standalone
+    assert {"group.version=1", "transaction.version=0"} <= {*new.options} and not new.dynamic
 
 
 @pytest.mark.jars
@@ -72,7 +79,7 @@ def test_a_started_broker_is_formatted_and_answers_as_a_controller() -> None:
         "kraft-update v2 kraft.version:1,x:1; levels",
         "format 29 group.version:1; levels; broker 1 metadata.version:7-29,group.version:0-1; "
         "kraft-update v1 metadata.version:30; broker 1 gone; kraft-update v1 metadata.version:30; levels",
-        "format 30 with 1; levels",
+        "format 30 kraft.version:1 with 1; levels",
     )  # fmt: skip
     assert isinstance(failed[0], Refused) and failed[0].error == "INVALID_UPDATE_VERSION"
     assert levels(failed[1]) == {"metadata.version": 30, "kraft.version": 1}
@@ -126,6 +133,53 @@ def test_a_released_broker_breaks_no_law_of_controllers(release: str, tmp_path_f
     counts = read(outcome.ledger).footer
     assert counts is not None and outcome.failures == 0
     assert sum(each["PASS"] for each in counts.counts[f"kafka:{release}"].values()) > 8, outcome.text
+
+
+def quorums(old: str, level: int) -> list[tuple[Step, ...]]:
+    """Conversations in quorums with a controller of an older release, whose newest level is finalized."""
+    ranges = ",".join(f"{name}:{each.low}-{each.high}" for name, each in Rules.of(old).declares())
+    begun = f"format {level} with 1; kraft-update v1 metadata.version:{level + 1}; levels; "
+    ended = "levels; fail-over; levels"
+    texts = (
+        f"format {level} with 1; controller 1 {ranges}; kraft-update v1 metadata.version:{level + 1}; levels",
+        f"{begun}controller 1 metadata.version:7-{level + 1}; kraft-update v1 metadata.version:{level + 1}; {ended}",
+    )
+    return [tuple(OPERATIONS.parse_shorthand(each)) for each in texts]
+
+
+@pytest.mark.all_jars
+@pytest.mark.jars
+@pytest.mark.parametrize(
+    ("release", "old", "level"), [("3.7.2", "3.6.2", 14), ("3.9.2", "3.8.1", 20), ("4.3.1", "4.0.2", 25)]
+)
+def test_quorums_of_two_releases_judge_levels_as_our_machine_does(release: str, old: str, level: int) -> None:
+    """Below level 15 a controller that is behind is not asked; from there on it forbids levels, also before it runs."""
+    found, compared = parted(release, quorums(old, level))
+    assert found == [] and compared == 3
+
+
+@pytest.mark.all_jars
+@pytest.mark.jars
+@pytest.mark.parametrize("release", ["3.3.2", "3.9.2", "4.3.1"])
+def test_levels_outlive_the_controller_that_leads(release: str) -> None:
+    newest = Rules.of(release).newest
+    ((before, changed, _, led, after),) = played(
+        f"kafka:{release}", release, f"levels; kraft-update v1 metadata.version:{newest}; levels; fail-over; levels"
+    )
+    assert isinstance(changed, Replied) and isinstance(led, Replied) and led["controller"] == 0
+    assert levels(before) == levels(after) == {"metadata.version": newest}
+
+
+def test_levels_that_a_release_has_are_those_of_a_controller_to_start() -> None:
+    def wanted(text: str) -> Sequence[Declared]:
+        (event,) = map(OPERATIONS.event_of, OPERATIONS.parse_shorthand(f"controller 1 {text}"))
+        assert isinstance(event, DeclareNode) and event.supported is not None
+        return event.supported
+
+    assert release_of(wanted("metadata.version:1-14"), 14, False) == "3.6.2"
+    assert release_of(wanted("metadata.version:1-14"), 15, True) is None
+    assert release_of(wanted("metadata.version:1-20"), 15, True) == "3.8.1"
+    assert release_of(wanted("metadata.version:1-16"), 14, False) is None
 
 
 def seed_of_the_breach(release: str, cases: int) -> int:
@@ -187,6 +241,6 @@ def zookeeper_updates_of_version_0(release: str, count: int) -> list[ZkUpdate]:
     """Brokers before 3.3 have no other version."""
     talk, random, found = zookeeper_updates(f"apache@{release}"), Random(f"zookeeper {release}"), list[ZkUpdate]()
     while len(found) < count:
-        events = map(OPERATIONS.event_of, talk.draw(random, talk.swarm(random)))
+        events = map(ZK_OPERATIONS.event_of, talk.draw(random, talk.swarm(random)))
         found += (each for each in events if isinstance(each, ZkUpdate) and each.version == 0)
     return found

@@ -37,7 +37,7 @@ def with_a_controller_behind(release: str) -> Iterator[tuple[int, int]]:
             kafka_broker.class_path(each)
     except Unavailable as why:
         pytest.skip(str(why))
-    with cluster("3.6-IV2", (BOTH, CONTROLLER, CONTROLLER)) as nodes:
+    with cluster("3.6-IV2", {1: BOTH, 2: CONTROLLER, 3: CONTROLLER}) as nodes:
         nodes.start(1, release)
         nodes.start(3, release)
         nodes.wait(1)

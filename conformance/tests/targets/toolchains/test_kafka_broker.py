@@ -38,7 +38,7 @@ def needs(release: str) -> None:
 def test_a_broker_answers_as_its_release_and_leaves_nothing(release: str) -> None:
     needs(release)
     with kafka_broker.running(release) as broker:
-        assert kafka_broker._is_release(broker.port, release)
+        assert kafka_broker.is_release(broker.port, release)
         assert kafka_broker._coordinates(broker.port)
         assert all(is_alive(each) for each in broker.pids)
     assert not broker.log.parent.exists()
@@ -89,7 +89,7 @@ def test_another_broker_on_the_port_is_not_taken_for_the_new_one() -> None:
     with answering(b"\x00\x00\x00\x00\x00\x01\x00\x12\x00\x00\x00\x04") as port:
         assert kafka_broker.ranges(port) == {18: (0, 4)}
         with pytest.raises(Broken, match=r"is not Kafka 3\.9\.2: it has DescribeGroups not at all"):
-            kafka_broker._is_release(port, "3.9.2")
+            kafka_broker.is_release(port, "3.9.2")
 
 
 @contextmanager

@@ -73,7 +73,7 @@ def test_features_rise_once_the_last_broker_is_new_and_an_old_one_does_not_come_
 ) -> None:
     machine = KraftController(Rules.of(new))
     behind, ahead = (state_of(machine, level, {1: new, 2: each}) for each in (old, new))
-    with cluster(name, (BOTH, BROKER)) as nodes:
+    with cluster(name, {1: BOTH, 2: BROKER}) as nodes:
         nodes.start(1, new)
         nodes.start(2, old)
         nodes.wait(1)
@@ -107,7 +107,7 @@ def test_below_level_15_a_controller_is_not_asked_and_ends(new: str, newest: int
     """A finding: kafka-raises-levels-that-a-controller-lacks."""
     machine = KraftController(Rules.of(new))
     state = state_of(machine, 14, {1: new}, (2, 3))
-    with cluster("3.6-IV2", (BOTH, CONTROLLER, CONTROLLER)) as nodes:
+    with cluster("3.6-IV2", {1: BOTH, 2: CONTROLLER, 3: CONTROLLER}) as nodes:
         nodes.start(1, new)
         nodes.start(3, new)
         nodes.wait(1)
