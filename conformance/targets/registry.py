@@ -27,6 +27,7 @@ PREFIXES: Mapping[str, str] = {
     "drill": "kipcheck.conformance.targets.fault_injection",
     "java": "kipcheck.conformance.clients.java.target",
     "kafka": "kipcheck.conformance.live.coordinator_target",
+    "kafka-features": "kipcheck.conformance.live.feature_tool",
     "tcp": "kipcheck.conformance.targets.transport.tcp",
 }
 """Prefix -> a module with ``target(name, rest, limits)``, which raises LookupError with the valid forms or
@@ -44,7 +45,7 @@ empty version stands for the default, and ``rows(name, entry)``; errors as above
 
 UNSHARED = ("broker", "kafka", "tcp")
 """Prefixes and kinds of targets that exist once: the user starts them, or one takes seconds to start."""
-IN_REAL_TIME = ("broker", "client", "kafka")
+IN_REAL_TIME = ("broker", "client", "kafka", "kafka-features")
 """Prefixes and kinds of targets whose results depend on time."""
 
 

@@ -200,7 +200,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         tool.RELEASED,
         "the exit code of the tool for operators says whether a released controller refused an update",
         RELEASED_TOOL,
-        conversation,
+        possible_conversation(released_tools),
         values=50,
         invariants=invariants_of(tool.RELEASED, laws),
     ),

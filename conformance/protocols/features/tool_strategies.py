@@ -1,6 +1,7 @@
 """The tool for operators on small clusters: brokers of neighbouring releases, tools of several, and their commands."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
@@ -68,6 +69,17 @@ FEATURE_TOOLS: Final[Conversations[State, Event]] = Conversations(
 )  # fmt: skip
 
 
+def one_list(state: State, event: Event) -> Event:
+    """A released tool has a command for each list of the draft's update, and none for all features."""
+    if not isinstance(event, ToolUpdate):
+        return event
+    if event.upgrade:
+        return replace(event, downgrade=(), delete=())
+    if event.downgrade:
+        return replace(event, delete=())
+    return event if event.delete else ToolDescribe()
+
+
 @cache
 def released_tools(name: str) -> Conversations[State, Event]:
     """On a controller of an edition: levels that it takes and refuses. Errors: ValueError where it has none."""
@@ -83,11 +95,12 @@ def released_tools(name: str) -> Conversations[State, Event]:
         OPERATIONS.step_of,
         OPERATIONS.event_of,
         events=nodes(
-            ToolUpdate, ToolKnows, ToolUpgradeAll, ToolDowngradeAll, ToolDescribe,
-            drawn={"levels": named, "upgrade": named, "downgrade": named, "delete": Seq(Pick((*levels,)), 0, 1)},
+            ToolUpdate, ToolDescribe,
+            drawn={"upgrade": named, "downgrade": named, "delete": Seq(Pick((*levels,)), 0, 1)},
         ),
-        progress=frozenset({"tool-knows", "tool-update", "tool-upgrade-all"}),
+        progress=frozenset({"tool-update"}),
         max_steps=8,
+        possible=one_list,
         usual_steps=4,
         enabled_shares=(0.0,),
     )  # fmt: skip

@@ -89,7 +89,7 @@ class AlwaysExitsWithZero(Tool):
     "feature-tool/exit-code",
     OPERATIONS.machine,
     None,
-    "tool knows x:1; tool upgrade-all",
+    "tool update upgrade x:1",
     edition="apache@4.3.1",
 )
 class HidesARefusedRequest(MachineMutant, ReleasedTool):
