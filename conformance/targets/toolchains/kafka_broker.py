@@ -112,11 +112,13 @@ def running(
     release: str,
     settings: Mapping[str, str] | None = None,
     secured: Secured = PLAINTEXT,
+    level: str | None = None,
     coordinates: bool = True,
     data: Path | None = None,
 ) -> Iterator[Broker]:
     """A broker that coordinates groups. ``settings`` go before those that its start needs. ``secured``: from 3.5 on.
 
+    ``level``: the metadata.version of a new cluster in KRaft mode, as tools write it; None: the newest one.
     ``coordinates``: whether groups are waited for. ``data``: its log directory, in KRaft mode, which stays as the
     broker leaves it; an empty one is formatted.
 
@@ -134,7 +136,8 @@ def running(
             port, other, *more = free_ports(2 + len(secured.protocols))
             ports = dict(zip(secured.protocols, more, strict=True))
             if Release.parse(release) in KRAFT:
-                _start_kraft(run, port, other, settings or {}, ports, secured.format_options)
+                options = [] if level is None else ["--release-version", level]
+                _start_kraft(run, port, other, settings or {}, ports, [*secured.format_options, *options])
             else:
                 _start_with_zookeeper(run, port, other, settings or {})
             _wait_until_ready(run, release, port, coordinates)

@@ -20,8 +20,7 @@ def running(release: str, level: str | None = None) -> Iterator[int]:
         kafka_broker.class_path(release)
     except Unavailable as why:
         pytest.skip(str(why))
-    form = None if level is None else kafka_broker.Format(options=("--release-version", level))
-    with kafka_broker.running(release, form=form) as broker:
+    with kafka_broker.running(release, level=level) as broker:
         yield broker.port
 
 
