@@ -89,7 +89,7 @@ class AlwaysExitsWithZero(Tool):
     "feature-tool/exit-code",
     OPERATIONS.machine,
     None,
-    "tool update upgrade x:1",
+    "tool update upgrade group.version:2",
     edition="apache@4.3.1",
 )
 class HidesARefusedRequest(MachineMutant, ReleasedTool):
