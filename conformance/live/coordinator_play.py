@@ -15,7 +15,7 @@ from kipcheck.conformance.live.coordinator_time import Schedule, Span
 from kipcheck.conformance.live.secure_connection import Closed
 from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
-from kipcheck.conformance.protocols.group.model.messages import Joined, Reply, Request
+from kipcheck.conformance.protocols.group.model.messages import Commit, Delete, Joined, Reply, Request
 from kipcheck.conformance.protocols.group.model.names import Names
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.service import By, Elapse, canonical_reply, resolved
@@ -31,10 +31,12 @@ REQUEST_S: Final = 0.03
 """What a request takes, for the plan of a wait before it."""
 VERSIONS: Final = "versions"
 BROKER: Final = "broker"
+NAMELESS: Final = "nameless"
 TIME: Final = "time"
 LIMITS: Final = {
     VERSIONS: "the broker does not announce the version, or the version cannot express the request",
     BROKER: "no client can make a broker lose its log or move a partition; or the topic lacks the partition",
+    NAMELESS: "the offsets of the group with the empty name are not those of one conversation",
     TIME: "the wait is longer than a conversation in real time may last",
 }
 LOST: Final = Lost("the broker did not answer an earlier step")
@@ -120,7 +122,9 @@ class Conversation:
         return resolved(event.request, self.names, generation, number=index)
 
     def _lacking(self, event: By, request: Request) -> Unsupported | None:
-        """Why the broker cannot be sent the request."""
+        """Why the broker cannot, or must not, be sent the request."""
+        if event.nameless and isinstance(request, Commit | Delete):
+            return Unsupported(LIMITS[NAMELESS], NAMELESS)
         _, key = APIS[type(request)]
         low, high = self.setting.versions.get(key, (0, -1))
         if not low <= request.version <= high:

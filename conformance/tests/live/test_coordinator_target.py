@@ -11,7 +11,7 @@ import pytest
 from kipcheck.conformance.cli.main import run as kipcheck
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import Replied
+from kipcheck.conformance.core.history import Replied, Unsupported
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.engine.run import Options, Outcome, run
 from kipcheck.conformance.live.broker import Broker
@@ -110,6 +110,17 @@ def test_a_group_whose_join_phase_goes_on_is_deleted(steps: str, capsys: pytest.
             found = session.run([case])
     assert all(isinstance(each, Replied) for each in found[0]), found
     assert "could not delete" not in capsys.readouterr().err
+
+
+@pytest.mark.integration
+def test_offsets_of_the_group_with_the_empty_name_stay_untouched() -> None:
+    steps = "commit a id= 3 behind=none nameless; delete a nameless; beat a nameless"
+    case = Case("group/errors", EDITION, Role.COORDINATOR, OPERATIONS.parse_shorthand(steps))
+    with listening(Broker, 100) as port:
+        target = registry.target(f"broker:127.0.0.1:{port}?topic=t")
+        with target.open(EDITION, case.role) as session:
+            (found,) = session.run([case])
+    assert [type(each) for each in found] == [Unsupported, Unsupported, Replied]
 
 
 def judged(port: int, place: Path) -> Outcome:
