@@ -67,7 +67,7 @@ def _event(state: State, swarm: Swarm, random: Random) -> Event:
         return ReadNode()
     if chance < 0.66:
         return _request(state, swarm, random)
-    if chance < 0.71 and "validate-features" in swarm.verbs:
+    if chance < 0.74 and "validate-features" in swarm.verbs:
         return ValidateFeatures(_updates(state, random))
     return _rare(state, swarm, random)
 
@@ -105,7 +105,7 @@ def _start(random: Random, swarm: Swarm) -> StartBroker:
 
 def _request(state: State, swarm: Swarm, random: Random) -> Event:
     """Now and then a repeated one, one whose answer is lost, one to another broker, or without permission."""
-    updates: Request = swarm.traits if random.random() < 0.5 else _updates(state, random)
+    updates: Request = swarm.traits if random.random() < 0.35 else _updates(state, random)
     if "lose-update" in swarm.verbs and random.random() < 0.3:
         return LoseUpdate(updates, random.random() < 0.6)
     elsewhere = random.choice(BROKERS) if random.random() < 0.1 else None
@@ -114,7 +114,7 @@ def _request(state: State, swarm: Swarm, random: Random) -> Event:
 
 def _updates(state: State, random: Random) -> Request:
     finalized = state.finalized()
-    names = random.sample(NAMES, random.choice((1, 2)))
+    names = random.sample(NAMES, random.choice((1, 2, 2)))
     if random.random() < 0.1:  # two deletions that a controller accepts show how it counts
         names = list(finalized) or names
         return tuple(Requested(name, 0, True) for name in names)

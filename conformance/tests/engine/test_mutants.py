@@ -6,7 +6,7 @@ shrunk to that least case (tier ``mutants``).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pytest
@@ -142,6 +142,19 @@ FIRST: Final = {MUTANTS[name].check: name for name in reversed(FOUND)}
 def test_a_mutant_is_found_by_its_check(name: str) -> None:
     with Worker(name, made(name)) as worker:
         assert worker.first(unit_of(name), invariant_of(MUTANTS[name])) is not None
+
+
+OF_FEATURES: Final = ("feature-cluster", "feature-client", "feature-app", "feature-tool", "kraft-features",
+                      "kraft-brokers", "zookeeper-features")  # fmt: skip
+
+
+@pytest.mark.mutants
+@pytest.mark.parametrize("name", of_kind(*OF_FEATURES))
+def test_a_mutant_of_feature_versions_is_found_with_other_seeds(name: str) -> None:
+    for seed in range(1, 5):
+        with Worker(name, made(name)) as worker:
+            found = worker.first(replace(unit_of(name), seed=seed), invariant_of(MUTANTS[name]))
+            assert found is not None, f"with seed {seed}"
 
 
 def test_a_leader_that_never_ends_is_stopped_at_its_deadline() -> None:
