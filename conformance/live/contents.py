@@ -162,12 +162,11 @@ def _found(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _described(body: Mapping[str, Any]) -> dict[str, Any]:
     found = [each for each in body["topics"] if not each["errorCode"]]
+    errors = {int(each["errorCode"]) for each in body["topics"]} - {0}
     # A topic that does not exist, or not yet, is no error of the request: a client asks for it again and again.
-    refused = any(each["errorCode"] == TOPIC_AUTHORIZATION_FAILED for each in body["topics"])
-    return {
-        "error": TOPIC_AUTHORIZATION_FAILED if refused else 0,
-        "sizes": {each["name"]: len(each["partitions"]) for each in found},
-    }
+    error = TOPIC_AUTHORIZATION_FAILED if TOPIC_AUTHORIZATION_FAILED in errors else 0
+    missing = {"missing": True} if errors else {}
+    return {"error": error, **missing, "sizes": {each["name"]: len(each["partitions"]) for each in found}}
 
 
 def _fetched(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,9 +37,9 @@ FENCING: Final[Mapping[int, str]] = {
 FATAL: Final = frozenset({23, 24, 26, 29, 30, 31, 35, 42, 81, FENCED_INSTANCE_ID, 111, 112, 128})
 """Errors after which a consumer raises: protocols that do not match, invalid settings, no authorization, and so on."""
 OF_GROUPS: Final = frozenset({
-    "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "ConsumerGroupHeartbeat",
+    "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetFetch", "LeaveGroup", "ConsumerGroupHeartbeat",
 })  # fmt: skip
-"""Requests without which no client is a member, or leaves."""
+"""Requests without which no client is a member that reads, or leaves."""
 GRACE_MS: Final = 1000
 """What the client does so long after an answer may precede it."""
 RACE_MS: Final = 100

@@ -141,8 +141,8 @@ def leaves_with_its_epoch(history: History) -> Iterator[Violation]:
             last = each.event["generation"]
             static = "instance" in each.event if last == JOINS else static
         elif each.what == "signalled":
-            member = each.now is not None and not each.shut_out
-        elif each.what == "ended" and member:
+            member = each.now is not None
+        elif each.what == "ended" and member and not each.shut_out:
             wanted = LEAVES_FOR_A_WHILE if static else LEAVES
             if last != wanted:
                 why = f"the last heartbeat of a member that ended has epoch {last}"

@@ -108,11 +108,11 @@ def led(history: History) -> tuple[Led, ...]:
 def _known_sizes(answers: list[Happened], ms: int) -> dict[str, int]:
     """Topic -> partitions, as a client certainly has them at this time.
 
-    An answer just before may not have been read. One that refuses topics may have been: a client may forget them all.
+    An answer just before may not have been read. One that lacks topics may have been: a client may forget them all.
     """
     known: dict[str, int] = {}
     for each in answers:
-        if each.error:
+        if each.error or each.event.get("missing"):
             known = {}
         elif each.ms < ms - RACE_MS:
             known |= each.event.get("sizes", {})

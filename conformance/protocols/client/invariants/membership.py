@@ -265,11 +265,11 @@ def leaves(history: History) -> Iterator[Violation]:
                 yield breach(each, "a static member sent LeaveGroup", "no LeaveGroup", "LeaveGroup", "static")
         elif each.what == "signalled":
             is_cut_off = each.ms < lost_ms + GRACE_MS
-            member = each.now is not None and each.now.synced_ms is not None and not is_cut_off and not each.shut_out
+            member = each.now is not None and each.now.synced_ms is not None and not is_cut_off
             left = False
         elif each.is_request(HEARTBEAT):
             return  # client/leaves-with-its-epoch
-        elif each.what == "ended" and member and not left and not static:
+        elif each.what == "ended" and member and not left and not static and not each.shut_out:
             cause = disturbance(history, each.step, unsent="LeaveGroup")
             yield breach(each, "the client ended without LeaveGroup", "LeaveGroup", "none", "no LeaveGroup", *cause)
 

@@ -63,6 +63,13 @@ def test_a_leader_that_may_not_describe_a_topic_does_not_know_its_partitions() -
     assert [*assigns_each_partition_once(history(metadata(10, error=29), metadata(20), *leads))]
 
 
+def test_a_leader_that_was_just_sent_that_a_topic_does_not_exist_need_not_assign_it() -> None:
+    """kafka-python 3.0.12: Metadata said so 40 ms before its JoinGroup; it joined again when it was there."""
+    lacks = "answer", 50, {"api": "Metadata", "sizes": {}, "missing": True}
+    assert not [*assigns_each_partition_once(history(metadata(20), lacks, joined(100), synced(230), rejoins(264)))]
+    assert [*assigns_each_partition_once(history(lacks, metadata(80), joined(150), synced(230), rejoins(264)))]
+
+
 def beat(ms: int, member: str, generation: int) -> tuple[Any, ...]:
     return "request", ms, {"api": "Heartbeat", "version": 4, "member": member, "generation": generation}
 
@@ -95,6 +102,16 @@ def test_a_client_that_just_lost_its_connection_need_not_leave() -> None:
     assert not [*leaves(history(*member, ("closed", 900, {"why": "by the script"}), *end))]
     assert [*leaves(history(*member, ("closed", 900, {"why": "by the script"}), beat(950, "m", 1), *end))]
     assert [*leaves(history(*member, ("closed", 90, {"why": "by the script"}), *end))]
+
+
+def test_a_client_that_is_refused_while_it_closes_need_not_leave() -> None:
+    """Our own consumer, on a busy machine: its last heartbeat was refused after SIGTERM, and it ended."""
+    given = {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]}
+    member = [joined(100), synced(110, "t-0"), ("answer", 110, given), beat(150, "m", 1), ("signalled", 1100, {})]
+    ended: tuple[Any, ...] = ("ended", 1200, {"code": 1, "stderr": ""})
+    refused = {"api": "Heartbeat", "to": ["m", 1]}
+    assert not [*leaves(history(*member, ("answer", 1150, {**refused, "error": 30}), ended))]
+    assert [*leaves(history(*member, ("answer", 1150, {**refused, "error": 0}), ended))]
 
 
 def test_a_broker_that_closes_the_connection_may_not_have_read_that_a_member_leaves() -> None:
