@@ -320,7 +320,9 @@ class StartedSession:
             self.played += 1
             try:
                 found[at] = await self._play(cases[at])
-            except (Closed, Garbled) as why:
+            except (Closed, Garbled, Broken) as why:
+                if isinstance(why, Broken) and not self.nodes.started_clusters:
+                    raise  # nothing starts here
                 self._last = self._cluster = None
                 found[at] = (Lost(f"no controller: {why}"),) * len(cases[at].steps)
         self._busy_s += asyncio.get_running_loop().time() - began

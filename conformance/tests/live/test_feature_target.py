@@ -125,14 +125,15 @@ def test_the_machine_of_another_release_is_told_apart_over_the_wire() -> None:
 @pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
 def test_a_released_broker_breaks_no_law_of_controllers(release: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     options = Options(
-        targets=(f"kafka:{release}",), edition=f"apache@{release}", checks=("kraft-features/*",), cases=20, workers=1,
+        targets=(f"kafka:{release}",), edition=f"apache@{release}", checks=("kraft-features/*",), cases=12, workers=1,
         out=tmp_path_factory.mktemp("out"),
     )  # fmt: skip
     outcome = run(options)
     assert outcome.ledger is not None and outcome.exit_code in (0, 6, 7), outcome.text  # some need another quorum
     counts = read(outcome.ledger).footer
     assert counts is not None and outcome.failures == 0
-    assert sum(each["PASS"] for each in counts.counts[f"kafka:{release}"].values()) > 8, outcome.text
+    passed = sum(each.get("PASS", 0) for each in counts.counts[f"kafka:{release}"].values())
+    assert passed > 3, outcome.text
 
 
 def quorums(old: str, level: int) -> list[tuple[Step, ...]]:
