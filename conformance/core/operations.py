@@ -319,6 +319,8 @@ class Answer:
         result: dict[str, Any] = {"status": self.status, **self.constant}
         for key, name, write in self._writers:
             value = getattr(action, name)
+            if value is None and self.status == "rejected" and key in REFUSED_WHERE:
+                continue  # a refusal without a place: the protocol knows no null there
             result[key] = value if write is None else write(value)
         if self.message is not None:
             result["message"] = self.message.printed(action)
@@ -334,6 +336,8 @@ class Answer:
         return tuple(each.key for each in self.fields if each.key and not each.kind.nullable)
 
 
+REFUSED_WHERE: Final = ("offset", "at")
+"""The keys of a refusal that say where the reason is."""
 DECLARED: Final = "__declared__"
 """The attribute of a class of operations or answers for what it declares."""
 T = TypeVar("T", bound=type)

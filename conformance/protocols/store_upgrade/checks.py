@@ -24,7 +24,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         "no upgrade of a store loses, doubles or misreads a record of a changelog in two formats",
         APPLICATION,
         conversation,
-        values=150,
+        values=400,
         invariants=invariants_of(CHANGELOG),
     ),
     Check(

@@ -3,7 +3,6 @@
 from typing import Final
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.edition import KIP_258
 from kipcheck.conformance.protocols.declare.package import ProtocolPackage
 
-PROTOCOL: Final = ProtocolPackage(140, Role.STORE, {"store-upgrade": lambda edition: edition == KIP_258})
+PROTOCOL: Final = ProtocolPackage(140, Role.STORE, {"store-upgrade": lambda edition: True})

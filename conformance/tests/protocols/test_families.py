@@ -11,6 +11,7 @@ from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused, Replied
 from kipcheck.conformance.engine.doctor.samples import asked_of, assignors, comparisons, named, renamed
+from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.assignment.checks.assignors import LEADER, two_members
 from kipcheck.conformance.protocols.assignment.checks.mixed import MIXED
 from kipcheck.conformance.protocols.checks import CHECKS, FAMILIES, family_of
@@ -210,3 +211,9 @@ def test_the_doctor_compares_what_is_claimed() -> None:
 
 def test_a_sample_is_asked_with_another_text() -> None:
     assert renamed(two_members("range", "t"), "t", "grüße") == two_members("range", "grüße")
+
+
+def test_the_reference_announces_every_machine_before_an_edition_is_chosen() -> None:
+    claimed = {*Reference().claims().machines}
+    declared = {machine for each in registry.operations().values() for machine in each.machines}
+    assert declared - claimed == {"client", "damage"}, "a check of another machine would select no target"
