@@ -121,7 +121,8 @@ class Schedule:
         doubt = self._overdue(self._before, sent.last)
         self._moments.append((self.now_ms, sent))
         self._arm(self._before, self._state, sent)
-        return doubt
+        # One that the request armed may have expired before the step ended, if this process was held up.
+        return doubt or self._overdue(self._state, sent.last)
 
     def _follow(self, event: By, found: tuple[Reply, ...]) -> None:
         """Makes the open choices again as the answers show them."""
