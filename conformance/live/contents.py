@@ -40,7 +40,8 @@ class Contents:
             "SyncGroup": self._sync,
             "LeaveGroup": self._leave,
             "Fetch": self._fetch,
-            "OffsetCommit": lambda body: {"partitions": self._partitions(body["topics"], "name", "partitionIndex")},
+            "OffsetCommit": self._named_partitions,
+            "ListOffsets": self._named_partitions,
             "ConsumerGroupHeartbeat": self._beat,
         }
         self._answers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
@@ -101,6 +102,9 @@ class Contents:
     def _fetch(self, body: Mapping[str, Any]) -> dict[str, Any]:
         offsets = [part["fetchOffset"] for each in body["topics"] for part in each["partitions"]]
         return {"partitions": self._partitions(body["topics"], "topic", "partition"), "offsets": offsets}
+
+    def _named_partitions(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {"partitions": self._partitions(body["topics"], "name", "partitionIndex")}
 
     def _partitions(self, topics: Any, name: str, index: str) -> list[str]:
         found = []

@@ -6,8 +6,10 @@ python3 broker.py [OPTION]... COMMAND...    starts the command with the address 
 --answer API=CODE[*N]   the next request of that kind (the next N) is answered with an error
 --refuse API=CODE       all further requests of that kind are answered with an error
 --cut API=WHEN          the connection is reset before, amid or after the answer to the next request of that kind
+--late API=MS           requests of that kind are answered MS after the consumer was assigned its partitions
 --member HEX            another member of the group, with this subscription
 --follow                another member leads, and assigns t-0 and t-1 to the consumer
+--take                  the same, but only after the first rebalance: until then the consumer leads, and has t-0 to t-3
 --fence                 another process takes the instance id of the consumer
 --count API=N           says at the end whether there were more than N requests of that kind in a second
 --show API,...          the requests that are printed, and Connection; equal lines that follow each other once
@@ -164,12 +166,14 @@ class Broker:
         self.shown = options.show.split(",")
         self.faults = [api for text in options.answer for api in parsed(text)]
         self.refusals = dict(each for text in options.refuse for each in parsed(text))
+        self.late = {api: int(ms) / 1000 for api, _, ms in (text.partition("=") for text in options.late)}
         self.cuts = [text.partition("=")[::2] for text in options.cut]
         self.member: Any = None
         self.instance: Any = None
         self.replaced: Any = None
         self.generation, self.protocol, self.assignment, self.port = 0, "", b"", 0
-        self.rebalancing = self.armed = self.assigned = False
+        self.rebalancing = self.armed = False
+        self.assigned_s = 0.0
         self.names: Any = {}
         self.last = ""
         self.ids = itertools.count(1)
@@ -205,6 +209,8 @@ class Broker:
         if fault:
             self.faults.remove(fault)
             self.forget(error)
+        if name in self.late and self.assigned_s:
+            await asyncio.sleep(self.assigned_s + self.late[name] - time.monotonic())
         body = await getattr(self, name)(value, error)
         self.show(f"{name} v{version}", value, error, cut)
         data = write(fields(answered, version), version, body)
@@ -240,6 +246,8 @@ class Broker:
             )
         if name == "Metadata":
             about = {"topics": ",".join(each["name"] for each in value["topics"])}
+        if name == "Fetch":
+            about = {"reads": ",".join(sorted(listed(value)))}
         line = " ".join([title, *(f"{key}={shown!r}" for key, shown in about.items() if shown is not None)])
         line += f" -> error {error}" if error else " -> reset" if cut else ""
         self.print(name, line)
@@ -268,6 +276,10 @@ class Broker:
             return OLD_GENERATION
         return REBALANCE if self.rebalancing and name != "OffsetCommit" else 0
 
+    @property
+    def follows(self) -> bool:
+        return bool(self.options.follow or (self.options.take and self.generation > 1))
+
     async def JoinGroup(self, value: Any, error: int) -> Any:
         id, none = value["member"], {"generation": -1, "protocol": "", "leader": "", "member": value["member"]}
         if error or (id and id != self.member):
@@ -279,21 +291,21 @@ class Broker:
         self.generation += 1
         asyncio.get_running_loop().call_later(LONGEST_SYNC_S, self.joined.set)
         self.rebalancing, self.instance, self.protocol = False, value.get("instance"), value["protocols"][0]["name"]
-        leader = "other" if self.options.follow else self.member
+        leader = "other" if self.follows else self.member
         others = [
             {"member": f"other-{at}", "metadata": bytes.fromhex(each)} for at, each in enumerate(self.options.member)
         ]
         own = {"member": self.member, "instance": self.instance, "metadata": value["protocols"][0]["metadata"]}
         return {"generation": self.generation, "protocol": self.protocol, "leader": leader, "member": self.member,
-                "members": [] if self.options.follow else [own, *others]}  # fmt: skip
+                "members": [] if self.follows else [own, *others]}  # fmt: skip
 
     async def SyncGroup(self, value: Any, error: int) -> Any:
         if error:
             return {"error": error, "assignment": b""}
         found = {each["member"]: each["assignment"] for each in value["assignments"]}
-        self.assignment = T0_AND_T1 if self.options.follow else found.get(self.member, self.assignment)
-        if not self.assigned:
-            self.assigned = True
+        self.assignment = T0_AND_T1 if self.follows else found.get(self.member, self.assignment)
+        if not self.assigned_s:
+            self.assigned_s = time.monotonic()
             self.joined.set()
             asyncio.get_running_loop().call_later(1, self.disturb)
         return {"assignment": self.assignment}
@@ -366,6 +378,11 @@ def parts(value: Any, answered: Any) -> Any:
     ]
 
 
+def listed(value: Any) -> Any:
+    """The partitions of topics."""
+    return [f"{each['name']}-{part['index']}" for each in value["topics"] for part in each["partitions"]]
+
+
 def parsed(text: str) -> Any:
     """``Heartbeat=25*2``: twice the API and the error code."""
     api, _, rest = text.partition("=")
@@ -379,7 +396,7 @@ def owned(metadata: bytes) -> Any:
     if value["version"] < 1:
         return None
     found, _ = read(fields("topics[name:s partitions[index:i4]]", 0), 0, metadata, at)
-    return ",".join(f"{each['name']}-{part['index']}" for each in found["topics"] for part in each["partitions"])
+    return ",".join(listed(found))
 
 
 def send(writer: Any, id: int, data: bytes, size: Any = None) -> None:
@@ -410,9 +427,9 @@ async def main(options: Any) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(usage=__doc__)
-    for option in ("--answer", "--refuse", "--cut", "--member", "--count"):
+    for option in ("--answer", "--refuse", "--cut", "--late", "--member", "--count"):
         parser.add_argument(option, action="append", default=[])
-    for option in ("--follow", "--fence"):
+    for option in ("--follow", "--take", "--fence"):
         parser.add_argument(option, action="store_true")
     parser.add_argument("--show", default="JoinGroup,SyncGroup,Heartbeat,OffsetCommit,LeaveGroup,FindCoordinator")
     parser.add_argument("--seconds", type=float, default=4)

@@ -27,19 +27,25 @@ PLACE = 60
 
 EAGER: Final = frozenset({RANGE, ROUNDROBIN, STICKY})
 """Kafka's assignors that support nothing else: a member that offers one is eager."""
+LOOKED_UP: Final = "offset looked up"
+"""The client sent ListOffsets for partitions that it had not any more."""
 
 
 @impact("A consumer reads partitions of other members", "double processing", "ownership", "double-processing")
 @timed("client/reads-its-own", "grp-61")
 def reads_its_own(history: History) -> Iterator[Violation]:
     """A client fetches only partitions that it is assigned, or was until a second ago."""
+    looked_up: set[str] = set()
     for each in trace(history):
+        if each.is_request("ListOffsets") and each.memberships:
+            looked_up |= {*each.event.get("partitions", ())} - each.memberships[-1].partitions
         if not each.is_request("Fetch"):
             continue
         mine = _all(one for one in each.memberships if one.is_current(each.ms))
         strange = {*each.event["partitions"]} - mine
         if strange and not _is_new(each):
-            yield _strange(each, "fetches", strange, mine, _all(iter(each.memberships)))
+            how = (LOOKED_UP,) if strange <= looked_up else ()
+            yield _strange(each, "fetches", strange, mine, _all(iter(each.memberships)), *how)
 
 
 @impact("A consumer overwrites the offsets of other members", "wrong data", "ownership", "double-processing")
@@ -70,12 +76,14 @@ def _is_new(each: Happened) -> bool:
     return not any(one.synced_ms is not None for one in each.memberships)
 
 
-def _strange(each: Happened, does: str, strange: set[str], mine: frozenset[str], ever: frozenset[str]) -> Violation:
+def _strange(
+    each: Happened, does: str, strange: set[str], mine: frozenset[str], ever: frozenset[str], *more: str
+) -> Violation:
     how = "taken away" if ever.issuperset(strange) else "never assigned"
     last = each.memberships[-1]
     by = (f"{last.ended_by} {FENCING[last.error]}",) if last.ended_by else ()
     why = f"the client {does} {listed(strange)}, {how}"
-    return breach(each, why, f"within {listed(mine)}", listed(strange), how, *by)
+    return breach(each, why, f"within {listed(mine)}", listed(strange), how, *by, *more)
 
 
 # What it claims when it joins

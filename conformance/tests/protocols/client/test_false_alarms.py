@@ -132,6 +132,18 @@ def test_shapes_name_what_a_breach_came_after() -> None:
     assert [each.shape for each in reads_its_own(history(*member))] == [
         ("taken away", "OffsetCommit FENCED_INSTANCE_ID")
     ]
+    taken = "answer", 1100, {"api": "SyncGroup", "error": 0, "to": ["m", 2], "partitions": []}
+    looked_up = "request", 1200, {"api": "ListOffsets", "version": 7, "partitions": ["t-0"]}
+    again = [
+        joined(100),
+        synced(110, "t-0"),
+        ("answer", 110, given),
+        joined(1090, 2),
+        synced(1095, generation=2),
+        taken,
+    ]
+    for more, shape in ((), ("taken away",)), ((looked_up,), ("taken away", "offset looked up")):
+        assert [each.shape for each in reads_its_own(history(*again, *more, fetch))] == [shape]
     killed: tuple[Any, ...] = ("signalled", 100, {})
     for text, cause in {
         "stop": (), "reset SyncGroup amid; pass 200; stop": ("reset amid",), "move; stop": ("move",),
