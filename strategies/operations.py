@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from kipcheck.conformance.core.operations import Field, Form, Operation, declared
+from kipcheck.conformance.core.field_annotations import Field
+from kipcheck.conformance.core.operations import Form, Operation, declared
 from kipcheck.strategies.events import event
 from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Seq, Text
 

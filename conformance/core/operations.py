@@ -6,15 +6,16 @@ JSON schemas, tables and samples. ``strategies/operations.py`` derives what is d
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, Final, Generic, TypeAlias, TypeVar, get_type_hints
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Role, Step
-from kipcheck.conformance.core.field_kinds import Kind, kind_of
+from kipcheck.conformance.core.field_annotations import Field, fields_of
+from kipcheck.conformance.core.field_kinds import Kind
 from kipcheck.conformance.core.observed_events import ObservedEvents
 from kipcheck.conformance.core.request_words import EventWords, WordsForm
 from kipcheck.conformance.core.templates import Place, Template, first_suiting
@@ -22,113 +23,6 @@ from kipcheck.conformance.core.templates import Place, Template, first_suiting
 Form: TypeAlias = Template | EventWords
 """Text of an event."""
 Text: TypeAlias = str | WordsForm
-
-# What may stand in the annotation of a field
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """``about("a sentence for people")``, without a period."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Typical:
-    """``typical(...)``: the values that are drawn, the simplest first; one range: all integers in it."""
-
-    values: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """``named("class")``: the key of the field in an answer; ``hidden``: it is not a part of the answer."""
-
-    key: str
-
-
-def about(text: str) -> About:
-    return About(text)
-
-
-def typical(*values: Any) -> Typical:
-    return Typical(values)
-
-
-def named(key: str) -> Named:
-    return Named(key)
-
-
-hidden: Final = Named("")
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """``size(1, 2)``: how many items are drawn of a list whose items have a few values."""
-
-    least: int
-    most: int
-
-
-def size(least: int, most: int) -> Size:
-    return Size(least, most)
-
-
-class Optional:
-    """The type of ``optional``: a step omits the field where it has its default."""
-
-
-class Omissible:
-    """The type of ``omissible``: an event that a person writes may omit the field; a step always has it."""
-
-
-optional: Final = Optional()
-omissible: Final = Omissible()
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    name: str
-    kind: Kind
-    meaning: str
-    key: str
-    """In an answer; empty: it is not a part of it."""
-    default: Any
-    """MISSING: there is none."""
-    typical: tuple[Any, ...]
-    optional: bool
-    """A step omits it where it has its default: a new field changes no case that lacks it."""
-    omissible: bool
-    size: Size | None
-
-    @property
-    def may_be_absent(self) -> bool:
-        """In shorthand."""
-        return self.default is not MISSING or self.kind.nullable
-
-    @property
-    def absent(self) -> Any:
-        return None if self.default is MISSING else self.default
-
-
-def _fields_of(made: type) -> Iterator[Field]:
-    hints = get_type_hints(made, include_extras=True)
-    for each in fields(made):
-        annotation = hints[each.name]
-        extras = annotation.__metadata__ if hasattr(annotation, "__metadata__") else ()
-        found = {type(extra): extra for extra in extras}
-        yield Field(
-            each.name,
-            kind_of(annotation),
-            found[About].text if About in found else "",
-            found[Named].key if Named in found else each.name,
-            each.default,
-            found[Typical].values if Typical in found else (),
-            Optional in found,
-            Omissible in found,
-            found.get(Size),
-        )
-
 
 # Operations
 
@@ -390,7 +284,7 @@ def variant(made: type, verb: str, *, kinds: Mapping[str, Kind], **changed: Any)
 
 
 def _operation(made: type, given: Mapping[str, Any], other: Mapping[str, Kind]) -> Operation:
-    found = tuple(replace(each, kind=other.get(each.name, each.kind)) for each in _fields_of(made))
+    found = tuple(replace(each, kind=other.get(each.name, each.kind)) for each in fields_of(made))
     for each, following in pairwise((*found, None)):
         if each is not None and each.optional and each.default is MISSING:
             raise TypeError(f"{made.__name__}.{each.name} is optional and has no default")
@@ -439,7 +333,7 @@ def answer(status: str = "accepted", *, message: str = "", **constant: str) -> C
     """
 
     def declare(made: T) -> T:
-        found = tuple(_fields_of(made))
+        found = tuple(fields_of(made))
         kinds = {each.name: each.kind for each in found}
         keys = {key.rstrip("_"): value for key, value in constant.items()}
         template = Template(message, kinds, {}) if message else None

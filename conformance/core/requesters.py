@@ -12,17 +12,10 @@ from functools import cached_property, partial
 from typing import Any, Final, TypeVar
 
 from kipcheck.conformance.core.case import Role, Step
+from kipcheck.conformance.core.field_annotations import Field, fields_of
 from kipcheck.conformance.core.field_kinds import Kind, one_of
 from kipcheck.conformance.core.observed_events import NOTHING, ObservedEvents
-from kipcheck.conformance.core.operations import (
-    DECLARED,
-    Field,
-    Operation,
-    Operations,
-    _fields_of,
-    _meaning,
-    declared,
-)
+from kipcheck.conformance.core.operations import DECLARED, Operation, Operations, _meaning, declared
 from kipcheck.conformance.core.request_words import EventWords, WordsForm
 from kipcheck.conformance.core.templates import Template, first_suiting
 
@@ -107,7 +100,7 @@ def received(
             optional=each.name not in defaults,
             omissible=each.name in defaults,
         )
-        for each in _fields_of(made)
+        for each in fields_of(made)
         if each.name not in unnamed
     )
     of_fields = {each.name: each.kind for each in found}

@@ -11,8 +11,9 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from kipcheck.conformance.core.case import Role, Step
+from kipcheck.conformance.core.field_annotations import Field, fields_of
 from kipcheck.conformance.core.field_kinds import TextForm
-from kipcheck.conformance.core.operations import DECLARED, Field, Operation, Operations, _fields_of, declared
+from kipcheck.conformance.core.operations import DECLARED, Operation, Operations, declared
 from kipcheck.conformance.core.request_words import Default, Fields, RequestWords, printer
 from kipcheck.conformance.core.templates import Template
 
@@ -58,7 +59,7 @@ class RequestOperation:
     @cached_property
     def _unnamed(self) -> Fields:
         """The hidden fields of the request, with their values."""
-        hidden = (each for each in _fields_of(self.made) if not each.key)
+        hidden = (each for each in fields_of(self.made) if not each.key)
         return {each.name: -1 if each.default is MISSING else each.default for each in hidden}
 
     @cached_property
@@ -147,7 +148,7 @@ def request(
     """
 
     def declare(made: T) -> T:
-        every = tuple(_fields_of(made))
+        every = tuple(fields_of(made))
         own = tuple(each for each in every if each.key)
         frame = _carried(carrier, carried)
         kinds = {each.name: each.kind for each in (*own, *frame)}
@@ -178,7 +179,7 @@ def _carried(carrier: Any, names: tuple[str, ...]) -> tuple[Field, ...]:
     """The fields of the carrier with these names; the type of its request is not known yet."""
     defaults = {each.name: each.default for each in fields(carrier)}
     return tuple(
-        _fields_of(make_dataclass("Frame", [(name, carrier.__annotations__[name], defaults[name]) for name in names]))
+        fields_of(make_dataclass("Frame", [(name, carrier.__annotations__[name], defaults[name]) for name in names]))
     )
 
 
@@ -217,7 +218,7 @@ def request_answer(
     """
 
     def declare(made: T) -> T:
-        found = tuple(_fields_of(made))
+        found = tuple(fields_of(made))
         describe = _template(sentence, found, prints).printed if isinstance(sentence, str) else sentence
         setattr(made, DECLARED, RequestAnswer(name, made, found, describe, _template(refused, found, prints)))
         return made

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.operations import Operations, about, operation, optional, typical
+from kipcheck.conformance.core.field_annotations import about, optional, typical
+from kipcheck.conformance.core.operations import Operations, operation
 
 CLIENT: Final = "client"
 """The machine: a program that consumes, in a group whose broker and other members follow a script."""

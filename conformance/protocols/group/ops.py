@@ -11,8 +11,9 @@ from typing import Annotated, Any, Final, TypeAlias, final
 
 from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.field_annotations import about, hidden, omissible, optional
 from kipcheck.conformance.core.field_kinds import NOTHING, TextForm, kind_of, limited
-from kipcheck.conformance.core.operations import about, hidden, omissible, operation, optional
+from kipcheck.conformance.core.operations import operation
 from kipcheck.conformance.core.request_words import ACTOR, NEWEST, WORD, Default, Fields, listed, pair
 from kipcheck.conformance.core.requests import Requests, request, request_answer
 from kipcheck.conformance.protocols.group.errors import KNOWN_ERROR, REPORTED_ERROR, Error

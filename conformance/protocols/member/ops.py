@@ -10,9 +10,10 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, final
 
 from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.field_annotations import about, omissible
 from kipcheck.conformance.core.field_kinds import NOTHING, Kind, TextForm, kind_of, one_of, record
 from kipcheck.conformance.core.observed_events import ObservedEvents, observed, sent
-from kipcheck.conformance.core.operations import about, answer, omissible, operation, variant
+from kipcheck.conformance.core.operations import answer, operation, variant
 from kipcheck.conformance.core.request_words import WordsForm, listed, words
 from kipcheck.conformance.core.requesters import ReceivedAnswer, Requester, received, receives
 from kipcheck.conformance.protocols.assignment.model.assignment import (

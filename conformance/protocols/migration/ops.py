@@ -8,17 +8,8 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.operations import (
-    Operations,
-    about,
-    answer,
-    hidden,
-    named,
-    operation,
-    optional,
-    typical,
-    variant,
-)
+from kipcheck.conformance.core.field_annotations import about, hidden, named, optional, typical
+from kipcheck.conformance.core.operations import Operations, answer, operation, variant
 from kipcheck.conformance.protocols.consumer_group import ops as consumer_group
 from kipcheck.conformance.protocols.consumer_group.ops import Answered, Beat, Partitions, Pass, Rejected
 

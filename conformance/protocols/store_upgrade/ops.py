@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.operations import Operations, about, answer, named, operation, typical
+from kipcheck.conformance.core.field_annotations import about, named, typical
+from kipcheck.conformance.core.operations import Operations, answer, operation
 
 INVALID_CONFIG: Final = "INVALID_CONFIG"
 """Error class for a configuration that an instance cannot have: it does not start."""

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.operations import Operations, about, answer, named, operation, typical
+from kipcheck.conformance.core.field_annotations import about, named, typical
+from kipcheck.conformance.core.operations import Operations, answer, operation
 
 UNREADABLE: Final = "UNREADABLE"
 """Error class for bytes that the broker does not load, and so neither the partition that contains them."""

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.operations import Operations, about, answer, named, operation, typical
+from kipcheck.conformance.core.field_annotations import about, named, typical
+from kipcheck.conformance.core.operations import Operations, answer, operation
 
 NO_TIMESTAMP: Final = -1
 """The timestamp of a value that was stored without one."""

@@ -13,22 +13,10 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from kipcheck.conformance.core.case import Role, Step, step
+from kipcheck.conformance.core.field_annotations import about, hidden, named, omissible, optional, size, typical
 from kipcheck.conformance.core.field_kinds import kind_of, one_of
 from kipcheck.conformance.core.observed_events import ObservedEvents, observed, sent
-from kipcheck.conformance.core.operations import (
-    Operations,
-    about,
-    answer,
-    declared,
-    hidden,
-    named,
-    omissible,
-    operation,
-    optional,
-    size,
-    typical,
-    variant,
-)
+from kipcheck.conformance.core.operations import Operations, answer, declared, operation, variant
 from kipcheck.conformance.core.templates import Template
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.declare.play import verbs

@@ -6,8 +6,9 @@ from typing import Annotated
 import pytest
 
 from kipcheck.conformance.core.case import Role, step
+from kipcheck.conformance.core.field_annotations import omissible
 from kipcheck.conformance.core.field_kinds import NOTHING, TextForm
-from kipcheck.conformance.core.operations import Operations, omissible, operation
+from kipcheck.conformance.core.operations import Operations, operation
 from kipcheck.conformance.core.request_words import listed, words
 from kipcheck.conformance.core.requests import RequestOperation, request
 from kipcheck.conformance.protocols.group.errors import Error

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.operations import Operations, about, answer, operation, typical
+from kipcheck.conformance.core.field_annotations import about, typical
+from kipcheck.conformance.core.operations import Operations, answer, operation
 
 PLACE = 60
 

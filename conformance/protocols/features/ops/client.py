@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.operations import Operations, about, answer, operation, typical
+from kipcheck.conformance.core.field_annotations import about, typical
+from kipcheck.conformance.core.operations import Operations, answer, operation
 from kipcheck.conformance.protocols.features.ops.cluster import (
     NAME,
     SUPPORTED,

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, TypeAlias
 
 from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.field_annotations import about, named, optional, typical
 from kipcheck.conformance.core.field_kinds import Kind, TextForm, kind_of
-from kipcheck.conformance.core.operations import Operations, about, answer, named, operation, optional, typical
+from kipcheck.conformance.core.operations import Operations, answer, operation
 
 PLACE = 20
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.operations import Operations, about, answer, operation, optional, typical
+from kipcheck.conformance.core.field_annotations import about, optional, typical
+from kipcheck.conformance.core.operations import Operations, answer, operation
 from kipcheck.conformance.protocols.features.ops.cluster import SUPPORTED, Requested, Supported
 from kipcheck.conformance.protocols.features.ops.kraft import LEVEL, Level
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.operations import Operations, about, answer, named, operation, typical
+from kipcheck.conformance.core.field_annotations import about, named, typical
+from kipcheck.conformance.core.operations import Operations, answer, operation
 
 Client: TypeAlias = Annotated[int, about("its number"), typical(range(1, 4))]
 
