@@ -12,9 +12,9 @@ from typing import Any
 
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.live.broker import Broker
-from kipcheck.conformance.live.front import Front
-from kipcheck.conformance.live.topics import Topics
+from kipcheck.conformance.live.server.broker import Broker
+from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
 
 SECONDS = 2.0

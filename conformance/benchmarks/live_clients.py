@@ -12,7 +12,7 @@ import time
 from typing import Final
 
 from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.live.built_in import BUILT_IN
+from kipcheck.conformance.live.client.built_in import BUILT_IN
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.targets.protocol import Broken, Unavailable
 from kipcheck.conformance.targets.registry import target

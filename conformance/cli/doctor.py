@@ -60,7 +60,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _is_client(target: object) -> bool:
-    from kipcheck.conformance.live.target import LiveClient
+    from kipcheck.conformance.live.client.target import LiveClient
 
     return isinstance(target, LiveClient)
 
@@ -68,7 +68,7 @@ def _is_client(target: object) -> bool:
 def _of_client(target: Any) -> "Iterator[ProbeResult]":
     """The probes of a program that consumes."""
     from kipcheck.conformance.engine.doctor.report import ProbeResult
-    from kipcheck.conformance.live.doctor import examine
+    from kipcheck.conformance.live.client.doctor import examine
 
     for each in examine(target, "apache"):
         yield ProbeResult(each.id, each.tried, each.state, each.found, each.fix)

@@ -110,8 +110,8 @@ def _features(options: argparse.Namespace) -> int:
 
 def _of_cluster(options: argparse.Namespace) -> int:
     from kipcheck.conformance.cli.feature_cluster import of_cluster
-    from kipcheck.conformance.live.feature_admin import Unanswered
-    from kipcheck.conformance.live.security import InvalidSecurity
+    from kipcheck.conformance.live.connections.security import InvalidSecurity
+    from kipcheck.conformance.live.controller.admin import Unanswered
     from kipcheck.conformance.wire.workbench import Unreadable
 
     try:

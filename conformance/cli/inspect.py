@@ -52,10 +52,10 @@ def _broker(text: str) -> tuple[str, int]:
 
 def _inspect(options: argparse.Namespace) -> int:
     from kipcheck.conformance.cli.inspected_groups import lines, plain
+    from kipcheck.conformance.live.connections.security import OPEN, InvalidSecurity, read_security
     from kipcheck.conformance.live.inspect.cluster import Unanswered
     from kipcheck.conformance.live.inspect.describing import NoGroup
     from kipcheck.conformance.live.inspect.inspection import inspect
-    from kipcheck.conformance.live.security import OPEN, InvalidSecurity, read_security
 
     try:
         security = read_security(options.config) if options.config else OPEN

@@ -48,10 +48,10 @@ def _serve(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.edition import edition
     from kipcheck.conformance.core.nearest import hint
     from kipcheck.conformance.core.release import NEWEST
-    from kipcheck.conformance.live.front import is_loopback
-    from kipcheck.conformance.live.serve import Serving, serve
-    from kipcheck.conformance.live.settings import parse
-    from kipcheck.conformance.live.topics import parse_topic
+    from kipcheck.conformance.live.server.front import is_loopback
+    from kipcheck.conformance.live.server.serve import Serving, serve
+    from kipcheck.conformance.live.server.settings import parse
+    from kipcheck.conformance.live.server.topics import parse_topic
 
     if options.model not in MODELS:
         known = f"; models that can be served: {', '.join(MODELS)}"

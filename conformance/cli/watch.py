@@ -42,8 +42,8 @@ def add(commands: Commands) -> None:
 def _watch(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.edition import edition
     from kipcheck.conformance.engine import watched
-    from kipcheck.conformance.live.front import is_loopback
-    from kipcheck.conformance.live.security import OPEN, read_security
+    from kipcheck.conformance.live.connections.security import OPEN, read_security
+    from kipcheck.conformance.live.server.front import is_loopback
     from kipcheck.conformance.live.watch.capture_input import NoCapture, watch_capture
     from kipcheck.conformance.live.watch.watch import Unreachable, Watching, watch
 

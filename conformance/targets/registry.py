@@ -21,20 +21,20 @@ REFERENCE = "reference"
 """The target that plays kipcheck's own codec, assignors and machines."""
 MUTANT_PREFIX = "miniature/"
 PREFIXES: Mapping[str, str] = {
-    "broker": "kipcheck.conformance.live.coordinator_target",
-    "client": "kipcheck.conformance.live.target",
+    "broker": "kipcheck.conformance.live.coordinator.target",
+    "client": "kipcheck.conformance.live.client.target",
     "cmd": "kipcheck.conformance.targets.command",
     "drill": "kipcheck.conformance.targets.fault_injection",
     "java": "kipcheck.conformance.clients.java.target",
-    "kafka": "kipcheck.conformance.live.coordinator_target",
-    "kafka-features": "kipcheck.conformance.live.feature_tool",
+    "kafka": "kipcheck.conformance.live.coordinator.target",
+    "kafka-features": "kipcheck.conformance.live.controller.tool",
     "tcp": "kipcheck.conformance.targets.transport.tcp",
 }
 """Prefix -> a module with ``target(name, rest, limits)``, which raises LookupError with the valid forms or
 ``Unavailable``, and with ``rows()``, the rows for the table of targets, without downloads.
 """
 KINDS: Mapping[str, str] = {
-    "broker": "kipcheck.conformance.live.coordinator_programs",
+    "broker": "kipcheck.conformance.live.coordinator.compatible_brokers",
     "go": "kipcheck.conformance.targets.toolchains.go",
     "node": "kipcheck.conformance.targets.toolchains.node",
 }

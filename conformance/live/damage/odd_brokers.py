@@ -8,15 +8,15 @@ from typing import Any, Final
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import Replied
-from kipcheck.conformance.live.broker import Broker
-from kipcheck.conformance.live.connection import Connection
-from kipcheck.conformance.live.coordinator_admin import versions_of
-from kipcheck.conformance.live.coordinator_connections import Connections
+from kipcheck.conformance.live.connections.connections import Connections
+from kipcheck.conformance.live.coordinator.admin import versions_of
 from kipcheck.conformance.live.damage.player import Damage
-from kipcheck.conformance.live.front import Front
-from kipcheck.conformance.live.received import Received
-from kipcheck.conformance.live.settings import parse
-from kipcheck.conformance.live.topics import Topics
+from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.live.server.broker import Broker
+from kipcheck.conformance.live.server.connection import Connection
+from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.live.server.settings import parse
+from kipcheck.conformance.live.server.topics import Topics
 
 EDITION: Final = "apache@3.9.2"
 PATIENCE: Final = 0.1

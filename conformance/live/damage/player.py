@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.history import Observation, Replied, Unsupported
-from kipcheck.conformance.live.coordinator_connections import Connections, Garbled
+from kipcheck.conformance.live.connections.connections import Connections, Garbled
+from kipcheck.conformance.live.connections.secure_connection import Closed, NotOpened, Opened, open_secured
 from kipcheck.conformance.live.damage.requests import damaged, key_of, nearest, sound
 from kipcheck.conformance.live.damage.resources import Resources, used
-from kipcheck.conformance.live.secure_connection import Closed, NotOpened, Opened, open_secured
 from kipcheck.conformance.protocols.damage.invariants import (
     MOST_DESCRIPTORS,
     MOST_MEMORY_MIB,

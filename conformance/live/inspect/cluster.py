@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.live.coordinator_admin import coordinator_of, versions_of
-from kipcheck.conformance.live.coordinator_connections import NAME, Connections, Garbled
-from kipcheck.conformance.live.secure_connection import Closed, NotOpened
-from kipcheck.conformance.live.security import OPEN, Security
+from kipcheck.conformance.live.connections.connections import NAME, Connections, Garbled
+from kipcheck.conformance.live.connections.secure_connection import Closed, NotOpened
+from kipcheck.conformance.live.connections.security import OPEN, Security
+from kipcheck.conformance.live.coordinator.admin import coordinator_of, versions_of
 from kipcheck.conformance.wire.schema import spec
 
 Address: TypeAlias = tuple[str, int]

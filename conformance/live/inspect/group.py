@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.live.contents import NEWEST
+from kipcheck.conformance.live.recording.contents import NEWEST
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, NO_GENERATION, STICKY, Partition
 from kipcheck.conformance.protocols.assignment.ops import read_user_data
 from kipcheck.conformance.protocols.streams.blobs import read_assignment, read_subscription

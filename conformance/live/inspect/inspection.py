@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kipcheck.conformance.live.connections.security import OPEN, Security
 from kipcheck.conformance.live.inspect.cluster import Address, Cluster
 from kipcheck.conformance.live.inspect.describing import described, groups
 from kipcheck.conformance.live.inspect.group import ConsumerGroup, Described, Group, OtherGroup
 from kipcheck.conformance.live.inspect.judging import Judged, judged, topics_of
-from kipcheck.conformance.live.security import OPEN, Security
 
 
 @dataclass(frozen=True, slots=True)

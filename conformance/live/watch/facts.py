@@ -4,7 +4,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kipcheck.conformance.live.topics import Topic, Topics
+from kipcheck.conformance.live.server.topics import Topic, Topics
 
 MOST_TOPICS: Final = 20_000
 MOST_TOLD: Final = 200_000

@@ -10,8 +10,8 @@ from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.live.log import annotated
-from kipcheck.conformance.live.traffic import Finding
+from kipcheck.conformance.live.recording.log import annotated
+from kipcheck.conformance.live.recording.traffic import Finding
 from kipcheck.conformance.live.watch.laws import violations
 from kipcheck.conformance.live.watch.track import Event, Member, Track
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kipcheck.conformance.live.front import is_loopback
-from kipcheck.conformance.live.secure_connection import Closed, open_secured
-from kipcheck.conformance.live.security import OPEN, Security
+from kipcheck.conformance.live.connections.secure_connection import Closed, open_secured
+from kipcheck.conformance.live.connections.security import OPEN, Security
+from kipcheck.conformance.live.server.front import is_loopback
 from kipcheck.conformance.live.watch import rewrite
 from kipcheck.conformance.live.watch.rewrite import Address
 from kipcheck.conformance.live.watch.watcher import Asked, Connection, Watcher

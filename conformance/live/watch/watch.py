@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.live.connections.secure_connection import Closed, open_secured
+from kipcheck.conformance.live.connections.security import OPEN, Security
 from kipcheck.conformance.live.interrupted import interrupted
-from kipcheck.conformance.live.observed import Idle
-from kipcheck.conformance.live.secure_connection import Closed, open_secured
-from kipcheck.conformance.live.security import OPEN, Security
+from kipcheck.conformance.live.recording.observed import Idle
 from kipcheck.conformance.live.watch.proxy import Proxy
 from kipcheck.conformance.live.watch.rewrite import Address
 from kipcheck.conformance.live.watch.watcher import Watcher

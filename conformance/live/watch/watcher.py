@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition
-from kipcheck.conformance.live.contents import Contents
-from kipcheck.conformance.live.received import Received, Unserved, form, read
+from kipcheck.conformance.live.recording.contents import Contents
+from kipcheck.conformance.live.recording.received import Received, Unserved, form, read
 from kipcheck.conformance.live.watch.facts import Facts
 from kipcheck.conformance.live.watch.judging import Judging, Reported
 from kipcheck.conformance.live.watch.rewrite import UNSUPPORTED_VERSION

@@ -9,7 +9,7 @@ from kipcheck.conformance.protocols.client.ops import CLIENT
 from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.targets.protocol import Claims
 
-PLAY: Final = "kipcheck.conformance.live.in_process"
+PLAY: Final = "kipcheck.conformance.live.client.in_process"
 """What plays scripts with consumers in this process. It stands above protocols, and is imported where one is played."""
 
 

@@ -21,7 +21,7 @@ from kipcheck.conformance.clients.java.programs import tool
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.releases_table import rocksdb
 from kipcheck.conformance.core.requirement import requirements
-from kipcheck.conformance.live.coordinator_programs import LIBRARIES
+from kipcheck.conformance.live.coordinator.compatible_brokers import LIBRARIES
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.target_entries import target_entries

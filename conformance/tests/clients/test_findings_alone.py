@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.clients.java.programs import tool
-from kipcheck.conformance.live import built_in
+from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.targets.toolchains import build, go
 from kipcheck.conformance.tests.clients.test_findings import (
     FINDINGS,

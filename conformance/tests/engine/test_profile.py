@@ -15,8 +15,8 @@ from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.engine import run as engine_run
 from kipcheck.conformance.engine.profile import InvalidProfile, load, shipped, with_options
 from kipcheck.conformance.engine.run import Options, Outcome, run
-from kipcheck.conformance.live.built_in import Settings
-from kipcheck.conformance.live.launch import Commands
+from kipcheck.conformance.live.client.built_in import Settings
+from kipcheck.conformance.live.client.launch import Commands
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess

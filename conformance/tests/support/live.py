@@ -7,13 +7,13 @@ from typing import Any
 
 from kipcheck.conformance.core.edition import Edition, edition
 from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.live.broker import Broker
-from kipcheck.conformance.live.connection import Limits, Script
-from kipcheck.conformance.live.front import Front
-from kipcheck.conformance.live.received import form
-from kipcheck.conformance.live.settings import Settings, parse
-from kipcheck.conformance.live.topics import Topics
-from kipcheck.conformance.live.traffic import Observer, Traffic
+from kipcheck.conformance.live.recording.received import form
+from kipcheck.conformance.live.recording.traffic import Observer, Traffic
+from kipcheck.conformance.live.server.broker import Broker
+from kipcheck.conformance.live.server.connection import Limits, Script
+from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.live.server.settings import Settings, parse
+from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
 
 QUICK = ("group.min.session.timeout.ms=50", "group.consumer.session.timeout.ms=700")

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kipcheck.conformance.live.built_in import Settings, command
-from kipcheck.conformance.live.received import Received
-from kipcheck.conformance.live.topics import Topics
-from kipcheck.conformance.live.traffic import Finding, Frame
+from kipcheck.conformance.live.client.built_in import Settings, command
+from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.live.recording.traffic import Finding, Frame
+from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.tests.support.live import World
 
 Partition = tuple[str, int]

@@ -10,8 +10,8 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import Observation, Refused, Replied
 from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.live.feature_broker import FeatureBroker
-from kipcheck.conformance.live.front import Front
+from kipcheck.conformance.live.server.feature_broker import FeatureBroker
+from kipcheck.conformance.live.server.front import Front
 from kipcheck.conformance.protocols.features.kraft_strategies import kraft_updates
 from kipcheck.conformance.protocols.features.model.kraft import NONE, KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules

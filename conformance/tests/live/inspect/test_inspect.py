@@ -12,10 +12,10 @@ import pytest
 
 from kipcheck.conformance.cli.main import run
 from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.live.connection import Connection
-from kipcheck.conformance.live.front import Front
 from kipcheck.conformance.live.inspect import describing
-from kipcheck.conformance.live.received import Received
+from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.live.server.connection import Connection
+from kipcheck.conformance.live.server.front import Front
 from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.record_batches import Record, RecordBatch, encode

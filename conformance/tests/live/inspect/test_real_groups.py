@@ -16,7 +16,7 @@ import pytest
 from kafka.admin import NewTopic  # type: ignore[import-untyped]
 
 from kipcheck.conformance.clients.java.programs import coordinates
-from kipcheck.conformance.live.built_in import Settings, command
+from kipcheck.conformance.live.client.built_in import Settings, command
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.tests.support.kafka_broker import running

@@ -7,10 +7,10 @@ from typing import Final
 import pytest
 
 from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.live.capture import Capture
-from kipcheck.conformance.live.in_process import SETTLE_S, Consumers, consumer
-from kipcheck.conformance.live.play import Play
-from kipcheck.conformance.live.target import served
+from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers, consumer
+from kipcheck.conformance.live.client.play import Play
+from kipcheck.conformance.live.client.target import served
+from kipcheck.conformance.live.recording.capture import Capture
 from kipcheck.conformance.live.watch.capture_input import watch_capture
 from kipcheck.conformance.live.watch.laws import SILENT, speaking
 from kipcheck.conformance.protocols.checks import CHECKS

@@ -11,7 +11,7 @@ import kafka  # type: ignore[import-untyped]
 import pytest
 from kafka.admin import NewTopic  # type: ignore[import-untyped]
 
-from kipcheck.conformance.live.built_in import Settings, command
+from kipcheck.conformance.live.client.built_in import Settings, command
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.tests.live.watch.test_watch import started
 from kipcheck.conformance.tests.support.kafka_broker import running

@@ -9,9 +9,9 @@ import pytest
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.engine.judge import judge
-from kipcheck.conformance.live.in_process import SETTLE_S, Consumers, consumer
-from kipcheck.conformance.live.play import play
-from kipcheck.conformance.live.target import served
+from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers, consumer
+from kipcheck.conformance.live.client.play import play
+from kipcheck.conformance.live.client.target import served
 from kipcheck.conformance.protocols.client.checks import FIRST
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.trace import was_late

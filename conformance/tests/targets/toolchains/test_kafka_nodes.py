@@ -5,9 +5,9 @@ from time import monotonic, sleep
 
 import pytest
 
-from kipcheck.conformance.live import feature_requests as requests
-from kipcheck.conformance.live.coordinator_admin import versions_of
-from kipcheck.conformance.live.coordinator_connections import Connections
+from kipcheck.conformance.live.connections.connections import Connections
+from kipcheck.conformance.live.controller import requests
+from kipcheck.conformance.live.coordinator.admin import versions_of
 from kipcheck.conformance.protocols.features.model.kraft import NONE, KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
 from kipcheck.conformance.protocols.features.ops.kraft import (

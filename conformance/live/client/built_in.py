@@ -1,0 +1,126 @@
+"""Consumers that come with kipcheck: released clients, each in a short program that does what its documentation shows.
+
+A program reads its settings from the environment, ``KIPCHECK_BOOTSTRAP`` and so on, consumes until SIGTERM, and closes.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, final
+
+from kipcheck.conformance.core.nearest import hint
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.live.client import compiled
+from kipcheck.conformance.targets.target_entries import Entry, target_entries
+from kipcheck.conformance.targets.toolchains import environments, node
+
+PREFIX: Final = "KIPCHECK_"
+JAVA: Final = "Consume"
+"""The program of the consumer of Java, whose name is that of its class."""
+OPTIONAL: Final = ("instance", "client_id", "assignors", "session_ms", "heartbeat_ms", "rebalance_ms", "protocol")
+"""Placeholders that a command may have."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a consumer may be given; empty or 0: its own default."""
+
+    bootstrap: str
+    group: str
+    topics: tuple[str, ...]
+    client_id: str = ""
+    instance: str = ""
+    assignors: str = ""
+    """Names with commas between them, preferred first."""
+    session_ms: int = 0
+    heartbeat_ms: int = 0
+    rebalance_ms: int = 0
+    protocol: str = ""
+    """``classic`` or ``consumer`` (KIP-848)."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of a program, without those that are not given."""
+        found = {
+            "BOOTSTRAP": self.bootstrap, "GROUP": self.group, "TOPICS": ",".join(self.topics),
+            "CLIENT_ID": self.client_id, "INSTANCE": self.instance, "ASSIGNORS": self.assignors,
+            "SESSION_MS": str(self.session_ms or ""), "HEARTBEAT_MS": str(self.heartbeat_ms or ""),
+            "REBALANCE_MS": str(self.rebalance_ms or ""), "PROTOCOL": self.protocol,
+        }  # fmt: skip
+        return {PREFIX + name: value for name, value in found.items() if value}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    default: Callable[[], str]
+    """The release that is used where none is named. Errors: ``Unavailable``."""
+    command: Callable[[str], tuple[str, ...]]
+    """The command of a release, which is installed or built if needed. Errors: ``Unavailable``."""
+
+
+def program(name: str) -> Path:
+    """The path of a program of kipcheck's."""
+    return Path(str(files("kipcheck.conformance.live"))) / "programs" / name
+
+
+def _python(distribution: str) -> Callable[[str], tuple[str, ...]]:
+    file = f"consume_{distribution.replace('-', '_')}.py"
+    return lambda version: (str(environments.interpreter(distribution, version)), "-s", "-P", str(program(file)))
+
+
+def _listed(name: str) -> Entry:
+    """The target of this name, whose release is tested through an adapter too."""
+    return target_entries()[name]
+
+
+def _go(module: str, file: str) -> Callable[[str], tuple[str, ...]]:
+    return lambda version: compiled.in_go({module: version}, program(file))
+
+
+def _node(package: str, file: str) -> Callable[[str], tuple[str, ...]]:
+    return lambda version: compiled.in_node(package, version, program(file))
+
+
+BUILT_IN: Final[Mapping[str, BuiltIn]] = {
+    "kafka-python": BuiltIn(lambda: "3.0.12", _python("kafka-python")),
+    "aiokafka": BuiltIn(lambda: "0.14.0", _python("aiokafka")),
+    "confluent-kafka": BuiltIn(lambda: "2.16.1", _python("confluent-kafka")),
+    "java": BuiltIn(lambda: NEWEST, lambda version: compiled.java(version, program("Consume.java"))),
+    "franz-go": BuiltIn(lambda: _listed("franz-go").default, _go("github.com/twmb/franz-go", "consume_franz_go.go")),
+    "sarama": BuiltIn(lambda: "1.61.1", _go("github.com/IBM/sarama", "consume_sarama.go")),
+    "kafkajs": BuiltIn(lambda: "2.2.4", _node("kafkajs", "consume_kafkajs.mjs")),
+    "platformatic-kafka": BuiltIn(
+        lambda: node.default(_listed("platformatic-kafka")),
+        _node("@platformatic/kafka", "consume_platformatic_kafka.mjs"),
+    ),
+}
+
+
+def taken(name: str) -> frozenset[str]:
+    """The optional settings that the program of a client reads. Errors: LookupError."""
+    _known(name)
+    stem = f"consume_{name.partition('@')[0].replace('-', '_')}"
+    text = next(each for each in program("").iterdir() if each.stem in (stem, JAVA)
+                and (each.stem == JAVA) == (stem == "consume_java")).read_text("utf-8")  # fmt: skip
+    return frozenset(each for each in OPTIONAL if re.search(rf"[\"']{each.upper()}[\"']", text))
+
+
+def release(name: str) -> str:
+    """The release of ``NAME`` or ``NAME@VERSION``. Errors: LookupError; ``Unavailable``."""
+    return name.partition("@")[2] or _known(name).default()
+
+
+def _known(name: str) -> BuiltIn:
+    client = name.partition("@")[0]
+    if client not in BUILT_IN:
+        raise LookupError(f"unknown client {client!r}{hint(client, BUILT_IN) or '; known: ' + ', '.join(BUILT_IN)}")
+    return BUILT_IN[client]
+
+
+def command(name: str) -> tuple[str, ...]:
+    """The command of ``NAME`` or ``NAME@VERSION``. Errors: LookupError for an unknown name; ``Unavailable``."""
+    return _known(name).command(release(name))

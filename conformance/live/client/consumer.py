@@ -1,0 +1,380 @@
+"""A small consumer, which keeps every rule. Mutants change one decision each.
+
+It has one connection to the broker that it was given, and one to its coordinator. As a program:
+``python -m kipcheck.conformance.live.client.consumer BOOTSTRAP GROUP TOPIC``.
+"""
+
+import asyncio
+import signal
+import sys
+import uuid
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.live.recording.contents import assignment, subscription
+from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
+from kipcheck.conformance.wire.schema import spec
+
+VERSIONS: Final = {
+    "ApiVersions": 0, "Metadata": 1, "FindCoordinator": 0, "JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3,
+    "LeaveGroup": 1, "OffsetCommit": 7, "OffsetFetch": 5, "Fetch": 4, "ConsumerGroupHeartbeat": 1,
+}  # fmt: skip
+WITH_IDS: Final = 12
+"""Metadata."""
+COORDINATED: Final = frozenset({
+    "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "ConsumerGroupHeartbeat",
+})  # fmt: skip
+NONE, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE, MEMBER_ID_REQUIRED = 0, 25, 22, 27, 79
+FENCED_MEMBER_EPOCH: Final = 110
+NO_COORDINATOR: Final = (15, 16)
+RETRIED: Final = frozenset({14, *NO_COORDINATOR, REBALANCE, ILLEGAL_GENERATION})
+COOPERATIVE: Final = "cooperative-sticky"
+PAUSE_S: Final = 0.06
+HEARTBEAT_S: Final = 0.15
+TRIES: Final = 5
+BATCH_HEADER: Final = 61
+"""Bytes of a record batch before its records."""
+
+Partition = tuple[str, int]
+
+
+class Channel:
+    """A connection, which is opened again when it is lost."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host, self.port = host, port
+        self.sent = 0
+        self.writer: asyncio.StreamWriter | None = None
+
+    async def ask(self, message: bytes) -> bytes:
+        """The answer to a request, each without its size. Errors: OSError, EOFError."""
+        await self.write(message)
+        return await self.read()
+
+    async def write(self, message: bytes) -> None:
+        if self.writer is None:
+            self.reader, self.writer = await asyncio.open_connection(self.host, self.port)
+        self.writer.write(frame(message))
+
+    async def read(self) -> bytes:
+        size = int.from_bytes(await self.reader.readexactly(4), "big")
+        return await self.reader.readexactly(size)
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+        self.writer = None
+
+
+class Consumer:
+    """Runs until it is stopped."""
+
+    def __init__(
+        self, bootstrap: str, group: str, topics: str, session_ms: int, instance: str = "", assignors: str = "",
+        protocol: str = "",
+    ) -> None:  # fmt: skip
+        """``topics`` and ``assignors``: with commas between them; ``protocol``: ``consumer`` for that of KIP-848."""
+        host, _, port = bootstrap.rpartition(":")
+        self.home = self.coordinator = Channel(host, int(port))
+        self.group, self.topics, self.session_ms = group, topics.split(","), session_ms
+        self.instance = instance or None
+        self.assignors = (assignors or "range").split(",")
+        self.is_modern = protocol == "consumer"
+        self.member, self.generation = (str(uuid.uuid4()), 0) if self.is_modern else ("", -1)
+        self.owned: tuple[Partition, ...] = ()
+        self.positions: dict[Partition, int] = {}
+        """The next offset to read, of the owned partitions whose committed offset is known."""
+        self.ids: dict[str, uuid.UUID] = {}
+        """Of topics, for KIP-848."""
+        self.stopping = asyncio.Event()
+
+    @property
+    def is_cooperative(self) -> bool:
+        return {*self.assignors} == {COOPERATIVE}
+
+    async def run(self) -> int:
+        """Its exit code."""
+        try:
+            await self.ask("ApiVersions", {})
+            described = await self.ask("Metadata", {"topics": [{"name": each} for each in self.topics]})
+            self.ids = {each["name"]: each["topicId"] for each in described["topics"] if "topicId" in each}
+            await self.find_coordinator()
+            await (self.live_by_heartbeats() if self.is_modern else self.live())
+        finally:
+            self.home.close()
+            self.coordinator.close()
+        return 0
+
+    async def live(self) -> None:
+        await self.join()
+        while not self.stopping.is_set():
+            await self.round()
+        await self.leave()
+
+    async def find_coordinator(self) -> None:
+        while not self.stopping.is_set():
+            found = await self.ask("FindCoordinator", {"key": self.group})
+            if found["errorCode"] == NONE:
+                break
+            await asyncio.sleep(PAUSE_S)
+        else:
+            return
+        if self.coordinator is not self.home:
+            self.coordinator.close()
+        self.coordinator = Channel(found["host"], found["port"])
+
+    async def round(self) -> None:
+        """A heartbeat, a fetch, a commit, and what follows from their answers."""
+        error = (await self.ask("Heartbeat", self.names()))["errorCode"]
+        if error == NONE and self.owned:
+            await self.fetch()
+            error = await self.commit()
+        if error != NONE:
+            return await self.recover(error)
+        await self.rest()
+
+    async def rest(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.stopping.wait(), HEARTBEAT_S)
+
+    async def recover(self, error: int) -> None:
+        if error not in RETRIED and error != UNKNOWN_MEMBER_ID:
+            raise RuntimeError(f"error {error}")
+        if error in (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION):
+            self.forget(error)
+        if error in NO_COORDINATOR:
+            return await self.find_coordinator()
+        await asyncio.sleep(PAUSE_S)
+        if error != 14:
+            await self.join()
+
+    def forget(self, error: int) -> None:
+        """It is no member any more."""
+        self.member, self.generation = ("" if error == UNKNOWN_MEMBER_ID else self.member), -1
+        self.own(())
+
+    async def join(self) -> None:
+        """Joins until it has an assignment."""
+        while not self.stopping.is_set():
+            if not self.is_cooperative:
+                self.own(())
+            answer = await self.ask("JoinGroup", {
+                "groupId": self.group, "sessionTimeoutMs": self.session_ms, "rebalanceTimeoutMs": 6000,
+                "memberId": self.member, "groupInstanceId": self.instance, "protocolType": "consumer",
+                "protocols": [{"name": each, "metadata": self.metadata(each)} for each in self.assignors],
+            })  # fmt: skip
+            error = answer["errorCode"]
+            if error == NONE:
+                self.member, self.generation = answer["memberId"], answer["generationId"]
+                error = await self.sync(answer)
+                if error == NONE:
+                    return
+            elif error == MEMBER_ID_REQUIRED:
+                self.member = answer["memberId"]
+                continue
+            if error in (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION):
+                self.forget(error)
+            elif error in NO_COORDINATOR:
+                await self.find_coordinator()
+            elif error not in RETRIED:
+                raise RuntimeError(f"error {error}")
+            await asyncio.sleep(PAUSE_S)
+
+    def metadata(self, assignor: str) -> bytes:
+        """Its subscription for an assignor."""
+        found = {"topics": self.topics, "userData": None}
+        if assignor == COOPERATIVE:
+            owned = {"ownedPartitions": self.listed(self.owned, "topic"), "generationId": self.generation}
+            return spec(APACHE, "ConsumerProtocolSubscription").at(2).encode({**found, **owned})
+        return spec(APACHE, "ConsumerProtocolSubscription").at(0).encode(found)
+
+    async def sync(self, joined: Mapping[str, Any]) -> int:
+        given: Mapping[str, list[Partition]] = {}
+        if joined["leader"] == self.member:
+            found = {each["memberId"]: subscription(APACHE, each["metadata"]) for each in joined["members"]}
+            topics = sorted({*self.topics}.union(*(each["topics"] for each in found.values() if each)))
+            described = await self.ask("Metadata", {"topics": [{"name": each} for each in topics]})
+            sizes = {each["name"]: len(each["partitions"]) for each in described["topics"]}
+            given = self.assign(sizes, {id: each or {"topics": []} for id, each in found.items()})
+        assignments = [{"memberId": id, "assignment": self.assignment(mine)} for id, mine in given.items()]
+        named = {"protocolType": "consumer", "protocolName": joined["protocolName"]}
+        answer = await self.ask("SyncGroup", {**self.names(), **named, "assignments": assignments})
+        if answer["errorCode"] == NONE:
+            names = (each.rpartition("-") for each in assignment(APACHE, answer["assignment"]) or ())
+            self.own(tuple((topic, int(number)) for topic, _, number in names))
+        error: int = answer["errorCode"]
+        return error
+
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Partition]]:
+        """Deals the partitions of each topic to its subscribers; withholds what a cooperative member still owns."""
+        given: dict[str, list[Partition]] = {id: [] for id in members}
+        owners = {name: id for id, each in members.items() for name in each.get("owned", ())}
+        for topic, size in sizes.items():
+            readers = sorted(id for id, each in members.items() if topic in each["topics"])
+            for number in range(size) if readers else ():
+                reader = readers[number % len(readers)]
+                if not self.is_cooperative or owners.get(f"{topic}-{number}", reader) == reader:
+                    given[reader].append((topic, number))
+        return given
+
+    def own(self, partitions: tuple[Partition, ...]) -> None:
+        self.owned = partitions
+        self.positions = {each: offset for each, offset in self.positions.items() if each in partitions}
+
+    def assignment(self, partitions: Iterable[Partition]) -> bytes:
+        topics = self.listed(partitions, "topic")
+        return spec(APACHE, "ConsumerProtocolAssignment").at(0).encode({"assignedPartitions": topics, "userData": None})
+
+    def listed(self, partitions: Iterable[Partition], name: str) -> list[dict[str, Any]]:
+        by_topic: dict[str, list[int]] = {}
+        for topic, number in partitions:
+            by_topic.setdefault(topic, []).append(number)
+        return [{name: topic, "partitions": numbers} for topic, numbers in by_topic.items()]
+
+    async def fetch(self) -> None:
+        await self.look_up_positions()
+        topics = self.listed(self.positions, "topic")
+        for each in topics:
+            each["partitions"] = [
+                {"partition": one, "fetchOffset": self.positions[each["topic"], one], "partitionMaxBytes": 1000}
+                for one in each["partitions"]
+            ]
+        answer = await self.ask("Fetch", {"replicaId": -1, "maxWaitMs": 1, "minBytes": 0, "maxBytes": 10_000,
+                                          "topics": topics})  # fmt: skip
+        for each in answer["responses"]:
+            for part in each["partitions"]:
+                at = each["topic"], part["partitionIndex"]
+                if part["errorCode"] == NONE and at in self.positions:
+                    self.positions[at] = after(part["records"] or b"", self.positions[at])
+
+    async def look_up_positions(self) -> None:
+        """New partitions are read from the committed offset on, or from the beginning."""
+        new = [each for each in self.owned if each not in self.positions]
+        if not new:
+            return
+        topics = [{"name": each["name"], "partitionIndexes": each["partitions"]} for each in self.listed(new, "name")]
+        answer = await self.ask("OffsetFetch", {"groupId": self.group, "topics": topics})
+        for each in answer["topics"]:
+            for part in each["partitions"]:
+                if part["errorCode"] == NONE:
+                    self.positions[each["name"], part["partitionIndex"]] = max(part["committedOffset"], 0)
+
+    async def commit(self) -> int:
+        topics = self.listed(self.positions, "name")
+        for each in topics:
+            each["partitions"] = [
+                {"partitionIndex": one, "committedOffset": self.positions[each["name"], one]}
+                for one in each["partitions"]
+            ]
+        if not topics:
+            return NONE
+        names = self.names()
+        names["generationIdOrMemberEpoch"] = names.pop("generationId")
+        answer = await self.ask("OffsetCommit", {**names, "topics": topics})
+        error: int = answer["topics"][0]["partitions"][0]["errorCode"]
+        return NONE if error == 3 else error
+
+    async def leave(self) -> None:
+        if self.is_modern:
+            self.generation = -1 if self.instance is None else -2
+            await self.beat()
+        elif self.member and self.instance is None:
+            await self.ask("LeaveGroup", {"groupId": self.group, "memberId": self.member})
+
+    def names(self) -> dict[str, Any]:
+        return {
+            "groupId": self.group, "memberId": self.member, "generationId": self.generation,
+            "groupInstanceId": self.instance,
+        }  # fmt: skip
+
+    # KIP-848
+
+    async def live_by_heartbeats(self) -> None:
+        while not self.stopping.is_set():
+            answer = await self.beat()
+            error = answer["errorCode"]
+            if error == NONE:
+                self.generation = answer["memberEpoch"]
+                if answer["assignment"] is not None:
+                    self.take(answer["assignment"]["topicPartitions"])
+                if self.owned:
+                    await self.fetch()
+                    await self.commit()
+                await self.rest()
+            elif error in (UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH):
+                self.join_anew()
+            elif error in NO_COORDINATOR:
+                await self.find_coordinator()
+            elif error in RETRIED:
+                await asyncio.sleep(PAUSE_S)
+            else:
+                raise RuntimeError(f"error {error}")
+        await self.leave()
+
+    def join_anew(self) -> None:
+        self.generation = 0
+        self.own(())
+
+    def take(self, given: Iterable[Mapping[str, Any]]) -> None:
+        names = {id: name for name, id in self.ids.items()}
+        self.own(tuple((names[each["topicId"]], number) for each in given for number in each["partitions"]))
+
+    async def beat(self) -> dict[str, Any]:
+        parts = self.listed(self.owned, "topicId")
+        return await self.ask("ConsumerGroupHeartbeat", {
+            "groupId": self.group, "memberId": self.member, "memberEpoch": self.generation,
+            "instanceId": self.instance, "rackId": None, "rebalanceTimeoutMs": 6000,
+            "subscribedTopicNames": self.topics, "subscribedTopicRegex": None, "serverAssignor": None,
+            "topicPartitions": [{**each, "topicId": self.ids[each["topicId"]]} for each in parts],
+        })  # fmt: skip
+
+    # Connections
+
+    def version(self, api: str) -> int:
+        return VERSIONS[api] if api != "Metadata" or not self.is_modern else WITH_IDS
+
+    def written(self, api: str, version: int, correlation: int, body: Mapping[str, Any]) -> bytes:
+        return encode_request(APACHE, f"{api}Request", version, correlation, "small", body)
+
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer; over a new connection if the one that there was is lost. Errors: ConnectionError."""
+        for _ in range(TRIES):
+            channel = self.coordinator if api in COORDINATED else self.home
+            try:
+                return await self._ask(channel, api, body)
+            except (OSError, EOFError):
+                channel.close()
+                await asyncio.sleep(PAUSE_S)
+        raise ConnectionError(f"{api} was never answered")
+
+    async def _ask(self, channel: Channel, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        version = self.version(api)
+        channel.sent += 1
+        answer = await channel.ask(self.written(api, version, channel.sent, self.known(api, version, body)))
+        return decode_response(answer, APACHE, f"{api}Response", version).body
+
+    def known(self, api: str, version: int, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that a version has."""
+        fields = {each.name for each in spec(APACHE, f"{api}Request").at(version).slots}
+        return {name: value for name, value in body.items() if name in fields}
+
+
+def after(batches: bytes, position: int) -> int:
+    """The offset after the last record batch; the position if there is none."""
+    while len(batches) >= BATCH_HEADER:
+        size, last = int.from_bytes(batches[8:12], "big"), int.from_bytes(batches[23:27], "big")
+        position, batches = int.from_bytes(batches[:8], "big") + last + 1, batches[12 + size :]
+    return position
+
+
+async def main(made: type[Consumer], bootstrap: str, group: str, topic: str) -> int:
+    """Runs a consumer until SIGTERM."""
+    consumer = made(bootstrap, group, topic, 3000)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, consumer.stopping.set)
+    return await consumer.run()
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(Consumer, *sys.argv[1:])))

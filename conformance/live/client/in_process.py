@@ -1,0 +1,97 @@
+"""Plays scripts with a consumer that runs in this process, step by step."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Thread
+from typing import Any, Final, final
+
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.live.client import odd_consumers
+from kipcheck.conformance.live.client.built_in import Settings
+from kipcheck.conformance.live.client.consumer import Consumer
+from kipcheck.conformance.live.client.launch import Program, placeholders
+from kipcheck.conformance.live.client.play import Play
+from kipcheck.conformance.live.client.target import served
+from kipcheck.conformance.targets.protocol import Broken
+
+EDITION: Final = "apache"
+SETTLE_S: Final = 2.0
+"""A consumer of ours pauses for a fraction of it."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Consumers:
+    """Starts consumers as tasks."""
+
+    made: type[Consumer]
+
+    def given(self, settings: Settings) -> Mapping[str, str]:
+        return placeholders(settings)
+
+    async def start(self, settings: Settings) -> Program:
+        made = self.made(
+            settings.bootstrap, settings.group, ",".join(settings.topics), settings.session_ms, settings.instance,
+            settings.assignors, settings.protocol,
+        )  # fmt: skip
+        return _Running(made)
+
+
+@final
+class _Running:
+    def __init__(self, consumer: Consumer) -> None:
+        self.output = ""
+        self._consumer = consumer
+        self.ended: asyncio.Future[int] = asyncio.ensure_future(self._run())
+
+    async def _run(self) -> int:
+        try:
+            return await self._consumer.run()
+        except (RuntimeError, OSError, EOFError) as why:
+            self.output = f"{type(why).__name__}: {why}"
+            return 1
+
+    def stop(self) -> None:
+        self._consumer.stopping.set()
+
+    async def kill(self) -> None:
+        self.ended.cancel()
+        await asyncio.wait([self.ended])
+
+
+def consumer(name: str) -> type[Consumer]:
+    found: type[Consumer] = getattr(odd_consumers, name) if name else Consumer
+    return found
+
+
+class Played:
+    """One script with a consumer in this process, in a thread of its own."""
+
+    def __init__(self, name: str = "") -> None:
+        """``name``: of an odd consumer; none: the one that keeps all rules."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._play = self._run(_played(consumer(name)))
+
+    def step(self, step: Step) -> dict[str, Any]:
+        """The answer to a step; a client that never joined has died."""
+        try:
+            found: dict[str, Any] = self._run(self._play.step(step))
+        except Broken as why:
+            return {"status": "died", "cause": "crashed", "message": str(why)}
+        return found
+
+    def close(self) -> None:
+        self._run(self._play.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+async def _played(made: type[Consumer]) -> Play:
+    return Play(served(EDITION), Consumers(made), SETTLE_S)

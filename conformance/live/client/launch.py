@@ -1,0 +1,155 @@
+"""Starts the program of a user for one script, and ends it: SIGTERM, then SIGKILL of its process group."""
+
+import asyncio
+import os
+import re
+import shlex
+import signal
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import takewhile
+from typing import Any, Final, Protocol, final
+
+from kipcheck.conformance.core.foreign import clean
+from kipcheck.conformance.live.client.built_in import OPTIONAL, PREFIX, Settings
+from kipcheck.conformance.targets.transport import process_tree
+
+LINES: Final = 5
+"""Of stderr: this many from its beginning, and from its end."""
+LONGEST_LINE: Final = 300
+NEEDED: Final = ("{bootstrap}", "{group}", "{topics}")
+PLACEHOLDER: Final = re.compile(r"\{[a-z_]+\}")
+
+
+class Program(Protocol):
+    """A consumer that runs."""
+
+    @property
+    def ended(self) -> "asyncio.Future[int]":
+        """Its exit code, once it has ended."""
+        ...
+
+    @property
+    def output(self) -> str:
+        """The first and last lines of its stderr."""
+        ...
+
+    def stop(self) -> None:
+        """Sends SIGTERM."""
+        ...
+
+    async def kill(self) -> None:
+        """Leaves nothing of it."""
+        ...
+
+
+class Launcher(Protocol):
+    def given(self, settings: Settings) -> Mapping[str, str]:
+        """The settings that reach its programs, by placeholder."""
+        ...
+
+    async def start(self, settings: Settings) -> Program:
+        """Errors: OSError."""
+        ...
+
+
+def placeholders(settings: Settings) -> dict[str, str]:
+    """``bootstrap`` and so on: what stands in braces in a command."""
+    return {name.removeprefix(PREFIX).lower(): value for name, value in settings.environment.items()}
+
+
+def missing(command: str) -> list[str]:
+    """The placeholders that a command must have and lacks."""
+    return [each for each in NEEDED if each not in command]
+
+
+def unknown(command: str) -> list[str]:
+    """What looks like a placeholder of a command and is none."""
+    known = {*NEEDED, *(f"{{{each}}}" for each in OPTIONAL)}
+    return [each for each in dict.fromkeys(PLACEHOLDER.findall(command)) if each not in known]
+
+
+def optional(command: str) -> frozenset[str]:
+    """The optional placeholders of a command."""
+    return frozenset(each for each in OPTIONAL if f"{{{each}}}" in command)
+
+
+def short(command: str) -> str:
+    """The words before the first placeholder, without an option that it belongs to. Errors: ValueError."""
+    words = list(takewhile(lambda word: not PLACEHOLDER.search(word), shlex.split(command)))
+    while len(words) > 1 and words[-1].startswith("-"):
+        words.pop()
+    return shlex.join(words)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Starts a command, each of whose words may have placeholders."""
+
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> "Commands":
+        """Errors: ValueError for unbalanced quotes."""
+        return cls(tuple(shlex.split(text)))
+
+    def argv(self, settings: Settings) -> list[str]:
+        given, found = placeholders(settings), []
+        for word in self.words:
+            for name, value in given.items():
+                word = word.replace("{" + name + "}", value)
+            found.append(word)
+        return found
+
+    def given(self, settings: Settings) -> Mapping[str, str]:
+        """Those that a word names; of a command without placeholders all, since it reads its environment."""
+        known = placeholders(settings)
+        named = {name: value for name, value in known.items() if any("{" + name + "}" in word for word in self.words)}
+        return named or known
+
+    async def start(self, settings: Settings) -> Program:
+        """A program must not outlive this process: its next connection might reach the broker of another run."""
+        process = await asyncio.create_subprocess_exec(
+            *self.argv(settings), env={**os.environ, **settings.environment}, stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, start_new_session=True,
+            preexec_fn=partial(process_tree.die_with_parent, os.getpid()),
+        )  # fmt: skip
+        return _Process(process)
+
+
+@final
+@dataclass(slots=True)
+class _Process:
+    process: asyncio.subprocess.Process
+    first: list[str] = field(default_factory=list)
+    last: deque[str] = field(default_factory=lambda: deque(maxlen=LINES))
+    ended: "asyncio.Future[int]" = field(init=False)
+    _reading: "asyncio.Task[None]" = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ended = asyncio.ensure_future(self.process.wait())
+        self._reading = asyncio.ensure_future(self._read())
+
+    async def _read(self) -> None:
+        stderr: Any = self.process.stderr
+        while data := await stderr.read(4096):
+            for line in data.decode(errors="replace").splitlines():
+                (self.first if len(self.first) < LINES else self.last).append(clean(line)[:LONGEST_LINE])
+
+    @property
+    def output(self) -> str:
+        return "\n".join([*self.first, *self.last])
+
+    def stop(self) -> None:
+        with suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGTERM)
+
+    async def kill(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        await self.ended
+        self._reading.cancel()

@@ -1,0 +1,315 @@
+"""Small consumers with one defect each, which mutants play (``protocols.client.mutants``).
+
+As a program: ``python -m kipcheck.conformance.live.client.odd_consumers CLASS BOOTSTRAP GROUP TOPIC``.
+"""
+
+import asyncio
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.live.client.consumer import (
+    ILLEGAL_GENERATION,
+    REBALANCE,
+    UNKNOWN_MEMBER_ID,
+    Consumer,
+    Partition,
+    main,
+)
+from kipcheck.conformance.wire.schema import spec
+
+COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED, FENCED_INSTANCE_ID = 15, 16, 30, 82
+
+# Connections
+
+
+class WritesLoosely(Consumer):
+    def written(self, api: str, version: int, correlation: int, body: Mapping[str, Any]) -> bytes:
+        return super().written(api, version, correlation, body) + (b"\0" if api == "Heartbeat" else b"")
+
+
+class AsksTheUnoffered(Consumer):
+    async def leave(self) -> None:
+        await self.coordinator.write(bytes.fromhex("000d006300000001000000000000"))
+        await self.coordinator.reader.read(1)
+
+
+class RepeatsIds(Consumer):
+    async def rest(self) -> None:
+        twice = self.written("Heartbeat", 3, 7000, self.names())
+        for _ in range(2):
+            await self.coordinator.write(twice)
+        for _ in range(2):
+            await self.coordinator.read()
+        await super().rest()
+
+
+class Spins(Consumer):
+    number = 300
+
+    async def recover(self, error: int) -> None:
+        if error == NOT_COORDINATOR:
+            for _ in range(self.number):
+                await self.ask("FindCoordinator", {"key": self.group})
+        await super().recover(error)
+
+
+class Hurries(Spins):
+    number = 60
+
+
+class JoinsOn(Consumer):
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        answer = await super().ask(api, body)
+        while api == "JoinGroup" and answer["errorCode"] == GROUP_AUTHORIZATION_FAILED and not self.stopping.is_set():
+            answer = await super().ask(api, body)
+        return answer
+
+
+# Identity
+
+
+class NamesAnother(Consumer):
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        wrong = {"generationId": body["generationId"] + 7} if api == "Heartbeat" else {}
+        return await super().ask(api, {**body, **wrong})
+
+
+class DropsItsId(Consumer):
+    async def recover(self, error: int) -> None:
+        if error == REBALANCE:
+            self.member = ""
+        await super().recover(error)
+
+
+class JoinsAsAStranger(Consumer):
+    def forget(self, error: int) -> None:
+        super().forget(error)
+        self.member = ""
+
+
+class HidesItsInstance(Consumer):
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        wrong = {"groupInstanceId": None} if api == "Heartbeat" else {}
+        return await super().ask(api, {**body, **wrong})
+
+
+class HidesItsProtocol(Consumer):
+    def version(self, api: str) -> int:
+        return 5 if api == "SyncGroup" else super().version(api)
+
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        wrong = {"protocolName": None} if api == "SyncGroup" else {}
+        return await super().ask(api, {**body, **wrong})
+
+
+class ChangesItsTimeout(Consumer):
+    async def join(self) -> None:
+        await super().join()
+        self.session_ms += 1
+
+
+# Membership
+
+
+class BeatsOn(Consumer):
+    async def recover(self, error: int) -> None:
+        if error == UNKNOWN_MEMBER_ID:
+            names = self.names()
+            for _ in range(15):
+                await self.ask("Heartbeat", names)
+                await asyncio.sleep(0.1)
+        await super().recover(error)
+
+
+class Silent(Consumer):
+    async def round(self) -> None:
+        await self.stopping.wait()
+
+
+class Hastens(Consumer):
+    async def rest(self) -> None:
+        await asyncio.sleep(0.02)
+
+
+class Stays(Consumer):
+    async def recover(self, error: int) -> None:
+        if error != REBALANCE:
+            await super().recover(error)
+        await asyncio.sleep(0.1)
+
+
+class GivesUpSync(Consumer):
+    async def sync(self, joined: Mapping[str, Any]) -> int:
+        error = await super().sync(joined)
+        return 0 if error == COORDINATOR_NOT_AVAILABLE else error
+
+
+class KeepsItsCoordinator(Consumer):
+    async def find_coordinator(self) -> None:
+        if self.coordinator is self.home:
+            await super().find_coordinator()
+        await asyncio.sleep(0.2)
+
+
+class BeatsOnWhenFenced(Consumer):
+    async def recover(self, error: int) -> None:
+        for _ in range(15 if error == FENCED_INSTANCE_ID else 0):
+            await self.ask("Heartbeat", self.names())
+            await asyncio.sleep(0.1)
+        await super().recover(error)
+
+
+class Vanishes(Consumer):
+    async def leave(self) -> None:
+        pass
+
+
+class LeavesForGood(Consumer):
+    async def leave(self) -> None:
+        self.instance = None
+        await super().leave()
+
+
+class Gives(Consumer):
+    async def recover(self, error: int) -> None:
+        if error == ILLEGAL_GENERATION:
+            raise RuntimeError("ILLEGAL_GENERATION")
+        await super().recover(error)
+
+
+# Partitions
+
+
+class ReadsOn(Consumer):
+    def own(self, partitions: tuple[Partition, ...]) -> None:
+        self.owned = tuple(sorted({*self.owned, *partitions}))
+
+
+class CommitsOn(Consumer):
+    ever: Mapping[Partition, int] = {}
+
+    async def commit(self) -> int:
+        positions, self.ever = self.positions, {**self.ever, **self.positions}
+        self.positions = {**self.ever}
+        try:
+            return await super().commit()
+        finally:
+            self.positions = positions
+
+
+class StartsAnew(Consumer):
+    async def look_up_positions(self) -> None:
+        new = [each for each in self.owned if each not in self.positions]
+        await super().look_up_positions()
+        self.positions |= dict.fromkeys(new, 0)
+
+
+class KeepsPositions(Consumer):
+    kept: Mapping[Partition, int] = {}
+
+    def own(self, partitions: tuple[Partition, ...]) -> None:
+        self.kept = {**self.kept, **self.positions}
+        super().own(partitions)
+        self.positions = {each: self.kept[each] for each in partitions if each in self.kept}
+
+
+class ClaimsWhenEager(Consumer):
+    last: tuple[Partition, ...] = ()
+
+    def own(self, partitions: tuple[Partition, ...]) -> None:
+        super().own(partitions)
+        self.last = partitions or self.last
+
+    def metadata(self, assignor: str) -> bytes:
+        owned = self.listed(self.last, "topic")
+        body = {"topics": self.topics, "userData": None, "ownedPartitions": owned}
+        return spec(APACHE, "ConsumerProtocolSubscription").at(1).encode(body)
+
+
+class ClaimsNothing(Consumer):
+    def metadata(self, assignor: str) -> bytes:
+        owned, self.owned = self.owned, ()
+        found = super().metadata(assignor)
+        self.owned = owned
+        return found
+
+
+# As leader
+
+
+class ForgetsAMember(Consumer):
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Partition]]:
+        return super().assign(sizes, {self.member: members[self.member]})
+
+
+class GivesTwice(Consumer):
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Partition]]:
+        if self.generation < 2:  # it may not have read its metadata yet
+            return super().assign(sizes, members)
+        return {id: [(topic, number) for topic in self.topics for number in range(sizes[topic])] for id in members}
+
+
+class Hoards(Consumer):
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Partition]]:
+        if self.generation < 2:
+            return super().assign(sizes, members)
+        mine = super().assign(sizes, {self.member: members[self.member]})
+        return {**{id: [] for id in members}, **mine}
+
+
+class HandsOverAtOnce(Consumer):
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Partition]]:
+        return super().assign(sizes, {id: {"topics": each["topics"]} for id, each in members.items()})
+
+
+# KIP-848
+
+
+class NamesAnotherEpoch(Consumer):
+    misses = 1
+
+    async def beat(self) -> dict[str, Any]:
+        epoch = self.generation
+        if epoch > 1 and self.misses:
+            self.misses, self.generation = 0, epoch + 7
+        try:
+            return await super().beat()
+        finally:
+            self.generation = epoch
+
+
+class KeepsItsEpoch(Consumer):
+    tries = 0
+
+    def join_anew(self) -> None:
+        self.tries += 1
+        if self.tries > 1:
+            super().join_anew()
+
+
+class SilentOnceAssigned(Consumer):
+    beats = 0
+
+    async def beat(self) -> dict[str, Any]:
+        self.beats += 1
+        if self.beats > 3 and self.generation > 0:
+            await self.stopping.wait()
+        return await super().beat()
+
+
+class OwnsMore(Consumer):
+    beats = 0
+
+    async def beat(self) -> dict[str, Any]:
+        self.beats += 1
+        return await super().beat()
+
+    def listed(self, partitions: Iterable[Partition], name: str) -> list[dict[str, Any]]:
+        more = [("t", 99)] if name == "topicId" and self.beats == 7 else []
+        return super().listed([*partitions, *more], name)
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(globals()[sys.argv[1]], *sys.argv[2:])))

@@ -1,0 +1,362 @@
+"""Plays one script: starts a client against a scripted broker, takes each step, and returns what passed meanwhile."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final, assert_never
+
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.edition import Edition, edition as edition_of
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.live.client.built_in import Settings
+from kipcheck.conformance.live.client.disturbances import (
+    Disturbance,
+    InOneSegment,
+    InPieces,
+    LateAnswer,
+    NoAnswer,
+    ResetConnection,
+    WithTags,
+)
+from kipcheck.conformance.live.client.launch import Launcher, Program
+from kipcheck.conformance.live.client.other_members import TOPIC
+from kipcheck.conformance.live.client.scripted import GROUP, SECOND, ScriptedBroker
+from kipcheck.conformance.live.client.unjoined import describe
+from kipcheck.conformance.live.recording.observed import Idle, Recorder
+from kipcheck.conformance.live.recording.traffic import Traffic
+from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, is_possible
+from kipcheck.conformance.protocols.client.ops import (
+    OPERATIONS,
+    Answer,
+    Assign,
+    Assignors,
+    Disturbed,
+    Event,
+    Fence,
+    GroupProtocol,
+    Grow,
+    Kind,
+    Late,
+    Member,
+    Move,
+    Older,
+    Others,
+    Pass,
+    Pieces,
+    Rebalance,
+    Refuse,
+    Reset,
+    Restart,
+    Setting,
+    Silent,
+    Static,
+    Stop,
+    Subscribe,
+    Tags,
+    Together,
+)
+from kipcheck.conformance.targets.protocol import Broken
+
+SESSION_MS, HEARTBEAT_MS, REBALANCE_MS = 3000, 300, 6000
+INSTANCE: Final = "i"
+CONSUMER: Final = "consumer"
+"""The protocol of KIP-848. A client that does not have it may join a classic group, with its default timeouts."""
+CONNECT_S: Final = 30.0
+SETTLE_S: Final = 10.0
+"""The longest time until a client is a stable member again; its own longest pause is much shorter."""
+UNSENT_S: Final = 1.0
+"""The longest wait for a request that a client need not send."""
+CERTAIN: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
+"""The requests that each client sends, if it uses their protocol."""
+FENCED_S: Final = 0.6
+"""Time for a client to notice that another one has its instance id."""
+REFUSED_S: Final = 1.5
+"""So long a client is watched that is refused: a law counts its requests in a second."""
+NODES: Final = 2
+STOP_S: Final = 10.0
+CLOSED_S: Final = 3.0
+"""The longest wait for the connections of a program that has ended: a busy machine reads them late."""
+AFTER_S: Final = 0.15
+"""A step lasts so much longer, so that an answer to its last message belongs to it."""
+
+
+BEFORE: Final = (Others, Assign, Grow, Static, Assignors, GroupProtocol, Older, Subscribe)
+"""The steps that a program need not run for."""
+
+
+class Unsuited(Exception):
+    """The client may lack what the script needs of it: an assignor, a protocol, an older release of the broker."""
+
+
+def disturbance(event: Disturbed) -> Disturbance:
+    match event:
+        case Late(ms=ms):
+            return LateAnswer(ms)
+        case Silent(ms=ms):
+            return NoAnswer(ms)
+        case Reset(when=when):
+            return ResetConnection(when)
+        case Pieces():
+            return InPieces()
+        case Together():
+            return InOneSegment()
+        case Tags():
+            return WithTags()
+
+
+class Play:
+    """One script. ``close`` has to be called, and leaves no process and no connection."""
+
+    def __init__(self, edition: Edition, launcher: Launcher, settle_s: float = SETTLE_S) -> None:
+        self.settle_s = settle_s
+        self.broker = ScriptedBroker(edition)
+        self.recorder = Recorder(edition, self.broker.topics)
+        self.front = Front(self.broker, edition, traffic=Traffic((self.recorder,)))
+        self.launcher = launcher
+        self.program: Program | None = None
+        self.idle = Idle()
+        self.settings = Settings(
+            "", GROUP, (TOPIC,), session_ms=SESSION_MS, heartbeat_ms=HEARTBEAT_MS, rebalance_ms=REBALANCE_MS
+        )
+        """Of the program's next start."""
+        self.release = ""
+        """Of the broker, from the program's next start on; empty: that of the edition."""
+        self.shut_out = False
+        """Whether the client may have ended: another program has its instance id, or the broker refuses it."""
+        self._suited = ""
+        """What was needed of the program when it joined last."""
+        self._over = False
+
+    async def step(self, step: Step) -> dict[str, Any]:
+        """The answer to a step. Errors: ``Broken`` where the program is no consumer; LookupError, TypeError."""
+        event: Event = OPERATIONS.event_of(step)
+        if not is_possible(event):
+            return {"status": "unsupported", "message": "a broker does not answer that"}
+        if self._over:
+            return {"status": "accepted", "actions": []}
+        try:
+            if not isinstance(event, BEFORE) and self.program is None:
+                await self._start()
+            await self._take(event)
+        except Unsuited as why:
+            return {"status": "unsupported", "message": str(why)}
+        self.recorder.add("idle", self.front.now(), late_ms=self.idle.late_ms())
+        return {"status": "accepted", "actions": self.recorder.take()}
+
+    async def close(self) -> None:
+        self.idle.close()
+        if self.program is not None:
+            await self.program.kill()
+        await self.front.close()
+        self.broker.close()
+
+    async def _take(self, event: Event) -> None:
+        broker = self.broker
+        match event:
+            case Others(number, place):
+                broker.place_others(number, place == "lead")
+            case Member():
+                broker.add_other(event)
+            case Assign(partitions, more):
+                broker.given = {TOPIC: partitions, SECOND: more}
+            case Grow(partitions):
+                broker.grow(partitions)
+            case Rebalance():
+                broker.rebalance()
+                await self._settle()
+            case Move():
+                broker.move()
+                await self._settle()
+            case Answer(kind, error):
+                if self._may_be_sent(kind):
+                    broker.fail_next(kind, error)
+                    await self._settle(kind)
+            case Late() | Pieces() | Reset() | Silent() | Together() | Tags():
+                if self._may_be_sent(event.kind):
+                    broker.disturb(event.kind, disturbance(event))
+                    await self._settle(event.kind)
+            case Pass(ms):
+                await self._wait(ms / 1000)
+            case Fence():
+                self.shut_out = broker.instance is not None
+                broker.fence()
+                await self._wait(FENCED_S)
+            case Refuse(kind, refusal):
+                if self._may_be_sent(kind):
+                    broker.refuse(kind, refusal)
+                    await self._be_refused(kind)
+            case Restart():
+                await self._restart()
+            case Stop():
+                await self._stop()
+            case _:
+                self._set(event)
+
+    def _set(self, event: Setting) -> None:
+        """What is different when the program starts next."""
+        match event:
+            case Static():
+                self.settings = replace(self.settings, instance=INSTANCE)
+            case Assignors(names):
+                self.settings = replace(self.settings, assignors=",".join(names))
+            case GroupProtocol(name):
+                self.settings = replace(self.settings, protocol=name)
+            case Subscribe(number):
+                self.settings = replace(self.settings, topics=(TOPIC, SECOND)[:number])
+            case Older(release):
+                self.release = release
+            case _:
+                assert_never(event)
+
+    def _may_be_sent(self, kind: Kind) -> bool:
+        return kind not in (CLASSIC_ONLY if self.broker.is_modern else CONSUMER_ONLY)
+
+    async def _restart(self) -> None:
+        await self._stop()
+        if self.shut_out:
+            return
+        self._over = False
+        self.recorder.add("restarted", self.front.now())
+        await self._start(again=True)
+
+    async def _start(self, again: bool = False) -> None:
+        """Errors: ``Broken``; ``Unsuited``. ``again``: a client that does not come back breaks a law."""
+        if not self.broker.nodes:
+            self.broker.nodes = [await self.front.listen("127.0.0.1", 0) for _ in range(NODES)]
+            host, port = self.broker.nodes[0]
+            self.settings = replace(self.settings, bootstrap=f"{host}:{port}")
+        self._become()
+        self.broker.subscribed = self.settings.topics
+        self.broker.has_joined = self.broker.stable = False
+        given = self.launcher.given(self.settings)
+        known = {name: int(given[name]) for name in ("session_ms", "heartbeat_ms") if name in given}
+        self.recorder.add("launched", self.front.now(), **known)  # before it may send anything
+        try:
+            self.program = await self.launcher.start(self.settings)
+        except OSError as wrong:
+            raise Broken(f"the program cannot be started: {wrong}") from None
+        begun = self.front.now()
+        while not (self.broker.has_joined and self.broker.stable):
+            if self.program.ended.done() or self.front.now() - begun > CONNECT_S:
+                self._over = True
+                return self._not_joined(again)
+            await asyncio.wait([self.program.ended], timeout=0.02)
+        if self.settings.protocol == CONSUMER and not self.broker.is_modern:
+            raise Unsuited(f"the client joins a classic group with protocol {CONSUMER}")
+        self._suited = self._wanted()
+        self.recorder.add("joined", self.front.now())
+        await self._wait(AFTER_S)
+        self.idle.late_ms()  # no law about time looks at the start, in which much is loaded
+
+    def _become(self) -> None:
+        """The broker has the versions of the older release."""
+        own = self.broker.edition.release
+        if self.release and Release.parse(self.release) < Release.parse(own):
+            self.broker.become(edition_of(f"apache@{self.release}"))
+        else:
+            self.release = ""
+
+    def _wanted(self) -> str:
+        """What the script needs of the program that some lack."""
+        given = self.settings
+        wanted = {
+            f"a broker of {self.release}": self.release, "a static member": given.instance,
+            f"assignors {given.assignors}": given.assignors, f"protocol {given.protocol}": given.protocol,
+            "two topics": given.topics[1:],
+        }  # fmt: skip
+        return ", ".join(name for name, is_wanted in wanted.items() if is_wanted)
+
+    def _not_joined(self, again: bool) -> None:
+        wanted = self._wanted()
+        if wanted and not (again and wanted == self._suited):
+            raise Unsuited(f"the client does not join with {wanted}: {self._never_joined()}")
+        if not again:
+            raise Broken(self._never_joined())
+        self._over = False
+        if not self._has_ended():
+            self.recorder.add("unsettled", self.front.now(), waited_ms=round(CONNECT_S * 1000), unsent=[])
+
+    def _never_joined(self) -> str:
+        assert self.program is not None
+        ended = self.program.ended
+        how = f"ended with code {ended.result()}" if ended.done() else f"ran for {CONNECT_S:.0f} s"
+        return describe(self.recorder.events, how, self.program.output)
+
+    async def _settle(self, kind: Kind | None = None) -> None:
+        """Waits until the client is a stable member, and the answer that the script changes was sent."""
+        if self.shut_out or kind == "LeaveGroup":
+            return await self._wait(AFTER_S)
+        unsent_s = self.settle_s if kind is None or kind in CERTAIN else UNSENT_S
+        begun = self.front.now()
+        while (self.broker.pending or not self.broker.stable) and not self._has_ended():
+            if self.front.now() - begun > self.settle_s:
+                break
+            if self.broker.pending and self.broker.stable and self.front.now() - begun > unsent_s:
+                break
+            await asyncio.sleep(0.01)
+        unsent = self.broker.drop_pending()
+        if self._over:
+            return  # which is recorded
+        if unsent and not self.broker.rebalancing and self.broker.is_member:
+            self.broker.stable = True  # nothing was sent that could disturb the client
+        what = "settled" if self.broker.stable else "unsettled"
+        now = self.front.now()
+        self.recorder.add(what, now, waited_ms=round((now - begun) * 1000), unsent=unsent)
+        await self._wait(AFTER_S)
+
+    async def _be_refused(self, kind: Kind) -> None:
+        """Waits for the first request that is refused, and looks on for a while."""
+        begun, longest_s = self.front.now(), self.settle_s if kind in CERTAIN else UNSENT_S
+        self.shut_out = True
+        if kind == "LeaveGroup":
+            return await self._wait(AFTER_S)
+        while not (self.broker.has_refused or self._has_ended()):
+            waited_s = self.front.now() - begun
+            if self.broker.stable and waited_s > UNSENT_S:
+                return  # it sent none, or one of a version to which no broker gives that answer
+            if waited_s > longest_s:
+                if kind in CERTAIN:
+                    self.recorder.add("unsettled", self.front.now(), waited_ms=round(waited_s * 1000), unsent=[kind])
+                return
+            await asyncio.sleep(0.01)
+        await self._wait(REFUSED_S)
+
+    async def _wait(self, seconds: float) -> None:
+        assert self.program is not None
+        await asyncio.wait([self.program.ended], timeout=seconds)
+        self._has_ended()
+
+    def _has_ended(self) -> bool:
+        assert self.program is not None
+        if self.program.ended.done() and not self._over:
+            self._over = True
+            more = {"code": self.program.ended.result(), "stderr": self.program.output[-2000:]}
+            self.recorder.add("ended", self.front.now(), **more)
+        return self._over
+
+    async def _stop(self) -> None:
+        assert self.program is not None
+        self.recorder.add("signalled", self.front.now())
+        self.program.stop()
+        await self._wait(STOP_S)
+        if not self._over:
+            self.recorder.add("killed", self.front.now(), stderr=self.program.output[-2000:])
+        self._over = True
+        await self.program.kill()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSED_S):  # what it sent last belongs to it, not to its next start
+                while self.front.connections:
+                    await asyncio.sleep(0.005)
+
+
+async def play(
+    edition: Edition, launcher: Launcher, steps: Sequence[Step], settle_s: float = SETTLE_S
+) -> list[dict[str, Any]]:
+    """The answers to the steps of a whole script. Errors as ``Play.step``."""
+    script = Play(edition, launcher, settle_s)
+    try:
+        return [await script.step(each) for each in steps]
+    finally:
+        await script.close()

@@ -1,0 +1,128 @@
+"""Connections to the brokers of a running cluster: each carries one request at a time.
+
+A coordinator parks requests, and a broker reads nothing more from a connection with a parked request. So a request
+takes a connection that has none, and gives it back when it is answered: as many are open as requests are parked.
+"""
+
+import asyncio
+import struct
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.live.connections.secure_connection import Closed, Opened, open_secured, wrong_size
+from kipcheck.conformance.live.connections.security import OPEN, Security
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
+
+EDITION: Final = "apache"
+"""Its layouts have the versions of all releases."""
+NAME: Final = "kipcheck"
+
+
+class Garbled(Exception):
+    """The broker sent something that is no answer to the request."""
+
+
+@dataclass(slots=True, eq=False)
+class _Connection:
+    opened: Opened
+    correlation: int = 0
+
+    @property
+    def is_usable(self) -> bool:
+        return not self.opened.reader.at_eof() and asyncio.get_running_loop().time() < self.opened.ends_s
+
+
+@dataclass(slots=True)
+class Connections:
+    """Those to one broker. Used in one event loop."""
+
+    host: str
+    port: int
+    security: Security = OPEN
+    opened: int = 0
+    _free: list[_Connection] = field(default_factory=list)
+    _all: set[_Connection] = field(default_factory=set)
+
+    async def reach(self) -> None:
+        """Opens the first connection, if there was none. Errors: ``Closed``; ``Rejected``."""
+        if not self.opened:
+            self._free.append(await self._take())
+
+    async def ask(self, api: str, version: int, client: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The body of the response. Errors: ``Closed``, ``Garbled``; ``Refused`` for a body that has no bytes."""
+        connection = await self._take()
+        connection.correlation += 1
+        number = connection.correlation
+        try:
+            sent = encode_request(EDITION, f"{api}Request", version, number, client, body)
+            data = await self._exchange(connection, sent)
+            found = decode_response(data, edition(EDITION), f"{api}Response", version, lenient=True)
+        except Refused as wrong:
+            self._drop(connection)
+            raise Garbled(f"the response to {api} v{version} cannot be read: {wrong}") from None
+        except BaseException:
+            self._drop(connection)
+            raise
+        if found.correlation_id != number:
+            self._drop(connection)
+            raise Garbled(f"the response to {api} has correlation id {found.correlation_id} in place of {number}")
+        self._free.append(connection)
+        return found.body
+
+    async def ask_plain(self, key: int, version: int, body: bytes) -> bytes:
+        """As ``ask``, for a message without a declaration, in a version without tags."""
+        return (await self._ask_bytes(key, version, body))[4:]
+
+    async def ask_flexible(self, key: int, version: int, body: bytes) -> bytes:
+        """The same in a version with tags, of which the headers have none."""
+        return (await self._ask_bytes(key, version, b"\0" + body))[5:]
+
+    async def _ask_bytes(self, key: int, version: int, after: bytes) -> bytes:
+        """The response with its header. ``after``: what follows the id of the client in the request."""
+        connection = await self._take()
+        name = NAME.encode()
+        try:
+            data = await self._exchange(connection, struct.pack(">hhih", key, version, 0, len(name)) + name + after)
+        except BaseException:
+            self._drop(connection)
+            raise
+        self._free.append(connection)
+        return data
+
+    async def _take(self) -> _Connection:
+        while self._free:
+            connection = self._free.pop()
+            if connection.is_usable:
+                return connection
+            self._drop(connection)
+        connection = _Connection(await open_secured(self.host, self.port, self.security))
+        self.opened += 1
+        self._all.add(connection)
+        return connection
+
+    async def _exchange(self, connection: _Connection, payload: bytes) -> bytes:
+        try:
+            connection.opened.writer.write(frame(payload))
+            await connection.opened.writer.drain()
+            start = await connection.opened.reader.readexactly(4)
+            if why := wrong_size(start):
+                raise Garbled(why)
+            return await connection.opened.reader.readexactly(int.from_bytes(start, "big"))
+        except (OSError, asyncio.IncompleteReadError):
+            raise Closed("the broker closed the connection instead of answering") from None
+
+    def _drop(self, connection: _Connection) -> None:
+        self._all.discard(connection)
+        connection.opened.writer.transport.abort()
+
+    async def close(self) -> None:
+        for each in [*self._all]:
+            each.opened.writer.transport.abort()
+        self._all.clear()
+        self._free.clear()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)

@@ -1,0 +1,204 @@
+"""``kafka-features:RELEASE``: Kafka's own tool for operators, a process for each command, on a broker that we play.
+
+The broker has the controller of the release. What the tool sends and what it is answered is read from its requests, and
+what it makes of it from its exit code. Its commands are fewer than the draft's: one of upgrade, downgrade and disable
+at a time, with levels that are named.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import edition as edition_of
+from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.releases_table import table
+from kipcheck.conformance.live.controller.requests import name_of
+from kipcheck.conformance.live.server.feature_broker import FeatureBroker
+from kipcheck.conformance.live.server.features import Controller, Picture
+from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.protocols.features.model.kraft import NONE
+from kipcheck.conformance.protocols.features.model.kraft_rules import FIRST
+from kipcheck.conformance.protocols.features.ops.cluster import Requested
+from kipcheck.conformance.protocols.features.ops.kraft import UPGRADE
+from kipcheck.conformance.protocols.features.ops.tool import (
+    OPERATIONS,
+    Described,
+    Event,
+    Line,
+    Ran,
+    Row,
+    ToolDescribe,
+    ToolUpdate,
+)
+from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
+from kipcheck.conformance.targets.testee import Limits
+from kipcheck.conformance.targets.toolchains import kafka_broker, maven
+from kipcheck.conformance.targets.transport import process_tree
+
+COMMAND: Final = "command"
+LIMITS: Final = {COMMAND: "the released tool has no such command"}
+CLAIMS: Final = Claims(machines=(OPERATIONS.machine,), limits=LIMITS)
+IN_TOOLS: Final = Release.parse("3.7.0")
+"""The release from which on the tool is in the jar kafka-tools."""
+ENDS_S: Final = 90.0
+
+
+def target(name: str, rest: str, limits: Limits | None) -> Target:
+    """Errors: LookupError for a release without KRaft."""
+    kafka_broker.exists(rest)
+    if Release.parse(rest) < FIRST:
+        raise LookupError(f"{name}: the tool knows features from release {FIRST} on; before, none is defined")
+    return FeatureTool(name, rest)
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    """No rows: any release is a target."""
+    return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureTool:
+    name: str
+    release: str
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        """Errors: ``NotPlayed``; ``Unavailable`` without a JDK or the jars, and in the edition of another release."""
+        info = TargetInfo(self.name, self.release, "", "", frozenset({Role.CONTROLLER}), CLAIMS)
+        if role is not Role.CONTROLLER:
+            raise NotPlayed(info, role)
+        if str(edition_of(edition)) != f"apache@{self.release}":
+            raise Unavailable(f"{self.name}: its broker is of the same release: use --edition apache@{self.release}")
+        with asyncio.Runner() as runner:
+            yield ToolSession(info, command_of(self.release), runner)
+
+
+def command_of(release: str) -> tuple[str, ...]:
+    """Of the tool, without its options. Errors: ``Unavailable``."""
+    jars = [kafka_broker.class_path(release)]
+    main = "kafka.admin.FeatureCommand"
+    if Release.parse(release) >= IN_TOOLS:
+        tools, main = f"org.apache.kafka:kafka-tools:{release}", "org.apache.kafka.tools.FeatureCommand"
+        jars.append(str(maven.fetch([tools])[tools]))
+    return ("java", "-XX:TieredStopAtLevel=1", "-cp", os.pathsep.join(jars), main)
+
+
+def options_of(event: Event) -> tuple[str, ...] | None:
+    """The command line of an operation; None: the tool has no such command."""
+    if isinstance(event, ToolDescribe):
+        return ("describe",)
+    if not isinstance(event, ToolUpdate):
+        return None
+    levels = {"upgrade": event.upgrade, "downgrade": event.downgrade}
+    given = {verb: [f"{each.feature}={each.level}" for each in listed] for verb, listed in levels.items()}
+    given["disable"] = [*event.delete]
+    named = [verb for verb, each in given.items() if each]
+    if len(named) != 1:
+        return None
+    (verb,) = named
+    features = [word for each in given[verb] for word in ("--feature", each)]
+    return (verb, *features, *(("--dry-run",) if event.dry_run else ()))
+
+
+@dataclass
+class Recorded:
+    """A controller, and the last request that it answered."""
+
+    controller: Controller
+    asked: Mapping[str, Any] | None = None
+    answered: Mapping[str, Any] = field(default_factory=dict)
+
+    def picture(self) -> Picture:
+        return self.controller.picture()
+
+    def update(self, version: int, body: Mapping[str, Any]) -> dict[str, Any]:
+        found = self.controller.update(version, body)
+        self.asked, self.answered = body, found
+        return found
+
+
+@dataclass
+class ToolSession:
+    info: TargetInfo
+    command: tuple[str, ...]
+    runner: asyncio.Runner
+    troubles: Sequence[str] = ()
+    breaches: Sequence[str] = ()
+
+    def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        return [self.runner.run(self._played(each.steps)) for each in cases]
+
+    async def _played(self, steps: Sequence[Step]) -> tuple[Observation, ...]:
+        """On a new cluster. Steps that the tool has no command for change nothing, and others follow them."""
+        edition = edition_of(f"apache@{self.info.version}")
+        broker = FeatureBroker(edition)
+        recorded = Recorded(broker.controller)
+        broker.controller = recorded
+        front = Front(broker, edition)
+        _, port = await front.listen(kafka_broker.HOST, 0)
+        try:
+            return tuple([await self._step(OPERATIONS.event_of(each), recorded, port) for each in steps])
+        finally:
+            await front.close()
+
+    async def _step(self, event: Event, broker: Recorded, port: int) -> Observation:
+        options = options_of(event)
+        if options is None:
+            return Unsupported(LIMITS[COMMAND], COMMAND)
+        before, broker.asked = broker.picture(), None
+        argv = [*self.command, "--bootstrap-server", f"{kafka_broker.HOST}:{port}", *options]
+        loop = asyncio.get_running_loop()
+        done = await loop.run_in_executor(None, partial(process_tree.run, argv, ENDS_S))
+        output = done.stdout + done.stderr
+        if isinstance(event, ToolDescribe):
+            return _replied(Described(rows_of(output)))
+        if broker.asked is None:
+            return Refused("USAGE", " ".join(output.split())[-300:])
+        return _replied(ran(before, broker.asked, broker.answered, done.returncode))
+
+
+def ran(before: Picture, asked: Mapping[str, Any], answered: Mapping[str, Any], code: int) -> Ran:
+    """What was asked for and answered, and the exit code."""
+    errors = {each["feature"]: name_of(each["errorCode"]) for each in answered.get("results", ())}
+    top = name_of(answered["errorCode"])
+    lines, sent = [], []
+    for each in asked["featureUpdates"]:
+        name, level, lowers = each["feature"], each["maxVersionLevel"], each["upgradeType"] != UPGRADE
+        existing = before.finalized[name][1] if name in before.finalized else None
+        change = "Delete" if level == 0 else "Downgrade" if lowers else "Add" if existing is None else "Upgrade"
+        lines.append(Line(change, name, existing, level or None, top if top != NONE else errors.get(name, NONE)))
+        sent.append(Requested(name, level, lowers))
+    return Ran(tuple(lines), () if asked["validateOnly"] else tuple(sent), code)
+
+
+def rows_of(output: str) -> tuple[Row, ...]:
+    """From lines with the name of a feature and, after their labels, ``COLUMNS``. Tabs or blanks separate them."""
+    found = []
+    for line in output.splitlines():
+        words = line.split()
+        if words[:1] == ["Feature:"]:
+            low, high, level, epoch = (words[words.index(f"{each}:") + 1] for each in COLUMNS)
+            finalized = level_of(level) or None
+            row = Row(words[1], level_of(low), level_of(high), finalized, finalized, int(epoch))
+            found.append(row)
+    return tuple(found)
+
+
+COLUMNS: Final = ("SupportedMinVersion", "SupportedMaxVersion", "FinalizedVersionLevel", "Epoch")
+
+
+def level_of(text: str) -> int:
+    """A number; of metadata.version, its name."""
+    names: list[str] = table()["feature-levels"]["metadata-names"]
+    return int(text) if text.isdigit() else names.index(text) + 1
+
+
+def _replied(answer: Described | Ran) -> Replied:
+    fields = OPERATIONS.answer_of([answer])
+    return Replied(tuple((name, value) for name, value in fields.items() if name != "status"))

@@ -1,0 +1,169 @@
+"""What conversations with a running broker need of it: its versions and settings, coordinators, and topics."""
+
+import struct
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from kipcheck.conformance.live.connections.connections import Connections, Garbled
+from kipcheck.conformance.live.connections.secure_connection import Closed
+from kipcheck.conformance.protocols.consumer_group import rules as consumer_groups
+from kipcheck.conformance.protocols.group.model.answers import Config
+from kipcheck.conformance.targets.protocol import Unavailable
+
+METADATA, FIND_COORDINATOR, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS = 3, 10, 18, 19, 20, 32
+IDS_SINCE: Final = 10
+"""Metadata with the ids of topics."""
+NO_ID: Final = uuid.UUID(int=0)
+WAITS_MS: Final = 15_000
+BROKER_RESOURCE: Final = 4
+LARGEST: Final = 2**31 - 1
+KAFKAS: Final = Config(max_size=LARGEST)
+"""Kafka's defaults, for a broker that does not describe its settings."""
+_SETTINGS: Final = {
+    "group.max.size": "max_size",
+    "group.initial.rebalance.delay.ms": "initial_delay_ms",
+    "group.min.session.timeout.ms": "min_session_ms",
+    "group.max.session.timeout.ms": "max_session_ms",
+}
+_CONSUMER_SETTINGS: Final = {
+    "group.consumer.session.timeout.ms": "session_ms",
+    "group.consumer.assignment.interval.ms": "interval_ms",
+}
+_POLICY: Final = "group.consumer.migration.policy"
+
+
+class Reader:
+    """Reads the fields of a body in turn. Errors: ``Garbled``."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def number(self, form: str) -> int:
+        try:
+            (found,) = struct.unpack_from(f">{form}", self._data, self._at)
+        except struct.error:
+            raise Garbled("a response is too short") from None
+        self._at += struct.calcsize(f">{form}")
+        return int(found)
+
+    def text(self) -> str:
+        size = self.number("h")
+        if size < 0:
+            return ""
+        self._at += size
+        return self._data[self._at - size : self._at].decode("utf-8", "replace")
+
+
+def text(value: str | None) -> bytes:
+    return struct.pack(">h", -1) if value is None else struct.pack(">h", len(value.encode())) + value.encode()
+
+
+async def versions_of(connections: Connections) -> dict[int, tuple[int, int]]:
+    """By API key. Errors: ``Closed``, ``Garbled``."""
+    body = Reader(await connections.ask_plain(API_VERSIONS, 0, b""))
+    if error := body.number("h"):
+        raise Garbled(f"ApiVersions v0 is answered with error {error}")
+    return {body.number("h"): (body.number("h"), body.number("h")) for _ in range(body.number("i"))}
+
+
+async def coordinator_of(group: str, connections: Connections) -> tuple[str, int]:
+    """Host and port of the coordinator. Errors: ``Closed``, ``Garbled`` if there is none."""
+    body = Reader(await connections.ask_plain(FIND_COORDINATOR, 0, text(group)))
+    error = body.number("h")
+    body.number("i")
+    host, port = body.text(), body.number("i")
+    if error:
+        raise Garbled(f"FindCoordinator is answered with error {error}")
+    return host, port
+
+
+async def partitions_of(
+    topic: str, connections: Connections, versions: Mapping[int, tuple[int, int]], creates: bool = False
+) -> int:
+    """The number of partitions; 0 if the broker has no such topic, or ``creates`` none that it is asked for.
+
+    Errors: ``Closed``, ``Garbled``.
+    """
+    low, high = versions.get(METADATA, (0, 0))
+    asked = {"topics": [{"name": topic}], "allowAutoTopicCreation": creates}
+    found = await connections.ask("Metadata", max(low, min(high, 5)), "kipcheck", asked)
+    return sum(len(each["partitions"]) for each in found["topics"] if each["name"] == topic and not each["errorCode"])
+
+
+async def id_of(topic: str, connections: Connections, versions: Mapping[int, tuple[int, int]]) -> uuid.UUID | None:
+    """None: the broker has no ids, or no such topic. Errors: ``Closed``, ``Garbled``."""
+    low, high = versions.get(METADATA, (0, 0))
+    if not low <= IDS_SINCE <= high:
+        return None
+    asked = {"topics": [{"topicId": NO_ID, "name": topic}], "allowAutoTopicCreation": False}
+    found = await connections.ask("Metadata", IDS_SINCE, "kipcheck", asked)
+    known = (each["topicId"] for each in found["topics"] if each["name"] == topic and not each["errorCode"])
+    return next((each for each in known if each != NO_ID), None)
+
+
+async def create(topics: Mapping[str, int], connections: Connections) -> None:
+    """``topics``: name -> partitions. Errors: ``Unavailable`` with the answer; ``Closed``, ``Garbled``."""
+    rows = b"".join(text(name) + struct.pack(">ihii", count, 1, 0, 0) for name, count in topics.items())
+    body = struct.pack(">i", len(topics)) + rows + struct.pack(">ib", WAITS_MS, 0)
+    found = Reader(await connections.ask_plain(CREATE_TOPICS, 2, body))
+    found.number("i")
+    for _ in range(found.number("i")):
+        name, error, message = found.text(), found.number("h"), found.text()
+        if error:
+            raise Unavailable(
+                f"CreateTopics of {name} is answered with error {error} {message}".rstrip()
+                + "; name an existing topic: "
+                "--topic NAME"
+            )
+
+
+async def delete(topics: Iterable[str], connections: Connections) -> dict[str, int]:
+    """By topic that is still there: the error. Errors: ``Closed``, ``Garbled``."""
+    names = [*topics]
+    body = struct.pack(">i", len(names)) + b"".join(map(text, names)) + struct.pack(">i", WAITS_MS)
+    found = Reader(await connections.ask_plain(DELETE_TOPICS, 1, body))
+    found.number("i")
+    answered = {found.text(): found.number("h") for _ in range(found.number("i"))}
+    return {name: error for name, error in answered.items() if error}
+
+
+async def settings_of(
+    connections: Connections, versions: Mapping[int, tuple[int, int]]
+) -> tuple[Config, consumer_groups.Config]:
+    """The settings of groups and consumer groups; Kafka's defaults for what the broker does not describe."""
+    names = [*_SETTINGS, *_CONSUMER_SETTINGS, _POLICY]
+    try:
+        node = await _node(connections, versions)
+        asked = struct.pack(">ib", 1, BROKER_RESOURCE) + text(str(node)) + struct.pack(">i", len(names))
+        asked += b"".join(map(text, names)) + b"\x00"
+        body = Reader(await connections.ask_plain(DESCRIBE_CONFIGS, 1, asked))
+        described = {name: value for name, value in _described(body) if name in names}
+    except (Closed, Garbled, KeyError, IndexError):
+        described = {}
+    known = {name: int(value) for name, value in described.items() if value.isdigit()}
+    classic = {key: known[name] for name, key in _SETTINGS.items() if name in known}
+    consumer = {key: known[name] for name, key in _CONSUMER_SETTINGS.items() if name in known}
+    policy = described.get(_POLICY, consumer_groups.DEFAULT.policy).lower()
+    return replace(KAFKAS, **classic), replace(consumer_groups.DEFAULT, policy=policy, **consumer)
+
+
+def _described(body: Reader) -> Iterator[tuple[str, str]]:
+    """Names and values of DescribeConfigs v1. Errors: ``Garbled``."""
+    body.number("i")
+    for _ in range(body.number("i")):
+        body.number("h"), body.text(), body.number("b"), body.text()
+        for _ in range(body.number("i")):
+            yield body.text(), body.text()
+            body.number("b"), body.number("b"), body.number("b")
+            for _ in range(body.number("i")):
+                body.text(), body.text(), body.number("b")
+
+
+async def _node(connections: Connections, versions: Mapping[int, tuple[int, int]]) -> int:
+    low, high = versions.get(METADATA, (0, 0))
+    found = await connections.ask("Metadata", max(low, min(high, 5)), "kipcheck", {"topics": []})
+    here = [each for each in found["brokers"] if each["port"] == connections.port]
+    return int((here or found["brokers"])[0]["nodeId"])

@@ -1,0 +1,219 @@
+"""Plays a conversation with the coordinator of a classic group of a running broker, in real time."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from itertools import takewhile
+from typing import Any, Final
+
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.history import Died, Lost, Observation, Replied, Unsupported
+from kipcheck.conformance.live.connections.connections import Connections, Garbled
+from kipcheck.conformance.live.connections.secure_connection import Closed
+from kipcheck.conformance.live.coordinator.classic_requests import APIS, Scale, Topics, reply_of, request_body, why_not
+from kipcheck.conformance.live.coordinator.classic_time import Schedule, Span
+from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
+from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
+from kipcheck.conformance.protocols.group.model.messages import Commit, Delete, Joined, Reply, Request
+from kipcheck.conformance.protocols.group.model.names import Names
+from kipcheck.conformance.protocols.group.model.rules import Rules
+from kipcheck.conformance.protocols.group.model.service import By, Elapse, canonical_reply, resolved
+from kipcheck.conformance.protocols.group.ops import OPERATIONS
+
+PATIENCE_S: Final = 2.0
+"""How long an answer is awaited that the machine of the edition would give at once."""
+PARKS_S: Final = 0.02
+"""How long a request may take to the coordinator if nothing shows that it is there."""
+AFTER_S: Final = 0.003
+"""Between two answers of one step that go to different connections."""
+REQUEST_S: Final = 0.03
+"""What a request takes, for the plan of a wait before it."""
+VERSIONS: Final = "versions"
+BROKER: Final = "broker"
+NAMELESS: Final = "nameless"
+TIME: Final = "time"
+LIMITS: Final = {
+    VERSIONS: "the broker does not announce the version, or the version cannot express the request",
+    BROKER: "no client can make a broker lose its log or move a partition; or the topic lacks the partition",
+    NAMELESS: "the offsets of the group with the empty name are not those of one conversation",
+    TIME: "the wait is longer than a conversation in real time may last",
+}
+LOST: Final = Lost("the broker did not answer an earlier step")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What all conversations with one broker share."""
+
+    rules: Rules
+    config: Config
+    topics: Topics
+    scale: Scale
+    versions: dict[int, tuple[int, int]]
+    """By API key."""
+    margin_s: float
+    longest_ms: int
+    """Of one ``elapse``."""
+    most_ms: int
+    """Of a conversation, in all."""
+
+
+@dataclass(slots=True)
+class Conversation:
+    setting: Setting
+    group: str
+    connections: Connections
+    waited_s: float = 0.0
+    names: Names = field(default_factory=Names)
+    _actors: dict[int, str] = field(default_factory=dict)
+    _replies: list[Reply] = field(default_factory=list)
+    _failed: Died | None = None
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
+    _schedule: Schedule = field(init=False)
+
+    def __post_init__(self) -> None:
+        given = self.setting
+        self._schedule = Schedule(given.rules, given.config, given.scale.times, given.margin_s)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Of members, as the coordinator gave them, also those that never joined with them."""
+        return tuple(id for id, _ in self.names.ids)
+
+    async def play(self, steps: Sequence[Step]) -> tuple[Observation, ...]:
+        """What was observed at each step; the ids of members are canonical."""
+        found: list[Observation] = []
+        try:
+            for index, step in enumerate(steps):
+                if self._failed is not None:
+                    found.append(LOST)
+                    continue
+                found.append(await self._step(index, step, steps))
+                if self._failed is not None:
+                    found[-1] = self._failed
+            return tuple(found)
+        finally:
+            for each in self._tasks:
+                each.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _step(self, index: int, step: Step, steps: Sequence[Step]) -> Observation:
+        match OPERATIONS.event_of(step):
+            case By() as event:
+                request = self._resolved(event, index)
+                if (lacking := self._lacking(event, request)) is not None:
+                    self._schedule.skip()
+                    return lacking
+                return await self._ask(index, event, request)
+            case Elapse(ms):
+                total = self._schedule.now_ms + ms
+                if ms > self.setting.longest_ms or total > self.setting.most_ms:
+                    self._schedule.skip()
+                    return Unsupported(LIMITS[TIME], TIME)
+                return await self._elapse(ms, steps[index + 1 :])
+            case _:
+                self._schedule.skip()
+                return Unsupported(LIMITS[BROKER], BROKER)
+
+    def _resolved(self, event: By, index: int) -> Request:
+        generation = self.names.generation(event.actor, event.behind)
+        return resolved(event.request, self.names, generation, number=index)
+
+    def _lacking(self, event: By, request: Request) -> Unsupported | None:
+        """Why the broker cannot, or must not, be sent the request."""
+        if event.nameless and isinstance(request, Commit | Delete):
+            return Unsupported(LIMITS[NAMELESS], NAMELESS)
+        _, key = APIS[type(request)]
+        low, high = self.setting.versions.get(key, (0, -1))
+        if not low <= request.version <= high:
+            return Unsupported(f"the broker announces versions {low} to {high} of API {key}", VERSIONS)
+        if why := why_not(request, self.setting.topics):
+            return Unsupported(why, BROKER if "partition" in why else VERSIONS)
+        return None
+
+    async def _ask(self, index: int, event: By, request: Request) -> Observation:
+        self._actors[index] = event.actor
+        wanted, began = self._schedule.ask(event), _now()
+        self._begin(event, request)
+        await self._until(wanted, began + PATIENCE_S)
+        if not any(each.to == index for each in self._replies):
+            await asyncio.sleep(PARKS_S)
+        await self._fence()
+        ended = _now()
+        answers = self._collected()
+        doubt = self._schedule.asked(event, answers, Span(began, ended))
+        return self._replied(answers, doubt)
+
+    async def _elapse(self, ms: int, after: Sequence[Step]) -> Observation:
+        began = _now()
+        requests = len([*takewhile(lambda each: each.verb != "elapse", after)])
+        wait = self._schedule.elapse(ms, began, requests * REQUEST_S)
+        await asyncio.sleep(wait.until_s - began)
+        await self._until(wait.answered, _now() + self.setting.margin_s)
+        await self._fence()
+        ended = _now()
+        self.waited_s += ended - began
+        answers = self._collected()
+        doubt = self._schedule.elapsed(ms, answers, ended)
+        return self._replied(answers, wait.doubt or doubt)
+
+    def _begin(self, event: By, request: Request) -> None:
+        task = asyncio.ensure_future(self._exchange(event, request))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _exchange(self, event: By, request: Request) -> None:
+        api, _ = APIS[type(request)]
+        group = "" if event.nameless else self.group
+        try:
+            body = request_body(request, group, self.setting.topics, self.setting.scale)
+            found = await self.connections.ask(api, request.version, event.actor, body)
+            self._replies.append(reply_of(request, group, self.setting.topics, found))
+        except Closed as why:
+            self._failed = Died("crashed", f"{api} v{request.version}: {why}")
+        except (Garbled, KeyError) as why:
+            self._failed = Died("garbled", f"{api} v{request.version}: {why}")
+        self._news.set()
+
+    async def _until(self, wanted: frozenset[int], end: float) -> None:
+        """Until these requests are answered, for a while."""
+        while self._failed is None and not wanted <= {each.to for each in self._replies} and (left := end - _now()) > 0:
+            self._news.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), left)
+
+    async def _fence(self) -> None:
+        """Until the coordinator has handled what was sent: it handles the requests of a group one after the other."""
+        if self._failed is None:
+            body = {"groupId": self.group, "memberId": "?", "generationId": 0}
+            with suppress(Closed, Garbled):
+                await self.connections.ask("Heartbeat", self._heartbeat, "kipcheck", body)
+            await asyncio.sleep(AFTER_S)
+
+    @property
+    def _heartbeat(self) -> int:
+        return self.setting.versions.get(APIS_BY_NAME["Heartbeat"], (0, 0))[0]
+
+    def _collected(self) -> tuple[Reply, ...]:
+        """The answers of this step, with canonical ids."""
+        replies, self._replies = sorted(self._replies, key=lambda each: each.to), []
+        joined = [(self._actors[each.to], each) for each in replies if isinstance(each, Joined)]
+        self.names = self.names.after_answers(joined)
+        return tuple(canonical_reply(each, self.names) for each in replies)
+
+    def _replied(self, answers: Sequence[Reply], doubt: str) -> Replied:
+        payload: list[tuple[str, Any]] = [("answers", [*map(OPERATIONS.answer_to_json, answers)])]
+        if doubt:
+            payload.append((DOUBT, doubt))
+        if self.setting.config != DEFAULT:
+            payload.append((SETTINGS, asdict(self.setting.config)))
+        return Replied(tuple(payload))
+
+
+APIS_BY_NAME: Final = dict(APIS.values())
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,517 @@
+"""``broker:HOST:PORT`` and ``kafka:RELEASE``: running brokers as coordinators of groups, and as controllers.
+
+The first is one that runs already, the second is started from released jars on loopback. Conversations are played side
+by side, each with a group of its own. Everything has the name ``kipcheck-RUN-...``, and is deleted at the end.
+"""
+
+import asyncio
+import ipaddress
+import re
+import socket
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
+from urllib.parse import unquote
+
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.edition import edition as edition_of
+from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Replied
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.live.connections.connections import Connections, Garbled
+from kipcheck.conformance.live.connections.secure_connection import Closed, Rejected
+from kipcheck.conformance.live.connections.security import OPEN, Security, read_security
+from kipcheck.conformance.live.controller import target as feature_target
+from kipcheck.conformance.live.coordinator import admin
+from kipcheck.conformance.live.coordinator.classic_play import LIMITS, Conversation, Setting
+from kipcheck.conformance.live.coordinator.classic_requests import Scale, Topics
+from kipcheck.conformance.live.coordinator.cleanup import UsedGroup, delete_all
+from kipcheck.conformance.live.coordinator.consumer_group_play import ConsumerConversation, ConsumerSetting, setting_of
+from kipcheck.conformance.live.coordinator.mixed_group_play import MixedConversation
+from kipcheck.conformance.live.damage.player import Damage
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.consumer_group import ops as consumer_group
+from kipcheck.conformance.protocols.consumer_group.model import TOPICS
+from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, SESSION_MS
+from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT as DEFAULT_CONSUMER, Config as ConsumerConfig
+from kipcheck.conformance.protocols.damage.ops import DAMAGE, OPERATIONS
+from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
+from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
+from kipcheck.conformance.protocols.group.model.editions import coordinator
+from kipcheck.conformance.protocols.group.model.rules import Rules
+from kipcheck.conformance.protocols.group.ops import GROUP
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.migration import ops as migration
+from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
+from kipcheck.conformance.targets.session import Limits
+from kipcheck.conformance.targets.toolchains import kafka_broker
+
+TIMES: Final = 5
+"""The time of brokers that kipcheck starts passes so much faster than stated: their timeouts are set accordingly."""
+MARGIN_S: Final = 0.1
+REMOTE_MARGIN_S: Final = 0.25
+"""Of a broker with its own settings, whose timeouts are longer."""
+HEARTBEAT_MS: Final = 5_000
+"""``group.consumer.heartbeat.interval.ms``"""
+TOGETHER: Final = 100
+"""Conversations side by side: they mostly wait."""
+ALONE: Final = 8
+"""The same for those that are played again."""
+AGAIN: Final = 2
+"""The most times that a conversation is played again that breaks a law in doubt."""
+LONGEST_MS: Final = 60_000
+STARTED_MOST_MS: Final = 290_000
+"""Less than the five minutes that a broker gives new members, whatever its settings."""
+MOST_MS: Final = 140_000
+"""In real time."""
+CLAIMS: Final = Claims(machines=(GROUP, DAMAGE), limits=LIMITS)
+CONSUMER_GROUP: Final = consumer_group.OPERATIONS.machine
+FORM: Final = "broker:HOST:PORT"
+TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+FIRST: Final = Release.parse("0.10.1.0")
+"""The first release with CreateTopics."""
+
+
+def target(name: str, rest: str, limits: Limits | None) -> Target:
+    """Errors: LookupError with the valid forms."""
+    if name.startswith("kafka:"):
+        kafka_broker.exists(rest)
+        if Release.parse(rest) < FIRST:
+            raise LookupError(f"{name}: brokers are started from release {FIRST} on")
+        return StartedBroker(name, rest)
+    return RunningBroker(name, Address.parse(rest))
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    """No rows: any address and any release is a target."""
+    return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """``HOST:PORT?topic=NAME&allow-remote&config=FILE``: the options of the command line are part of the target's name,
+    so that replays have them."""
+
+    host: str
+    port: int
+    topic: str = ""
+    allow_remote: bool = False
+    security: Security = OPEN
+    allow_changes: bool = False
+    """Whether updates of features may be applied, and not only validated."""
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """Errors: LookupError for another form, for a file that cannot be used, and for a host that is not this
+        machine, if that is not allowed."""
+        where, _, options = text.partition("?")
+        host, _, port = where.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
+            raise LookupError(f"invalid address {where!r}: use {FORM}, such as broker:localhost:9092")
+        found = cls(host, int(port))
+        for each in filter(None, options.split("&")):
+            key, _, value = each.partition("=")
+            if key == "topic" and TOPIC.fullmatch(value):
+                found = replace(found, topic=value)
+            elif each == "allow-remote":
+                found = replace(found, allow_remote=True)
+            elif each == "allow-changes":
+                found = replace(found, allow_changes=True)
+            elif key == "config" and value:
+                found = replace(found, security=read_security(unquote(value)))
+            else:
+                options = "topic=NAME, allow-remote, allow-changes and config=FILE"
+                raise LookupError(f"invalid option {each!r} of {FORM}: use {options}")
+        if not found.allow_remote and not is_loopback(host):
+            raise LookupError(
+                f"{host} is not this machine: conversations create and delete groups on that broker; "
+                "add --allow-remote if it is yours and meant for tests"
+            )
+        return found
+
+
+def is_loopback(host: str) -> bool:
+    """Whether all addresses of a host are loopback; a name without address is not."""
+    try:
+        found = {each[4][0] for each in socket.getaddrinfo(host, None)}
+    except OSError:
+        return False
+    return all(ipaddress.ip_address(str(each).partition("%")[0]).is_loopback for each in found)
+
+
+class Restartable(Protocol):
+    """The process of a broker."""
+
+    @property
+    def why_ended(self) -> str:
+        """Empty while it runs."""
+        ...
+
+    def start(self) -> tuple[str, int]:
+        """Host and port. Errors: ``Unavailable``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StartedBroker:
+    name: str
+    release: str
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        info = info_of(self.name, self.release, role, Release.parse(self.release) in kafka_broker.KRAFT)
+        if role is Role.CONTROLLER:
+            with feature_target.started_session(info, self.release) as controller:
+                yield controller
+            return
+        rules_of(edition)
+        settings = {
+            "group.min.session.timeout.ms": DEFAULT.min_session_ms // TIMES,
+            "group.max.session.timeout.ms": DEFAULT.max_session_ms // TIMES,
+            "group.initial.rebalance.delay.ms": DEFAULT.initial_delay_ms // TIMES,
+            "group.max.size": DEFAULT.max_size,
+            "group.coordinator.append.linger.ms": 0,
+            "group.consumer.session.timeout.ms": SESSION_MS // TIMES,
+            "group.consumer.min.session.timeout.ms": SESSION_MS // TIMES,
+            "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS // TIMES,
+            "group.consumer.min.heartbeat.interval.ms": HEARTBEAT_MS // TIMES,
+            "group.consumer.assignment.interval.ms": INTERVAL_MS // TIMES,
+            "group.consumer.min.assignment.interval.ms": INTERVAL_MS // TIMES,
+            # Assignments that a heartbeat requires are computed before its response.
+            "group.consumer.assignor.offload.enable": False,
+        }
+        stated = {key: str(value).lower() for key, value in settings.items()}
+        with kafka_broker.running(self.release, stated) as broker:
+            address = Address(kafka_broker.HOST, broker.port)
+            with session(info, address, Rules.of(self.release), TIMES, DEFAULT) as found:
+                found.pids = lambda: broker.pids
+                yield found
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBroker:
+    name: str
+    address: Address
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        info = info_of(self.name, "0", role)
+        if role is Role.CONTROLLER:
+            given = self.address
+            connections = Connections(given.host, given.port, given.security)
+            others = info_of(self.name, "0", Role.COORDINATOR, controls=False)
+            with feature_target.running_session(info, others, connections, given.allow_changes) as controller:
+                yield controller
+            return
+        with session(info, self.address, rules_of(edition), 1, None) as found:
+            yield found
+
+
+def info_of(name: str, release: str, role: Role, controls: bool = True) -> TargetInfo:
+    """What a broker is in a role. ``controls``: whether it may be a controller of features, too.
+
+    Errors: ``NotPlayed`` for other roles.
+    """
+    roles = CLAIMS.roles | (feature_target.CLAIMS.roles if controls else frozenset())
+    claims = feature_target.CLAIMS if role is Role.CONTROLLER and controls else CLAIMS
+    info = TargetInfo(name, release, "", "", roles, claims)
+    if role not in roles:
+        raise NotPlayed(info, role)
+    return info
+
+
+def rules_of(name: str) -> Rules:
+    """Errors: ``Unavailable`` for an edition without released coordinators."""
+    found = coordinator(edition_of(name)) if name.startswith("apache") else None
+    if found is None:
+        raise Unavailable(f"edition {name}: brokers are tested in editions of Apache Kafka")
+    return found.rules
+
+
+@contextmanager
+def session(
+    info: TargetInfo,
+    address: Address,
+    rules: Rules,
+    times: int,
+    settings: Config | None,
+    process: Restartable | None = None,
+) -> Iterator["BrokerSession"]:
+    """``settings``: of a broker that kipcheck started, in the time of conversations; None: the broker is asked.
+
+    ``process``: started again when it has ended.
+    """
+    with asyncio.Runner() as runner:
+        found = BrokerSession(info, address, rules, times, settings, runner, process)
+        try:
+            runner.run(found.begin())
+            yield found
+        except (Closed, Garbled) as why:
+            raise Unavailable(f"{info.name}: {why}") from None
+        finally:
+            runner.run(found.end())
+
+
+@dataclass
+class BrokerSession:
+    info: TargetInfo
+    address: Address
+    rules: Rules
+    times: int
+    settings: Config | None
+    runner: asyncio.Runner
+    process: Restartable | None
+    troubles: Sequence[str] = ()
+    breaches: Sequence[str] = ()
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+    played: int = 0
+    waited_s: float = 0.0
+    doubtful: int = 0
+    left_over: list[str] = field(default_factory=list)
+    _own_topics: list[str] = field(default_factory=list)
+    _used: list[UsedGroup] = field(default_factory=list)
+    """The groups that were not empty when their conversations ended."""
+    _brokers: dict[tuple[str, int], Connections] = field(default_factory=dict)
+    _groups: int = 0
+    pids: Callable[[], Sequence[int]] = tuple
+    """Of its processes, where kipcheck started them."""
+    _setting: Setting | None = None
+    _damage: Damage | None = None
+    _consumer: ConsumerSetting | None = None
+    """None: the broker has no consumer groups."""
+    _began_s: float = 0.0
+    _busy_s: float = 0.0
+
+    @property
+    def bootstrap(self) -> Connections:
+        return self._connections(self.address.host, self.address.port)
+
+    def _connections(self, host: str, port: int) -> Connections:
+        return self._brokers.setdefault((host, port), Connections(host, port, self.address.security))
+
+    async def begin(self) -> None:
+        """Learns what the broker is, and creates topics. Errors: ``Unavailable``, ``Closed``, ``Garbled``."""
+        versions = await admin.versions_of(self.bootstrap)
+        started = self.settings is not None
+        asked, consumer = (self.settings, DEFAULT_CONSUMER) if self.settings else await admin.settings_of(
+            self.bootstrap, versions
+        )  # fmt: skip
+        config = self.settings or asked
+        topics = await self._topics(versions)
+        least = min(DEFAULT.min_session_ms, config.min_session_ms)
+        self._setting = Setting(
+            self.rules, config, topics, Scale(self.times, least), versions, MARGIN_S if started else REMOTE_MARGIN_S,
+            LONGEST_MS, STARTED_MOST_MS if started else MOST_MS,
+        )  # fmt: skip
+        await self._find_consumer_groups(versions, topics, consumer)
+
+    async def _find_consumer_groups(
+        self, versions: dict[int, tuple[int, int]], topics: Topics, config: ConsumerConfig
+    ) -> None:
+        """Claims the machine of consumer groups if the broker has them, and topics as its conversations need them."""
+        wanted = {topics.names[each]: count for each, count in TOPICS.items() if each in topics.names}
+        ids = {each: await admin.id_of(name, self.bootstrap, versions) for each, name in topics.names.items()}
+        known = {each: id for each, id in ids.items() if id is not None}
+        if topics.partitions != wanted or known.keys() != ids.keys():
+            return
+        probed = f"kipcheck-{self.run_id}-0"
+        connections = await self._coordinator(probed)
+        self._consumer = await setting_of(probed, connections, versions, config, known, topics.names)
+        machines = self.info.claims.machines
+        if self._consumer is not None and CONSUMER_GROUP not in machines:
+            claims = replace(self.info.claims, machines=(*machines, CONSUMER_GROUP, migration.OPERATIONS.machine))
+            self.info = replace(self.info, claims=claims)
+
+    async def _topics(self, versions: dict[int, tuple[int, int]]) -> Topics:
+        if self.address.topic:
+            creates = self.process is not None
+            count = await admin.partitions_of(self.address.topic, self.bootstrap, versions, creates)
+            if not count:
+                raise Unavailable(f"{self.info.name}: the broker has no topic {self.address.topic}")
+            return Topics({"t": self.address.topic}, {self.address.topic: count})
+        names = {each: f"kipcheck-{self.run_id}-{each}" for each in TOPICS}
+        sizes = {name: TOPICS[each] for each, name in names.items()}
+        self._own_topics += sizes
+        await admin.create(sizes, self.bootstrap)
+        for each, count in sizes.items():
+            for _ in range(100):
+                if await admin.partitions_of(each, self.bootstrap, versions) == count:
+                    break
+                await asyncio.sleep(0.1)
+        return Topics(names, sizes)
+
+    def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        """Plays the conversations side by side; those that break a law in doubt again, with few beside them."""
+        return self.runner.run(self._run(cases))
+
+    async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
+        began = asyncio.get_running_loop().time()
+        found = await self._survived(cases, TOGETHER)
+        for _ in range(AGAIN):
+            doubtful = [at for at, case in enumerate(cases) if _proves_nothing(self.info.name, case, found[at])]
+            if not doubtful:
+                break
+            self.doubtful += len(doubtful)
+            again = await self._survived([cases[each] for each in doubtful], ALONE)
+            for at, observations in zip(doubtful, again, strict=True):
+                found[at] = observations
+        self._busy_s += asyncio.get_running_loop().time() - began
+        return found
+
+    async def _survived(self, cases: Sequence[Case], most: int) -> list[tuple[Observation, ...]]:
+        """Plays them; where the process of the broker ended, in halves, until the one that ended it is alone."""
+        found = await self._together(cases, most)
+        if self.process is None or not (why := self.process.why_ended):
+            return found
+        await self._start_again(self.process)
+        if len(cases) == 1:
+            return [tuple(_with_end(each, why) for each in found[0])]
+        half = len(cases) // 2
+        return [*await self._survived(cases[:half], most), *await self._survived(cases[half:], most)]
+
+    async def _start_again(self, process: Restartable) -> None:
+        for each in self._brokers.values():
+            await each.close()
+        self._brokers.clear()
+        self._used.clear()
+        self._damage = None
+        self._own_topics.clear()
+        host, port = process.start()
+        self.address = replace(self.address, host=host, port=port)
+        await self.begin()
+
+    async def _together(self, cases: Sequence[Case], most: int) -> list[tuple[Observation, ...]]:
+        room = asyncio.Semaphore(most)
+
+        async def one(case: Case) -> tuple[Observation, ...]:
+            async with room:
+                return await self._play(case)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(each)) for each in cases]
+        except ExceptionGroup as several:
+            raise several.exceptions[0] from None
+        return [each.result() for each in tasks]
+
+    async def _play(self, case: Case) -> tuple[Observation, ...]:
+        assert self._setting is not None
+        if all(each.verb in OPERATIONS.verbs for each in case.steps):
+            return await self._play_damage(case)
+        self._groups += 1
+        self.played += 1
+        group = f"kipcheck-{self.run_id}-{self._groups}"
+        try:
+            connections = await self._coordinator(group)
+        except (Closed, Garbled) as why:
+            return (Lost(f"no coordinator: {why}"),) * len(case.steps)
+        conversation = self._conversation(case, group, connections)
+        try:
+            return await conversation.play(case.steps)
+        finally:
+            self.waited_s += conversation.waited_s
+            if not isinstance(conversation, Conversation):
+                await conversation.leave()
+            used = UsedGroup(group, connections, self._setting.versions, conversation.ids)
+            if await used.delete():
+                self._used.append(used)
+
+    async def _play_damage(self, case: Case) -> tuple[Observation, ...]:
+        assert self._setting is not None
+        if self._damage is None:
+            group = f"kipcheck-{self.run_id}-damage"
+            found = await self._coordinator(group)
+            own = Connections(found.host, found.port, found.security)
+            topic = self._setting.topics.names["t"]
+            self._damage = Damage(own, self._setting.versions, group, topic, self.pids)
+            self._used.append(UsedGroup(group, found, self._setting.versions))
+        return await self._damage.play(case.steps)
+
+    def _conversation(
+        self, case: Case, group: str, connections: Connections
+    ) -> Conversation | ConsumerConversation | MixedConversation:
+        assert self._setting is not None
+        verb = case.steps[0].verb
+        mixed = verb in migration.OPERATIONS.by_verb
+        if not mixed and verb not in consumer_group.OPERATIONS.by_verb:
+            return Conversation(self._setting, group, connections)
+        assert self._consumer is not None, "no case of a machine that is not claimed"
+        if mixed:
+            return MixedConversation(self._setting, self._consumer, group, connections)
+        return ConsumerConversation(self._setting, self._consumer, group, connections)
+
+    async def _coordinator(self, group: str) -> Connections:
+        """Errors: ``Closed``, ``Garbled`` where there is none; ``Unavailable`` if it is elsewhere, unallowed, or
+        rejects the TLS or SASL that the first broker took."""
+        for wait in (0.1, 0.3, 1.0, 3.0, 0.0):
+            try:
+                host, port = await admin.coordinator_of(group, self.bootstrap)
+                break
+            except Garbled:
+                if not wait:
+                    raise
+                await asyncio.sleep(wait)
+        if not self.address.allow_remote and not is_loopback(host):
+            raise Unavailable(f"the coordinator of {group} is {host}:{port}, not this machine: add --allow-remote")
+        found = self._connections(host, port)
+        try:
+            await found.reach()
+        except Rejected as why:
+            raise Unavailable(f"{self.info.name}: the coordinator of {group}: {why}") from None
+        return found
+
+    async def end(self) -> None:
+        """Deletes groups and topics, and reports what waiting cost and what is left."""
+        await self._clean()
+        if self._own_topics:
+            try:
+                kept = await admin.delete(self._own_topics, self.bootstrap)
+                self.left_over += [f"topic {name} (error {error})" for name, error in kept.items()]
+            except (Closed, Garbled) as why:
+                self.left_over += [f"topic {name} ({why})" for name in self._own_topics]
+        if self._damage is not None:
+            await self._damage.connections.close()
+        for each in self._brokers.values():
+            await each.close()
+        if self.played:
+            opened = sum(each.opened for each in self._brokers.values())
+            print(
+                f"{self.info.name}: {self.played} conversations in {self._busy_s:.0f} s, which waited "
+                f"{self.waited_s:.0f} s in all, side by side over {opened} connections; "
+                f"{self.doubtful} were played again",
+                file=sys.stderr,
+            )
+        if self.left_over:
+            print(f"{self.info.name}: could not delete {', '.join(self.left_over)}", file=sys.stderr)
+
+    async def _clean(self) -> None:
+        """Deletes groups whose last rebalances are over by now. A broker that kipcheck started keeps nothing anyway."""
+        if self.settings is None:
+            self.left_over += await delete_all(self._used, LONGEST_MS / 1000)
+
+
+def _with_end(found: Observation, why: str) -> Observation:
+    """An observation with how the process of the broker ended."""
+    match found:
+        case Died():
+            return replace(found, evidence=why)
+        case Replied(payload) if "old" in dict(payload):
+            return Replied(tuple((key, f"closed: {why}" if key in ("old", "new") else value) for key, value in payload))
+    return found
+
+
+def _proves_nothing(target: str, case: Case, found: Sequence[Observation]) -> bool:
+    """Whether the history breaks a law, in doubt. A description decides nothing."""
+    ops = tuple(Op(at, *each, at + 1) for at, each in enumerate(zip(case.steps, found, strict=True)))
+    history = History(case, target, ops)
+    if not is_in_doubt(history):
+        return False
+    laws = [
+        each for each in all_invariants(Role.COORDINATOR)
+        if each.id in CHECKS[case.check].invariants and each.unsure is not None and each.grade is not Grade.INFO
+    ]  # fmt: skip
+    return any(next(each.search(history), None) is not None for each in laws)

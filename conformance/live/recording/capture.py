@@ -1,0 +1,47 @@
+"""Writes traffic to a packet capture while it passes."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.live.recording.traffic import Finding, Frame
+from kipcheck.conformance.wire.pcap import Conversation, Sent, file_header, record
+
+
+class Capture:
+    """An observer of traffic. Errors of the constructor: OSError where the file cannot be written."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self._file.write(file_header())
+        self._conversations: dict[int, Conversation] = {}
+
+    def opened(self, at_s: float, connection: int, peer: tuple[str, int]) -> None:
+        found = self._conversations[connection] = Conversation(peer[1])
+        self._write(at_s, found.opened())
+
+    def closed(self, at_s: float, connection: int, why: str) -> None:
+        if (found := self._conversations.pop(connection, None)) is not None:
+            self._write(at_s, found.closed())
+            self._file.flush()
+
+    def passed(self, frame: Frame) -> None:
+        if (found := self._conversations.get(frame.connection)) is not None:
+            self._write(frame.at_s, found.sent(Sent(frame.data, frame.by_client)))
+
+    def received(self, request: Received) -> None:
+        pass
+
+    def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None:
+        pass
+
+    def found(self, finding: Finding) -> None:
+        pass
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, at_s: float, packets: Iterable[bytes]) -> None:
+        for each in packets:
+            self._file.write(record(each, int(at_s * 1_000_000)))

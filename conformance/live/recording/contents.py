@@ -1,0 +1,232 @@
+"""What requests and answers say that a law reads, as plain values."""
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.live.server.topics import Topics
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import spec
+
+NEWEST: Final = 3
+"""Of the consumer protocol. Newer versions begin like it."""
+OWNED_SINCE, GENERATION_SINCE = 1, 2
+"""Subscriptions."""
+TOPIC_AUTHORIZATION_FAILED: Final = 29
+NAMES: Final = {
+    "memberId": "member",
+    "generationId": "generation",
+    "generationIdOrMemberEpoch": "generation",
+    "memberEpoch": "generation",
+    "groupInstanceId": "instance",
+    "instanceId": "instance",
+    "sessionTimeoutMs": "session_ms",
+    "rebalanceTimeoutMs": "rebalance_ms",
+    "protocolType": "type",
+    "protocolName": "protocol",
+}
+"""Field of a request -> its name in events."""
+WITH_GENERATION: Final = ("SyncGroup", "Heartbeat", "OffsetCommit", "ConsumerGroupHeartbeat")
+
+
+class Contents:
+    def __init__(self, edition: Edition, topics: Topics) -> None:
+        self.edition = edition
+        self.topics = topics
+        self._requests: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "JoinGroup": self._join,
+            "SyncGroup": self._sync,
+            "LeaveGroup": self._leave,
+            "Fetch": self._fetch,
+            "OffsetCommit": self._named_partitions,
+            "ListOffsets": self._named_partitions,
+            "ConsumerGroupHeartbeat": self._beat,
+        }
+        self._answers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "ApiVersions": lambda body: {"highest": {str(x["apiKey"]): x["maxVersion"] for x in body["apiKeys"]}},
+            "FindCoordinator": _found,
+            "Metadata": _described,
+            "JoinGroup": self._joined,
+            "SyncGroup": self._synced,
+            "Fetch": _fetched,
+            "OffsetCommit": lambda body: {"error": _first_error(body["topics"])},
+            "OffsetFetch": lambda body: {**self._committed(body), "error": _offset_error(body)},
+            "ListOffsets": lambda body: {"error": _first_error(body["topics"])},
+            "ConsumerGroupHeartbeat": self._beaten,
+        }
+
+    def asked(self, request: Received) -> dict[str, Any]:
+        body = request.body
+        found = {shown: body[name] for name, shown in NAMES.items() if body.get(name) is not None}
+        found["correlation"] = request.correlation_id
+        found["digest"] = zlib.crc32(repr(body).encode())
+        if request.pipelined:
+            found["pipelined"] = True
+        read = self._requests.get(request.api)
+        return found | (read(body) if read is not None and body else {})
+
+    def answered(self, request: Received, body: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if request.api in WITH_GENERATION:
+            asked = request.body
+            carried = (asked[name] for name in NAMES if NAMES[name] == "generation" and name in asked)
+            found["to"] = [asked.get("memberId", ""), next(carried, -1)]
+        if "errorCode" in body:
+            found["error"] = int(body["errorCode"])
+        read = self._answers.get(request.api)
+        return found | (read(body) if read is not None else {})
+
+    # Requests
+
+    def _join(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        offered = [(each["name"], bytes(each["metadata"])) for each in body["protocols"]]
+        return {
+            "protocols": [[name, data.hex()] for name, data in offered],
+            "subscriptions": [subscription(self.edition, data) for _, data in offered],
+        }
+
+    def _sync(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        given = [[each["memberId"], assignment(self.edition, each["assignment"])] for each in body["assignments"]]
+        return {"assignments": given}
+
+    def _leave(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {"members": [each["memberId"] for each in body["members"]]} if "members" in body else {}
+
+    def _beat(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        owned, topics = body["topicPartitions"], body["subscribedTopicNames"]
+        found = {} if owned is None else {"owned": self._by_id(owned)}
+        return found if topics is None else found | {"topics": list(topics)}
+
+    def _fetch(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        offsets = [part["fetchOffset"] for each in body["topics"] for part in each["partitions"]]
+        return {"partitions": self._partitions(body["topics"], "topic", "partition"), "offsets": offsets}
+
+    def _named_partitions(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {"partitions": self._partitions(body["topics"], "name", "partitionIndex")}
+
+    def _partitions(self, topics: Any, name: str, index: str) -> list[str]:
+        found = []
+        for each in topics:
+            topic = self.topics.find(each.get(name), each.get("topicId"))
+            shown = topic.name if topic is not None else each.get(name)
+            found += [f"{shown}-{part[index]}" for part in each["partitions"]]
+        return found
+
+    # Answers
+
+    def _joined(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        leads = body["leader"] == body["memberId"]
+        found = {"generation": body["generationId"], "member": body["memberId"], "leads": leads}
+        if body["errorCode"]:
+            return found
+        found["protocol"] = body["protocolName"]
+        if leads and not body.get("skipAssignment"):
+            found["members"] = [
+                {"id": each["memberId"], "instance": each.get("groupInstanceId"),
+                 "subscription": subscription(self.edition, each["metadata"])} for each in body["members"]
+            ]  # fmt: skip
+            found["sizes"] = dict(self.topics.sizes)
+        return found
+
+    def _synced(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        found = assignment(self.edition, body["assignment"])
+        return {"partitions": found or [], **({} if body["assignment"] else {"empty": True})}
+
+    def _committed(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Committed offsets by partition, -1 for none; without those that are answered with an error."""
+        groups = body.get("groups", [body])
+        topics = [
+            {**topic, "partitions": [part for part in topic["partitions"] if not part["errorCode"]]}
+            for each in groups if not each.get("errorCode") for topic in each["topics"]
+        ]  # fmt: skip
+        offsets = [part["committedOffset"] for each in topics for part in each["partitions"]]
+        return {"committed": dict(zip(self._partitions(topics, "name", "partitionIndex"), offsets, strict=True))}
+
+    def _beaten(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        given = body.get("assignment")
+        found = {
+            "member": body["memberId"], "generation": body["memberEpoch"], "interval_ms": body["heartbeatIntervalMs"],
+        }  # fmt: skip
+        return found if given is None else found | {"partitions": self._by_id(given["topicPartitions"])}
+
+    def _by_id(self, given: Iterable[Mapping[str, Any]]) -> list[str]:
+        found = []
+        for each in given:
+            topic = self.topics.find(None, each["topicId"])
+            shown = each["topicId"] if topic is None else topic.name
+            found += [f"{shown}-{index}" for index in each["partitions"]]
+        return found
+
+
+def _found(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"error": max((int(each["errorCode"]) for each in body.get("coordinators", [body])), default=0)}
+
+
+def _described(body: Mapping[str, Any]) -> dict[str, Any]:
+    found = [each for each in body["topics"] if not each["errorCode"]]
+    errors = {int(each["errorCode"]) for each in body["topics"]} - {0}
+    # A topic that does not exist, or not yet, is no error of the request: a client asks for it again and again.
+    error = TOPIC_AUTHORIZATION_FAILED if TOPIC_AUTHORIZATION_FAILED in errors else 0
+    missing = {"missing": True} if errors else {}
+    return {"error": error, **missing, "sizes": {each["name"]: len(each["partitions"]) for each in found}}
+
+
+def _fetched(body: Mapping[str, Any]) -> dict[str, Any]:
+    parts = [part for each in body["responses"] for part in each["partitions"]]
+    error = max((int(part["errorCode"]) for part in parts), default=0)
+    return {"error": error, "records": sum(len(part["records"] or b"") for part in parts)}
+
+
+def _offset_error(body: Mapping[str, Any]) -> int:
+    """Of the groups, else of their partitions."""
+    groups = body.get("groups", [body])
+    error = max((int(each.get("errorCode", 0)) for each in groups), default=0)
+    return error or max((_first_error(each["topics"]) for each in groups), default=0)
+
+
+def _first_error(topics: Iterable[Mapping[str, Any]]) -> int:
+    return max((int(part["errorCode"]) for each in topics for part in each["partitions"]), default=0)
+
+
+def subscription(edition: Edition, data: bytes) -> dict[str, Any] | None:
+    """The subscription that a member wrote, as far as this version of the consumer protocol knows it; None if it
+    cannot be read."""
+    found = _read(edition, "ConsumerProtocolSubscription", data)
+    if found is None:
+        return None
+    version, value = found
+    shown: dict[str, Any] = {"version": version, "topics": list(value["topics"])}
+    if value.get("userData"):
+        shown["data"] = bytes(value["userData"]).hex()
+    if version >= OWNED_SINCE:
+        shown["owned"] = [f"{each['topic']}-{part}" for each in value["ownedPartitions"] for part in each["partitions"]]
+    if version >= GENERATION_SINCE:
+        shown["generation"] = value["generationId"]
+    if value.get("rackId") is not None:
+        shown["rack"] = value["rackId"]
+    return shown
+
+
+def assignment(edition: Edition, data: bytes) -> list[str] | None:
+    """The partitions of an assignment, ``t-0``; none for no bytes, None if they cannot be read."""
+    if not data:
+        return []
+    found = _read(edition, "ConsumerProtocolAssignment", data)
+    if found is None:
+        return None
+    return [f"{each['topic']}-{part}" for each in found[1]["assignedPartitions"] for part in each["partitions"]]
+
+
+def _read(edition: Edition, message: str, data: bytes) -> tuple[int, Mapping[str, Any]] | None:
+    """The version in the bytes, and their content as Kafka's readers take it."""
+    if len(data) < 2:
+        return None
+    version = int.from_bytes(data[:2], "big", signed=True)
+    if version < 0:
+        return None
+    try:
+        return version, spec(edition, message).at(min(version, NEWEST)).decode(bytes(data), lenient=True)
+    except Refused:
+        return None

@@ -1,0 +1,207 @@
+"""A broker on loopback, one node, whose groups are run by the reference machines."""
+
+import re
+import uuid
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from kipcheck.conformance.core.edition import Edition, Standing
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.live.recording.received import API_VERSIONS, Received
+from kipcheck.conformance.live.server.classic_api import ClassicApi
+from kipcheck.conformance.live.server.connection import Connection
+from kipcheck.conformance.live.server.consumer_api import ConsumerApi
+from kipcheck.conformance.live.server.groups import Answer, Groups, Handler, TooMany
+from kipcheck.conformance.live.server.log_api import LogApi
+from kipcheck.conformance.live.server.offsets_api import OffsetsApi
+from kipcheck.conformance.live.server.settings import Settings
+from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topic, Topics
+from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
+from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
+from kipcheck.conformance.protocols.group.model.editions import coordinator
+from kipcheck.conformance.wire.framing import requests
+
+NODE: Final = 1
+CLUSTER: Final = "kipcheck"
+NONE, UNKNOWN_TOPIC_OR_PARTITION, COORDINATOR_NOT_AVAILABLE = 0, 3, 15
+UNSUPPORTED_VERSION, INVALID_REQUEST, UNKNOWN_TOPIC_ID = 35, 42, 100
+LISTED_ONLY: Final = ("ProduceRequest",)
+"""Some clients give up if these are not advertised, and never send them: Java 2.3.1, librdkafka."""
+LEAST: Final = {"FetchRequest": 4, "ListOffsetsRequest": 1}
+"""Older versions transfer messages in another format, or several offsets of a partition."""
+MACHINES: Final[Mapping[str, type[messages.Request]]] = {
+    "JoinGroupRequest": messages.Join,
+    "SyncGroupRequest": messages.Sync,
+    "HeartbeatRequest": messages.Heartbeat,
+    "LeaveGroupRequest": messages.Leave,
+    "OffsetCommitRequest": messages.Commit,
+    "OffsetFetchRequest": messages.Fetch,
+    "DescribeGroupsRequest": messages.Describe,
+    "ListGroupsRequest": messages.ListGroups,
+    "DeleteGroupsRequest": messages.Delete,
+}
+SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""Names and versions of client software in ApiVersions (KIP-511)."""
+OFFSETS: Final = Topic("__consumer_offsets", 50, uuid.uuid5(uuid.NAMESPACE_OID, "kipcheck/__consumer_offsets"))
+"""The internal topic, which a broker has since its first group. No Fetch reads it."""
+GROUP_KEY, BATCHES_SINCE, ALL_FEATURES_SINCE = 0, 4, 4
+
+
+def coordinator_of(edition: Edition, settings: Settings) -> Coordinator:
+    """The group machine of an edition with these settings. Errors: LookupError where the edition has none."""
+    found = coordinator(edition)
+    if found is None:
+        raise LookupError(f"edition {edition} has no group coordinator: use apache@RELEASE, or kip-429")
+    if isinstance(found, DraftCoordinator):
+        return DraftCoordinator(settings.group)
+    return Coordinator(found.rules, settings.group)
+
+
+class Broker:
+    """A script of a front. Errors of the constructor: LookupError for an edition without a group coordinator."""
+
+    def __init__(self, edition: Edition, topics: Topics, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.topics = topics
+        self.log = LogApi(topics)
+        self.edition = edition
+        machine = coordinator_of(edition, self.settings)
+        self.groups = Groups(machine, self.settings, topics.sizes)
+        self.has_consumer_groups = _is_from(edition, "kip-848")
+        self.handlers = self._handlers()
+        self.versions = self._versions(machine)
+        """Served versions by API key."""
+        self.advertised = {**self.versions, **ranges_of(edition, LISTED_ONLY)}
+
+    def _handlers(self) -> dict[str, Handler]:
+        consumer = ConsumerApi(self.groups, self.topics).handlers if self.has_consumer_groups else {}
+        return {
+            "ApiVersionsRequest": self.api_versions,
+            "MetadataRequest": self.metadata,
+            "FindCoordinatorRequest": self.find_coordinator,
+            **ClassicApi(self.groups).handlers,
+            **OffsetsApi(self.groups, self.topics).handlers,
+            **self.log.handlers,
+            **consumer,
+        }
+
+    def _versions(self, machine: Coordinator) -> dict[int, range]:
+        """What the edition has, the handlers serve, and the group machine supports."""
+        found = {}
+        for key, declared in requests(self.edition).items():
+            if declared.name not in self.handlers or declared.versions.high is None:
+                continue
+            low, high = declared.versions.low, declared.versions.high
+            low = max(low, LEAST.get(declared.name, 0))
+            if request := MACHINES.get(declared.name):
+                supported = machine.rules.versions[request]
+                low, high = max(low, supported.start), min(high, supported.stop - 1)
+            if low <= high:
+                found[key] = range(low, high + 1)
+        return found
+
+    # The script
+
+    def opened(self, connection: Connection) -> None:
+        pass
+
+    def closed(self, connection: Connection) -> None:
+        pass
+
+    def received(self, request: Received, connection: Connection) -> None:
+        if not request.served:
+            return connection.answer(request, self._api_versions(0, UNSUPPORTED_VERSION), version=0)
+        try:
+            self.handlers[request.message](request, partial(connection.answer, request))
+        except TooMany as limit:
+            connection.abort(str(limit))
+
+    def close(self) -> None:
+        self.groups.close()
+
+    # ApiVersions
+
+    def api_versions(self, request: Received, answer: Answer) -> None:
+        body = request.body
+        software = (body.get("clientSoftwareName", "x"), body.get("clientSoftwareVersion", "x"))
+        if not all(map(SOFTWARE.fullmatch, software)):
+            return answer({"errorCode": INVALID_REQUEST, "apiKeys": []})
+        answer(self._api_versions(request.version, NONE))
+
+    def _api_versions(self, version: int, error: int) -> dict[str, Any]:
+        """With UNSUPPORTED_VERSION only the range of ApiVersions itself: up to 2.3, nothing."""
+        keys = self.advertised
+        if error:
+            keys = {API_VERSIONS: keys[API_VERSIONS]} if _is_from(self.edition, "kip-511") else {}
+        found = [
+            {"apiKey": key, "minVersion": each.start, "maxVersion": each.stop - 1} for key, each in sorted(keys.items())
+        ]
+        body: dict[str, Any] = {"errorCode": error, "apiKeys": found}
+        if self.has_consumer_groups and version >= 3:
+            # Up to version 3, features whose least level is 0 are not shown as supported.
+            shown = version >= ALL_FEATURES_SINCE
+            body["supportedFeatures"] = [{"name": "group.version", "minVersion": 0, "maxVersion": 1}] if shown else []
+            body["finalizedFeatures"] = [{"name": "group.version", "maxVersionLevel": 1, "minVersionLevel": 1}]
+            body["finalizedFeaturesEpoch"] = 1
+        return body
+
+    # Metadata and FindCoordinator
+
+    def metadata(self, request: Received, answer: Answer) -> None:
+        asked, version = request.body["topics"], request.version
+        if asked is None or (version == 0 and not asked):
+            topics = [_described(each) for each in (*self.topics.by_name.values(), OFFSETS)]
+        else:
+            topics = [self._described(each) for each in asked]
+        host, port = request.reached
+        answer(
+            {
+                "brokers": [{"nodeId": NODE, "host": host, "port": port, "rack": None}],
+                "clusterId": CLUSTER,
+                "controllerId": NODE,
+                "topics": topics,
+            }
+        )
+
+    def _described(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        name, id = asked["name"], asked.get("topicId")
+        topic = OFFSETS if name == OFFSETS.name else self.topics.find(name, id)
+        if topic is not None:
+            return _described(topic)
+        error = UNKNOWN_TOPIC_OR_PARTITION if name is not None else UNKNOWN_TOPIC_ID
+        return {"errorCode": error, "name": name, "partitions": []} | ({} if id is None else {"topicId": id})
+
+    def find_coordinator(self, request: Received, answer: Answer) -> None:
+        body, version = request.body, request.version
+        error = NONE if body.get("keyType", 0) == GROUP_KEY else COORDINATOR_NOT_AVAILABLE
+        host, port = request.reached if error == NONE else ("", -1)
+        found = {"nodeId": -1 if error else NODE, "host": host, "port": port, "errorCode": error}
+        if version < BATCHES_SINCE:
+            return answer(found)
+        answer({"coordinators": [{"key": key, **found} for key in body["coordinatorKeys"]]})
+
+
+def _described(topic: Topic) -> dict[str, Any]:
+    partitions = [
+        {"partitionIndex": index, "leaderId": NODE, "leaderEpoch": LEADER_EPOCH,
+         "replicaNodes": [NODE], "isrNodes": [NODE], "offlineReplicas": []}
+        for index in range(topic.partitions)
+    ]  # fmt: skip
+    about = {"name": topic.name, "topicId": topic.id, "isInternal": topic is OFFSETS}
+    return {"errorCode": NONE, **about, "partitions": partitions}
+
+
+def ranges_of(edition: Edition, names: tuple[str, ...]) -> dict[int, range]:
+    """The versions that an edition has of these messages, by API key."""
+    return {
+        key: range(declared.versions.low, declared.versions.high + 1)
+        for key, declared in requests(edition).items()
+        if declared.name in names and declared.versions.high is not None
+    }
+
+
+def _is_from(edition: Edition, behaviour: str) -> bool:
+    return edition.standing is Standing.RELEASED and Release.parse(edition.release) >= Release.parse(since(behaviour))

@@ -1,0 +1,172 @@
+"""OffsetCommit and OffsetFetch, of both kinds of groups."""
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias, cast
+
+from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.live.server.groups import Answer, Groups, Handler
+from kipcheck.conformance.live.server.topics import Topic, Topics
+from kipcheck.conformance.protocols.group.model.messages import Commit, Committed, Error, Fetch, Fetched
+
+Position: TypeAlias = tuple[int, int, str | None]
+"""Offset, leader epoch, metadata."""
+NO_POSITION: Final[Position] = (-1, -1, "")
+IDS_SINCE: Final = 10
+"""Topics are named by ids."""
+BATCHES_SINCE: Final = 8
+"""OffsetFetch of several groups."""
+GROUP_ERRORS_SINCE: Final = 2
+"""OffsetFetch with an error of the group."""
+UNKNOWN_TOPIC_ID: Final = 100
+MOST_METADATA: Final = 4096
+"""``offset.metadata.max.bytes``"""
+
+
+class OffsetsApi:
+    def __init__(self, groups: Groups, topics: Topics) -> None:
+        self.groups = groups
+        self.topics = topics
+
+    @property
+    def handlers(self) -> Mapping[str, Handler]:
+        return {"OffsetCommitRequest": self.commit, "OffsetFetchRequest": self.fetch}
+
+    # Commit
+
+    def commit(self, request: Received, answer: Answer) -> None:
+        """Partitions that do not exist get an error of their own; the group decides on all others together."""
+        wanted: dict[tuple[str, int], Position] = {}
+        refused: dict[tuple[object, int], int] = {}
+        unknown = UNKNOWN_TOPIC_ID if request.version >= IDS_SINCE else Error.UNKNOWN_TOPIC_OR_PARTITION
+        for each in request.body["topics"]:
+            topic = self.topics.find(each.get("name"), each.get("topicId"))
+            for part in each["partitions"]:
+                index, metadata = part["partitionIndex"], part["committedMetadata"]
+                if topic is None or not 0 <= index < topic.partitions:
+                    error = Error.UNKNOWN_TOPIC_OR_PARTITION if topic is not None else unknown
+                    refused[_key(each), index] = error
+                elif len((metadata or "").encode()) > MOST_METADATA:
+                    refused[_key(each), index] = Error.OFFSET_METADATA_TOO_LARGE
+                else:
+                    epoch = part.get("committedLeaderEpoch", -1)
+                    wanted[topic.name, index] = (part["committedOffset"], epoch, metadata)
+
+        def done(error: int) -> None:
+            answer({"topics": [_committed(each, refused, error) for each in request.body["topics"]]})
+
+        self._commit(request, wanted, done)
+
+    def _commit(
+        self, request: Received, wanted: Mapping[tuple[str, int], Position], done: Callable[[int], None]
+    ) -> None:
+        body, id = request.body, request.body["groupId"]
+        member, epoch = body.get("memberId", ""), body.get("generationIdOrMemberEpoch", -1)
+        consumer = self.groups.consumer(id)
+        if consumer is not None:
+            error = consumer.commit_error(member, epoch)
+            if not error:
+                consumer.offsets.update(wanted)
+            return done(error)
+        group = self.groups.classic(id)
+
+        def made(number: int) -> Commit:
+            offsets = tuple((topic, partition, position[0]) for (topic, partition), position in wanted.items())
+            return Commit(request.version, member, body.get("groupInstanceId"), epoch, offsets, number)
+
+        def answered(reply: object) -> None:
+            error = cast(Committed, reply).error
+            if error is Error.NONE:
+                group.metadata.update({at: position[1:] for at, position in wanted.items()})
+            done(error)
+
+        group.send(made, answered, nameless=not id)
+
+    # Fetch
+
+    def fetch(self, request: Received, answer: Answer) -> None:
+        body, version = request.body, request.version
+        if version >= BATCHES_SINCE:
+            return answer({"groups": [self._fetched_group(version, each) for each in body["groups"]]})
+        error, positions = self._positions(version, body["groupId"], "", -1)
+        topics = list(self._fetched_topics(version, body["topics"], error, positions))
+        answer({"topics": topics, "errorCode": error})
+
+    def _fetched_group(self, version: int, asked: Mapping[str, Any]) -> dict[str, Any]:
+        id, member, epoch = asked["groupId"], asked.get("memberId"), asked.get("memberEpoch", -1)
+        error, positions = self._positions(version, id, member or "", epoch)
+        topics = [] if error else list(self._fetched_topics(version, asked["topics"], error, positions))
+        return {"groupId": id, "topics": topics, "errorCode": error}
+
+    def _positions(
+        self, version: int, id: str, member: str, epoch: int
+    ) -> tuple[int, Mapping[tuple[str, int], Position]]:
+        """The error of the group, and its committed positions."""
+        consumer = self.groups.consumer(id)
+        if consumer is not None:
+            return (consumer.commit_error(member, epoch) if member else 0), consumer.offsets
+        group = self.groups.classic(id)
+        reply = cast(Fetched, group.ask(lambda number: Fetch(version, number), nameless=not id))
+        found = {
+            (topic, partition): (offset, *group.metadata.get((topic, partition), (-1, "")))
+            for topic, partition, offset in reply.offsets
+        }
+        return reply.error, found
+
+    def _fetched_topics(
+        self,
+        version: int,
+        asked: Iterable[Mapping[str, Any]] | None,
+        error: int,
+        positions: Mapping[tuple[str, int], Position],
+    ) -> Iterator[dict[str, Any]]:
+        """``asked``: None means all topics with positions."""
+        if asked is None:
+            names = dict.fromkeys(topic for topic, _ in positions)
+            asked = [
+                {"name": name, "topicId": self.topics.by_name[name].id,
+                 "partitionIndexes": [partition for topic, partition in positions if topic == name]}
+                for name in names
+            ]  # fmt: skip
+        for each in asked:
+            topic = self.topics.find(each.get("name"), each.get("topicId"))
+            unknown = UNKNOWN_TOPIC_ID if topic is None and version >= IDS_SINCE else 0
+            own = error if version < GROUP_ERRORS_SINCE else 0
+            parts = [
+                _fetched(index, positions.get((_name(topic, each), index), NO_POSITION), own or unknown)
+                for index in each["partitionIndexes"]
+            ]
+            yield {**_named(each, version), "partitions": parts}
+
+
+def _fetched(index: int, position: Position, error: int) -> dict[str, Any]:
+    offset, epoch, metadata = NO_POSITION if error else position
+    return {
+        "partitionIndex": index,
+        "committedOffset": offset,
+        "committedLeaderEpoch": epoch,
+        "metadata": metadata,
+        "errorCode": error,
+    }
+
+
+def _committed(topic: Mapping[str, Any], refused: Mapping[tuple[object, int], int], error: int) -> dict[str, Any]:
+    parts = [
+        {"partitionIndex": part["partitionIndex"],
+         "errorCode": refused.get((_key(topic), part["partitionIndex"]), error)}
+        for part in topic["partitions"]
+    ]  # fmt: skip
+    named = {"topicId": topic["topicId"]} if "topicId" in topic else {"name": topic["name"]}
+    return {**named, "partitions": parts}
+
+
+def _key(topic: Mapping[str, Any]) -> str | uuid.UUID:
+    return cast(uuid.UUID, topic["topicId"]) if "topicId" in topic else str(topic["name"])
+
+
+def _name(topic: Topic | None, asked: Mapping[str, Any]) -> str:
+    return topic.name if topic is not None else str(asked.get("name", ""))
+
+
+def _named(topic: Mapping[str, Any], version: int) -> dict[str, Any]:
+    return {"topicId": topic["topicId"]} if version >= IDS_SINCE else {"name": topic["name"]}

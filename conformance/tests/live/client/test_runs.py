@@ -1,0 +1,106 @@
+"""Runs of live clients in CI: the exit codes, JUnit, lists of known deviations, names, and how few scripts a least case
+takes."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kipcheck.conformance.cli.main import run
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.engine.shrink import LIVE_RUNS, _FewRuns
+from kipcheck.conformance.engine.worker import Worker
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.tests.live.client.test_target import case
+
+PLACES = "{bootstrap} {group} {topics}"
+ODD = f"client:{sys.executable} -m kipcheck.conformance.live.client.odd_consumers Vanishes {PLACES}"
+
+
+@pytest.mark.integration
+def test_a_run_has_exit_codes_junit_and_known_deviations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, known = tmp_path / "out", tmp_path / "known.toml"
+    asked = ["run", "--check", "client/groups", "--cases", "2", "--target", ODD, "--name", "mine", "--out", str(out)]
+    assert run(asked) == 1
+    (failure,) = out.glob("failures/*.json")
+    assert "mine" in failure.read_text("utf-8")
+    assert "without LeaveGroup" in (out / "junit.xml").read_text("utf-8")
+    run(["known", "update", str(known), "--from", str(out)])
+    assert run(["replay", str(failure)]) == 2
+    assert run(["replay", str(failure), "--trust"]) == 1
+    text = re.sub(
+        r"^reason = .*$",
+        'reason = "The program closes its socket without LeaveGroup when it is stopped."',
+        known.read_text("utf-8"),
+        flags=re.MULTILINE,
+    )
+    known.write_text(re.sub(r"^link = .*$", 'link = "https://a.org/1"', text, flags=re.MULTILINE), "utf-8")
+    capsys.readouterr()
+    assert run([*asked, "--known", str(known)]) in (0, 7), capsys.readouterr()
+
+
+class Endless(Worker):
+    """Finds the same violation in every case."""
+
+    count = 0
+
+    def __init__(self) -> None:
+        super().__init__("it", Unavailable("not opened"))
+
+    def every_violation(self, cases, invariant) -> Iterator[tuple[History, tuple[Violation, ...]]]:  # type: ignore[no-untyped-def]
+        for each in cases:
+            self.count += 1
+            yield History(each, "it", ()), (Violation("", (0,)),)
+
+
+def test_at_most_30_scripts_are_run_for_a_least_case() -> None:
+    worker = Endless()
+    few, law = _FewRuns(worker), all_invariants(case("stop").role)[0]
+    found = [few.violation(case("stop"), law) for _ in range(LIVE_RUNS + 5)]
+    assert worker.count == LIVE_RUNS == 30
+    assert sum(each is None for each in found) == 5
+
+
+ONCE = """
+import pathlib, runpy, sys
+
+marker = pathlib.Path(sys.argv.pop(1))
+leaves = marker.exists()
+marker.touch()
+sys.argv[1:1] = [] if leaves else ["Vanishes"]
+runpy.run_module("kipcheck.conformance.live.client." + ("consumer" if leaves else "odd_consumers"), run_name="__main__")
+"""
+SELDOM = """
+target = "mine"
+
+[[deviation]]
+checks = ["client/groups"]
+invariant = "client/leaves"
+versions = "all"
+shape = ["no LeaveGroup"]
+reason = "It closes its socket without LeaveGroup when it is stopped for the first time."
+link = "https://a.org/1"
+seldom = true
+where = { client = "" }
+"""
+
+
+@pytest.mark.integration
+def test_a_failure_that_does_not_come_again_is_unstable_unless_it_is_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, known, marker = tmp_path / "once.py", tmp_path / "known.toml", tmp_path / "ran"
+    program.write_text(ONCE, "utf-8")
+    known.write_text(SELDOM, "utf-8")
+    target = f"client:{sys.executable} {program} {marker} {{bootstrap}} {{group}} {{topics}}"
+    asked = ["run", "--check", "client/groups", "--cases", "1", "--target", target, "--name", "mine"]
+    assert run([*asked, "--out", str(tmp_path / "out")]) == 4
+    assert "run alone the case does not fail" in capsys.readouterr().out
+    marker.unlink()
+    code = run([*asked, "--known", str(known), "--out", str(tmp_path / "known")])
+    shown = capsys.readouterr().out
+    assert code in (0, 7) and "1 KNOWN" in shown, shown

@@ -1,0 +1,343 @@
+"""The broker that follows scripts: what it answers, and what our own consumer gets of it over sockets."""
+
+import asyncio
+import uuid
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, Final
+
+import pytest
+
+from kipcheck.conformance.live.client.built_in import Settings
+from kipcheck.conformance.live.client.consumer import Consumer
+from kipcheck.conformance.live.client.disturbances import InOneSegment
+from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers
+from kipcheck.conformance.live.client.launch import Program
+from kipcheck.conformance.live.client.other_members import assignment, partitions_in
+from kipcheck.conformance.live.client.play import play
+from kipcheck.conformance.live.client.scripted import ScriptedBroker
+from kipcheck.conformance.live.client.target import served
+from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.protocols.client.ops import OPERATIONS, Member
+from kipcheck.conformance.wire.framing import encode_request, frame
+
+SUBSCRIBED: Final = bytes.fromhex("00000000000100017400000000")
+OURS: Final = {
+    "answered": "answer FindCoordinator COORDINATOR_NOT_AVAILABLE; answer Heartbeat ILLEGAL_GENERATION; stop",
+    "at the end": "answer LeaveGroup NOT_COORDINATOR; stop",
+    "moved": "move; rebalance; move; stop",
+    "reset": "reset Heartbeat; reset Heartbeat amid; reset JoinGroup after; stop",
+    "silent": "silent Heartbeat 300; stop",
+    "together": "together Heartbeat; tags Heartbeat; stop",
+    "others": "member reads t,u owns 1 of 1 v3 data noise; member damaged cut; rebalance; grow 8; rebalance; stop",
+    "older": "older 3.9.2; rebalance; stop",
+    "too old": "older 2.1.1; rebalance; stop",
+    "again": "assign 2; others 1 follow; restart; assign 1,7,9; grow 8; rebalance; stop",
+    "other protocol": "answer ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID; stop",
+}
+
+
+@pytest.fixture(scope="module")
+def played() -> dict[str, list[dict[str, Any]]]:
+    """The answers to scripts, played at once by consumers of ours."""
+
+    async def run() -> list[list[dict[str, Any]]]:
+        scripts = map(OPERATIONS.parse_shorthand, OURS.values())
+        return await asyncio.gather(
+            *(play(served("apache"), Consumers(Consumer), each, SETTLE_S * 3) for each in scripts)
+        )
+
+    return dict(zip(OURS, asyncio.run(run()), strict=True))
+
+
+Played = Mapping[str, list[dict[str, Any]]]
+
+
+def events(played: Played, name: str, *whats: str) -> list[dict[str, Any]]:
+    return [event for each in played[name] for event in each.get("actions", ()) if event["what"] in whats]
+
+
+def errors(played: Played, name: str) -> list[tuple[str, int]]:
+    """But for MEMBER_ID_REQUIRED, with which each new member begins."""
+    found = [(event["api"], event.get("error", 0)) for event in events(played, name, "answer")]
+    return [each for each in found if each[1] not in (0, 79)]
+
+
+def test_each_client_settles_and_ends(played: Played) -> None:
+    for name in OURS:
+        if name != "too old":
+            assert not events(played, name, "unsettled", "killed", "refused"), name
+            assert events(played, name, "ended")[-1]["code"] == 0, name
+
+
+def test_errors_come_where_the_script_wants_them(played: Played) -> None:
+    assert errors(played, "answered")[0] == ("Heartbeat", 16)
+    assert ("Heartbeat", 22) in errors(played, "answered")
+    assert errors(played, "at the end") == [("LeaveGroup", 16)]
+    assert not errors(played, "other protocol")
+
+
+def test_a_group_moves_with_its_members(played: Played) -> None:
+    assert [error for _, error in errors(played, "moved")].count(16) == 2
+    assert len(events(played, "moved", "opened")) == 4  # Ours opens one more to its coordinator, wherever that is.
+    assert {each["generation"] for each in events(played, "moved", "answer") if each["api"] == "JoinGroup"} == {
+        -1,
+        1,
+        2,
+    }
+
+
+def test_connections_end_at_any_point(played: Played) -> None:
+    assert [each["why"] for each in events(played, "reset", "closed")][:3] == ["by the script"] * 3
+    assert [each["why"] for each in events(played, "silent", "closed")][:1] == ["by the script"]
+
+
+def test_two_answers_come_in_one_segment() -> None:
+    """As do those of a client that has two requests in progress on one connection."""
+
+    async def run() -> bytes:
+        edition = served("apache")
+        broker = ScriptedBroker(edition)
+        broker.disturb("Heartbeat", InOneSegment())
+        front = Front(broker, edition)
+        reader, writer = await asyncio.open_connection(*await front.listen("127.0.0.1", 0))
+        beat = {"groupId": "g", "generationId": 1, "memberId": "m"}
+        for id in (1, 2):
+            writer.write(frame(encode_request(edition, "HeartbeatRequest", 4, id, "c", beat)))
+        try:
+            return await reader.read(1000)
+        finally:
+            writer.close()
+            await front.close()
+
+    assert asyncio.run(run()).hex() == "".join(f"0000000c0000000{id}0000000000001900" for id in (1, 2))
+
+
+def test_an_answer_waits_for_the_following_ones(played: Played) -> None:
+    beats = [each for each in events(played, "together", "request", "answer") if each["api"] == "Heartbeat"]
+    assert max(after["ms"] - before["ms"] for before, after in pairwise(beats)) >= 300
+
+
+def test_a_client_that_leads_assigns_to_the_other_members(played: Played) -> None:
+    given = [each["assignments"] for each in events(played, "others", "request") if each["api"] == "SyncGroup"]
+    assert [len(each) for each in given] == [1, 3, 3]
+
+
+def test_a_client_that_does_not_join_an_older_broker_is_not_judged(played: Played) -> None:
+    assert {each["version"] for each in events(played, "older", "request") if each["api"] == "JoinGroup"} == {5}
+    first = played["too old"][1]
+    assert first["status"] == "unsupported" and "does not join with a broker of 2.1.1" in first["message"]
+
+
+def test_a_program_starts_again(played: Played) -> None:
+    assert len(events(played, "again", "ended")) == 2 and len(events(played, "again", "restarted")) == 1
+    given = [each["partitions"] for each in events(played, "again", "answer") if each["api"] == "SyncGroup"]
+    assert given == [["t-2"], ["t-2"], ["t-1", "t-7"]]
+
+
+class SlowlyStarted:
+    """Its program joins before the event loop hears that it was started, as on a busy machine."""
+
+    launcher = Consumers(Consumer)
+
+    def given(self, settings: Settings) -> Mapping[str, str]:
+        return self.launcher.given(settings)
+
+    async def start(self, settings: Settings) -> Program:
+        program = await self.launcher.start(settings)
+        await asyncio.sleep(0.3)
+        return program
+
+
+def test_a_program_is_launched_before_it_sends_anything() -> None:
+    steps = OPERATIONS.parse_shorthand("stop")
+    (answer,) = asyncio.run(play(served("apache"), SlowlyStarted(), steps, SETTLE_S))
+    assert answer["actions"][0]["what"] == "launched"
+
+
+class Sent:
+    """A broker without sockets. Answers to requests come at once."""
+
+    def __init__(self) -> None:
+        self.broker = ScriptedBroker(served("apache"))
+        self.nodes = [("127.0.0.1", 1), ("127.0.0.1", 2)]
+
+    def __call__(self, api: str, version: int, node: int = 0, **body: Any) -> Mapping[str, Any]:
+        found: list[Mapping[str, Any]] = []
+        request = Received(f"{api}Request", version, 1, "c", body, 1, "127.0.0.1", 0.0, self.nodes[node])
+        self.broker.handlers[request.message](request, found.append)
+        (answer,) = found
+        return answer
+
+    def join(self, id: str = "", version: int = 9, **more: Any) -> Mapping[str, Any]:
+        protocols = [{"name": more.pop("name", "range"), "metadata": SUBSCRIBED}]
+        return self("JoinGroup", version, memberId=id, groupInstanceId="i", protocols=protocols, **more)
+
+    def sync(self, joined: Mapping[str, Any], given: Mapping[str, bytes] | None = None) -> Mapping[str, Any]:
+        found = [{"memberId": each, "assignment": data} for each, data in (given or {}).items()]
+        return self("SyncGroup", 5, **names(joined), assignments=found)
+
+    def stable(self) -> Mapping[str, Any]:
+        joined = self.join()
+        self.sync(joined, {joined["memberId"]: assignment({"t": (0, 1)})})
+        return joined
+
+
+def names(joined: Mapping[str, Any]) -> dict[str, Any]:
+    return {"memberId": joined["memberId"], "generationId": joined["generationId"], "groupInstanceId": "i"}
+
+
+@pytest.mark.parametrize("version", [5, 9])
+def test_a_static_member_returns_to_a_stable_group_and_its_old_id_is_fenced(version: int) -> None:
+    send = Sent()
+    before = send.stable()
+    again = send.join(version=version)
+    assert again["generationId"] == before["generationId"] and again["memberId"] != before["memberId"]
+    skips = version == 9
+    assert again.get("skipAssignment", False) is skips
+    assert [each["memberId"] for each in again["members"]] == [again["memberId"]] * skips
+    assert again["leader"] == (again["memberId"] if skips else before["memberId"])
+    assert partitions_in(send.sync(again)["assignment"]) == {"t": (0, 1)}
+    assert send("Heartbeat", 4, **names(before))["errorCode"] == 82
+    assert send("Heartbeat", 4, **names(again))["errorCode"] == 0
+    assert send.join(before["memberId"])["errorCode"] == 82
+
+
+def test_a_static_member_with_other_protocols_rebalances_its_group() -> None:
+    send = Sent()
+    before = send.stable()
+    assert send.join(name="sticky")["generationId"] == before["generationId"] + 1
+
+
+def test_another_program_fences_a_static_member() -> None:
+    send = Sent()
+    joined = send.stable()
+    send.broker.fence()
+    assert send("Heartbeat", 4, **names(joined))["errorCode"] == 82
+    assert send("Heartbeat", 4, **{**names(joined), "groupInstanceId": None})["errorCode"] == 25
+
+
+def test_other_members_of_a_cooperative_group_give_up_before_another_gets_it() -> None:
+    send = Sent()
+    send.broker.add_other(Member(topics=("t",)))
+    joined = send.join(name="cooperative-sticky")
+    send.sync(joined, {joined["memberId"]: assignment({"t": (0,)}), "other-0": assignment({"t": (1, 2)})})
+    assert not send.broker.rebalancing
+    send.broker.rebalance()
+    joined = send.join(joined["memberId"], name="cooperative-sticky")
+    send.sync(joined, {joined["memberId"]: assignment({"t": (0,)}), "other-0": assignment({"t": (1,)})})
+    assert send.broker.rebalancing and not send.broker.stable
+    assert send("Heartbeat", 4, **names(joined))["errorCode"] == 27
+
+
+def committed(send: Sent, version: int = 8) -> dict[int, int]:
+    topics = [{"name": "t", "partitionIndexes": [0, 1, 2, 3]}]
+    answer = send("OffsetFetch", version, groupId="g", topics=topics, groups=[{"groupId": "g", "topics": topics}])
+    (topic,) = (answer["groups"][0] if version >= 8 else answer)["topics"]
+    return {each["partitionIndex"]: each["committedOffset"] for each in topic["partitions"]}
+
+
+def commit(send: Sent, joined: Mapping[str, Any], offset: int) -> list[int]:
+    about = {**names(joined), "groupId": "g", "generationIdOrMemberEpoch": joined["generationId"]}
+    parts = [{"partitionIndex": each, "committedOffset": offset, "committedMetadata": ""} for each in (0, 9)]
+    (topic,) = send("OffsetCommit", 8, **about, topics=[{"name": "t", "partitions": parts}])["topics"]
+    return [each["errorCode"] for each in topic["partitions"]]
+
+
+def test_offsets_that_the_client_and_the_other_members_committed_are_kept() -> None:
+    send = Sent()
+    send.broker.place_others(1, leads=False)
+    joined = send.join()
+    send.sync(joined)
+    assert committed(send) == {0: 7, 1: -1, 2: -1, 3: -1}  # others had all partitions, and were given three
+    assert commit(send, joined, 9) == [0, 3]
+    assert commit(send, {**joined, "generationId": joined["generationId"] + 1}, 10) == [22, 3]
+    assert committed(send, 5) == {0: 9, 1: -1, 2: -1, 3: -1}
+    for given in ((1,), (0, 1)):
+        send.broker.given = {"t": given}
+        send.broker.rebalance()
+        send.broker.topics.grow("t")
+        joined = send.join(joined["memberId"])
+        send.sync(joined)
+    assert committed(send) == {0: 9, 1: 8, 2: -1, 3: -1}  # of 12 records
+
+
+def test_other_members_commit_what_a_client_that_leads_gives_them() -> None:
+    send = Sent()
+    send.broker.place_others(1, leads=True)
+    joined = send.join()
+    for given in ({"t": (1, 2)}, {}):
+        send.sync(joined, {joined["memberId"]: assignment({"t": (0,)} if given else {"t": (0, 1)}),
+                           "other-0": assignment(given)})  # fmt: skip
+        send.broker.rebalance()
+        joined = send.join(joined["memberId"])
+    assert committed(send) == {0: 7, 1: 7, 2: -1, 3: -1}
+
+
+def test_only_the_coordinator_answers() -> None:
+    send = Sent()
+    joined = send.stable()
+    send.broker.nodes = send.nodes
+    send.broker.move()
+    assert send("Heartbeat", 4, **names(joined))["errorCode"] == 16
+    assert send("Heartbeat", 4, 1, **names(joined))["errorCode"] == 0
+    (found,) = send("FindCoordinator", 4, key="g", coordinatorKeys=["g"])["coordinators"]
+    assert (found["nodeId"], found["port"]) == (2, 2)
+    assert [each["port"] for each in send("Metadata", 12, topics=None)["brokers"]] == [1, 2]
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(-1, 0), (0, 74)])
+def test_only_a_client_that_names_an_epoch_is_fenced_for_it(epoch: int, error: int) -> None:
+    send = Sent()
+    send.broker.fail_next("ListOffsets", "FENCED_LEADER_EPOCH")
+    part = {"partitionIndex": 0, "currentLeaderEpoch": epoch, "timestamp": -1}
+    found = send("ListOffsets", 5, topics=[{"name": "t", "partitions": [part]}])
+    assert found["topics"][0]["partitions"][0]["errorCode"] == error
+
+
+class Consumed(Sent):
+    def beat(self, member: str, epoch: int, *owned: int) -> Mapping[str, Any]:
+        topic = self.broker.topics.by_name["t"].id
+        has = [{"topicId": topic, "partitions": list(owned)}]
+        return self("ConsumerGroupHeartbeat", 1, memberId=member, memberEpoch=epoch, topicPartitions=has)
+
+
+def shares(answer: Mapping[str, Any]) -> list[int] | None:
+    found = answer["assignment"]
+    return None if found is None else [part for each in found["topicPartitions"] for part in each["partitions"]]
+
+
+def test_a_consumer_group_gives_the_rest_when_all_else_is_given_up() -> None:
+    send, member = Consumed(), str(uuid.uuid4())
+    send.broker.given = {"t": (0, 1)}
+    joined = send.beat(member, 0)
+    assert (joined["memberEpoch"], shares(joined)) == (1, [0, 1])
+    assert shares(send.beat(member, 1, 0, 1)) is None and send.broker.stable
+    send.broker.given = {"t": (1, 2)}
+    send.broker.rebalance()
+    less = send.beat(member, 1, 0, 1)
+    assert (less["memberEpoch"], shares(less)) == (1, [1])
+    assert shares(send.beat(member, 1, 0, 1)) is None and not send.broker.stable
+    more = send.beat(member, 1, 1)
+    assert (more["memberEpoch"], shares(more)) == (2, [1, 2])
+    assert shares(send.beat(member, 2, 1, 2)) is None and send.broker.stable
+
+
+def test_a_consumer_group_fences_unknown_members_and_epochs() -> None:
+    send, member = Consumed(), str(uuid.uuid4())
+    send.beat(member, 0)
+    assert send.beat("another", 1)["errorCode"] == 25
+    assert send.beat(member, 7)["errorCode"] == 110
+    commit: dict[str, Any] = {
+        "memberId": member,
+        "topics": [{"name": "t", "partitions": [{"partitionIndex": 0, "committedOffset": 1, "committedMetadata": ""}]}],
+    }
+    for epoch, error in ((1, 0), (2, 113)):
+        found = send("OffsetCommit", 9, **commit, generationIdOrMemberEpoch=epoch)
+        assert found["topics"][0]["partitions"][0]["errorCode"] == error
+    send.broker.fail_next("ConsumerGroupHeartbeat", "FENCED_MEMBER_EPOCH")
+    assert send.beat(member, 1)["errorCode"] == 110
+    assert send.beat(member, 1)["errorCode"] == 25
+    assert send.beat(member, 0)["memberEpoch"] == 1
+    assert send.beat(member, -1)["memberEpoch"] == -1 and not send.broker.is_member

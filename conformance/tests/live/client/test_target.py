@@ -1,0 +1,152 @@
+"""The target ``client:``: programs against a scripted broker."""
+
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kipcheck.conformance.cli.main import run as main
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.foreign import is_data
+from kipcheck.conformance.core.history import History, Observation, Op, Replied, Unsupported
+from kipcheck.conformance.live.client import play
+from kipcheck.conformance.live.client.target import LiveClient
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.client.ops import OPERATIONS
+from kipcheck.conformance.protocols.declare.claims import keeps_its_claims
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.targets.protocol import Broken, NotPlayed
+from kipcheck.conformance.targets.registry import is_steady, target
+
+OURS = f"client:{sys.executable} -m kipcheck.conformance.live.client.consumer {{bootstrap}} {{group}} {{topics}}"
+
+
+def case(text: str) -> Case:
+    return Case("client/groups", "apache", Role.CLIENT, OPERATIONS.parse_shorthand(text))
+
+
+def test_a_command_is_run_once_for_each_case() -> None:
+    with target(OURS).open("apache", Role.CLIENT) as session:
+        found = session.run([case("rebalance; stop"), case("stop")])
+    for each in found:
+        last = each[-1]
+        assert isinstance(last, Replied)
+        assert [event["code"] for event in last["actions"] if event["what"] == "ended"] == [0]
+        assert any(event.get("api") == "LeaveGroup" for event in last["actions"])
+
+
+def test_a_program_that_is_no_consumer_is_shown_with_what_it_wrote() -> None:
+    text = "import sys; print('no such option', file=sys.stderr); sys.exit(7)"
+    name = f'client:{sys.executable} -c "{text}" {{bootstrap}} {{group}} {{topics}}'
+    with target(name).open("apache", Role.CLIENT) as session, pytest.raises(Broken) as why:
+        session.run([case("stop")])
+    assert "code 7" in str(why.value) and "no such option" in str(why.value) and "no connection" in str(why.value)
+    assert "what to change: connect to {bootstrap}" in str(why.value)
+
+
+def test_a_command_needs_its_places() -> None:
+    with pytest.raises(LookupError, match=r"\{group\}, \{topics\}"):
+        target("client:./consume {bootstrap}")
+    with pytest.raises(LookupError, match=r"nearest: kafka-python; a command contains \{bootstrap\}"):
+        target("client:kafka-pyhton")
+    with pytest.raises(LookupError, match="invalid release"):
+        target("client:kafka-python@../here")
+
+
+def test_a_command_has_known_placeholders_and_a_name_without_them() -> None:
+    with pytest.raises(LookupError, match=r"has \{gruop\}, which kipcheck does not know; .*\{session_ms\}"):
+        target("client:./consume {bootstrap} {gruop} {group} {topics}")
+    found = target("client:./consume -v --brokers {bootstrap} --group {group} --topics {topics} {session_ms}")
+    assert isinstance(found, LiveClient)
+    assert found.info.name == "client:./consume" and found.info.opened.startswith("client:./consume -v --brokers")
+    assert found.taken == {"session_ms"} and "{instance}" in found.info.claims.limits
+
+
+def test_a_script_that_needs_what_a_command_lacks_is_unsupported_and_starts_nothing() -> None:
+    steps = case("static; rebalance; stop")
+    with target("client:./nothing {bootstrap} {group} {topics}").open("apache", Role.CLIENT) as session:
+        (found,) = session.run([steps])
+    assert found == (Unsupported("the command lacks {instance}", "{instance}"),) * 3
+    assert not list(keeps_its_claims(History(steps, "it", tuple(map(op, range(3), steps.steps, found)))))
+
+
+def op(number: int, step: Step, observation: Observation) -> Op:
+    return Op(number, step, observation, number + 1)
+
+
+def test_a_program_that_connects_and_does_not_join_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(play, "CONNECT_S", 1.0)
+    text = (
+        "import socket, sys; p = sys.argv[1][10:]; s = socket.create_connection((sys.argv[1][:9], int(p))); s.recv(1)"
+    )
+    name = f'client:{sys.executable} -c "{text}" {{bootstrap}} {{group}} {{topics}}'
+    with target(name).open("apache", Role.CLIENT) as session, pytest.raises(Broken) as why:
+        session.run([case("stop")])
+    assert "ran for 1 s" in str(why.value) and "1 connection; no request" in str(why.value)
+    assert "security.protocol=PLAINTEXT" in str(why.value)
+
+
+def test_a_program_that_ignores_sigterm_is_killed_and_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(play, "STOP_S", 0.5)
+    text = "import runpy, signal, asyncio; asyncio.SelectorEventLoop.add_signal_handler = lambda *a: None; " \
+        "signal.signal(15, 1); " \
+        "runpy.run_module('kipcheck.conformance.live.client.consumer', run_name='__main__')"  # fmt: skip
+    name = f'client:{sys.executable} -c "{text}" {{bootstrap}} {{group}} {{topics}}'
+    ended = case("stop")
+    with target(name).open("apache", Role.CLIENT) as session:
+        (found,) = session.run([ended])
+    history = History(ended, "it", tuple(map(op, range(1), ended.steps, found)))
+    law = next(each for each in all_invariants(Role.CLIENT) if each.id == "client/ends-when-stopped")
+    assert [each.shape for each in law.search(history)] == [("hangs",)]
+
+
+def test_a_run_names_what_a_command_lacks_and_a_program_that_does_not_join_is_exit_3(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tuple(partial(lambda steps, subject: steps, steps) for steps in map(plain_steps, ("static", "rebalance")))
+    monkeypatch.setitem(CHECKS, "client/groups", replace(CHECKS["client/groups"], first=first, values=2))
+    asked = ["run", "--check", "client/groups", "--workers", "1", "--out", str(tmp_path), "--target"]
+    assert main([*asked, OURS]) == 0
+    assert "client/groups: 1 case skipped: the command lacks {instance}" in capsys.readouterr().out
+    assert main([*asked, "client:./nothing {bootstrap} {group} {topics}"]) == 3
+    shown = capsys.readouterr()
+    assert "cannot be started" in shown.err and "client:./nothing" in shown.out
+    assert main([*asked, "client:./nothing {bootstrap} {topics}"]) == 2
+    assert "lacks {group}" in capsys.readouterr().err
+
+
+def plain_steps(text: str) -> list[dict[str, Any]]:
+    return [{"actor": each.actor, "verb": each.verb, "body": dict(each.body)} for each in case(text).steps]
+
+
+def test_a_file_may_name_a_client_that_comes_with_kipcheck_and_no_command() -> None:
+    assert is_data("client:kafka-python") and not is_data(OURS)
+
+
+def test_live_clients_play_no_other_role() -> None:
+    with pytest.raises(NotPlayed), target(OURS).open("apache", Role.CODEC):
+        pass
+    assert not is_steady(OURS)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", ["kafka-python", "aiokafka"])
+def test_a_released_client_is_played(name: str) -> None:
+    scripts = "others 2 follow; assign 1,2; rebalance; stop", "answer Heartbeat UNKNOWN_MEMBER_ID; pass 200; stop"
+    with target(f"client:{name}").open("apache", Role.CLIENT) as session:
+        found = session.run([case(each) for each in scripts])
+    whats = [event["what"] for each in found for answer in each for event in dict(answer.payload)["actions"]]  # type: ignore[union-attr]
+    assert whats.count("joined") == 2 and whats.count("settled") == 2 and whats.count("ended") == 2
+
+
+def test_a_program_that_does_not_have_a_value_of_a_setting_cannot_play_its_script() -> None:
+    text = "import os, sys; sys.exit('no such assignor: ' + os.environ['KIPCHECK_ASSIGNORS'])"
+    name = f'client:{sys.executable} -c "{text}" {{bootstrap}} {{group}} {{topics}} {{assignors}}'
+    with target(name).open("apache", Role.CLIENT) as session:
+        ((_, last),) = session.run([case("assignors sticky; stop")])
+        assert isinstance(last, Unsupported) and last.limit == "{assignors}" and "assignor: sticky" in last.reason
+        with pytest.raises(Broken):
+            session.run([case("stop")])

@@ -1,0 +1,105 @@
+"""Brokers of libraries as coordinators: they start, are judged, end with kipcheck, and are started again."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kipcheck.conformance.core.case import Case, Role, step
+from kipcheck.conformance.core.history import Died, Observation, Replied
+from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.engine.run import Options, run
+from kipcheck.conformance.live.coordinator.compatible_brokers import CLAIMS, LIBRARIES, Process
+from kipcheck.conformance.live.coordinator.target import Address, BrokerSession
+from kipcheck.conformance.protocols.group.model.answers import DEFAULT
+from kipcheck.conformance.protocols.group.model.rules import Rules
+from kipcheck.conformance.targets import registry
+from kipcheck.conformance.targets.protocol import TargetInfo, Unavailable
+
+
+def program(code: str) -> Process:
+    return Process("mine", [sys.executable, "-I", "-S", "-c", code])
+
+
+def test_a_program_serves_until_it_is_stopped() -> None:
+    process = program("import sys; print('listening 127.0.0.1:7', flush=True); sys.stdin.read()")
+    assert process.start() == ("127.0.0.1", 7)
+    assert process.why_ended == ""
+    assert process.start() == ("127.0.0.1", 7)
+    process.stop()
+    process.stop()
+
+
+def test_a_program_that_does_not_start_is_unavailable_with_its_stderr() -> None:
+    with pytest.raises(Unavailable, match="mine did not start: no port is free"):
+        program("import sys; print('no port is free', file=sys.stderr)").start()
+
+
+def test_the_end_of_a_program_is_reported_with_its_stderr() -> None:
+    process = program("import sys; print('listening h:1', flush=True); print('panic: x', file=sys.stderr); sys.exit(2)")
+    process.start()
+    assert process._running is not None
+    process._running.wait(10)
+    assert process.why_ended == "its process ended with 2: panic: x"
+    process.stop()
+
+
+class Mortal:
+    """A process that has ended until it is started again."""
+
+    ended = False
+    starts = 0
+
+    @property
+    def why_ended(self) -> str:
+        return "panic" if self.ended else ""
+
+    def start(self) -> tuple[str, int]:
+        self.ended, self.starts = False, self.starts + 1
+        return ("127.0.0.1", self.starts)
+
+
+class Mourning(BrokerSession):
+    """The broker ends in each conversation with a guilty step, and takes the others with it."""
+
+    async def begin(self) -> None:
+        pass
+
+    async def _together(self, cases: Sequence[Case], most: int) -> list[tuple[Observation, ...]]:
+        assert isinstance(self.process, Mortal)
+        self.process.ended = any(each.steps[0].verb == "leave" for each in cases)
+        return [(Died("crashed", "closed") if self.process.ended else Replied(()),) for _ in cases]
+
+
+def test_a_conversation_that_ends_the_broker_is_found_and_the_others_are_played() -> None:
+    process, info = Mortal(), TargetInfo("mine", "1", "", "", CLAIMS.roles, CLAIMS)
+    cases = [Case("c", "apache@3.9.2", Role.COORDINATOR, (step("a", verb),)) for verb in ("join", "leave", "sync")]
+    with asyncio.Runner() as runner:
+        address = Address("127.0.0.1", 9)
+        session = Mourning(info, address, Rules.of("3.9.2"), 1, DEFAULT, runner, process)
+        found = runner.run(session._survived(cases, 8))
+        assert session.address == Address("127.0.0.1", process.starts)
+    assert [type(each) for (each,) in found] == [Replied, Died, Replied]
+    assert isinstance(found[1][0], Died) and found[1][0].evidence == "panic"
+
+
+def test_libraries_are_targets_that_exist_once_and_take_real_time() -> None:
+    for name in LIBRARIES:
+        assert not registry.is_shared(name) and registry.is_live(name) and not registry.is_steady(name)
+    with pytest.raises(LookupError, match="invalid release"):
+        registry.target("kfake@next")
+
+
+@pytest.mark.go
+@pytest.mark.timeout(300)
+def test_kfake_is_judged(tmp_path: Path) -> None:
+    options = Options(
+        targets=("kfake",), edition="apache@4.0.0", checks=("group/records",), cases=6, workers=1, out=tmp_path
+    )
+    outcome = run(options)
+    assert outcome.ledger is not None, outcome.why
+    footer = read(outcome.ledger).footer
+    assert footer is not None
+    assert footer.counts["kfake"]["group/records"]["PASS"] > 0, outcome.text

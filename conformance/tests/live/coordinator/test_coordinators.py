@@ -1,0 +1,179 @@
+"""Running brokers as coordinators: names, a broker of kipcheck's own with and without a defect, and released ones."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kipcheck.conformance.cli.main import run as kipcheck
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import Replied, Unsupported
+from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.engine.run import Options, Outcome, run
+from kipcheck.conformance.live.coordinator.target import Address
+from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.live.server.broker import Broker
+from kipcheck.conformance.live.server.connection import Connection
+from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.live.server.settings import parse
+from kipcheck.conformance.live.server.topics import Topics
+from kipcheck.conformance.protocols.group.ops import OPERATIONS
+from kipcheck.conformance.targets import registry
+from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets.toolchains import kafka_broker
+from kipcheck.conformance.tests.support.loops import for_each
+
+EDITION = "apache@3.9.2"
+
+
+@for_each(
+    [
+        ("localhost", "invalid address 'localhost': use broker:HOST:PORT"),
+        ("localhost:0", "invalid address 'localhost:0'"),
+        ("localhost:70000", "invalid address 'localhost:70000'"),
+        ("localhost:9092?topics=t", "invalid option 'topics=t' of broker:HOST:PORT"),
+        ("localhost:9092?topic=a/b", "invalid option 'topic=a/b'"),
+        ("192.0.2.1:9092", "192.0.2.1 is not this machine: .* add --allow-remote"),
+    ]
+)
+def test_an_address_that_cannot_be_used_is_refused(text: str, why: str) -> None:
+    with pytest.raises(LookupError, match=why):
+        Address.parse(text)
+
+
+def test_options_stand_behind_the_address() -> None:
+    assert Address.parse("[::1]:9092?topic=t&allow-remote") == Address("::1", 9092, "t", True)
+    assert Address.parse("192.0.2.1:9092?allow-remote").host == "192.0.2.1"
+
+
+@for_each([("broker:localhost", "use broker:HOST:PORT"), ("kafka:9.9.9", "unknown release 9.9.9"),
+           ("kafka:0.10.0.1", "brokers are started from release 0.10.1.0 on")])  # fmt: skip
+def test_a_bad_name_is_wrong_usage(name: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["run", "--target", name, "--check", "group/generations", "--out", str(tmp_path / "out")]
+    assert kipcheck(asked) == 2
+    assert why in capsys.readouterr().err
+
+
+class Forgiving(Broker):
+    """Every heartbeat is answered NONE, whoever sends it."""
+
+    def received(self, request: Received, connection: Connection) -> None:
+        if request.message == "HeartbeatRequest":
+            return connection.answer(request, {"errorCode": 0})
+        super().received(request, connection)
+
+
+@contextmanager
+def listening(made: type[Broker], delay_ms: int = 3000) -> Iterator[int]:
+    """The port of a broker of kipcheck's own, in a thread."""
+    found = edition(EDITION)
+    ready: list[int] = []
+    started, ended = threading.Event(), asyncio.Event()
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        settings = parse([f"group.initial.rebalance.delay.ms={delay_ms}"])
+        front = Front(made(found, Topics.of([("t", 3)]), settings), found)
+        ready.append((await front.listen("127.0.0.1", 0))[1])
+        started.set()
+        await ended.wait()
+        await front.close()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    assert started.wait(10)
+    try:
+        yield ready[0]
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(10)
+        loop.close()
+
+
+@pytest.mark.integration
+@for_each(
+    [
+        # The coordinator keeps a group for the rest of the initial delay, and then for as long as an id is pending.
+        "join a v3",
+        "join a v3; elapse 100; join b v4; join c v3",
+    ]
+)
+def test_a_group_whose_join_phase_goes_on_is_deleted(steps: str, capsys: pytest.CaptureFixture[str]) -> None:
+    case = Case("group/errors", EDITION, Role.COORDINATOR, OPERATIONS.parse_shorthand(steps))
+    with listening(Broker, 100) as port:
+        target = registry.target(f"broker:127.0.0.1:{port}?topic=t")
+        with target.open(EDITION, case.role) as session:
+            found = session.run([case])
+    assert all(isinstance(each, Replied) for each in found[0]), found
+    assert "could not delete" not in capsys.readouterr().err
+
+
+@pytest.mark.integration
+def test_offsets_of_the_group_with_the_empty_name_stay_untouched() -> None:
+    steps = "commit a id= 3 behind=none nameless; delete a nameless; beat a nameless"
+    case = Case("group/errors", EDITION, Role.COORDINATOR, OPERATIONS.parse_shorthand(steps))
+    with listening(Broker, 100) as port:
+        target = registry.target(f"broker:127.0.0.1:{port}?topic=t")
+        with target.open(EDITION, case.role) as session:
+            (found,) = session.run([case])
+    assert [type(each) for each in found] == [Unsupported, Unsupported, Replied]
+
+
+def judged(port: int, place: Path) -> Outcome:
+    options = Options(
+        targets=(f"broker:127.0.0.1:{port}?topic=t",), edition=EDITION, checks=("group/generations",), cases=4,
+        workers=1, out=place,
+    )  # fmt: skip
+    return run(options)
+
+
+@pytest.mark.integration
+def test_a_sound_broker_passes_and_a_forgiving_one_fails(tmp_path: Path) -> None:
+    with listening(Broker) as port:
+        sound = judged(port, tmp_path / "sound")
+    assert (sound.exit_code, sound.failures) == (0, 0), sound.text
+    with listening(Forgiving) as port:
+        forgiving = judged(port, tmp_path / "forgiving")
+    assert forgiving.ledger is not None and forgiving.failures > 0, forgiving.text
+    assert {"grp-47"} & {each.id for failure in read(forgiving.ledger).failures for each in failure.requirements}
+
+
+@pytest.mark.parametrize(
+    "release", [pytest.param("3.9.2", marks=pytest.mark.all_jars), pytest.param("4.4.0", marks=pytest.mark.jars)]
+)
+def test_a_released_broker_breaks_no_law(release: str, tmp_path: Path) -> None:
+    try:
+        kafka_broker.class_path(release)
+    except Unavailable as why:
+        pytest.skip(str(why))
+    options = Options(
+        targets=(f"kafka:{release}",), edition=f"apache@{release}", checks=("group/generations", "group/errors"),
+        cases=20, workers=1, out=tmp_path,
+    )  # fmt: skip
+    outcome = run(options)
+    assert outcome.ledger is not None and outcome.exit_code in (0, 6), outcome.text
+    counts = read(outcome.ledger).footer
+    assert counts is not None and outcome.failures == 0
+    assert sum(each["PASS"] for each in counts.counts[f"kafka:{release}"].values()) > 20, outcome.text
+
+
+@pytest.mark.all_jars
+@pytest.mark.parametrize("release", ["4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0"])
+def test_consumer_groups_of_a_released_broker_break_no_law(release: str, tmp_path: Path) -> None:
+    try:
+        kafka_broker.class_path(release)
+    except Unavailable as why:
+        pytest.skip(str(why))
+    options = Options(
+        targets=(f"kafka:{release}",), edition=f"apache@{release}", checks=("consumer-group/*", "migration/*"),
+        cases=20, workers=1, out=tmp_path,
+    )  # fmt: skip
+    outcome = run(options)
+    assert outcome.ledger is not None and outcome.exit_code in (0, 6), outcome.text
+    counts = read(outcome.ledger).footer
+    assert counts is not None and outcome.failures == 0
+    assert sum(each["PASS"] for each in counts.counts[f"kafka:{release}"].values()) > 40, outcome.text
