@@ -1,7 +1,7 @@
 """Commands that look things up: checks, requirements, targets, editions."""
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -44,18 +44,25 @@ def add(commands: Commands) -> None:
 
 
 def _checks(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.engine.catalogue import checks_table
+    from kipcheck.conformance.engine.catalogue import checks_table, of_every_check
 
     if options.lint:
         return _lint()
     rows = checks_table()
     if options.json:
         return print_json({"checks": rows})
+    always = of_every_check()
     for row in rows:
         print(f"{row['id']}  ({row['role']})  {row['sentence']}")
-        for each in row["invariants"]:
-            print(f"    {each['grade']:<6} {each['id']}: {each['statement']}  [{', '.join(each['requirements'])}]")
+        _print_invariants(each for each in row["invariants"] if each["id"] not in always)
+    print("every check")
+    _print_invariants(each for each in rows[0]["invariants"] if each["id"] in always)
     return OK
+
+
+def _print_invariants(rows: Iterable[Mapping[str, Any]]) -> None:
+    for each in rows:
+        print(f"    {each['grade']:<6} {each['id']}: {each['statement']}  [{', '.join(each['requirements'])}]")
 
 
 def _lint() -> int:
@@ -93,23 +100,35 @@ def _requirements(options: argparse.Namespace) -> int:
         named = [row if answered is None else {**row, "answered": answered.get(row["id"])} for row in rows]
         return print_json({"requirements": named})
     for row in rows:
-        covered = ", ".join(row["checks"]) or "not covered yet"
+        covered = _checks_of(row)
         real = "" if answered is None else f"{answered.get(row['id'], 'not reached'):<14} "
         print(f"{row['id']:<8} {row['grade']:<6} {row['edition']:<8} {row['role']:<13} {real}{covered}{_lacking(row)}")
         if options.id:
             print(f"\n{row['clause']}\n{row['text']}")
             for part in row["parts"]:
                 print(f"    part: {part['text']}  [{', '.join(part['invariants'])}]")
+            for each in row["tests"]:
+                print(f"    test: {each}")
             if row["means"]:
                 print(f"\nMeaning: {row['means']}")
             print(f"\nHow to fix a violation: {row['fix']}\n\ninvariants: {', '.join(row['invariants']) or 'none'}")
             print(f"releases: {row['releases'] or 'none, a draft'}")
     if not options.id:
         sides = ", ".join(f"{by} {covered} of {there}" for by, covered, there in totals())
-        print(f"{sum(bool(row['checks']) for row in rows)} of {len(rows)} covered; in parts: {sides}")
+        own = sum(bool(row["tests"]) for row in rows)
+        covered = f"{sum(bool(row['checks']) for row in rows)} of {len(rows)} covered"
+        print(f"{covered}, {own} more by tests of kipcheck; in parts: {sides}")
         if answered is not None:
             print(f"{sum(word == REAL for word in answered.values())} answered by a real target in {options.out}")
     return OK
+
+
+def _checks_of(row: Mapping[str, Any]) -> str:
+    from kipcheck.conformance.protocols.checks import CHECKS
+
+    if len(row["checks"]) == len(CHECKS):
+        return "every check"
+    return ", ".join(row["checks"]) or ("tests of kipcheck" if row["tests"] else "not covered yet")
 
 
 REAL, OWN = "real", "own"

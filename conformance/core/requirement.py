@@ -26,6 +26,8 @@ class Requirement:
     text: str
     parts: tuple["Part", ...] = ()
     """The parts of a sentence that states several things; empty: it states one."""
+    tests: tuple[str, ...] = ()
+    """Tests of kipcheck that show a statement about kipcheck itself, which no target can break: ``FILE::FUNCTION``."""
 
     def applies(self, where: str) -> bool:
         """Whether a case judged in this edition can reach it."""
@@ -86,6 +88,7 @@ def requirements() -> Mapping[str, Requirement]:
             Grade(each["grade"]),
             each["text"],
             tuple(Part(one["text"], tuple(one["invariants"])) for one in each.get("parts", ())),
+            tuple(each.get("tests", ())),
         )
         for each in listed
     }

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import EDITIONS
 from kipcheck.conformance.core.nearest import nearest
 from kipcheck.conformance.core.remedy import remedies
@@ -42,6 +43,11 @@ def _tags(tags: Tags | None) -> dict[str, Any] | None:
     return {"class": tags.bug, "effects": list(tags.effects), "links": list(tags.links)}
 
 
+def of_every_check() -> frozenset[str]:
+    """The ids of the invariants that are judged in the cases of every check."""
+    return frozenset(each.id for role in Role for each in all_invariants(role) if each.role is None)
+
+
 def requirements_table() -> list[dict[str, Any]]:
     """Every normative statement with the checks and invariants that cover it, if any."""
     return [_row(each) for each in requirements().values()]
@@ -72,6 +78,7 @@ def _row(found: Requirement) -> dict[str, Any]:
         "means": remedies()[found.id].means,
         "fix": remedies()[found.id].fix,
         "parts": [{"text": part.text, "invariants": list(part.invariants)} for part in found.parts],
+        "tests": list(found.tests),
         "covered": {by: parts_covered(found, by) for by in SIDES[found.edition]},
         "checks": list(dict.fromkeys(check for id, check, _, _ in coverage() if id == found.id)),
         "invariants": sorted({each for id, _, each, _ in coverage() if id == found.id}),
@@ -118,8 +125,10 @@ def totals() -> Iterator[tuple[str, int, int]]:
 
 
 def _shown(check: Check[Any]) -> Iterator[Invariant]:
+    """Those that the check names, in its order, and those that are judged in the cases of every check."""
     by_id: Mapping[str, Invariant] = {each.id: each for each in all_invariants(check.role)}
-    return (by_id[id] for id in check.invariants)
+    yield from (by_id[id] for id in check.invariants)
+    yield from (each for id, each in by_id.items() if each.role is None and id not in check.invariants)
 
 
 def _covered(each: Invariant) -> set[str]:

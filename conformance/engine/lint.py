@@ -83,6 +83,8 @@ def _parts(of: LintInput, known: Mapping[str, Invariant]) -> Iterator[str]:
     for id, each in of.requirements.items():
         if len(each.parts) == 1:
             yield f"{id}: a single part is the requirement itself"
+        if each.tests and any(id in invariant.requirements for invariant in of.invariants):
+            yield f"{id}: tests of kipcheck show it, and an invariant covers it"
         for part in each.parts:
             for name in part.invariants:
                 found = known.get(name)
@@ -186,10 +188,11 @@ def words(of: LintInput) -> Iterator[str]:
 def coverage_counts(of: LintInput) -> Iterator[tuple[str, str, int, int]]:
     """Role, grade, the number of its requirements that checks cover, and the number of its requirements."""
     known = {each.id: each for each in of.invariants}
+    always = [each.id for each in of.invariants if each.role is None]  # judged in the cases of every check
     covered = {
         id
         for check in of.checks
-        for each in (known[id] for id in check.invariants if id in known)
+        for each in (known[id] for id in dict.fromkeys((*check.invariants, *always)) if id in known)
         for id in (*each.requirements, *(id for ids in each.extra_requirements.values() for id in ids))
     }
     for role in Role:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.cli.main import run
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.wire import layout
 from kipcheck.golden.vectors import Report
 
@@ -233,7 +234,7 @@ def test_what_there_is_can_be_looked_up(capsys: pytest.CaptureFixture[str]) -> N
     rows = {row["id"]: row for row in json.loads(out)["requirements"]}
     assert code == 0 and rows["grp-06"]["checks"] == ["wire/unknown-tags"]
     assert rows["grp-06"]["invariants"] == ["wire/keeps-unknown-tags"] and rows["grp-06"]["grade"] == "SHOULD"
-    assert rows["card-01"]["checks"] == []
+    assert rows["card-01"]["checks"] == [] and rows["card-01"]["tests"]
     code, out, _ = outcome(capsys, "requirements", "grp-06")
     assert code == 0 and "ascending order of tags" in out and "TaggedFields" in out
     assert outcome(capsys, "requirements", "grp-00")[0] == 2
@@ -243,6 +244,26 @@ def test_what_there_is_can_be_looked_up(capsys: pytest.CaptureFixture[str]) -> N
     by_name = {row["name"]: row for row in json.loads(out)["targets"]}
     assert code == 0 and by_name["reference"]["available"] and "codec" in by_name["kafka-python"]["roles"]
     assert outcome(capsys, "checks")[0] == outcome(capsys, "requirements")[0] == outcome(capsys, "targets")[0] == 0
+
+
+def test_invariants_of_every_check_cover_their_requirements(capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = json.loads(outcome(capsys, "requirements", "grp-30", "--json")[1])["requirements"]
+    assert row["invariants"] == ["keeps-its-claims"] and {*row["checks"]} == {*CHECKS}
+    assert outcome(capsys, "requirements", "grp-30")[1].splitlines()[0].endswith(" every check")
+    *_, last = outcome(capsys, "checks")[1].split("every check\n")
+    assert [line.split()[1] for line in last.splitlines()] == ["survives:", "keeps-its-claims:"]
+
+
+def test_tests_that_show_a_requirement_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = json.loads(outcome(capsys, "requirements", "--json")[1])["requirements"]
+    root = Path(__file__).resolve().parents[3]
+    named = [(row["id"], each) for row in rows for each in row["tests"]]
+    assert named
+    for id, each in named:
+        file, _, function = each.partition("::")
+        assert f"\ndef {function}(" in (root / file).read_text("utf-8"), f"{id} names {each}, which is no test"
+    out = outcome(capsys, "requirements", "card-01")[1]
+    assert out.splitlines()[0].endswith(" tests of kipcheck") and f"    test: {dict(named)['card-01']}" in out
 
 
 def test_every_requirement_that_is_named_exists() -> None:

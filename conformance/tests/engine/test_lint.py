@@ -107,6 +107,13 @@ def test_what_there_is_is_in_order() -> None:
             "rain: unused tag",
         ),
         (lambda of: replace(of, tags=Vocabulary(TAGS.classes, TAGS.effects, {})), "survives: it has no tags"),
+        (
+            lambda of: replace(
+                of,
+                requirements={**of.requirements, "grp-05": replace(of.requirements["grp-05"], tests=("a.py::test_a",))},
+            ),
+            "grp-05: tests of kipcheck show it, and an invariant covers it",
+        ),
     ],
 )
 def test_what_is_wrong_is_found(change: Callable[[LintInput], LintInput], wanted: str) -> None:
