@@ -87,7 +87,7 @@ def _renumbered(event: Event, numbers: Renumbering) -> Event:
 PLAYABLES = (
     Playable(
         name="persistent-metadata",
-        about="a cluster with KIP-384's setting: brokers of two releases store in two formats, by three settings",
+        about="a cluster with KIP-384's setting: brokers of three releases store in two formats, by three settings",
         editions=lambda edition: None if edition == KIP_384 else str(KIP_384),
         world=_product,
         verbs=verbs(OPERATIONS),
