@@ -18,6 +18,9 @@ NAMES: Final[Mapping[int, str]] = {
 """The requests whose answers are changed, by API key."""
 FETCH_BEFORE_ENDPOINTS: Final = 15
 """Fetch names brokers from version 16 on, after the records. A proxy that changed them would have to hold the whole."""
+SHARE_FETCH, SHARE_ACKNOWLEDGE = 78, 79
+NOT_OFFERED: Final[Mapping[int, str]] = {SHARE_FETCH: "ShareFetch", SHARE_ACKNOWLEDGE: "ShareAcknowledge"}
+"""Requests of share consumers (KIP-932) whose answers name brokers in every version, and have no layout here."""
 SASL_IN_FRAMES: Final = 1
 """From this version of SaslHandshake on, what follows are requests with headers."""
 UNSUPPORTED_VERSION: Final = 35
@@ -101,6 +104,9 @@ def narrow(body: Mapping[str, Any], allowed: Mapping[int, tuple[int, int]]) -> l
     said, kept = [], []
     for each in body["apiKeys"]:
         key, low, high = each["apiKey"], each["minVersion"], each["maxVersion"]
+        if key in NOT_OFFERED:
+            said.append(f"{_name(key)} (none of {low} to {high})")
+            continue
         least, most = allowed.get(key, (low, high))
         if key == SASL_HANDSHAKE and high >= SASL_IN_FRAMES:
             least = SASL_IN_FRAMES
@@ -116,4 +122,4 @@ def narrow(body: Mapping[str, Any], allowed: Mapping[int, tuple[int, int]]) -> l
 
 
 def _name(key: int) -> str:
-    return {**NAMES, FETCH: "Fetch", SASL_HANDSHAKE: "SaslHandshake"}.get(key, f"key {key}")
+    return {**NAMES, **NOT_OFFERED, FETCH: "Fetch", SASL_HANDSHAKE: "SaslHandshake"}.get(key, f"key {key}")
