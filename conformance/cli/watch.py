@@ -1,4 +1,4 @@
-"""The command ``watch``: judges what the clients of a running cluster send, through a proxy or from a capture."""
+"""The command ``watch``: judges what clients and coordinators of a cluster send, through a proxy or from a capture."""
 
 import argparse
 import time
@@ -97,15 +97,21 @@ def _wrong(options: argparse.Namespace, listen: tuple[str, int], is_local: bool)
 def _report(watcher: "Watcher", options: argparse.Namespace, begun: float) -> int:
     from kipcheck.conformance.cli.reports import print_written_report
     from kipcheck.conformance.engine import interrupts, watched
-    from kipcheck.conformance.live.watch.judging import seen_by_client
+    from kipcheck.conformance.live.watch.coordinator import LAWS
+    from kipcheck.conformance.live.watch.judging import COORDINATOR, seen_by_client
     from kipcheck.conformance.live.watch.laws import speaking
     from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 
     interrupts.finish()
     seen = [watched.Seen(*each) for each in seen_by_client(watcher.judging)]
+    laws = [each.id for each in speaking()]
+    of_clients = watcher.judging.judged or {"no client": 0}
+    judged = [watched.Judged(name, SURVIVES_GROUPS, number, laws) for name, number in of_clients.items()]
+    of_coordinators = watcher.coordinators.judged
+    judged += [watched.Judged(COORDINATOR, id, number, LAWS[id]) for id, number in of_coordinators.items() if number]
     made = watched.Watched(
-        SURVIVES_GROUPS, str(watcher.edition), watcher.judging.judged, seen, [each.id for each in speaking()], begun,
-        "; ".join(_unseen(watcher)), watcher.judging.unreported_must,
+        str(watcher.edition), judged, seen, SURVIVES_GROUPS, begun, "; ".join(_unseen(watcher)),
+        watcher.judging.unreported_must,
     )  # fmt: skip
     code, text, ledger = watched.write(made, options.out)
     print_written_report(ledger, text)

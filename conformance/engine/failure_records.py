@@ -12,6 +12,7 @@ from kipcheck.conformance.core.remedy import fix_of
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.engine.failures import DistinctFailure, file
 from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.declare.check import Family
 from kipcheck.conformance.protocols.invariants import all_invariants, tags_of
 from kipcheck.conformance.targets.protocol import TargetInfo
 
@@ -22,13 +23,15 @@ SHORT = 4096
 """Longer bytes, in hex digits, are in the file of the failure only, and abridged in the ledger."""
 
 
-def failure(info: TargetInfo, members: Sequence["Finding"], out: Path) -> Failure:
+def failure(info: TargetInfo, members: Sequence["Finding"], out: Path, family: Family[Any] | None = None) -> Failure:
     """The line of the ledger; ``failures/ID.json`` is written under ``out``."""
-    return file(described(info, members), out).line
+    return file(described(info, members, family), out).line
 
 
-def described(info: TargetInfo, members: Sequence["Finding"]) -> DistinctFailure:
+def described(info: TargetInfo, members: Sequence["Finding"], family: Family[Any] | None = None) -> DistinctFailure:
     """The failure that ``members`` show, with the least case of those that were shrunk the furthest.
+
+    ``family``: the one that shows the histories, if it is not that of their check.
 
     ``reproduce`` is empty: the command depends on the place of the file.
     """
@@ -63,7 +66,7 @@ def described(info: TargetInfo, members: Sequence["Finding"]) -> DistinctFailure
         where=where_of((each.unit.subject, each.unit.version) for each in members),
         steps=tuple(_described(op.step) for op in shown.history.ops),
         guilty_step=shown.violation.at[-1],
-        exhibits=exhibits_of(check.family.exhibits(shown.history, shown.violation)),
+        exhibits=exhibits_of((family or check.family).exhibits(shown.history, shown.violation)),
         case_id=shown.case.id,
         reproduce="",
     )

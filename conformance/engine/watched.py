@@ -2,13 +2,12 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kipcheck import reports
 from kipcheck.conformance.core import exits
-from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.failure_group import grouped
 from kipcheck.conformance.core.foreign import WATCHED
 from kipcheck.conformance.core.history import History
@@ -21,6 +20,7 @@ from kipcheck.conformance.engine.ledger_header import header
 from kipcheck.conformance.engine.ledger_lines import LedgerLines
 from kipcheck.conformance.engine.selection import Options
 from kipcheck.conformance.engine.worker import Finding, Unit
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import TargetInfo
 
@@ -29,23 +29,34 @@ SUBJECT = "client"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A broken invariant, in the history of a client."""
+    """A broken invariant, in the history of a client or of what a coordinator answered."""
 
     client: str
+    """Whoever broke it, as in ``Judged``."""
     invariant: str
     history: History
     violation: Violation
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class Judged:
+    """What was judged of a client, or of the coordinators, by the laws of one check."""
+
+    client: str
     check: str
-    edition: str
-    judged: Mapping[str, int]
-    """Client -> histories that were judged."""
-    seen: Sequence[Seen]
+    histories: int
     laws: Sequence[str]
     """The invariants that each history was judged by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    edition: str
+    judged: Sequence[Judged]
+    """At least one: of nobody, if no client was judged."""
+    seen: Sequence[Seen]
+    shown_by: str
+    """The check whose family shows the histories."""
     begun: float
     """``time.monotonic`` at the begin."""
     trouble: str = ""
@@ -69,68 +80,70 @@ def write(watched: Watched, out: Path) -> tuple[int, str, Path]:
     """
     folder = OutputFolder(out)
     folder.check(*OF_A_RUN)
-    names = tuple(watched.judged) or ("no client",)
-    options = Options(
-        targets=tuple(WATCHED + each for each in names), edition=watched.edition, checks=(watched.check,), out=out
-    )
+    names = tuple(dict.fromkeys(each.client for each in watched.judged))
+    checks = tuple(dict.fromkeys(each.check for each in watched.judged))
+    options = Options(targets=tuple(WATCHED + each for each in names), edition=watched.edition, checks=checks, out=out)
     with folder.trial(NAME), LedgerLines(folder, None) as lines:
         lines.write(header(options))
         lines.begin()
         grades: set[str] = set()
-        counts = {name: _client(watched, name, lines, out, grades) for name in names}
+        counts: dict[str, dict[str, dict[str, int]]] = {}
+        for name in names:
+            lines.write(Target(target=WATCHED + name, version="", language="", issues=""))
+            judged = [each for each in watched.judged if each.client == name]
+            counts[WATCHED + name] = {each.check: dict(_judged(watched, each, lines, out, grades)) for each in judged}
         if watched.trouble:
             lines.write(Trouble(target=WATCHED + names[0], why=watched.trouble))
         failed = watched.unseen_must or Grade.MUST.value in grades
         code = exits.FAILED if failed else exits.CONFORMANT
         footer = Footer(
             complete=True, stopped_by=None, exit=code, exits=(code,), meaning=exits.meaning(code, 0),
-            counts={WATCHED + name: {watched.check: dict(each)} for name, each in counts.items()}, known=None,
-            seconds=round(time.monotonic() - watched.begun, 1),
+            counts=counts, known=None, seconds=round(time.monotonic() - watched.begun, 1),
         )  # fmt: skip
         lines.write(footer)
         path = lines.path
     return code, reports.write(path), path
 
 
-def _client(watched: Watched, client: str, lines: LedgerLines, out: Path, grades: set[str]) -> Counter[str]:
-    """Writes all about one client; gives the results of its histories. Adds the ``grades`` of its failures."""
-    name = WATCHED + client
-    info = TargetInfo(name, "", "", "", frozenset({Role.CLIENT}))
-    lines.write(Target(target=name, version="", language="", issues=""))
-    lines.write(Begin(target=name, check=watched.check, units=1))
-    unit = Unit(name, watched.edition, watched.check, SUBJECT, None, 0, None)
-    found = [_finding(unit, each) for each in watched.seen if each.client == client]
-    counts = _verdicts(watched, name, found, watched.judged.get(client, 0), lines)
+def _judged(watched: Watched, judged: Judged, lines: LedgerLines, out: Path, grades: set[str]) -> Counter[str]:
+    """Writes all about one client in one check; gives the results of its histories. Adds the ``grades`` of failures."""
+    name, check = WATCHED + judged.client, judged.check
+    info = TargetInfo(name, "", "", "", frozenset({CHECKS[check].role}))
+    lines.write(Begin(target=name, check=check, units=1))
+    unit = Unit(name, watched.edition, check, SUBJECT, None, 0, None)
+    seen = [each for each in watched.seen if each.client == judged.client and each.invariant in judged.laws]
+    found = [_finding(unit, each) for each in seen]
+    counts = _verdicts(judged, name, found, lines)
+    family = CHECKS[watched.shown_by].family
     groups = grouped(found, lambda each: (each.invariant, each.shape))
-    failures = [failure(info, group.members, out) for group in groups]
+    failures = [failure(info, group.members, out, family) for group in groups]
     for line in failures:
         grades.add(line.grade)
         lines.write(line)
     for cause in causes_of(failures, {line.id: group for line, group in zip(failures, groups, strict=True)}):
         lines.write(cause)
-    done = CheckDone(target=name, check=watched.check, units=1, counts=dict(counts), seconds=0.0)
-    lines.write(done)
+    lines.write(CheckDone(target=name, check=check, units=1, counts=dict(counts), seconds=0.0))
     return counts
 
 
-def _verdicts(watched: Watched, name: str, found: Sequence[Finding], judged: int, lines: LedgerLines) -> Counter[str]:
+def _verdicts(judged: Judged, name: str, found: Sequence[Finding], lines: LedgerLines) -> Counter[str]:
     """A line for each failure, and one for all histories without any: they may be many."""
-    laws = {each.id: each for each in all_invariants(Role.CLIENT)}
-    passed = dict.fromkeys(watched.laws, Result.PASS.name)
+    laws = {each.id: each for each in all_invariants(CHECKS[judged.check].role)}
+    passed = dict.fromkeys(judged.laws, Result.PASS.name)
     counts: Counter[str] = Counter()
     for each in found:
         result = laws[each.invariant].grade.word
         counts[result] += 1
         line = Verdict(
-            target=name, check=watched.check, subject=SUBJECT, version=None, case=each.case.id, result=result,
+            target=name, check=judged.check, subject=SUBJECT, version=None, case=each.case.id, result=result,
             by={**passed, each.invariant: Result.FAIL.name},
         )  # fmt: skip
         lines.write(line)
-    if sound := max(0, judged - len(found)):
+    if sound := max(0, judged.histories - len(found)):
         counts[Result.PASS.name] = sound
         tally = Tally(
-            target=name, check=watched.check, subject=SUBJECT, version=None, results={Result.PASS.name: sound},
-            by={each: {Result.PASS.name: sound} for each in watched.laws},
+            target=name, check=judged.check, subject=SUBJECT, version=None, results={Result.PASS.name: sound},
+            by={each: {Result.PASS.name: sound} for each in judged.laws},
         )  # fmt: skip
         lines.write(tally)
     return counts
@@ -141,4 +154,4 @@ def _finding(unit: Unit, seen: Seen) -> Finding:
     return Finding(unit, seen.history, None, 0, "watched", seen.invariant, violation, violation.shape)
 
 
-__all__ = ["Seen", "Unusable", "Watched", "usable", "write"]
+__all__ = ["Judged", "Seen", "Unusable", "Watched", "usable", "write"]

@@ -64,7 +64,7 @@ class Flows:
 
     def _open(self, ends: tuple[End, End], at_s: float) -> Flow:
         self._close(ends)
-        flow = self.flows[ends] = Flow(self.watcher, _host(ends[0][0]))
+        flow = self.flows[ends] = Flow(self.watcher, _host(ends[0][0]), f"{_host(ends[1][0])}:{ends[1][1]}")
         flow.at_s = at_s
         while len(self.flows) > MOST_FLOWS:
             self._close(next(iter(self.flows)))

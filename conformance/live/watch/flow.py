@@ -67,10 +67,11 @@ class Frames:
 
 
 class Flow:
-    """One connection. ``client``: the end that sends requests."""
+    """One connection. ``client``: the end that sends requests; ``broker``: the other one."""
 
-    def __init__(self, watcher: Watcher, client: str) -> None:
+    def __init__(self, watcher: Watcher, client: str, broker: str = "") -> None:
         self.watcher = watcher
+        self._broker = broker
         self.at_s = 0.0
         self.foreign = False
         """Whether it is not Kafka's protocol."""
@@ -88,7 +89,7 @@ class Flow:
     @property
     def connection(self) -> Connection:
         if self._connection is None:
-            self._connection = self.watcher.opened(self.at_s, self._client, self._race_ms)
+            self._connection = self.watcher.opened(self.at_s, self._client, self._race_ms, self._broker)
         return self._connection
 
     def accepted(self) -> None:

@@ -31,6 +31,8 @@ MOST_KEPT: Final = 200
 """Of all kinds."""
 SHOWN_BYTES: Final = 2000
 OTHERS: Final = "others"
+COORDINATOR: Final = "the coordinator"
+"""The name of what answers: brokers do not say which software they are."""
 MOST_NAMES: Final = 50
 """Different clients in a ledger."""
 
@@ -44,6 +46,8 @@ class Reported:
     law: Invariant
     violation: Violation
     history: History
+    by_answer: bool = False
+    """Whether an answer breaks it."""
 
 
 @dataclass(slots=True)
@@ -100,6 +104,17 @@ class Judging:
                 self._count(about)
                 self._report(Reported(about, id, law, violation, history), payload)
 
+    def answer_breaks(
+        self, about: Member, id: str, law: str, violation: Violation, events: list[Event], payload: bytes
+    ) -> None:
+        """Reports what a coordinator answered, each kind once for a group. ``payload``: header and body."""
+        key = law, about.group, violation.shape
+        if key in self._refused or len(self._refused) >= MOST_REPORTED:
+            return
+        self._refused.add(key)
+        found = _frozen(self._history(events))
+        self._report(Reported(about, id, INVARIANTS[law], violation, found, by_answer=True), payload)
+
     def _count(self, about: Member) -> None:
         name = about.software if about.software in self.judged or len(self.judged) < MOST_NAMES else OTHERS
         self.judged[name] = self.judged.get(name, 0) + 1
@@ -151,7 +166,8 @@ def _frozen(history: History) -> History:
 def seen_by_client(judging: Judging) -> Iterator[tuple[str, str, History, Violation]]:
     """Client, law, history and violation of all that was reported: what a ledger holds."""
     for each in judging.reported:
-        name = each.member.software if each.member.software in judging.judged else OTHERS
+        software = each.member.software
+        name = software if each.by_answer or software in judging.judged else OTHERS
         yield name, each.law.id, each.history, replace(each.violation, why=f"{each.violation.why} ({who(each)})")
 
 
@@ -159,11 +175,13 @@ def who(found: Reported) -> str:
     about = found.member
     named = f"member {found.id}" if found.id else "no member id"
     group = f"group {about.group}" if about.group else "no group"
+    if found.by_answer:
+        return f"{group}, {named}, {about.software} at {about.host or '-'}"
     return f"{group}, {named}, client id {about.client_id or '-'} ({about.software}) at {about.host}"
 
 
 def lines(found: Reported, payload: bytes | None, edition: str) -> list[str]:
-    """What is shown of a broken law at once: who, what, the clauses, and the bytes of the request."""
+    """What is shown of a broken law at once: who, what, the clauses, and the bytes of the request or answer."""
     law, violation = found.law, found.violation
     clauses = [f"  {each.id}: {each.clause}" for each in map(requirements().__getitem__, law.requirements)]
     shown = [
@@ -172,7 +190,9 @@ def lines(found: Reported, payload: bytes | None, edition: str) -> list[str]:
         *clauses,
         f"  {violation.why}; expected {violation.expected}, observed {violation.observed}",
     ]
-    if payload is not None:
+    if payload is not None and found.by_answer:
+        shown.append(f"    answer: {payload[:SHOWN_BYTES].hex()}")
+    elif payload is not None:
         finding = Finding(0.0, 0, Refused("trailing", "", message="", version=0), payload, answered=True)
         shown += [f"    {each}" for each in annotated(finding, edition).splitlines()]
     return shown

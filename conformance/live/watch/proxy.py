@@ -131,7 +131,7 @@ class Proxy:
             )
             return writer.transport.abort()
         race_ms = LOOPBACK_RACE_MS if is_loopback(peer) else REMOTE_RACE_MS
-        watched = self.watcher.opened(self.now(), peer, race_ms)
+        watched = self.watcher.opened(self.now(), peer, race_ms, f"{target[0]}:{target[1]}")
         await self._pass(Pair((reader, writer), (opened.reader, opened.writer), watched, own))
 
     async def _pass(self, pair: Pair) -> None:

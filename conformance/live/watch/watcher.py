@@ -15,8 +15,9 @@ from typing import Any, Final
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.live.recording.contents import Contents
 from kipcheck.conformance.live.recording.received import Received, Unserved, form, read
+from kipcheck.conformance.live.watch.coordinator import Coordinators
 from kipcheck.conformance.live.watch.facts import Facts
-from kipcheck.conformance.live.watch.judging import Judging, Reported
+from kipcheck.conformance.live.watch.judging import COORDINATOR, Judging, Reported
 from kipcheck.conformance.live.watch.rewrite import UNSUPPORTED_VERSION
 from kipcheck.conformance.live.watch.track import Event, Member, Track
 from kipcheck.conformance.protocols.client.trace import HEARTBEAT
@@ -60,6 +61,8 @@ class Connection:
     host: str
     race_ms: int
     """So long after an answer a request may have been written before the client had read it."""
+    broker: str = ""
+    """The address of the broker, as it is shown."""
     client_id: str = ""
     software: str = ""
     waiting: deque[Asked] = field(default_factory=lambda: deque(maxlen=MOST_WAITING))
@@ -76,6 +79,7 @@ class Watcher:
         self.say = say
         self.counts: Counter[str] = Counter()
         self.facts = Facts()
+        self.coordinators = Coordinators()
         self.judging = Judging(edition, say)
         self._contents = Contents(edition, self.facts.topics)
         self._keys = {key: each.name.removesuffix("Request") for key, each in requests(edition).items()}
@@ -112,10 +116,10 @@ class Watcher:
 
     # What passes
 
-    def opened(self, at_s: float, host: str, race_ms: int) -> Connection:
+    def opened(self, at_s: float, host: str, race_ms: int, broker: str = "") -> Connection:
         self._opened += 1
         self.counts["connections"] += 1
-        return Connection(self._opened, host, race_ms)
+        return Connection(self._opened, host, race_ms, broker)
 
     def closed(self, connection: Connection, at_s: float, why: str = "") -> None:
         event = {"what": "closed", "ms": _ms(at_s), "connection": connection.number, "why": why}
@@ -128,6 +132,7 @@ class Watcher:
     def missed(self, connection: Connection) -> None:
         """Something passed on a connection that was not seen whole."""
         self.counts["gaps"] += 1
+        self.coordinators.missed()
         connection.waiting.clear()
         for track in connection.tracks.values():
             track.reset()
@@ -192,7 +197,9 @@ class Watcher:
                 self.missed(connection)
             return
         with self._ours(connection):
-            self._answered(connection, asked, request, body, _ms(at_s), len(payload))
+            event = self._answered(connection, asked, request, body, _ms(at_s), len(payload))
+            if event is not None and request.api in OF_A_GROUP:
+                self._judge_coordinator(connection, asked, event, body, payload)
 
     def tick(self, now_s: float, late_ms: int = 0) -> None:
         """Judges what came since; call it about once a second. ``late_ms``: how late this machine was."""
@@ -236,6 +243,7 @@ class Watcher:
                 connection.software = f"{named[0]} {named[1]}"
         if request.api not in OF_A_GROUP:
             return
+        self.coordinators.asked(request.api, body)
         more = self._contents.asked(request)
         event: Event = {
             "what": "request", "ms": _ms(request.at_s), "connection": connection.number, "api": request.api,
@@ -325,9 +333,11 @@ class Watcher:
 
     def _answered(
         self, connection: Connection, asked: Asked, request: Received, body: Mapping[str, Any], ms: int, size: int
-    ) -> None:
+    ) -> Event | None:
+        """The event of the answer; None for Metadata."""
         if request.api == "Metadata":
-            return self.facts.described((connection.host, connection.client_id), body, ms)
+            self.facts.described((connection.host, connection.client_id), body, ms)
+            return None
         more = self._contents.answered(request, body)
         event: Event = {
             "what": "answer", "ms": ms, "connection": connection.number, "api": request.api,
@@ -335,18 +345,32 @@ class Watcher:
         }  # fmt: skip
         if request.api == "ApiVersions":
             connection.offered = event
-            return
+            return event
         track = asked.track
         if track is None:
-            return
+            return event
         if request.api == HEARTBEAT and not self._is_known(event.get("partitions", ())):
-            return track.reset()
+            track.reset()
+            return event
         if "members" in event and not self._sizes(track, event, ms):
             del event["members"], event["sizes"]
         if request.api in ("JoinGroup", HEARTBEAT) and event.get("member"):
             self._name(track, track.about.group, event["member"])
         track.answered(event, asked.event, size)
         self._touch(track)
+        return event
+
+    def _judge_coordinator(
+        self, connection: Connection, asked: Asked, event: Event, body: Mapping[str, Any], payload: bytes
+    ) -> None:
+        request = asked.received
+        assert request is not None
+        group = request.body["groupId"]
+        for law, violation in self.coordinators.answered(connection.number, request.api, request.body, body):
+            member = str(body.get("memberId") or request.body.get("memberId") or "")
+            about = Member(group, connection.client_id, connection.broker, COORDINATOR)
+            events = [each for each in (asked.event, event) if each is not None]
+            self.judging.answer_breaks(about, member, law, violation, events, payload)
 
     def _sizes(self, track: Track, event: Event, ms: int) -> bool:
         """Puts the partitions of the subscribed topics into an answer to a leader, and what the leader was sent of them

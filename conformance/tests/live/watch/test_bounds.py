@@ -1,15 +1,17 @@
 """What is kept of members is bounded, whatever they send, and says the same of them."""
 
-import sys
+import gc
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
 
 from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.live.watch import watcher as watchers
+from kipcheck.conformance.live.watch import coordinator, watcher as watchers
 from kipcheck.conformance.live.watch.track import MOST_EVENTS
 from kipcheck.conformance.live.watch.watcher import Connection, Watcher
 from kipcheck.conformance.tests.live.watch.test_captures import JOIN, JOINED, exchange
+from kipcheck.conformance.wire.schema import Layout, MessageSpec
 
 ASSIGNMENT = bytes.fromhex("00000000000100017400000001" + "00000000" + "00000000")
 
@@ -85,14 +87,30 @@ def test_rebalances_without_end_are_kept_short_and_judged() -> None:
     assert laws(watcher) == ["client/joins-with-its-id"]
 
 
+def objects(root: object) -> int:
+    """The objects that are reachable, without code."""
+    seen: dict[int, object] = {}
+    waiting = [root]
+    while waiting:
+        each = waiting.pop()
+        if id(each) not in seen and not isinstance(each, type | ModuleType | FunctionType | Layout | MessageSpec):
+            seen[id(each)] = each
+            waiting += gc.get_referents(each)
+    return len(seen)
+
+
 def test_many_members_and_groups_are_forgotten_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
     watcher = Watcher(APACHE, lambda line: None)
-    monkeypatch.setattr(watchers, "MOST_TRACKS", 50)
-    for number in range(120):
-        Member(watcher, float(number), f"m{number}", f"g{number}").join()
-    assert len(watcher._tracks) == 50
+    for module, name in ((watchers, "MOST_TRACKS"), (coordinator, "MOST_MEMBERS"), (coordinator, "MOST_GROUPS")):
+        monkeypatch.setattr(module, name, 20)
+    found = []
+    for number in range(90):
+        Member(watcher, float(number), f"m{number}", f"g{number}").join()  # whose connections are never closed
+        if number in (44, 89):
+            found.append(objects(watcher))
+    assert found[1] < found[0] * 1.05, found
+    assert len(watcher._tracks) == 20
     assert watcher.counts["forgotten members"] == 70
-    assert sys.getsizeof(watcher._dirty) < 10_000
 
 
 def test_two_members_over_one_connection_are_not_judged() -> None:

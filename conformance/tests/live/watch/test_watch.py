@@ -77,6 +77,7 @@ def test_a_client_gets_the_same_through_it_and_nothing_is_reported(tmp_path: Pat
     assert "ApiVersions is narrowed to Fetch 4 to 15 (of 4 to 18)" in out
     assert "FAIL" not in out
     assert "1 members" in err
+    assert '"target":"watched the coordinator"' in (tmp_path / "out" / "ledger.jsonl").read_text().replace(": ", ":")
     assert json.loads((tmp_path / "out" / "ledger.jsonl").read_text().splitlines()[-1])["exit"] == 0
     assert {each.name for each in (tmp_path / "out").iterdir()} >= {"ledger.jsonl", "report.html", "junit.xml"}
 

@@ -1,0 +1,200 @@
+"""Judges the answers of coordinators that pass by.
+
+A law speaks where the answer, its request, and what passed of the same member before it are enough. Members that the
+proxy or the capture does not show, groups that are deleted and created again, and coordinators that lose what they did
+not write yet are no reason to blame a coordinator: laws that compare the answers of several members are silent.
+"""
+
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.client import trace
+
+CLASSIC: Final = (
+    "group/generation-grows", "group/list-only-to-leader", "group/leader-hears-all", "group/common-protocol",
+    "group/assignment-from-leader",
+)  # fmt: skip
+KIP_848: Final = ("consumer-group/epochs-rise",)
+LAWS: Final[Mapping[str, tuple[str, ...]]] = {"group/generations": CLASSIC, "consumer-group/epochs": KIP_848}
+"""Check -> those of its invariants that speak about traffic."""
+MOST_MEMBERS: Final = 5000
+MOST_GROUPS: Final = 2000
+"""Groups whose leaders' assignments are known, with the newest generation each."""
+MOST_ASSIGNED: Final = 100_000
+"""Members in these assignments."""
+MOST_OF_A_GENERATION: Final = 4
+"""SyncGroup requests of a leader in one generation; after more nothing is said of their assignments."""
+Breach = tuple[str, Violation]
+"""The id of a law, and how it is broken."""
+
+
+@dataclass(slots=True)
+class _Member:
+    """What a member was last answered. ``generation``: the last one whose assignment it got."""
+
+    connection: int
+    leader: str = ""
+    joined: int = -1
+    generation: int = -1
+
+
+@dataclass(slots=True)
+class _Assignments:
+    """What a leader sent in a generation: member id -> the checksums of its assignments."""
+
+    generation: int
+    leader: str
+    requests: int = 0
+    sums: dict[str, set[int]] = field(default_factory=dict)
+
+
+class Coordinators:
+    """What is known of groups; bounded, the ones that were not seen for longest are forgotten."""
+
+    def __init__(self) -> None:
+        self.judged: dict[str, int] = dict.fromkeys(LAWS, 0)
+        """Check -> members with an answer that was judged. One that was forgotten counts anew."""
+        self._members: OrderedDict[tuple[str, str], _Member] = OrderedDict()
+        self._assigned: OrderedDict[str, _Assignments] = OrderedDict()
+        self._epochs: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._sums = 0
+
+    def missed(self) -> None:
+        """Something passed that was not seen: a leader may have sent another assignment."""
+        self._members.clear()
+        self._assigned.clear()
+        self._sums = 0
+
+    def asked(self, api: str, body: Mapping[str, Any]) -> None:
+        """A request passed. Only assignments are kept: they are there before the members' answers."""
+        if api == "SyncGroup" and body["assignments"] and len(body["assignments"]) <= MOST_ASSIGNED:
+            self._assign(body)
+
+    def _assign(self, body: Mapping[str, Any]) -> None:
+        group, generation, leader = body["groupId"], body["generationId"], body["memberId"]
+        found = self._assigned.pop(group, None)
+        if found is not None and (found.generation, found.leader) != (generation, leader):
+            self._sums -= len(found.sums)
+            found = None
+        found = self._assigned[group] = found or _Assignments(generation, leader)
+        found.requests += 1
+        self._sums -= len(found.sums)
+        if found.requests <= MOST_OF_A_GENERATION:
+            for each in body["assignments"]:
+                found.sums.setdefault(each["memberId"], set()).add(zlib.crc32(each["assignment"]))
+        else:
+            found.sums.clear()
+        self._sums += len(found.sums)
+        while self._sums > MOST_ASSIGNED or len(self._assigned) > MOST_GROUPS:
+            self._sums -= len(self._assigned.popitem(last=False)[1].sums)
+
+    def answered(
+        self, connection: int, api: str, asked: Mapping[str, Any], body: Mapping[str, Any]
+    ) -> Iterator[Breach]:
+        """An answer passed: what it breaks."""
+        match api:
+            case "JoinGroup":
+                yield from self._joined(connection, asked, body)
+            case "SyncGroup":
+                yield from self._synced(connection, asked, body)
+            case trace.HEARTBEAT:
+                yield from self._beaten(asked, body)
+            case _ if body.get("errorCode"):
+                self._members.pop((asked.get("groupId", ""), asked.get("memberId", "")), None)
+
+    def _joined(self, connection: int, asked: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[Breach]:
+        group, member = asked["groupId"], body["memberId"]
+        if body["errorCode"] or not member:
+            self._members.pop((group, asked["memberId"]), None)
+            return
+        yield from _wrong_list(asked, body)
+        yield from _wrong_protocol(asked, body)
+        known = self._members.pop((group, member), None)
+        if known is None:
+            self.judged["group/generations"] += 1
+        elif known.connection != connection:
+            known = None
+        generation = body["generationId"]
+        if known is not None and known.generation > generation:
+            why = f"{member} got an assignment in generation {known.generation}, and then joins generation {generation}"
+            expected = f"generation {known.generation} or later"
+            yield CLASSIC[0], _violation(why, expected, f"generation {generation}", "generation", "falls")
+        before = known.generation if known is not None else -1
+        self._members[group, member] = _Member(connection, body["leader"], generation, before)
+        if len(self._members) > MOST_MEMBERS:
+            self._members.popitem(last=False)
+
+    def _synced(self, connection: int, asked: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[Breach]:
+        group, member, generation = asked["groupId"], asked["memberId"], asked["generationId"]
+        if body["errorCode"]:
+            self._members.pop((group, member), None)
+            return
+        known, made = self._members.get((group, member)), self._assigned.get(group)
+        if known is None or (known.joined, known.connection) != (generation, connection):
+            return
+        known.generation = generation
+        if made is None or (made.generation, made.leader) != (generation, known.leader):
+            return
+        meant = made.sums.get(member)
+        if meant is not None and zlib.crc32(body["assignment"]) not in meant:
+            of_another = any(zlib.crc32(body["assignment"]) in each for each in made.sums.values())
+            shape = "of another" if of_another else "other" if body["assignment"] else "empty"
+            why = f"{member} gets an assignment in generation {generation} that its leader {made.leader} did not send"
+            observed = f"{len(body['assignment'])} other bytes"
+            yield CLASSIC[4], _violation(why, "the assignment that the leader sent", observed, "assignment", shape)
+
+    def _beaten(self, asked: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[Breach]:
+        epoch, answered = asked["memberEpoch"], body["memberEpoch"]
+        if body["errorCode"] or epoch < 0:
+            return
+        key = asked["groupId"], body["memberId"] or asked["memberId"]
+        if key not in self._epochs:
+            self.judged["consumer-group/epochs"] += 1
+        self._epochs[key] = None
+        self._epochs.move_to_end(key)
+        if len(self._epochs) > MOST_MEMBERS:
+            self._epochs.popitem(last=False)
+        if answered < 1:
+            why = f"{key[1]} got epoch {answered}"
+            yield KIP_848[0], _violation(why, "an epoch above 0", str(answered), "no epoch")
+        elif answered < epoch:
+            why = f"{key[1]} had epoch {epoch}; now it gets {answered}"
+            yield KIP_848[0], _violation(why, f"epoch {epoch} or above", str(answered), "falls")
+
+
+def _wrong_list(asked: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[Breach]:
+    """The list of a JoinGroup answer. A static member that takes its place again is not judged: it gets no list, under
+    an id that is not the leader's any more."""
+    member, leads = body["memberId"], body["leader"] == body["memberId"]
+    ids = [each["memberId"] for each in body["members"]]
+    if asked.get("groupInstanceId") is None and leads and not ids:
+        why = f"{member} leads generation {body['generationId']}, and gets no list of members"
+        yield CLASSIC[1], _violation(why, "the list of members", "an empty list", "list", "missing")
+    if asked.get("groupInstanceId") is None and ids and not leads:
+        why = f"{body['leader'] or 'no member'} leads generation {body['generationId']}, and {member} gets the list"
+        yield CLASSIC[1], _violation(why, "an empty list", f"{len(ids)} members", "list", "to a follower")
+    if len({*ids}) < len(ids):
+        seen: set[str] = set()
+        twice = next(each for each in ids if each in seen or seen.add(each))  # type: ignore[func-returns-value]
+        why = f"the list of the leader {member} has {twice} twice"
+        yield CLASSIC[2], _violation(why, f"{twice} once", "twice", "list", "repeats")
+    if leads and ids and member not in ids:
+        why = f"the list of the leader {member} lacks the leader itself"
+        yield CLASSIC[2], _violation(why, f"{member} in the list", f"{len(ids)} others", "list", "lacks a member")
+
+
+def _wrong_protocol(asked: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[Breach]:
+    """The protocol of a generation that a member joins is one that it listed. A static member that takes its place
+    again in a stable group need not have been asked."""
+    offered, chosen = [each["name"] for each in asked["protocols"]], body["protocolName"]
+    if asked.get("groupInstanceId") is None and chosen not in offered:
+        why = f"{body['memberId']} listed {', '.join(offered)}, and joins a generation with protocol {chosen}"
+        yield CLASSIC[3], _violation(why, "a protocol that it listed", str(chosen), "protocol", "not common")
+
+
+def _violation(why: str, expected: str, observed: str, *shape: str) -> Violation:
+    return Violation(why, (0,), expected, observed, shape=shape)
