@@ -86,6 +86,19 @@ def test_an_assignment_is_that_of_the_leader(sent: list[bytes], got: bytes, lead
     assert laws(watcher) == expected
 
 
+def test_nothing_is_said_of_assignments_after_something_was_not_seen() -> None:
+    for missed, expected in ((False, ["group/assignment-from-leader"]), (True, [])):
+        watcher = Watcher(APACHE, lambda line: None)
+        leads, member = Member(watcher, id="l"), Member(watcher)
+        member.ask("JoinGroup", 5, {**JOIN, "memberId": "m"}, {**JOINED, "leader": "l"})
+        assigned = [{"memberId": "m", "assignment": ASSIGNMENT}]
+        leads.ask("SyncGroup", 3, {**leads.named(1), "assignments": assigned}, {"assignment": ASSIGNMENT})
+        if missed:  # maybe another SyncGroup of the leader
+            watcher.missed(watcher.opened(1.0, "127.0.0.1", 5))
+        member.ask("SyncGroup", 3, {**member.named(1), "assignments": []}, {"assignment": OTHER})
+        assert laws(watcher) == expected
+
+
 def test_an_epoch_falls() -> None:
     for epoch, expected in ((5, []), (6, []), (4, ["consumer-group/epochs-rise"]), (0, ["consumer-group/epochs-rise"])):
         watcher = Watcher(APACHE, lambda line: None)
