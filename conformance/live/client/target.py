@@ -37,8 +37,8 @@ from kipcheck.conformance.targets.toolchains import environments
 
 TOGETHER: Final = 8
 """Scripts that are played at once: they mostly wait."""
-ALONE: Final = 3
-"""The most times that a script is played again alone."""
+ALONE: Final = 6
+"""The most times that a script is played again alone: a busy machine is late in every second run."""
 JAVA: Final = "java"
 """The built-in client whose classes are archived."""
 CLAIMS: Final = Claims(machines=(CLIENT,))
@@ -147,13 +147,14 @@ class LiveSession:
         return tuple(replace(each, limit=limit) if isinstance(each, Unsupported) else each for each in found)
 
     async def _confirmed(self, case: Case, found: tuple[Observation, ...], alone: bool) -> tuple[Observation, ...]:
-        """What breaks a bound in time, in a way that is not confirmed, is played again, alone, until this machine is in
-        time itself."""
+        """What breaks a bound in time, in a way that is not confirmed or while this machine was late, is played again,
+        alone, until this machine is in time itself."""
         for _ in range(ALONE):
             history = _history(self.info.name, case, found)
-            if alone and not was_late(history):
-                self._confirmed_ways |= _ways(history)
-            if _ways(history) <= self._confirmed_ways:
+            ways, late = _ways(history), was_late(history)
+            if alone and not late:
+                self._confirmed_ways |= ways
+            if not ways or (not late and ways <= self._confirmed_ways):
                 break
             found, alone = await self._played(case), True
         return found

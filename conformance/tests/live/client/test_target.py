@@ -13,12 +13,12 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.foreign import is_data
 from kipcheck.conformance.core.history import History, Observation, Op, Replied, Unsupported
 from kipcheck.conformance.live.client import play
-from kipcheck.conformance.live.client.target import LiveClient
+from kipcheck.conformance.live.client.target import LiveClient, LiveSession, served
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.declare.claims import keeps_its_claims
 from kipcheck.conformance.protocols.invariants import all_invariants
-from kipcheck.conformance.targets.protocol import Broken, NotPlayed
+from kipcheck.conformance.targets.protocol import Broken, NotPlayed, observed
 from kipcheck.conformance.targets.registry import is_steady, target
 
 OURS = f"client:{sys.executable} -m kipcheck.conformance.live.client.consumer {{bootstrap}} {{group}} {{topics}}"
@@ -150,3 +150,34 @@ def test_a_program_that_does_not_have_a_value_of_a_setting_cannot_play_its_scrip
         assert isinstance(last, Unsupported) and last.limit == "{assignors}" and "assignor: sticky" in last.reason
         with pytest.raises(Broken):
             session.run([case("stop")])
+
+
+def test_a_breach_of_a_confirmed_way_is_played_again_if_this_machine_was_late() -> None:
+    """The second of two such cases was undecided, since the first one had confirmed its way."""
+
+    def breaks(late_ms: int) -> tuple[Observation, ...]:
+        joined = {"what": "answer", "ms": 0, "connection": 1, "api": "JoinGroup", "error": 0, "generation": 1,
+                  "member": "m"}  # fmt: skip
+        fetch = {
+            "what": "request",
+            "ms": 60_000,
+            "connection": 1,
+            "api": "Fetch",
+            "version": 4,
+            "digest": "d",
+            "partitions": [],
+        }
+        idle = {"what": "idle", "ms": 60_000, "connection": 1, "late_ms": late_ms}
+        return (observed({"status": "accepted", "actions": [joined, fetch, idle]}),)
+
+    class Canned(LiveSession):
+        plays = [breaks(0), breaks(200), breaks(200), breaks(0)]  # noqa: RUF012
+
+        async def _played(self, case: Case) -> tuple[Observation, ...]:
+            return self.plays.pop(0)
+
+    live = target(OURS)
+    assert isinstance(live, LiveClient)
+    session = Canned(live.info, live.launcher, live.taken, served("apache"))
+    assert session.run([case("stop")]) == [breaks(0)] and len(session.plays) == 3
+    assert session.run([case("stop")]) == [breaks(0)] and not session.plays
