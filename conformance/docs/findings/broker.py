@@ -266,10 +266,12 @@ class Broker:
         self.rebalancing = self.rebalancing or error == REBALANCE
 
     def refusal(self, name: str, value: Any) -> int:
-        if name not in ("SyncGroup", "Heartbeat", "OffsetCommit"):
+        if name not in ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"):
             return 0
         if self.replaced and value["member"] == self.replaced:
             return FENCED if value.get("instance") else NOT_MEMBER
+        if name == "JoinGroup":
+            return 0
         if value["member"] != self.member:
             return NOT_MEMBER
         if value["generation"] != self.generation:
