@@ -32,7 +32,7 @@ class Seen:
     """A broken invariant, in the history of a client or of what a coordinator answered."""
 
     client: str
-    """Whoever broke it, as in ``Judged``."""
+    """The client, or the coordinators, that broke it, as in ``Judged``."""
     invariant: str
     history: History
     violation: Violation
@@ -53,7 +53,7 @@ class Judged:
 class Watched:
     edition: str
     judged: Sequence[Judged]
-    """At least one: of nobody, if no client was judged."""
+    """At least one: without a client, if none was judged."""
     seen: Sequence[Seen]
     shown_by: str
     """The check whose family shows the histories."""
