@@ -55,6 +55,12 @@ def stops_when_fenced(history: History) -> Iterator[Violation]:
             )  # fmt: skip
 
 
+def _answer_cut_off(history: History, step: int) -> tuple[str, ...]:
+    """A word of a shape, if the last disturbance ended a connection in the middle of an answer."""
+    cause = disturbance(history, step)
+    return cause if cause == ("reset amid",) else ()
+
+
 @impact("A consumer stops its heartbeats, and is removed from its group", "stuck group", "gating", "stuck-group")
 @timed("client/beats", "grp-69")
 def beats(history: History) -> Iterator[Violation]:
@@ -79,7 +85,8 @@ def beats(history: History) -> Iterator[Violation]:
         silent_ms = each.ms - max([last, *(request.ms for request in unanswered)])
         if silent_ms > session_ms:
             why = f"a stable member sent nothing to its group for {silent_ms} ms"
-            yield breach(each, why, f"a heartbeat within {session_ms} ms", "none", "no heartbeat")
+            cut_off = _answer_cut_off(history, each.step)
+            yield breach(each, why, f"a heartbeat within {session_ms} ms", "none", "no heartbeat", *cut_off)
             return
         if each.is_request(*GROUP_REQUESTS):
             unanswered.append(each)
@@ -137,7 +144,8 @@ def comes_back(history: History) -> Iterator[Violation]:
             waited = each.event["waited_ms"]
             why = f"{waited} ms after {last or 'the rebalance'} the client is no stable member"
             group = ("missing topic",) if has_missing_topic(history, each.step) else ()
-            yield breach(each, why, "JoinGroup and SyncGroup", "no stable member", "lost", last, *group)
+            cut_off = _answer_cut_off(history, each.step)
+            yield breach(each, why, "JoinGroup and SyncGroup", "no stable member", "lost", last, *group, *cut_off)
         if each.what == "settled":
             last = ""
 

@@ -151,6 +151,8 @@ def test_shapes_name_what_a_breach_came_after() -> None:
     }.items():  # fmt: skip
         found = ends_when_stopped(history(killed, ("killed", 10_100, {}), script=text))
         assert [each.shape for each in found] == [("hangs", *cause)]
+        lost = comes_back(history(("unsettled", 9000, {"waited_ms": 9000}), script=text))
+        assert [each.shape for each in lost] == [("lost", "", *(cause if cause == ("reset amid",) else ()))]
 
 
 def test_a_client_that_knows_its_new_coordinator_need_not_look_it_up_again() -> None:
