@@ -4,21 +4,35 @@ import argparse
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_harmless, print_json
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    NOT_STARTED,
+    OK,
+    USAGE,
+    Commands,
+    complain,
+    print_harmless,
+    print_json,
+)
 
 TIMESTAMPED: Final = "keyValueWithTimestamp"
 EPILOG = """\
 kipcheck storedir /tmp/kafka-streams/my-app/0_0/rocksdb/my-store
+kipcheck storedir /tmp/kafka-streams/my-app/0_0/rocksdb/my-store --release 3.9.2
 
 Reads CURRENT, the MANIFEST and the end of each table: which column families there are, and so which formats (KIP-258),
-whether values without timestamps are left, and which file is damaged, where. Nothing is written.
+whether values without timestamps are left, and which file is damaged, where. With --release, the RocksDB of that
+release opens the store read only and verifies the checksums in all tables; this needs a JDK, and the jar of RocksDB
+from Maven Central. Stop the application first, or copy the directory. Nothing is written there.
 
-exit codes: 0 read; 1 a file is damaged; 2 usage: no such directory, or none of a store"""
+exit codes: 0 read; 1 a file is damaged, or the RocksDB of --release cannot read the store; 2 usage: no such directory,
+none of a store, an unknown release; 3 no JDK, or no jar"""
 
 
 def add(commands: Commands) -> None:
     made = commands.add("storedir", _storedir, "print the formats in the directory of a Streams store", EPILOG)
     made.add_argument("folder", type=Path, metavar="DIR")
+    made.add_argument("--release", metavar="R", help="verify the checksums in tables with the RocksDB of this release")
     made.add_argument("--json", action="store_true")
 
 
@@ -30,22 +44,75 @@ def _storedir(options: argparse.Namespace) -> int:
     if not folder.is_dir():
         return complain(f"{folder} is no directory", USAGE)
     try:
+        release = options.release and _known(options.release)
         families = read(folder)
+        verified = _verified(release, folder) if release else None
     except NoStore as wrong:
         return complain(f"{wrong}: give a directory like STATE_DIR/APPLICATION/TASK/rocksdb/STORE", USAGE)
     except Damaged as wrong:
         return complain(f"{wrong}: delete the store, and let the task restore it from its changelog", FAILED)
+    except _Stopped as stopped:
+        return complain(str(stopped), stopped.code)
     except OSError as wrong:
         return complain(unreadable(wrong, folder), USAGE)
     found = [{"name": each.name, "tables": len(each.tables), "bytes": sum(each.tables.values())} for each in families]
     meaning = _meaning({each.name: len(each.tables) for each in families})
     if options.json:
-        print_json({"families": found, "format": meaning[0], "means": meaning[1]})
+        print_json({"families": found, "format": meaning[0], "means": meaning[1], "verified": verified})
         return OK
     for each in found:
         print_harmless(f"{each['name']:<24} {each['tables']:>5} tables {each['bytes']:>14,} bytes")
     print_harmless(f"{meaning[0]}: {meaning[1]}")
+    print_harmless(_verification(verified))
     return OK
+
+
+class _Stopped(Exception):
+    """An error, with its exit code."""
+
+    def __init__(self, why: object, code: int) -> None:
+        super().__init__(str(why))
+        self.code = code
+
+
+def _known(text: str) -> str:
+    from kipcheck.conformance.cli.roll_plan import known_release
+
+    try:
+        return str(known_release(text))
+    except LookupError as wrong:
+        raise _Stopped(wrong.args[0], USAGE) from None
+
+
+def _verified(release: str, folder: Path) -> dict[str, Any]:
+    from kipcheck.conformance.clients.java.store_checksums import Unread, verify
+    from kipcheck.conformance.targets import protocol
+    from kipcheck.conformance.targets.toolchains import maven
+
+    try:
+        found = verify(release, folder)
+    except LookupError as wrong:
+        raise _Stopped(wrong.args[0], USAGE) from None
+    except Unread as wrong:
+        raise _Stopped(wrong, FAILED) from None
+    except (maven.Unavailable, protocol.Unavailable) as missing:
+        raise _Stopped(missing, NOT_STARTED) from None
+    return {
+        "release": release, "rocksdb": found.rocksdb, "families": found.families, "tables": found.tables,
+        "blocks": "all" if found.every_block else "keys and values",
+    }  # fmt: skip
+
+
+def _verification(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return (
+            "the contents of tables were not read: --release R has the RocksDB of that release verify their checksums"
+        )
+    blocks = "all blocks" if found["blocks"] == "all" else "the blocks with keys and values"
+    return (
+        f"RocksDB {found['rocksdb']} of kafka-streams {found['release']} verified the checksums of {blocks}: "
+        f"column families {found['families']}, tables {found['tables']}"
+    )
 
 
 def _meaning(tables: dict[str, Any]) -> tuple[str, str]:

@@ -4,6 +4,7 @@
 ``log_format.h`` and ``version_edit.h``). A table ends in a magic number. The contents of tables are not read.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ BLOCK: Final = 32768
 HEADER: Final = 7
 MAGICS: Final = (bytes.fromhex("f7cff485b741e288"), bytes.fromhex("57fb808b247547db"))
 """The last bytes of a table, and of one from before RocksDB's format 1."""
+WRITER: Final = re.compile(rb"^\s*rocksdb_version=(\d+\.\d+\.\d+)\s*$", re.MULTILINE)
 ZERO, FULL, FIRST, MIDDLE, LAST = range(5)
 SAFE_TO_SKIP: Final = 1 << 13
 NUMBERS: Final = {2: 1, 3: 1, 4: 1, 6: 2, 9: 1, 10: 1, 203: 1, 300: 1}
@@ -60,6 +62,15 @@ def read(directory: Path) -> list[Family]:
         for number, size in each.tables.items():
             _check_table(directory / f"{number:06}.sst", size)
     return [families[each] for each in sorted(families)]
+
+
+def written_by(directory: Path) -> str | None:
+    """The version of the RocksDB that opened the store last, to write; None without a file that says so."""
+    options = sorted(directory.glob("OPTIONS-*"), key=lambda each: (len(each.name), each.name))
+    for each in reversed(options):
+        if found := WRITER.search(each.read_bytes()):
+            return found[1].decode()
+    return None
 
 
 def _check_table(path: Path, size: int) -> None:

@@ -185,16 +185,26 @@ def command(
 
 def flush_watch(release: str, jars: Sequence[Path]) -> Path:
     """The folder with the class that reports flushes of RocksDB, compiled for a release. Errors: ``Unavailable``."""
-    source = files("kipcheck.conformance.clients") / "programs" / "rocksdb" / "FlushWatch.java"
+    return _with_rocksdb("store-java", "FlushWatch.java", f"the listener of stores of {release}", release, jars)
+
+
+def table_verifier(rocksdb: str, jar: Path) -> Path:
+    """The folder with the program that verifies tables, compiled for a RocksDB. Errors: ``Unavailable``."""
+    wanted = f"the verifier of tables of RocksDB {rocksdb}"
+    return _with_rocksdb("tables-java", "VerifyTables.java", wanted, rocksdb, [jar])
+
+
+def _with_rocksdb(name: str, file: str, wanted: str, release: str, jars: Sequence[Path]) -> Path:
+    source = files("kipcheck.conformance.clients") / "programs" / "rocksdb" / file
     compiler = tool("javac")
     path = os.pathsep.join(map(str, jars))
     recipe = build.Recipe(
-        f"the listener of stores of {release}",
+        wanted,
         tools=[build.version_text((compiler, "--version"))],
-        texts={source.name: source.read_text("utf-8")},
-        steps=[(lambda: [compiler], ["-proc:none", "-encoding", "UTF-8", "-cp", path, "-d", ".", source.name])],
+        texts={file: source.read_text("utf-8")},
+        steps=[(lambda: [compiler], [*QUICK, "-proc:none", "-encoding", "UTF-8", "-cp", path, "-d", ".", file])],
     )
-    return build.built("store-java", release, recipe)
+    return build.built(name, release, recipe)
 
 
 def _filed(names: Mapping[str, Any]) -> Path:

@@ -20,13 +20,28 @@ class StoreEnded(Exception):
     """The process ended instead of answering."""
 
 
+def library(release: str) -> str:
+    """The version of the RocksDB that the release uses. Errors: LookupError before 1.0."""
+    found = rocksdb(release) or plain_rocksdb(release)
+    if found is None:
+        raise LookupError(f"no store of kafka-streams {release}: use a release from 1.0 on")
+    return found
+
+
+def library_jar(release: str) -> Path:
+    """The jar of that RocksDB. Errors: ``Unavailable``; LookupError before 1.0."""
+    rocks = _coordinates(release)
+    return maven.fetch({rocks: None})[rocks]
+
+
+def _coordinates(release: str) -> str:
+    return f"org.rocksdb:rocksdbjni:{library(release)}"
+
+
 def jars(release: str) -> tuple[list[Path], Path]:
     """The jars of a release, and that of its RocksDB. Errors: ``Unavailable``; LookupError before 1.0."""
-    library = rocksdb(release) or plain_rocksdb(release)
-    if library is None:
-        raise LookupError(f"no store of kafka-streams {release}: use a release from 1.0 on")
+    rocks = _coordinates(release)
     wanted = [*programs.coordinates(release, (STREAMS,))]
-    rocks = f"org.rocksdb:rocksdbjni:{library}"
     found = maven.fetch({each: None for each in (*wanted, rocks)})
     wanted.sort(key=lambda each: ":kafka-streams:" not in each)
     return [found[each] for each in wanted], found[rocks]

@@ -1,12 +1,15 @@
 """``kipcheck storedir``: the formats of a store, and each kind of damage with its file and offset."""
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kipcheck.conformance.cli.main import run
+from kipcheck.conformance.clients.java import programs, store_checksums
+from kipcheck.conformance.targets.transport import process_tree
 from kipcheck.conformance.wire.record_batches import crc32c
 from kipcheck.conformance.wire.rocksdb_files import MAGICS, Damaged, read
 
@@ -42,7 +45,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_the_formats_of_a_store_are_printed(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["storedir", str(store), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["format"] == "both"
+    assert found["format"] == "both" and found["verified"] is None
     assert found["families"] == [
         {"name": "default", "tables": 1, "bytes": 28}, {"name": "keyValueWithTimestamp", "tables": 1, "bytes": 28}
     ]  # fmt: skip
@@ -90,3 +93,60 @@ def test_each_changed_byte_of_a_manifest_is_found(store: Path) -> None:
         manifest.write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
         with pytest.raises(Damaged):
             read(store)
+
+
+OPTIONS = b"[Version]\n  rocksdb_version=9.7.3\n  options_file_version=1.1\n"
+MISMATCH = "block checksum mismatch: stored = 1, computed = 2, type = 1  in /s/000009.sst offset 7 size 9"
+DAMAGED = f"000009.sst at byte 7: RocksDB 9.7.3 of kafka-streams 4.1.2 says: {MISMATCH}: delete the store"
+NEWER = (
+    "RocksDB 9.7.3 wrote {store}, and the older RocksDB 7.9.2 of kafka-streams 3.9.2 does not read it (Unknown Footer"
+)
+REPORTS = [
+    ("4.1.2", f"refused\tCorruption\t{MISMATCH}  The file /s/MANIFEST-000005 may be corrupted.", DAMAGED),
+    ("4.1.2", "refused\tCorruption\tbad entry in /s/000010.sst", "000010.sst: RocksDB 9.7.3"),
+    (
+        "4.1.2",
+        "refused\tCorruption\tFooter at 20 checksum mismatch in /s/000010.sst  The file",
+        "000010.sst at byte 20: ",
+    ),
+    ("4.1.2", "refused\tIOError\tToo many open files", "does not read {store}: Too many open files"),
+    ("4.1.2", "", "does not read {store}: its process ended with 134"),
+    ("3.9.2", "refused\tCorruption\tUnknown Footer version", NEWER),
+]
+
+
+@pytest.mark.parametrize(("release", "printed", "why"), REPORTS)
+def test_what_rocksdb_refuses_is_one_line_with_file_and_offset(
+    store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    release: str,
+    printed: str,
+    why: str,
+) -> None:
+    (store / "OPTIONS-000012").write_bytes(OPTIONS)
+    (store / "OPTIONS-000007").write_bytes(OPTIONS.replace(b"9.7.3", b"10.1.3"))  # of an earlier opening
+    monkeypatch.setattr(programs, "tool", lambda name: name)
+    monkeypatch.setattr(programs, "table_verifier", lambda version, jar: store)
+    monkeypatch.setattr(store_checksums, "library_jar", lambda release: store)
+    done = subprocess.CompletedProcess([], 134, f"ready\n{printed}\n", "")
+    monkeypatch.setattr(process_tree, "run", lambda argv, **more: done)
+    assert run(["storedir", str(store), "--release", release]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert why.format(store=store) in line
+    assert "may be corrupted" not in line
+    done.stdout, done.stderr = "", "java.lang.UnsatisfiedLinkError: no library\n\tat line"
+    assert run(["storedir", str(store), "--release", release]) == 3
+    assert capsys.readouterr().err.endswith("does not start: java.lang.UnsatisfiedLinkError: no library\n")
+
+
+def test_a_release_without_a_store_is_a_usage_error_and_a_missing_jdk_exit_3(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for release, why in (("0.11.0.3", "use a release from 1.0 on"), ("9.9.9", "unknown release"), ("x", "x")):
+        assert run(["storedir", str(store), "--release", release]) == 2
+        assert why in capsys.readouterr().err
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert run(["storedir", str(store), "--release", "3.9.2"]) == 3
+    assert "java was not found" in capsys.readouterr().err
