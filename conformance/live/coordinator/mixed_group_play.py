@@ -23,7 +23,8 @@ from kipcheck.conformance.protocols.consumer_group.ops import (
     Pass,
 )
 from kipcheck.conformance.protocols.declare.real_time import DOUBT
-from kipcheck.conformance.protocols.migration.model import RESETS, dealt
+from kipcheck.conformance.protocols.migration.metadata import dealt
+from kipcheck.conformance.protocols.migration.model import RESETS
 from kipcheck.conformance.protocols.migration.ops import (
     BUSY,
     NONE,

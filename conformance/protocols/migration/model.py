@@ -14,7 +14,7 @@ from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.machines.clock import Clock
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.model import LEAVING, TOPICS, ConsumerGroup
+from kipcheck.conformance.protocols.consumer_group.model import LEAVING, ConsumerGroup
 from kipcheck.conformance.protocols.consumer_group.ops import (
     INTERVAL_MS,
     REBALANCE_MS,
@@ -46,6 +46,7 @@ from kipcheck.conformance.protocols.group.model.messages import (
 from kipcheck.conformance.protocols.group.model.rules import Rules as ClassicRules, owed_rules
 from kipcheck.conformance.protocols.group.model.service import Service
 from kipcheck.conformance.protocols.group.model.state import Member, State as ClassicState, arm_session
+from kipcheck.conformance.protocols.migration.metadata import dealt, metadata, metadata_of, partitions_of, printed
 from kipcheck.conformance.protocols.migration.ops import (
     BUSY,
     CLIENTS,
@@ -543,31 +544,6 @@ def _left(event: Classic) -> str:
 
 def _protocols(member: Member) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(blob)) for name, blob in member.protocols)
-
-
-def metadata(topics: tuple[str, ...], owned: Partitions) -> str:
-    return f"{','.join(topics)}|{printed(owned)}"
-
-
-def metadata_of(text: str) -> tuple[tuple[str, ...], Partitions]:
-    topics, _, owned = text.partition("|")
-    return tuple(filter(None, topics.split(","))), partitions_of(owned)
-
-
-def printed(partitions: Partitions) -> str:
-    return ",".join(f"{topic}-{number}" for topic, number in partitions)
-
-
-def partitions_of(text: str) -> Partitions:
-    pairs = (each.rpartition("-") for each in text.split(",") if each)
-    return tuple(sorted((topic, int(number)) for topic, _, number in pairs))
-
-
-def dealt(sync: ClassicSync) -> Iterator[tuple[str, Partitions]]:
-    """The partitions of topics, dealt to clients in turn."""
-    partitions = [(topic, each) for topic, size in TOPICS.items() if topic in sync.topics for each in range(size)]
-    for at, name in enumerate(sync.over):
-        yield name, tuple(partitions[at :: len(sync.over)])
 
 
 def with_client(state: State, client: Client) -> State:
