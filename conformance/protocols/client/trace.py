@@ -194,20 +194,24 @@ class _Reader:
         self.memberships.append(found)
 
     def _end(self, ms: int, error: int = 0, by: str = "") -> None:
-        """Ends what is not over, unless the client may not know it."""
-        for each in self.memberships if not self.in_doubt else ():
-            if each.until_ms is None:
-                each.until_ms, each.error, each.ended_by = ms, error, by
+        """Ends what is not over, unless the client may not know it. What is not over is the newest of all."""
+        for each in reversed(self.memberships) if not self.in_doubt else ():
+            if each.until_ms is not None:
+                break
+            each.until_ms, each.error, each.ended_by = ms, error, by
 
 
 def trace(history: History) -> Iterator[Happened]:
     """All events up to the first step without an answer. Memberships change after the event that changes them."""
     reader, events = _Reader(), [*history.actions()]
     closed = {event["connection"]: event["ms"] for _, event in events if event["what"] == "closed"}
+    memberships: tuple[Membership, ...] = ()
     for step, event in events:
         in_doubt = event["what"] == "answer" and closed.get(event["connection"], NEVER) <= event["ms"] + RACE_MS
-        yield Happened(step, event, tuple(reader.memberships), in_doubt, reader.shut_out)
+        yield Happened(step, event, memberships, in_doubt, reader.shut_out)
         reader.read(event, in_doubt)
+        if len(memberships) != len(reader.memberships):  # a client that spins has thousands, which are copied once
+            memberships = tuple(reader.memberships)
 
 
 def was_late(history: History) -> bool:
