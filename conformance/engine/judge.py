@@ -24,7 +24,9 @@ def judge(history: History, invariants: Iterable[Invariant]) -> Iterator[Verdict
         found = tuple(each.search(judged))
         unsure = bool(found) and each.unsure is not None and each.unsure(judged)
         if unsure:
-            found = ()
+            certain = () if each.certain is None else tuple(each.search(each.certain(judged)))
+            found = tuple(violation for violation in found if violation in certain)
+            unsure = not found
         seen = {type(op.observation) for op in read}
         result = (
             Result.FAIL

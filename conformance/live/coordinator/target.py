@@ -38,6 +38,7 @@ from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, SESSION_MS
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT as DEFAULT_CONSUMER, Config as ConsumerConfig
 from kipcheck.conformance.protocols.damage.ops import DAMAGE, OPERATIONS
+from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.editions import coordinator
@@ -505,7 +506,7 @@ def _with_end(found: Observation, why: str) -> Observation:
 
 
 def _proves_nothing(target: str, case: Case, found: Sequence[Observation]) -> bool:
-    """Whether the history breaks a law, in doubt. A description decides nothing."""
+    """Whether the history breaks a law only in doubt. A description decides nothing."""
     ops = tuple(Op(at, *each, at + 1) for at, each in enumerate(zip(case.steps, found, strict=True)))
     history = History(case, target, ops)
     if not is_in_doubt(history):
@@ -514,4 +515,8 @@ def _proves_nothing(target: str, case: Case, found: Sequence[Observation]) -> bo
         each for each in all_invariants(Role.COORDINATOR)
         if each.id in CHECKS[case.check].invariants and each.unsure is not None and each.grade is not Grade.INFO
     ]  # fmt: skip
-    return any(next(each.search(history), None) is not None for each in laws)
+    return any(_breaks(each, history) and not (each.certain and _breaks(each, each.certain(history))) for each in laws)
+
+
+def _breaks(law: Invariant, history: History) -> bool:
+    return next(law.search(history), None) is not None

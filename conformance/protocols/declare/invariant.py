@@ -62,6 +62,8 @@ class Invariant:
     """Of a law about time: whether the violations in a history prove nothing, because this machine was late itself.
     They leave it undecided then. None: a violation is one, whatever the time.
     """
+    certain: Callable[[History], History] | None = None
+    """The part of a history, up to a step, whose violations prove something even if the whole is unsure. None: none."""
     right_answer: RightAnswer = RightAnswer.REFERENCE
 
     def lacks(self, case: Case, step: Step) -> bool:
@@ -94,6 +96,7 @@ def invariant(
     checks: tuple[str, ...] = (),
     after: tuple[str, ...] = (),
     unsure: Callable[[History], bool] | None = None,
+    certain: Callable[[History], History] | None = None,
     right_answer: RightAnswer = RightAnswer.REFERENCE,
 ) -> Callable[[Search], Search]:
     def declare(search: Search) -> Search:
@@ -101,7 +104,7 @@ def invariant(
             raise ValueError(f"invariant {id!r} is declared twice")
         INVARIANTS[id] = Invariant(
             id, requirements, role, grade, applies_to, search, extra_requirements or {}, needs, checks,
-            frozenset(after), unsure, right_answer,
+            frozenset(after), unsure, certain, right_answer,
         )  # fmt: skip
         return search
 

@@ -1,9 +1,10 @@
 """What a target in real time adds to its answers: its own settings, and doubt about the time of its timers."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from kipcheck.conformance.core.history import History, Replied
+from kipcheck.conformance.core.history import History, Observation, Replied
 
 SETTINGS: Final = "settings"
 """In what was observed of a running broker: the settings that are not those that conversations count on."""
@@ -21,4 +22,15 @@ def stated_settings(history: History) -> Mapping[str, Any]:
 def is_in_doubt(history: History) -> bool:
     """Whether timers of the coordinator may have expired at other steps than in the conversation, so that violations
     prove nothing."""
-    return any(isinstance(op.observation, Replied) and DOUBT in dict(op.observation.payload) for op in history.ops)
+    return any(_is_doubtful(op.observation) for op in history.ops)
+
+
+def before_doubt(history: History) -> History:
+    """The history up to the first step in doubt: timers of the coordinator expired there as in the conversation."""
+    end = next((at for at, op in enumerate(history.ops) if _is_doubtful(op.observation)), len(history.ops))
+    ops = history.ops[:end]
+    return replace(history, ops=ops, case=replace(history.case, steps=tuple(op.step for op in ops)))
+
+
+def _is_doubtful(found: Observation) -> bool:
+    return isinstance(found, Replied) and DOUBT in dict(found.payload)

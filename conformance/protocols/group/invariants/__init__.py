@@ -5,9 +5,9 @@ from typing import Final
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.protocols.declare.invariant import invariant
-from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
+from kipcheck.conformance.protocols.declare.real_time import before_doubt, is_in_doubt
 
-group_invariant = partial(invariant, role=Role.COORDINATOR, unsure=is_in_doubt)
+group_invariant = partial(invariant, role=Role.COORDINATOR, unsure=is_in_doubt, certain=before_doubt)
 """Every law depends on who is a member, and so on timers."""
 
 # Sets of invariants, by name

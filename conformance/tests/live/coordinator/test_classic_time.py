@@ -1,0 +1,60 @@
+"""When timers of coordinators expire: in the plan of a conversation, and in the verdicts on what is in doubt."""
+
+from dataclasses import replace
+
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import History, Replied
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.engine.worker import invariants_of
+from kipcheck.conformance.live.coordinator.classic_time import Schedule, Span
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.declare.real_time import DOUBT
+from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
+from kipcheck.conformance.protocols.group.model.messages import Error, Joined
+from kipcheck.conformance.protocols.group.model.rules import Rules
+from kipcheck.conformance.protocols.group.ops import OPERATIONS, By
+from kipcheck.conformance.protocols.reference import Reference
+from kipcheck.conformance.tests.support.sessions import history_of
+
+MARGIN_S = 0.1
+
+
+def joined(config: Config, *answers: Joined) -> tuple[frozenset[int], str, Schedule]:
+    """A member joins: the requests that should be answered at once, and the doubt after these answers."""
+    schedule = Schedule(Rules.of("3.9.2"), config, 5, MARGIN_S)
+    (step,) = OPERATIONS.parse_shorthand("join a v3")
+    event = OPERATIONS.event_of(step)
+    assert isinstance(event, By)
+    return schedule.ask(event), schedule.asked(event, answers, Span(0.0, 0.01)), schedule
+
+
+def test_a_first_join_phase_without_delay_ends_at_once_and_leaves_no_doubt() -> None:
+    answer = Joined(0, Error.NONE, 1, None, "p", "a.0", "a.0", (("a.0", None, "x"),))
+    answered, doubt, schedule = joined(replace(DEFAULT, initial_delay_ms=0), answer)
+    assert (answered, doubt, schedule.apart) == (frozenset({0}), "", False)
+
+
+def test_a_first_join_phase_with_a_delay_ends_when_it_has_passed() -> None:
+    answered, doubt, schedule = joined(DEFAULT)
+    assert (answered, doubt, schedule.apart) == (frozenset(), "", False)
+    assert schedule.elapse(DEFAULT.initial_delay_ms, 0.01, 0.0).answered == {0}
+
+
+def doubted(step: int) -> Result:
+    """Of the law of heartbeats: the second one is answered wrongly, and a step is in doubt."""
+    steps = OPERATIONS.parse_shorthand("join a v3; elapse 3000; sync a v2 a=A; beat a v2; beat a v2")
+    case = Case("group/generations", "apache", Role.COORDINATOR, steps)
+    found = history_of(Reference(), case)
+    ops = list(found.ops)
+    wrong = [{"to": 3, "answer": "beat", "error": "UNKNOWN_MEMBER_ID"}]
+    ops[3] = replace(ops[3], observation=Replied((("answers", wrong),)))
+    noted = ops[step].observation
+    assert isinstance(noted, Replied)
+    ops[step] = replace(ops[step], observation=Replied((*noted.payload, (DOUBT, "late"))))
+    verdicts = judge(History(case, "mine", tuple(ops)), invariants_of(CHECKS["group/generations"]))
+    return next(each.result for each in verdicts if each.invariant == "group/answers-heartbeat")
+
+
+def test_doubt_excuses_what_comes_with_it_and_after_it_but_nothing_before_it() -> None:
+    assert [doubted(each) for each in (1, 3, 4)] == [Result.UNKNOWN, Result.UNKNOWN, Result.FAIL]
