@@ -49,8 +49,9 @@ def main() -> None:
         **settings(),
     )
     while not ended:
-        for partition, records in consumer.poll(timeout_ms=100).items():
-            print(partition.topic, partition.partition, records[-1].offset, flush=True)
+        for records in consumer.poll(timeout_ms=100).values():
+            for each in records:
+                print(each.topic, each.partition, each.offset, flush=True)
     consumer.close()
 
 

@@ -63,6 +63,8 @@ def _wait(file: Path, lines: int) -> None:
         [
             ("java", ""),
             ("java", "cooperative-sticky"),
+            ("kafka-python", ""),
+            ("kafka-python", "cooperative-sticky"),
             ("confluent-kafka", ""),
             ("confluent-kafka", "cooperative-sticky"),
         ],
