@@ -15,6 +15,7 @@ from typing import Any
 from kipcheck.conformance.clients.java.programs import Answer, JavaCodec, Order, java_judge
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.targets.canonical_form import canonical
+from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.targets.transport.pipe import Ended
 from kipcheck.conformance.wire.errors import Refused
@@ -207,7 +208,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OK
     try:
         changed = make(check=chosen.check, only=chosen.message)
-    except (maven.Unavailable, Ended) as why:
+    except (Unavailable, Ended) as why:
         print(f"kipcheck.golden.make: {why}", file=sys.stderr)
         return NO_JARS
     except Disagreement as why:

@@ -14,7 +14,7 @@ from typing import Final
 
 from kipcheck.conformance.clients.java.store_process import StoreProcess, store_process
 from kipcheck.conformance.engine.progress import Progress
-from kipcheck.conformance.targets.toolchains.maven import Unavailable
+from kipcheck.conformance.targets.protocol import Unavailable
 
 RECORDS: Final = 1_000_000
 

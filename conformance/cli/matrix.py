@@ -83,7 +83,7 @@ def _matrix(options: argparse.Namespace) -> int:
     from kipcheck.conformance.matrix.cells import cells
     from kipcheck.conformance.matrix.release_lines import named
     from kipcheck.conformance.matrix.scenario_names import FEATURES, RECORDS, SCENARIOS, STORE_UPGRADE
-    from kipcheck.conformance.targets.toolchains.maven import Unavailable
+    from kipcheck.conformance.targets.protocol import Unavailable
 
     if RECORDS in options.scenario:
         return play_records(options)

@@ -8,7 +8,7 @@ from kipcheck.conformance.core.output_folder import RECORD_MATRIX, Unusable
 from kipcheck.conformance.engine.progress import Progress
 from kipcheck.conformance.matrix.record_cells import RecordCell, known_releases, plain, play
 from kipcheck.conformance.matrix.scenario_names import RECORDS as SCENARIO
-from kipcheck.conformance.targets.toolchains.maven import Unavailable
+from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.reports import record_matrix
 
 

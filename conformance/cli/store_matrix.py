@@ -11,7 +11,7 @@ from kipcheck.conformance.matrix.release_lines import named
 from kipcheck.conformance.matrix.scenario_names import STORE_UPGRADE
 from kipcheck.conformance.matrix.store_cells import StoreCell, cells, impossible
 from kipcheck.conformance.matrix.store_run import plain, play
-from kipcheck.conformance.targets.toolchains.maven import Unavailable
+from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.reports import store_matrix
 
 

@@ -86,8 +86,7 @@ def _known(text: str) -> str:
 
 def _verified(release: str, folder: Path) -> dict[str, Any]:
     from kipcheck.conformance.clients.java.store_checksums import Unread, verify
-    from kipcheck.conformance.targets import protocol
-    from kipcheck.conformance.targets.toolchains import maven
+    from kipcheck.conformance.targets.protocol import Unavailable
 
     try:
         found = verify(release, folder)
@@ -95,7 +94,7 @@ def _verified(release: str, folder: Path) -> dict[str, Any]:
         raise _Stopped(wrong.args[0], USAGE) from None
     except Unread as wrong:
         raise _Stopped(wrong, FAILED) from None
-    except (maven.Unavailable, protocol.Unavailable) as missing:
+    except Unavailable as missing:
         raise _Stopped(missing, NOT_STARTED) from None
     return {
         "release": release, "rocksdb": found.rocksdb, "families": found.families, "tables": found.tables,

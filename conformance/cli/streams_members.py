@@ -16,8 +16,7 @@ from kipcheck.conformance.protocols.assignment.group_files import error_line
 from kipcheck.conformance.protocols.streams.blobs import EncodedBinary
 from kipcheck.conformance.protocols.streams.group_files import Application, Member, application
 from kipcheck.conformance.protocols.streams.model.members import Binary, Endless, Fatal, Memory, Misconfigured
-from kipcheck.conformance.targets.protocol import Target, Unavailable
-from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.targets.protocol import Target
 from kipcheck.conformance.wire.workbench import Unreadable
 
 REFERENCE: Final = "reference"
@@ -80,8 +79,6 @@ def _answers(
                 if isinstance(each, Unreadable)
                 else error_line("Unsupported", str(none))
             )
-    except maven.Unavailable as missing:
-        raise Unavailable(str(missing)) from None
 
 
 def _answer(streams_app: Application, made: BinaryFactory, compute: Computation) -> Line:
@@ -141,7 +138,7 @@ def _started(member: Member, streams_app: Application, made: BinaryFactory) -> t
 
 @contextmanager
 def binaries(target: str, edition: str) -> Iterator[BinaryFactory]:
-    """Errors: ``NoStreamsMembers``; LookupError for an unknown release; ``maven.Unavailable``."""
+    """Errors: ``NoStreamsMembers``; LookupError for an unknown release; ``Unavailable``."""
     form = edition_named(edition)
     if form != KIP_268 and form.standing is not Standing.RELEASED:
         raise NoStreamsMembers(f"{edition} does not specify Streams groups: use apache@RELEASE or {KIP_268}")

@@ -20,8 +20,8 @@ from kipcheck.conformance.matrix.cells import Cell, Outcome, outcome
 from kipcheck.conformance.matrix.groups import released_binaries
 from kipcheck.conformance.matrix.predictions import VerdictSteps, predicted
 from kipcheck.conformance.protocols.streams.model.members import FUTURE
+from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import maven
-from kipcheck.conformance.targets.toolchains.maven import Unavailable
 
 WORKERS: Final = 2
 WAIT_SECONDS: Final = 0.5

@@ -22,7 +22,7 @@ from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.matrix.store_cells import Answers, broken, history_of
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS, Close, Crash, Event, Flush, Get, Open, Put, Range
-from kipcheck.conformance.targets.toolchains.maven import Unavailable
+from kipcheck.conformance.targets.protocol import Unavailable
 
 WRITER: Final = "2.2.2"
 POINTS: Final = 50

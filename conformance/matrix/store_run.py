@@ -26,7 +26,7 @@ from kipcheck.conformance.matrix.store_cells import (
     upgrade_result,
 )
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS
-from kipcheck.conformance.targets.toolchains.maven import Unavailable
+from kipcheck.conformance.targets.protocol import Unavailable
 
 Tick = Callable[[str, int, int], None]
 

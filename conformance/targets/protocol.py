@@ -100,7 +100,8 @@ class TargetInfo:
 
 
 class Unavailable(Exception):
-    """The target cannot be used here: not installed, or of an unsupported version. The text says what is missing."""
+    """A target, or a jar or program that it needs, cannot be used here: not installed, not fetched, or of an
+    unsupported version. One line says what is missing and what to do."""
 
 
 class NotPlayed(Unavailable):

@@ -16,8 +16,7 @@ from typing import Any, Final
 import pytest
 
 from kipcheck.conformance.clients.java.programs import JavaCodec, java_judge
-from kipcheck.conformance.targets.protocol import Unavailable as Missing
-from kipcheck.conformance.targets.toolchains.maven import Unavailable
+from kipcheck.conformance.targets.protocol import Unavailable, Unavailable as Missing
 from kipcheck.conformance.tests.support.releases import ORACLES
 
 REQUIRE = "KIPCHECK_REQUIRE"

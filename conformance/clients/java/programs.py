@@ -21,8 +21,8 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import jar, jars
+from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import build, maven
-from kipcheck.conformance.targets.toolchains.maven import Unavailable
 from kipcheck.conformance.targets.transport import process_tree
 from kipcheck.conformance.targets.transport.pipe import Command, Ended, Pipe
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.store_process import library, library_jar
-from kipcheck.conformance.targets.toolchains.maven import Unavailable
+from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.transport import process_tree
 from kipcheck.conformance.wire.rocksdb_files import Damaged, written_by
 

@@ -96,7 +96,7 @@ def skipped(answer: Answer) -> bool:
 
 @contextmanager
 def brokers(wanted: Iterable[str]) -> Iterator[Brokers]:
-    """The brokers of these releases in one JVM. Errors: ``maven.Unavailable`` without JDK or jars; LookupError."""
+    """The brokers of these releases in one JVM. Errors: ``Unavailable`` without JDK or jars; LookupError."""
     needed = {release: coordinates(release) for release in wanted}
     programs.program()  # before any download: the jars need a JDK
     found = maven.fetch({each: None for group in needed.values() for each in group})

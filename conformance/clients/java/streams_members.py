@@ -37,6 +37,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Settings,
     Share,
 )
+from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.targets.transport.pipe import Ended, Pipe
 
@@ -156,7 +157,7 @@ class Jars:
                 self._pipe.exchange({"type": "hello", "protocol": 1, "run": "streams"}, programs.START_SECONDS)
             except (OSError, Ended) as wrong:
                 self._pipe = None
-                raise maven.Unavailable(f"the JVM with kafka-streams does not start: {wrong}") from None
+                raise Unavailable(f"the JVM with kafka-streams does not start: {wrong}") from None
         return self._pipe
 
 

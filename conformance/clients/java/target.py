@@ -47,14 +47,11 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
         known = ", ".join(f"java:{each}:RELEASE" for each in ARTIFACTS)
         raise LookupError(f"unknown target {name!r}; for released jars use {known}")
     _exists(artifact, version)
-    try:
-        programs.program()  # before any download: the jars need a JDK
-        jars = _jars(artifact, version)
-        rocks = _rocksdb(artifact, version)
-        watch = _flush_watch(version, [*jars, *rocks]) if rocks else []
-        command = programs.command({version: jars + watch}, artifact, names(version), rocks)
-    except maven.Unavailable as missing:
-        raise Unavailable(str(missing)) from None
+    programs.program()  # before any download: the jars need a JDK
+    jars = _jars(artifact, version)
+    rocks = _rocksdb(artifact, version)
+    watch = _flush_watch(version, [*jars, *rocks]) if rocks else []
+    command = programs.command({version: jars + watch}, artifact, names(version), rocks)
     omits = () if Release.parse(version) in USED else UNUSED
     translated = Translated(Testee(name, command, limits, omits=omits), version)
     return StreamsJar(translated, version) if artifact == STREAMS else translated
@@ -98,7 +95,7 @@ def _roles(artifact: str, version: str) -> list[str]:
 def _has(tool: str) -> bool:
     try:
         return bool(programs.tool(tool))
-    except maven.Unavailable:
+    except Unavailable:
         return False
 
 
@@ -123,7 +120,7 @@ def _exists(artifact: str, version: str) -> None:
 
 
 def _jars(artifact: str, version: str) -> list[Path]:
-    """The class path, the artifact itself first. Errors: ``maven.Unavailable``."""
+    """The class path, the artifact itself first. Errors: ``Unavailable``."""
     if artifact not in broker_jars():
         needed = coordinates(artifact, version)
         found = maven.fetch({each: None for each in needed})
@@ -172,7 +169,7 @@ def _rocksdb(artifact: str, version: str) -> list[Path]:
     wanted = _store(artifact, version)
     try:
         return [*maven.fetch([wanted]).values()] if wanted else []
-    except maven.Unavailable:
+    except Unavailable:
         return []
 
 

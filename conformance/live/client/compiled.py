@@ -26,10 +26,7 @@ def java(version: str, source: Path) -> tuple[str, ...]:
             raise LookupError(f"the consumer of {version} has another interface: use a release from {JAVA_SINCE}")
     except ValueError as wrong:
         raise LookupError(str(wrong)) from None
-    try:
-        jars = maven.fetch([f"org.apache.kafka:{jar('clients')}:{version}", *LIBRARIES])
-    except maven.Unavailable as missing:
-        raise Unavailable(str(missing)) from None
+    jars = maven.fetch([f"org.apache.kafka:{jar('clients')}:{version}", *LIBRARIES])
     path = os.pathsep.join(map(str, jars.values()))
     compiler = _jdk("javac")
     recipe = build.Recipe(

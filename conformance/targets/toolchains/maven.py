@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
 
+from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.transport import process_tree
 
 CACHE: Final = "KIPCHECK_CACHE"
@@ -37,10 +38,6 @@ _PLUGIN: Final = (
     "<groupId>org.apache.maven.plugins</groupId>"
     "<artifactId>maven-dependency-plugin</artifactId><version>3.6.0</version>"
 )
-
-
-class Unavailable(Exception):
-    """A jar is not available; one line names it and says what to do."""
 
 
 @dataclass(frozen=True, slots=True)

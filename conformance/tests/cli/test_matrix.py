@@ -22,7 +22,7 @@ from kipcheck.conformance.matrix.release_lines import named
 from kipcheck.conformance.matrix.replay import replay
 from kipcheck.conformance.matrix.run import Done, Jars, OutcomeCache, Tick
 from kipcheck.conformance.protocols.streams.model.members import AssignmentResult, Binary, Memory, Settings, Share
-from kipcheck.conformance.targets.toolchains.maven import Unavailable
+from kipcheck.conformance.targets.protocol import Unavailable
 
 Ran = Callable[..., tuple[int, str, str]]
 OURS = reference_binaries(fitted=True)

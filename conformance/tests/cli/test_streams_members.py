@@ -30,7 +30,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Topology,
 )
 from kipcheck.conformance.protocols.streams.ops import TOPOLOGY
-from kipcheck.conformance.targets.toolchains.maven import Unavailable
+from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.wire.workbench import Unreadable
 
 PLAIN: dict[str, Any] = {

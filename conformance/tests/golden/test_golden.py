@@ -15,7 +15,7 @@ import kipcheck.golden.vectors
 from kipcheck.conformance.clients.java.programs import JavaCodec
 from kipcheck.conformance.core.edition import APACHE, EDITIONS, Standing, edition
 from kipcheck.conformance.core.requirement import requirements
-from kipcheck.conformance.targets.toolchains.maven import Unavailable
+from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.tests.support.loops import for_each, some_by_default
 from kipcheck.conformance.tests.support.releases import CLIENTS, STREAMS_JARS
 from kipcheck.conformance.wire.errors import Refused

@@ -11,6 +11,7 @@ from zipfile import ZipFile
 import pytest
 
 from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.conformance.wire import layout
@@ -149,7 +150,7 @@ def test_a_release_is_read_from_the_jars_there_are(tmp_path: Path, monkeypatch: 
     there = {"org.apache.kafka:kafka-clients:99.0.0": path, "org.apache.kafka:kafka-metadata:99.0.0": empty}
 
     def fetch(wanted: list[str]) -> dict[str, Path]:
-        raise maven.Unavailable(f"{wanted[1]}, {wanted[2]}: nothing there")
+        raise Unavailable(f"{wanted[1]}, {wanted[2]}: nothing there")
 
     monkeypatch.setattr(maven, "fetch", fetch)
     monkeypatch.setattr(maven, "cached", there.get)

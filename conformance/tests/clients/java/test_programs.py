@@ -11,8 +11,8 @@ import pytest
 
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.programs import JavaCodec, Order, coordinates, judge_of, parts, program, sources
+from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import maven
-from kipcheck.conformance.targets.toolchains.maven import Unavailable
 from kipcheck.conformance.targets.transport.pipe import Ended
 
 pytestmark = pytest.mark.integration

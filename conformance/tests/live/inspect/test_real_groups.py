@@ -92,7 +92,7 @@ def streams_app(release: str, port: int, place: Path) -> list[list[str]]:
     """Two instances, with a JDK and the released jars. Errors: pytest's skip."""
     try:
         jars = maven.fetch(coordinates(release, ("clients", "streams")))
-    except maven.Unavailable as missing:
+    except Unavailable as missing:
         pytest.skip(str(missing))
     if shutil.which("javac") is None:
         pytest.skip("javac was not found on the PATH: install a JDK, 17 or later")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import maven
-from kipcheck.conformance.targets.toolchains.maven import Unavailable
 
 ONE, TWO = "org.example:one:1.0", "org.example:two:2.0.1"
 
