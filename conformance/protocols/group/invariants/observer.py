@@ -432,4 +432,4 @@ def longest_wait_ms(history: History, first: int, last: int) -> int:
         waits += [join.patience_ms for id in each.members for join in group.admitted_joins(id, last)]
         waits += [parked.request.patience_ms for parked in each.joining if isinstance(parked.request, Join)]
     joins = [each.request for each in group.served_requests if first <= each.index <= last]
-    return max(*waits, *(each.patience_ms for each in joins if isinstance(each, Join)))
+    return max([*waits, *(each.patience_ms for each in joins if isinstance(each, Join))])

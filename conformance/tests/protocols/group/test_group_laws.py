@@ -16,7 +16,9 @@ from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.check import Check
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.declare.mutant import Mutant
+from kipcheck.conformance.protocols.group.invariants.observer import longest_wait_ms
 from kipcheck.conformance.protocols.group.invariants.view import group_trace
+from kipcheck.conformance.protocols.group.model.answers import DEFAULT
 from kipcheck.conformance.protocols.group.ops import GROUP, OPERATIONS
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter, DraftCoordinatorAdapter
@@ -193,3 +195,7 @@ def test_where_kafka_leaves_it_open_either_may_lead() -> None:
     ours, other = history_of(sound(), case(text)), history_of(Otherwise(), case(text))
     assert ours.ops[-1].observation != other.ops[-1].observation
     assert not broken(ours) and not broken(other)
+
+
+def test_a_phase_without_members_and_joins_lasts_no_longer_than_the_first_delay() -> None:
+    assert longest_wait_ms(history_of(sound(), case("beat a v2")), 0, 0) == DEFAULT.initial_delay_ms
