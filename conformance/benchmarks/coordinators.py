@@ -1,12 +1,15 @@
 """The table of Kafka-compatible coordinators: rows of runs, for docs/compatible-coordinators.md.
 
 ``python -m kipcheck.conformance.benchmarks.coordinators DIR...`` writes the rows of runs in these folders (``--out``
-of ``kipcheck run``) between the markers of the page. A row is a check: nothing in it is written by hand.
+of ``kipcheck run``) between the markers of the page. A row is a check, with the sum of its seeds: nothing in it is
+written by hand. Rows of what was not run anew are kept, unless the coordinator was run in another version.
 """
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,26 +17,70 @@ PAGE: Final = Path(__file__).parents[1] / "docs" / "compatible-coordinators.md"
 BEGIN, END = "<!-- rows -->\n", "<!-- end of rows -->\n"
 RESULTS: Final = ("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP")
 HEAD: Final = (
-    f"| coordinator | version | edition | seed | check | {' | '.join(RESULTS)} |\n|{'---|' * (5 + len(RESULTS))}\n"
+    f"| coordinator | version | edition | check | seeds | {' | '.join(RESULTS)} |\n|{'---|' * (5 + len(RESULTS))}\n"
 )
 
 
-def rows(results: Any) -> Iterator[str]:
-    """Of one run. ``results``: its ``results.json``."""
+@dataclass(frozen=True, order=True)
+class Place:
+    """What a row is about."""
+
+    coordinator: str
+    version: str
+    edition: str
+    check: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """One check of one run."""
+
+    place: Place
+    seed: int
+    counts: Counter[str]
+    """By result. Known deviations are failures."""
+
+
+def runs(results: Any) -> Iterator[Run]:
+    """``results``: the ``results.json`` of a run."""
     options = results["options"]
     versions = {each["target"]: each["version"] for each in results["targets"]}
     for target, checks in results["footer"]["counts"].items():
         for check, counts in checks.items():
-            numbers = " | ".join(str(counts.get(each, 0)) for each in RESULTS)
-            version = versions.get(target, "")
-            yield f"| {target} | {version} | {options['edition']} | {options['seed']} | `{check}` | {numbers} |\n"
+            found = Counter(counts)
+            found["FAIL"] += found.pop("KNOWN", 0)
+            yield Run(Place(target, versions.get(target, ""), options["edition"], check), options["seed"], found)
+
+
+def row(place: Place, found: Sequence[Run]) -> str:
+    """Errors: ValueError if a seed was run twice."""
+    seeds = sorted(each.seed for each in found)
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(f"{place.coordinator} {place.check} was run twice with a seed")
+    counts = sum((each.counts for each in found), Counter[str]())
+    cells = [place.coordinator, place.version, place.edition, f"`{place.check}`", ", ".join(map(str, seeds))]
+    return f"| {' | '.join([*cells, *(str(counts[each]) for each in RESULTS)])} |\n"
+
+
+def kept(page: str, places: Iterable[Place]) -> Iterator[str]:
+    """The rows of the page that no run replaces."""
+    replaced = {(each.coordinator, each.edition, each.check) for each in places}
+    versions = {each.coordinator: each.version for each in places}
+    for line in page.partition(BEGIN)[2].partition(END)[0].removeprefix(HEAD).splitlines(keepends=True):
+        coordinator, version, edition, check, *_ = (each.strip(" `") for each in line.strip("|\n").split("|"))
+        if (coordinator, edition, check) not in replaced and versions.get(coordinator, version) == version:
+            yield line
 
 
 def written(page: str, folders: Iterable[Path]) -> str:
     """The page with the rows of these runs, sorted. Errors: OSError, ValueError or KeyError for what is no run."""
-    found = sorted({row for each in folders for row in rows(json.loads((each / "results.json").read_text("utf-8")))})
+    found: dict[Place, list[Run]] = {}
+    for each in folders:
+        for run in runs(json.loads((each / "results.json").read_text("utf-8"))):
+            found.setdefault(run.place, []).append(run)
+    lines = sorted([*kept(page, found), *(row(place, several) for place, several in found.items())])
     before, _, rest = page.partition(BEGIN)
-    return before + BEGIN + HEAD + "".join(found) + END + rest.partition(END)[2]
+    return before + BEGIN + HEAD + "".join(lines) + END + rest.partition(END)[2]
 
 
 def main(argv: Sequence[str]) -> int:
