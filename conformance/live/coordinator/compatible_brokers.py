@@ -1,4 +1,4 @@
-"""``kfake`` and ``librdkafka-mock``: brokers that are part of client libraries, as coordinators of classic groups.
+"""``kfake``, ``librdkafka-mock`` and ``tansu-broker``: brokers in libraries, as coordinators of classic groups.
 
 Each runs in a program of kipcheck's, which prints its address and ends with its standard input.
 """
@@ -25,7 +25,7 @@ from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.target_entries import Entry
-from kipcheck.conformance.targets.toolchains import build, environments, go
+from kipcheck.conformance.targets.toolchains import build, environments, go, rust
 
 STARTS_S: Final = 30.0
 LINES: Final = 3
@@ -33,6 +33,14 @@ LINES: Final = 3
 LISTENING: Final = re.compile(rb"listening (\S+):([0-9]{1,5})\n")
 FRANZ_GO: Final = "v1.22.2"
 """The module that kfake is built with: it needs a newer one than its releases state."""
+TANSU: Final = "0.6.0"
+"""The release of which ``serve_tansu`` has the versions of all libraries."""
+TANSU_MINUTES: Final = 9
+"""Measured with two cores that others used; see docs/compatible-coordinators.md."""
+
+
+ANY_SESSION: Final = Config(max_size=LARGEST, initial_delay_ms=0, min_session_ms=0, max_session_ms=LARGEST)
+"""Of a broker without such settings."""
 
 
 @final
@@ -51,7 +59,7 @@ class Library:
 
 
 def _kfake(version: str) -> tuple[str, ...]:
-    modules = {"github.com/twmb/franz-go/pkg/kfake": f"v{version.removeprefix('v')}",
+    modules = {"github.com/twmb/franz-go/pkg/kfake": version.removeprefix("v"),
                "github.com/twmb/franz-go": FRANZ_GO}  # fmt: skip
     bounds = (DEFAULT.min_session_ms // TIMES, DEFAULT.max_session_ms // TIMES)
     return (*compiled.in_go(modules, program("serve_kfake.go")), *map(str, bounds))
@@ -62,9 +70,16 @@ def _mock(version: str) -> tuple[str, ...]:
     return (str(python), "-s", "-P", str(program("serve_librdkafka_mock.py")))
 
 
+def _tansu(version: str) -> tuple[str, ...]:
+    if version != TANSU:
+        raise Unavailable(f"tansu-broker {version} cannot be built: kipcheck has the locked versions of {TANSU} alone")
+    return compiled.in_rust("tansu-broker", version, program("serve_tansu"), TANSU_MINUTES)
+
+
 LIBRARIES: Final[Mapping[str, Library]] = {
     "kfake": Library(_kfake, go.go, Config(initial_delay_ms=0, max_size=LARGEST), TIMES),
     "librdkafka-mock": Library(_mock, lambda: sys.executable, Config(max_size=LARGEST), topic="kipcheck"),
+    "tansu-broker": Library(_tansu, rust.cargo, ANY_SESSION, TIMES),
 }
 
 
@@ -74,7 +89,7 @@ def target(name: str, entry: Entry, version: str, limits: Limits | None) -> Targ
 
 def rows(name: str, entry: Entry) -> Iterator[dict[str, Any]]:
     """The default release, and those already built."""
-    yield from build.rows(name, entry, LIBRARIES[name].needed)
+    yield from build.rows(name, entry, LIBRARIES[name].needed, f"live-{name}")
 
 
 @dataclass(frozen=True, slots=True)

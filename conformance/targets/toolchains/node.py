@@ -54,7 +54,7 @@ def build(name: str, version: str) -> Path:
         raise Unavailable(f"{runs} is Node {_dotted(found)}: install Node {NEEDS[0]} or later")
     wanted = f"{name} {version}"
 
-    def accept(folder: Path) -> None:
+    def finish(folder: Path) -> None:
         about = json.loads((folder / "node_modules" / PACKAGES[name] / "package.json").read_text("utf-8"))
         needs = about.get("engines", {}).get("node", "")
         if not runs_on(needs, found):
@@ -62,7 +62,7 @@ def build(name: str, version: str) -> Path:
 
     texts = toolchains_build.sources("node", [".mjs"])
     made = recipe(wanted, PACKAGES[name], version, texts, _reason)
-    return toolchains_build.built(name, version, replace(made, accept=accept))
+    return toolchains_build.built(name, version, replace(made, finish=finish))
 
 
 def recipe(

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.target_entries import Entry
-from kipcheck.conformance.targets.toolchains import build, go, node
+from kipcheck.conformance.targets.toolchains import build, go, node, rust
 
 GO_SAYS = "go version go1.30.0 linux/amd64"
 
@@ -82,6 +83,46 @@ def test_why_go_does_not_build_it_is_one_line_and_nothing_is_left(tools: Path, s
         registry.target("franz-go@1.2.3")
     assert str(failed.value) == f"franz-go 1.2.3 cannot be built: {GO_FAILURES[said]}"
     assert left(tools) == []
+
+
+def test_without_cargo_a_broker_in_rust_is_unavailable(tools: Path) -> None:
+    target = registry.target("tansu-broker")
+    with (
+        pytest.raises(Unavailable, match=r"^cargo was not found on the PATH: install it$"),
+        target.open("apache@3.9.2", Role.COORDINATOR),
+    ):
+        pass
+
+
+CARGO_FAILURES = {
+    "error: package `a v1` cannot be built because it requires rustc 1.99 or newer": "it needs Rust 1.99",
+    "feature `edition2024` is required": "it needs a newer Rust",
+    "warning: spurious network error (3 tries remaining)\nerror: failed": "its registry cannot be reached",
+    "error[E0599]: no such function\nerror: could not compile": "error[E0599]: no such function",
+}
+
+
+@pytest.mark.parametrize("said", CARGO_FAILURES)
+def test_why_cargo_does_not_build_it_is_one_line_and_nothing_is_left(tools: Path, said: str) -> None:
+    script(
+        tools,
+        "cargo",
+        f'[ "$1" = version ] && echo cargo 1.95.0 && exit 0\nprintf "{said}\\n" >&2; exit 1'.replace("`", "'"),
+    )
+    with pytest.raises(Unavailable) as failed:
+        build.built("mine", "1", rust.recipe("mine 1", {"Cargo.toml": ""}, 9))
+    assert str(failed.value) == f"mine 1 cannot be built: {CARGO_FAILURES[said]}"
+    assert left(tools) == []
+
+
+def test_of_a_build_in_rust_the_program_is_kept_and_how_long_it_takes_is_said_before(
+    tools: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["PATH=/usr/bin:/bin", "mkdir -p target/debug/deps", "echo 1 > target/debug/program"]
+    script(tools, "cargo", '[ "$1" = version ] && echo cargo 1.95.0 && exit 0\n' + "\n".join(lines))
+    folder = build.built("mine", "1", rust.recipe("mine 1", {"Cargo.toml": ""}, 9))
+    assert sorted(each.name for each in folder.iterdir()) == ["Cargo.toml", "program", "release"]
+    assert capsys.readouterr().err == "mine 1 is built once, which takes about 9 minutes\n"
 
 
 NPM_FAILURES = {
