@@ -146,7 +146,8 @@ class Followed(NamedTuple):
 
 
 def followed(history: History) -> Iterator[Followed]:
-    """The steps up to the first that is answered otherwise, and again from the next deletion of the group on."""
+    """The steps up to the first that is answered otherwise, or has an answer that is not modelled, and again from the
+    next deletion of the group on."""
     found = trace(history)
     hints = Hints(found)
     service = Service(_coordinator(history.case.edition, hints, settings(history)))
@@ -162,6 +163,8 @@ def followed(history: History) -> Iterator[Followed]:
         missing = step.index - len(state.actors)  # steps that the target did not get
         before = replace(state, actors=(*state.actors, *[""] * missing))
         state, replies = service.step(before, step.event)
+        if apart := state.group.failed:
+            continue
         each = Followed(step, before, _by_request(replies), _by_request(step.replies))
         yield each
         apart = bool(each.differing)

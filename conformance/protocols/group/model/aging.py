@@ -61,6 +61,7 @@ def ids(state: State) -> Iterator[str]:
     yield from (each.id for each in state.members)
     yield from state.pending
     yield from state.owing
+    yield from state.lapsing
     records = [each.record for each in state.writes] if state.writes else []
     for record in (*records, state.log.group):
         if isinstance(record, GroupRecord):

@@ -119,6 +119,12 @@ class Answers:
             [(each.id, each.instance if has_instances else None, each.metadata(protocol)) for each in state.members]
         )
 
+    def cannot_list(self, state: State, version: int) -> bool:
+        """Whether the list of members cannot be encoded in this version of a JoinGroup response."""
+        if not self.rules.fails_on_old_leaders or version >= INSTANCE_SINCE[Join]:
+            return False
+        return any(each.instance is not None for each in state.members)
+
     def synced(self, state: State, member: Member, asked: Parked, error: Error) -> Synced:
         """Only successful answers have protocol type and name."""
         if error is not Error.NONE:

@@ -203,7 +203,7 @@ class Coordinator(Storage):
             asked = Parked(join.request, join.version)
             as_leader = state.phase is Phase.COMPLETING and member.id == state.leader
             out.append(self.joined(state, member, asked, state.leader, as_leader))
-            return state
+            return state._replace(failed=True) if as_leader and self.cannot_list(state, join.version) else state
         return self.rejoin(state, member, join, out)
 
     def sync(self, state: State, sync: Sync, out: Out) -> State:
@@ -293,7 +293,7 @@ class Coordinator(Storage):
         write = Deleting(Tombstone(), delete.request, state.generation, state.protocol_type)
         if self.rules.deletes_unwritten:
             out.append(Deleted(delete.request, Error.NONE))
-            state = self.without_all_pending(state, out)
+            state = self.without_all_pending(self.without_lapsing(state, out), out)
         return self.append(self.forgotten(state)._replace(pending=state.pending), write, out)
 
     def enabled(self, state: State, /) -> Iterable[Event]:

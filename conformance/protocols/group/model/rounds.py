@@ -157,8 +157,10 @@ class Rounds(Decisions):
 
     def without_absent(self, state: State, out: Out) -> State:
         for each in state.members:
-            if self.is_absent(each):
+            if self.is_absent(each) and self.rules.absent_sessions_end:
                 state = self.removed(state, each, out)
+            elif self.is_absent(each):
+                state = self.taken_out(state, each, out)._replace(lapsing=(*state.lapsing, each.id))
         return state
 
     def led(self, state: State, candidates: tuple[Member, ...]) -> State:
@@ -174,6 +176,7 @@ class Rounds(Decisions):
         state = self.append(state, Emptying(self.group_record(state)), out)
         if self.rules.keeps_empty_groups:
             return state
+        self.without_lapsing(state, out)
         return State(state.standing, offsets=state.offsets, writes=state.writes, log=state.log)
 
     def forgotten(self, state: State) -> State:
@@ -186,7 +189,10 @@ class Rounds(Decisions):
         members, owing = [], []
         for each in state.members:
             if each.join is not None:
-                out.append(self.joined(state, each, each.join, state.leader, each.id == state.leader))
+                leads = each.id == state.leader
+                out.append(self.joined(state, each, each.join, state.leader, leads))
+                if leads and self.cannot_list(state, each.join.version):
+                    state = state._replace(failed=True)
             each = each._replace(join=None, new=False)
             out.append(arm_session(each.id, each.session_ms))
             members.append(each)
@@ -234,6 +240,10 @@ class Rounds(Decisions):
         """Removes a member without an answer to its parked requests."""
         if not member.waits:
             out.append(disarm_session(member.id))
+        return self.taken_out(state, member, out)
+
+    def taken_out(self, state: State, member: Member, out: Out) -> State:
+        """Removes a member; its session timer is left as it is."""
         members = tuple([each for each in state.members if each.id != member.id])
         leader = state.leader
         if leader == member.id:
@@ -264,6 +274,11 @@ class Rounds(Decisions):
             state = self.without_pending(state, each, out)
         return state
 
+    def without_lapsing(self, state: State, out: Out) -> State:
+        """Ends the sessions of former members."""
+        out += map(disarm_session, state.lapsing)
+        return state._replace(lapsing=())
+
     # Time
 
     def on_fired(self, state: State, timer: Timer, out: Out) -> State:
@@ -278,7 +293,10 @@ class Rounds(Decisions):
                 return self.on_rebalance_timeout(state, out)
 
     def on_session_expired(self, state: State, id: str, out: Out) -> State:
-        state = self.dismissed(state, state.known(id), out)
+        if id in state.lapsing:
+            state = state._replace(lapsing=tuple([each for each in state.lapsing if each != id]))
+        else:
+            state = self.dismissed(state, state.known(id), out)
         return self.after_silence(state, out) if state.phase is Phase.PREPARING else self.after_removal(state, out)
 
     def after_silence(self, state: State, out: Out) -> State:

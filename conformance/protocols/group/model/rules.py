@@ -141,12 +141,18 @@ class Rules:
     """The generation in failed JoinGroup answers: 0 up to 2.1 (changed by KAFKA-7824)."""
     expired_ids_end_delay: bool
     """The initial rebalance ends before its time if an unused id expires when all have joined (since 4.0)."""
+    fails_on_old_leaders: bool
+    """The list of members for a leader whose JoinGroup has a version below 5 cannot be encoded if one is static: their
+    instance ids are not ignorable. Who is answered then depends on the order of a hash map, and is not modelled."""
     fails_on_unused_static_ids: bool
     """A JoinGroup with an unused id and an instance id fails in the coordinator (since 2.3)."""
     refusals_end_join_phase: bool
     """The join phase may end when an unused id is refused because the group is full (up to 3.9)."""
     deletes_unwritten: bool
     """DeleteGroups is answered before its record is written, and whether or not that fails (up to 3.9)."""
+    absent_sessions_end: bool
+    """The session of a member ends when a join phase removes it; up to 2.0.0 it runs on, and its end starts a rebalance
+    (KAFKA-7196)."""
     removed_joins_answered: bool
     """A parked JoinGroup of a member that is removed is answered (KAFKA-7610)."""
     removed_answered: bool
@@ -210,9 +216,11 @@ class Rules:
             timeouts_renewed=has("timeouts-renewed"),
             generation_in_errors=messages.NO_GENERATION if has("no-generation-in-errors") else 0,
             expired_ids_end_delay=has("java"),
+            fails_on_old_leaders=has("fails-on-old-leaders"),
             fails_on_unused_static_ids=True,
             refusals_end_join_phase=not has("java"),
             deletes_unwritten=not has("java"),
+            absent_sessions_end=has("absent-sessions-end"),
             removed_joins_answered=has("removed-joins-answered"),
             removed_answered=False,
             superseded_answered=has("superseded-answered"),
@@ -244,9 +252,11 @@ def owed_rules(release: str = NEWEST) -> Rules:
         refuses_empty_protocols=True,
         size_by_waiting=True,
         expired_ids_end_delay=False,
+        fails_on_old_leaders=False,
         fails_on_unused_static_ids=False,
         refusals_end_join_phase=True,
         deletes_unwritten=False,
+        absent_sessions_end=True,
         removed_joins_answered=True,
         removed_answered=True,
         superseded_answered=True,

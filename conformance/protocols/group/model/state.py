@@ -162,6 +162,10 @@ class State(NamedTuple):
     owing: tuple[str, ...] = ()
     """Ids that have sent no SyncGroup in this generation. The former id of a replaced static member remains here, as
     brokers do not remove it."""
+    lapsing: tuple[str, ...] = ()
+    """Ids of former members whose session still runs, as brokers up to 2.0.0 do not end it."""
+    failed: bool = False
+    """The list of members could not be encoded for the leader: what follows is not modelled."""
     delay_ms: int = NOT_INITIAL
     """Length of the current round of the initial rebalance."""
     remaining_ms: int = 0
@@ -230,6 +234,7 @@ _use_fast_replace(State)
 def armed(state: State, sync_deadline: bool) -> tuple[Timer, ...]:
     """The armed timers."""
     timers = [session(each.id) for each in state.members if not each.waits]
+    timers += [session(each) for each in state.lapsing]
     timers += [pending(each) for each in state.pending]
     if state.phase is Phase.PREPARING:
         timers.append(REBALANCE)

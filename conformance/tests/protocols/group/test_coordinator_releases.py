@@ -187,7 +187,7 @@ def test_0_10_0_forgets_a_group_without_members_and_keeps_its_offsets() -> None:
         state = talk.state
         for each in (Unload(), Load(), Loaded()):
             talk.say(each)
-        assert talk.state == state
+        assert talk.state == state._replace(lapsing=())
         talk.enter("c")
         assert talk.state.generation == (1 if phase is Phase.DEAD else state.generation + 1)
         assert talk.ask(Fetch(1)).offsets == (("t", 0, 5),)  # type: ignore[union-attr]
@@ -205,6 +205,21 @@ def test_who_is_new_waits_without_a_bound_up_to_2_1_0(release: str, ms: int | No
     talk = at("stable", release)
     talk.enter("c")
     assert talk.armed().get(session("c")) == ms
+
+
+@pytest.mark.parametrize(("release", "runs"), [("2.0.0", True), ("2.0.1", False)])
+def test_the_session_of_a_member_that_missed_a_join_phase_runs_on_up_to_2_0_0(release: str, runs: bool) -> None:
+    talk = at("stable", release)
+    talk.enter("c")
+    talk.fire(REBALANCE)
+    assert [each.id for each in talk.state.members] == ["c"]
+    assert talk.state.lapsing == (("a", "b") if runs else ())
+    talk.fire(session("a"))
+    assert talk.phase is (Phase.PREPARING if runs else Phase.COMPLETING)
+    talk.fire(session("b"))
+    assert talk.error(talk.beat("c")) is Error.REBALANCE_IN_PROGRESS
+    talk.ask(talk.join("c"))
+    assert (talk.phase, talk.state.generation) == (Phase.COMPLETING, 3 if runs else 2)
 
 
 @pytest.mark.parametrize(("release", "deadline"), [("2.8.0", False), ("2.8.1", True), ("3.0.0", True)])

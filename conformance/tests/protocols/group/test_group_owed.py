@@ -146,6 +146,17 @@ def test_the_comparison_starts_again_when_the_group_was_deleted() -> None:
     assert len(like(history(Better(), f"fail NOT_ENOUGH_REPLICAS; {empty}; {differs}", "apache@4.4.0"))) <= 1
 
 
+@pytest.mark.parametrize(("release", "version", "compared"), [
+    ("2.4.1", 4, True), ("2.5.0", 4, False), ("2.8.2", 4, False), ("2.8.2", 5, True),
+])  # fmt: skip
+def test_nothing_is_compared_after_a_list_of_members_that_cannot_be_encoded(
+    release: str, version: int, compared: bool
+) -> None:
+    """A leader that joins with a version below 5, and a static member: who is answered follows a hash map."""
+    text = f"join a v{version}; rejoin a v{version}; join b as i v5; elapse 6000; sync a v3; beat a as j v3"
+    assert bool(like(history(Better(), text, f"apache@{release}"))) is compared
+
+
 # What clients can know
 
 
