@@ -31,6 +31,11 @@ class _Connection:
     opened: Opened
     correlation: int = 0
 
+    def next_number(self) -> int:
+        """The correlation id of the next request: from 1 on."""
+        self.correlation += 1
+        return self.correlation
+
     @property
     def is_usable(self) -> bool:
         return not self.opened.reader.at_eof() and asyncio.get_running_loop().time() < self.opened.ends_s
@@ -44,6 +49,8 @@ class Connections:
     port: int
     security: Security = OPEN
     opened: int = 0
+    repeated: int = 0
+    """Responses to requests that had one before."""
     _free: list[_Connection] = field(default_factory=list)
     _all: set[_Connection] = field(default_factory=set)
 
@@ -55,11 +62,10 @@ class Connections:
     async def ask(self, api: str, version: int, client: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The body of the response. Errors: ``Closed``, ``Garbled``; ``Refused`` for a body that has no bytes."""
         connection = await self._take()
-        connection.correlation += 1
-        number = connection.correlation
+        number = connection.next_number()
         try:
             sent = encode_request(EDITION, f"{api}Request", version, number, client, body)
-            data = await self._exchange(connection, sent)
+            data = await self._exchange(connection, number, sent)
             found = decode_response(data, edition(EDITION), f"{api}Response", version, lenient=True)
         except Refused as wrong:
             self._drop(connection)
@@ -84,9 +90,12 @@ class Connections:
     async def _ask_bytes(self, key: int, version: int, after: bytes) -> bytes:
         """The response with its header. ``after``: what follows the id of the client in the request."""
         connection = await self._take()
-        name = NAME.encode()
+        name, number = NAME.encode(), connection.next_number()
         try:
-            data = await self._exchange(connection, struct.pack(">hhih", key, version, 0, len(name)) + name + after)
+            sent = struct.pack(">hhih", key, version, number, len(name)) + name + after
+            data = await self._exchange(connection, number, sent)
+            if _number(data) != number:
+                raise Garbled(f"the response to API {key} has correlation id {_number(data)} in place of {number}")
         except BaseException:
             self._drop(connection)
             raise
@@ -104,14 +113,19 @@ class Connections:
         self._all.add(connection)
         return connection
 
-    async def _exchange(self, connection: _Connection, payload: bytes) -> bytes:
+    async def _exchange(self, connection: _Connection, number: int, payload: bytes) -> bytes:
+        """The next response. A second one to an earlier request is left out: this request is not to blame."""
         try:
             connection.opened.writer.write(frame(payload))
             await connection.opened.writer.drain()
-            start = await connection.opened.reader.readexactly(4)
-            if why := wrong_size(start):
-                raise Garbled(why)
-            return await connection.opened.reader.readexactly(int.from_bytes(start, "big"))
+            while True:
+                start = await connection.opened.reader.readexactly(4)
+                if why := wrong_size(start):
+                    raise Garbled(why)
+                data = await connection.opened.reader.readexactly(int.from_bytes(start, "big"))
+                if not 0 < _number(data) < number:
+                    return data
+                self.repeated += 1
         except (OSError, asyncio.IncompleteReadError):
             raise Closed("the broker closed the connection instead of answering") from None
 
@@ -126,3 +140,8 @@ class Connections:
         self._free.clear()
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(0)
+
+
+def _number(response: bytes) -> int:
+    """The correlation id."""
+    return int.from_bytes(response[:4], "big", signed=True)
