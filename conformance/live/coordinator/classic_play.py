@@ -15,7 +15,16 @@ from kipcheck.conformance.live.coordinator.classic_requests import APIS, Scale, 
 from kipcheck.conformance.live.coordinator.classic_time import Schedule, Span
 from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
-from kipcheck.conformance.protocols.group.model.messages import Commit, Delete, Joined, Reply, Request
+from kipcheck.conformance.protocols.group.model.messages import (
+    Commit,
+    Delete,
+    Describe,
+    Fetch,
+    Joined,
+    ListGroups,
+    Reply,
+    Request,
+)
 from kipcheck.conformance.protocols.group.model.names import Names
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.service import By, Elapse, canonical_reply, resolved
@@ -39,6 +48,8 @@ LIMITS: Final = {
     NAMELESS: "the offsets of the group with the empty name are not those of one conversation",
     TIME: "the wait is longer than a conversation in real time may last",
 }
+_OF_NAMELESS: Final = (Commit, Fetch, Describe, ListGroups, Delete)
+"""Requests whose answers depend on the group with the empty name, or that change it."""
 LOST: Final = Lost("the broker did not answer an earlier step")
 
 
@@ -57,6 +68,8 @@ class Setting:
     """Of one ``elapse``."""
     most_ms: int
     """Of a conversation, in all."""
+    nameless: bool = False
+    """Whether the group with the empty name is this conversation's own."""
 
 
 @dataclass(slots=True)
@@ -123,7 +136,7 @@ class Conversation:
 
     def _lacking(self, event: By, request: Request) -> Unsupported | None:
         """Why the broker cannot, or must not, be sent the request."""
-        if event.nameless and isinstance(request, Commit | Delete):
+        if event.nameless and not self.setting.nameless and isinstance(request, _OF_NAMELESS):
             return Unsupported(LIMITS[NAMELESS], NAMELESS)
         _, key = APIS[type(request)]
         low, high = self.setting.versions.get(key, (0, -1))

@@ -138,9 +138,9 @@ class ClassicApi:
         states = {each.lower() for each in request.body.get("statesFilter", ())}
         types = {each.lower() for each in request.body.get("typesFilter", ())}
         found = [
-            (id, group.state.protocol_type or "", group.state.phase.called, "classic")
+            (id, group.listed.protocol_type or "", group.listed.phase.called, "classic")
             for id, group in self.groups.classics()
-            if group.state.phase is not Phase.DEAD
+            if group.listed.phase is not Phase.DEAD
         ]
         found += [
             (id, "consumer", "Stable" if group.state.members else "Empty", "consumer")

@@ -46,9 +46,14 @@ class ClassicGroup:
         return found[0]
 
     @property
+    def listed(self) -> State:
+        """What lists show: of the group with the empty name, the part that has offsets."""
+        return self.state.unnamed or self.state
+
+    @property
     def is_gone(self) -> bool:
         """Whether nothing of the group is left."""
-        return self.state.phase is Phase.DEAD and not (self._timers or self._waiting or self.state.offsets)
+        return self.listed.phase is Phase.DEAD and not (self._timers or self._waiting or self.listed.offsets)
 
     def close(self) -> None:
         for each in self._timers.values():

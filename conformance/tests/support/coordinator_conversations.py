@@ -20,6 +20,7 @@ from kipcheck.conformance.protocols.group.model.messages import (
     Join,
     Joined,
     Leave,
+    Nameless,
     Phase,
     Reply,
     Sync,
@@ -79,6 +80,12 @@ class Talk:
         """Its answer, if it came at once."""
         self.asked += 1
         self.say(replace(request, request=self.asked))
+        return self.answers.get(self.asked)
+
+    def ask_nameless(self, request: Any) -> Any:
+        """As ``ask``, with an empty group id."""
+        self.asked += 1
+        self.say(Nameless(replace(request, request=self.asked)))
         return self.answers.get(self.asked)
 
     def answer(self, request: int) -> Any:

@@ -84,7 +84,7 @@ def owed(exchange: TracedRequest, known: Known, group: GroupTrace) -> Owed | Non
     """None: no verdict. A batch of LeaveGroup has an error for each member: ``leave_errors``."""
     request, where = exchange.request, group.locations[exchange.index]
     if exchange.nameless:
-        return _nameless(request)
+        return _nameless(request, group.has_nameless(exchange.index))
     if where is not Location.HERE:
         return _elsewhere(request, where, group.settings)
     match request:
@@ -112,14 +112,23 @@ def owed(exchange: TracedRequest, known: Known, group: GroupTrace) -> Owed | Non
     return found.owed(isinstance(request, Join) or (isinstance(request, Sync) and known.phase is not Phase.STABLE))
 
 
-def _nameless(request: Request) -> Owed | None:
+def _nameless(request: Request, exists: bool | None) -> Owed | None:
+    """What is owed in the group with the empty name, which has no members. ``exists``: whether it has offsets."""
     found = Faults()
     match request:
         case Join() | Sync() | Heartbeat():
             found.add(Error.INVALID_GROUP_ID, applies=True)
             found.add(Error.INCONSISTENT_GROUP_PROTOCOL, isinstance(request, Sync) and _lacks_protocol(request))
         case Delete():
-            found.certain |= {Error.INVALID_GROUP_ID, Error.GROUP_ID_NOT_FOUND}
+            refused = {Error.INVALID_GROUP_ID, Error.GROUP_ID_NOT_FOUND}
+            if exists is False:
+                found.certain |= refused
+            else:
+                found.possible |= refused | OF_THE_LOG
+        case Commit(generation=generation) if request.offsets and generation >= 0:
+            found.certain |= {Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.GROUP_ID_NOT_FOUND}
+        case Commit(member="", instance=None) if request.offsets:
+            found.possible |= OF_THE_LOG
         case _:
             return None
     return found.owed()

@@ -14,6 +14,7 @@ from kipcheck.conformance.protocols.group.invariants.requests import at, breach,
 from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, group_trace
 from kipcheck.conformance.protocols.group.model.messages import (
     Commit,
+    Delete,
     Describe,
     Described,
     Error,
@@ -248,15 +249,17 @@ def _only_moved(group: GroupTrace, last: TracedRequest, now: TracedRequest) -> b
 def commits_kept(history: History) -> Iterator[Violation]:
     """OffsetFetch returns the last accepted offset of each partition, and no other."""
     group = group_trace(history)
-    accepted: dict[tuple[str, int], tuple[int, int]] = {}
+    kept: dict[bool, dict[tuple[str, int], tuple[int, int]]] = {False: {}, True: {}}
     for each in group.trace.asked:
         if each.at_ms >= KEPT_MS:
             return
-        if each.index in group.deletions:
+        accepted = kept[each.nameless]
+        if isinstance(each.request, Delete) and error_of(each) == Error.NONE:
             accepted.clear()
-        if isinstance(each.request, Commit) and error_of(each) == Error.NONE and not each.nameless:
+        if isinstance(each.request, Commit) and error_of(each) == Error.NONE:
             accepted.update({(topic, number): (offset, each.index) for topic, number, offset in each.request.offsets})
-        if not isinstance(each.answer, Fetched) or error_of(each) != Error.NONE or each not in group.served_requests:
+        served = each.nameless or each in group.served_requests
+        if not isinstance(each.answer, Fetched) or error_of(each) != Error.NONE or not served:
             continue
         returned = {(topic, number): offset for topic, number, offset in each.answer.offsets}
         for topic, number in sorted(accepted.keys() | returned.keys()):

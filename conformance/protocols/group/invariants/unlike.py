@@ -176,6 +176,7 @@ def _starts_anew(found: Trace, step: TracedStep) -> bool:
     return (
         request is not None
         and isinstance(request.request, Delete)
+        and not request.nameless
         and request.answer is not None
         and request.answer.error is Error.NONE
         and not any(isinstance(each.event, FailWrite) and each.index < step.index for each in found.steps)

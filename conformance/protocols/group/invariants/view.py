@@ -9,6 +9,7 @@ from typing import NamedTuple
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.protocols.group.invariants.known import OWN_FAULTS
 from kipcheck.conformance.protocols.group.invariants.requests import (
     REFUSED,
     error_of,
@@ -20,6 +21,7 @@ from kipcheck.conformance.protocols.group.invariants.requests import (
 from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.messages import (
+    Commit,
     Delete,
     Error,
     Heartbeat,
@@ -126,8 +128,25 @@ class GroupTrace:
         return tuple(
             each.by
             for each in self.trace.asked
-            if isinstance(each.request, Delete) and error_of(each) == Error.NONE and each.by is not None
+            if isinstance(each.request, Delete)
+            and error_of(each) == Error.NONE
+            and each.by is not None
+            and not each.nameless
         )
+
+    def has_nameless(self, until: int) -> bool | None:
+        """Has the group with the empty name offsets before that step? None: not known."""
+        found: bool | None = False
+        for each in self.trace.asked:
+            if not each.nameless or each.index >= until:
+                continue
+            match each.request:
+                case Commit(offsets=offsets) if found is not True:
+                    granted = error_of(each) == Error.NONE
+                    found = True if granted and offsets else found if error_of(each) in OWN_FAULTS else None
+                case Delete() if error_of(each) == Error.NONE:
+                    found = False
+        return found
 
     @cached_property
     def moves(self) -> tuple[int, ...]:

@@ -134,17 +134,27 @@ class Coordinator(Storage):
         return state
 
     def nameless(self, state: State, asked: Request, out: Out) -> State:
-        fault = self.nameless_fault(asked)
+        """A request to the group with the empty name."""
+        fault = self.nameless_fault(state, asked)
         if fault is not None:
             out.append(self.refusal(asked, fault))
             return state
+        unnamed = state.unnamed or State()
         match asked:
+            case Commit():
+                return state._replace(unnamed=self.commit(unnamed, asked, out))
+            case Delete():
+                return state._replace(unnamed=self.delete(unnamed, asked, out))
+            case Fetch():
+                out.append(Fetched(asked.request, Error.NONE, self.fetched(unnamed)))
             case Describe():
-                out.append(self.described(State(), asked))
+                out.append(self.described(unnamed, asked))
             case ListGroups():
-                out.append(self.listed(state, asked))
+                out.append(self.listed(unnamed, asked))
+            case Join() | Sync() | Heartbeat() | Leave():
+                raise LookupError(f"{asked} to a group without members has no fault")
             case _:
-                out.append(self.refusal(asked, Error.NONE))
+                assert_never(asked)
         return state
 
     # Requests

@@ -44,7 +44,7 @@ class Decisions(Answers):
             case Fired(timer):
                 return timer in armed(state, self.rules.sync_deadline)
             case Written() | WriteFailed():
-                return bool(state.writes)
+                return bool(state.writes or (state.unnamed is not None and state.unnamed.writes))
             case Unload():
                 return state.standing is not Standing.AWAY
             case Load():
@@ -52,7 +52,7 @@ class Decisions(Answers):
             case Loaded():
                 return state.standing is Standing.LOADING
             case Nameless(asked):
-                return self.nameless_fault(asked) in (None, Error.NONE)
+                return self.nameless_fault(state, asked) in (None, Error.NONE)
             case _:
                 return self.fault(state, event) in (None, Error.NONE)
 
@@ -123,8 +123,8 @@ class Decisions(Answers):
             case _:
                 assert_never(request)
 
-    def nameless_fault(self, asked: Request) -> Error | None:
-        """The group with the empty id cannot have members. Offsets committed to it are not modelled."""
+    def nameless_fault(self, state: State, asked: Request) -> Error | None:
+        """The group with the empty name cannot have members, but offsets, which old consumers commit to it."""
         fault = self.unsupported(asked)
         if fault is not None:
             return fault
@@ -136,9 +136,11 @@ class Decisions(Answers):
             case Sync() | Heartbeat() | Leave():
                 return self.rules.nameless
             case Commit():
-                return self.commit_fault(State(), asked)
+                return self.commit_fault(state.unnamed or State(), asked)
+            case Delete() if not self.rules.deletes_nameless:
+                return Error.INVALID_GROUP_ID
             case Delete():
-                return self.rules.nameless_delete
+                return self.delete_fault(state.unnamed or State())
             case Fetch() | Describe() | ListGroups():
                 return None
             case _:

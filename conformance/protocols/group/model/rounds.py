@@ -177,11 +177,12 @@ class Rounds(Decisions):
         if self.rules.keeps_empty_groups:
             return state
         self.without_lapsing(state, out)
-        return State(state.standing, offsets=state.offsets, writes=state.writes, log=state.log)
+        return State(state.standing, offsets=state.offsets, writes=state.writes, log=state.log, unnamed=state.unnamed)
 
     def forgotten(self, state: State) -> State:
         """The state without the group. Pending records do not affect a later group."""
-        return State(state.standing, writes=tuple(map(_orphaned, state.writes)), log=state.log)
+        writes = tuple(map(_orphaned, state.writes))
+        return State(state.standing, writes=writes, log=state.log, unnamed=state.unnamed)
 
     def next_generation(self, state: State, out: Out) -> State:
         generation, protocol = self.bumped(state.generation), self.elected_protocol(state)
@@ -324,6 +325,9 @@ class Rounds(Decisions):
         """Removes the members that sent no SyncGroup."""
         owing = state.owing
         state = state._replace(owing=())
+        here = [each for each in owing if state.member(each) is not None]
+        if self.rules.fails_on_replaced_ids and len(here) < len(owing):
+            return state._replace(failed=state.failed or bool(here))
         for each in state.members:
             if each.id in owing:
                 state = self.removed(state, each, out)

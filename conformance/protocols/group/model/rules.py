@@ -144,6 +144,9 @@ class Rules:
     fails_on_old_leaders: bool
     """The list of members for a leader whose JoinGroup has a version below 5 cannot be encoded if one is static: their
     instance ids are not ignorable. Who is answered then depends on the order of a hash map, and is not modelled."""
+    fails_on_replaced_ids: bool
+    """The deadline for SyncGroups fails, and starts no rebalance, if a static member was replaced that had sent none
+    (from the source: 2.8)."""
     fails_on_unused_static_ids: bool
     """A JoinGroup with an unused id and an instance id fails in the coordinator (since 2.3)."""
     refusals_end_join_phase: bool
@@ -189,8 +192,8 @@ class Rules:
     """DescribeGroups returns the metadata of members; 2.3 returns their assignments in place of it (KAFKA-9150)."""
     nameless: Error
     """The error of a heartbeat, a sync or a leave with an empty group id: 25 up to 1.1 (KAFKA-6773)."""
-    nameless_delete: Error
-    """The error of DeleteGroups with an empty group id: 24 in 1.1 (KAFKA-6773)."""
+    deletes_nameless: bool
+    """DeleteGroups deletes the group with the empty name; 1.1 answers it INVALID_GROUP_ID (KAFKA-6773)."""
     loading_told: bool
     """Requests get COORDINATOR_LOAD_IN_PROGRESS while the log is read; up to 1.1, NOT_COORDINATOR."""
 
@@ -217,6 +220,7 @@ class Rules:
             generation_in_errors=messages.NO_GENERATION if has("no-generation-in-errors") else 0,
             expired_ids_end_delay=has("java"),
             fails_on_old_leaders=has("fails-on-old-leaders"),
+            fails_on_replaced_ids=has("fails-on-replaced-ids"),
             fails_on_unused_static_ids=True,
             refusals_end_join_phase=not has("java"),
             deletes_unwritten=not has("java"),
@@ -236,7 +240,7 @@ class Rules:
             commits_fenced_first=has("commits-fenced-first"),
             metadata_described=has("describes-metadata"),
             nameless=Error.INVALID_GROUP_ID if has("empty-group-id-invalid") else Error.UNKNOWN_MEMBER_ID,
-            nameless_delete=(Error.GROUP_ID_NOT_FOUND if has("empty-group-id-invalid") else Error.INVALID_GROUP_ID),
+            deletes_nameless=has("empty-group-id-invalid"),
             loading_told=has("loading-reported"),
         )
 
@@ -253,6 +257,7 @@ def owed_rules(release: str = NEWEST) -> Rules:
         size_by_waiting=True,
         expired_ids_end_delay=False,
         fails_on_old_leaders=False,
+        fails_on_replaced_ids=False,
         fails_on_unused_static_ids=False,
         refusals_end_join_phase=True,
         deletes_unwritten=False,
@@ -269,7 +274,7 @@ def owed_rules(release: str = NEWEST) -> Rules:
         commits_fenced_first=True,
         metadata_described=True,
         nameless=Error.INVALID_GROUP_ID,
-        nameless_delete=Error.GROUP_ID_NOT_FOUND,
+        deletes_nameless=True,
         loading_told=True,
     )
 

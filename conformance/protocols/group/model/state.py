@@ -165,7 +165,7 @@ class State(NamedTuple):
     lapsing: tuple[str, ...] = ()
     """Ids of former members whose session still runs, as brokers up to 2.0.0 do not end it."""
     failed: bool = False
-    """The list of members could not be encoded for the leader: what follows is not modelled."""
+    """The coordinator failed among several members, in the order of a hash map: what follows is not modelled."""
     delay_ms: int = NOT_INITIAL
     """Length of the current round of the initial rebalance."""
     remaining_ms: int = 0
@@ -175,6 +175,8 @@ class State(NamedTuple):
     offsets: Offsets = ()
     writes: tuple[Write, ...] = ()
     log: Log = Log()
+    unnamed: "State | None" = None
+    """The group with the empty name, once a client has committed to it. It never has members, and does not move."""
 
     @property
     def initial(self) -> bool:

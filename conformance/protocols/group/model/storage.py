@@ -44,6 +44,8 @@ class Storage(StaticMembers):
     # Results of appends
 
     def written(self, state: State, out: Out) -> State:
+        if state.unnamed is not None and state.unnamed.writes:
+            return state._replace(unnamed=self.written(state.unnamed, out))
         write, *rest = state.writes
         state = state._replace(writes=tuple(rest), log=state.log.with_(write.record))
         return self.kept(state, write, out)
@@ -71,6 +73,8 @@ class Storage(StaticMembers):
                 assert_never(write)
 
     def write_failed(self, state: State, error: Error, out: Out) -> State:
+        if state.unnamed is not None and state.unnamed.writes:
+            return state._replace(unnamed=self.write_failed(state.unnamed, error, out))
         write, *rest = state.writes
         state = state._replace(writes=tuple(rest))
         match write:
@@ -161,7 +165,7 @@ class Storage(StaticMembers):
 
     def recall(self, state: State, out: Out) -> State:
         """Restores the group from the log, and starts the sessions of its members."""
-        state = self.recalled(state.log)._replace(writes=state.writes)
+        state = self.recalled(state.log)._replace(writes=state.writes, unnamed=state.unnamed)
         out += [arm_session(each.id, each.session_ms) for each in state.members]
         return state
 

@@ -145,6 +145,33 @@ def test_requests_that_name_no_group(release: str, expected: int) -> None:
     assert heard == [expected, expected, expected, 24]
 
 
+def test_the_group_with_the_empty_name_has_offsets_and_no_members() -> None:
+    """Up to 1.1 it cannot be deleted."""
+    for release in ("1.1.1", "2.0.0", "2.8.2", "3.9.2", "4.4.0"):
+        talk = at("stable", release)
+        heard, before = talk.ask_nameless, talk.state
+        assert heard(talk.commit("", generation=-1)).error is Error.NONE
+        assert heard(Fetch(2)).offsets == (("t", 0, 5),)
+        assert heard(Describe(0)).state == "Empty"
+        assert heard(ListGroups(0)).groups == (("", ""),)
+        assert heard(talk.commit("a")).error is Error.UNKNOWN_MEMBER_ID
+        assert talk.ask(Fetch(2)).offsets == ()  # type: ignore[union-attr]
+        assert talk.state._replace(unnamed=None) == before
+        for each in (Unload(), Load(), Loaded()):
+            talk.say(each)
+        assert heard(Delete(0)).error is (Error.INVALID_GROUP_ID if release == "1.1.1" else Error.NONE)
+        assert heard(Fetch(2)).offsets == ((("t", 0, 5),) if release == "1.1.1" else ())
+
+
+def test_a_commit_to_the_group_with_the_empty_name_that_is_not_written_changes_nothing() -> None:
+    for release in ("2.0.0", "4.4.0"):
+        talk = Talk(release, held=True)
+        talk.ask_nameless(talk.commit("", generation=-1))
+        talk.say(WriteFailed(Error.NOT_ENOUGH_REPLICAS))
+        assert talk.answer(talk.asked).error is Error.COORDINATOR_NOT_AVAILABLE
+        assert talk.ask_nameless(Fetch(2)).offsets == ()
+
+
 @pytest.mark.parametrize(("release", "expected"), [("1.1.1", 24), ("2.0.0", 69), ("4.4.0", 69)])
 def test_a_deletion_that_names_no_group(release: str, expected: int) -> None:
     talk = Talk(release)
@@ -228,6 +255,17 @@ def test_there_is_a_deadline_for_syncs(release: str, deadline: bool) -> None:
     talk.enter("a")
     talk.over()
     assert (SYNC in talk.armed()) is deadline
+
+
+@pytest.mark.parametrize(("release", "phase"), [("2.8.2", Phase.STABLE), ("3.0.0", Phase.PREPARING)])
+def test_the_deadline_for_syncs_fails_in_2_8_after_a_static_member_was_replaced(release: str, phase: Phase) -> None:
+    talk = at("completing", release)
+    for id in ("b", "a"):
+        talk.ask(talk.sync(id))
+    talk.ask(talk.join("", "i", fresh="s.2"))
+    talk.deadline()
+    assert (talk.phase, talk.state.failed) == (phase, False)
+    assert {each.id for each in talk.state.members} == {"a", "b", "s.2"}
 
 
 @pytest.mark.parametrize(("release", "ms"), [("3.3.1", (10_000, 30_000)), ("3.3.2", (20_000, 60_000))])

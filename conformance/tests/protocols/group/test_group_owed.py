@@ -14,9 +14,9 @@ from kipcheck.conformance.core.verdict import Grade, Result, Violation
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.group.invariants.observer import known_before
-from kipcheck.conformance.protocols.group.model.messages import Error, Phase
+from kipcheck.conformance.protocols.group.model.messages import Delete, Error, Phase, Request
 from kipcheck.conformance.protocols.group.model.rules import owed_rules
-from kipcheck.conformance.protocols.group.model.state import Member, State
+from kipcheck.conformance.protocols.group.model.state import Member, Offsets, State
 from kipcheck.conformance.protocols.group.ops import OPERATIONS
 from kipcheck.conformance.protocols.group.strategies.conversations import group_conversations
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter
@@ -155,6 +155,45 @@ def test_nothing_is_compared_after_a_list_of_members_that_cannot_be_encoded(
     """A leader that joins with a version below 5, and a static member: who is answered follows a hash map."""
     text = f"join a v{version}; rejoin a v{version}; join b as i v5; elapse 6000; sync a v3; beat a as j v3"
     assert bool(like(history(Better(), text, f"apache@{release}"))) is compared
+
+
+# The group with the empty name
+
+OFFSETS = "commit a id= t:0:3 behind=none nameless v2; fetch a nameless v2"
+
+
+class Forgetful(Better):
+    """Grants commits, and returns no offset."""
+
+    def fetched(self, state: State) -> Offsets:
+        return ()
+
+
+class Generous(Better):
+    """Grants every deletion of the group with the empty name."""
+
+    def nameless_fault(self, state: State, asked: Request) -> Error | None:
+        return Error.NONE if isinstance(asked, Delete) else super().nameless_fault(state, asked)
+
+
+@pytest.mark.parametrize("edition", ["apache@0.10.0.1", "apache@1.1.1", "apache@2.8.2", "apache@4.4.0", "apache"])
+def test_offsets_of_the_group_with_the_empty_name_are_kept_until_it_is_deleted(edition: str) -> None:
+    reference = Reference()
+    reference.configure(edition)
+    deleted = "" if edition in ("apache@0.10.0.1", "apache@1.1.1") else "; delete nameless; fetch a nameless v2"
+    text = f"{OFFSETS}; commit a behind=1 nameless v2; fetch a v2{deleted}; delete nameless"
+    assert not broken(history(reference, text, edition))
+
+
+@pytest.mark.parametrize(("adapter", "text", "law"), [
+    (Forgetful, OFFSETS, "commits-kept"),
+    (Generous, "delete nameless", "answers-groups"),
+    (Generous, f"{OFFSETS}; delete nameless; delete nameless", "answers-groups"),
+])  # fmt: skip
+def test_a_coordinator_owes_the_same_to_the_group_with_the_empty_name(
+    adapter: type[Better], text: str, law: str
+) -> None:
+    assert broken(history(adapter(), text, "apache@4.4.0")) == {f"group/{law}"}
 
 
 # What clients can know
