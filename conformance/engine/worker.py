@@ -1,10 +1,11 @@
 """A unit of a run: one check on one subject with one target."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
+from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -18,7 +19,16 @@ from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.protocols.declare.check import Sample
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.invariants import all_invariants
-from kipcheck.conformance.targets.protocol import Broken, NotPlayed, Session, Target, TargetInfo, Unavailable, Unstable
+from kipcheck.conformance.targets.protocol import (
+    Broken,
+    NotPlayed,
+    Session,
+    Target,
+    TargetInfo,
+    Unavailable,
+    Unstable,
+    WaitsInRealTime,
+)
 from kipcheck.conformance.targets.session import renewed
 
 Shape: TypeAlias = tuple[str, ...]
@@ -156,6 +166,47 @@ class Worker:
         except (Broken, Unstable) as why:
             return UnitResult(unit, breaches=[*session.breaches[known:]], unreached=str(why), gave_up=True)
 
+    def portions(self, units: Iterable[Unit]) -> Iterator[Sequence[Unit]]:
+        """The units in portions that are run at once: of several only where cases wait in real time."""
+        portion: list[Unit] = []
+        cases = 0
+        for unit in units:
+            if portion and _place(unit) != _place(portion[0]):
+                yield portion
+                portion, cases = [], 0
+            portion.append(unit)
+            at_once = self._at_once(unit)
+            cases += len(self.samples(unit)) if at_once else 0
+            if cases >= at_once:
+                yield portion
+                portion, cases = [], 0
+        if portion:
+            yield portion
+
+    def _at_once(self, unit: Unit) -> int:
+        """The cases that the target takes at once; 0 if it runs one unit after the other."""
+        try:
+            session = self.session(*_place(unit))
+        except (Broken, Unavailable):
+            return 0
+        return session.at_once if isinstance(session, WaitsInRealTime) else 0
+
+    def run_together(self, units: Sequence[Unit]) -> Sequence[UnitResult]:
+        """As ``run``, with the cases of all units at once."""
+        if len(units) == 1:
+            return [self.run(units[0])]
+        self.ran = True
+        session = self.session(*_place(units[0]))
+        samples = [self.samples(each) for each in units]
+        try:
+            histories = converse([each.case for several in samples for each in several], session)
+            return [
+                judged(unit, several, islice(histories, len(several)), Deaths())
+                for unit, several in zip(units, samples, strict=True)
+            ]
+        except (Broken, Unstable) as why:
+            return [UnitResult(each, unreached=str(why), gave_up=True) for each in units]
+
     def _run_session(self, unit: Unit, session: Session) -> UnitResult:
         samples = self.samples(unit)
         troubles, breaches = len(session.troubles), len(session.breaches)
@@ -211,6 +262,11 @@ class Worker:
             for verdict in judge(history, (invariant,)):
                 if verdict.violations:
                     yield history, verdict.violations
+
+
+def _place(unit: Unit) -> tuple[str, Role]:
+    """What a session is opened with."""
+    return unit.edition, CHECKS[unit.check].role
 
 
 def judged(

@@ -55,8 +55,8 @@ class _One:
     worker: Worker
 
     def results(self, units: Iterable[Unit], left: Callable[[], bool]) -> Iterator[UnitResult]:
-        for unit in units:
-            yield self.worker.run(unit) if left() else _unreached(unit)
+        for several in self.worker.portions(units):
+            yield from self.worker.run_together(several) if left() else map(_unreached, several)
 
     def least_cases(self, findings: Sequence[Finding]) -> Iterator[Finding | None]:
         for each in findings:

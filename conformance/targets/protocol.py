@@ -169,6 +169,14 @@ class Session(Protocol):
         ...
 
 
+@runtime_checkable
+class WaitsInRealTime(Protocol):
+    """A session whose cases wait in real time, side by side: those of several checks take as long as those of one."""
+
+    at_once: int
+    """The number of cases that make the most of it."""
+
+
 class Target(Protocol):
     @property
     def name(self) -> str: ...

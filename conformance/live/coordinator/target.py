@@ -10,7 +10,7 @@ import re
 import socket
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
@@ -59,8 +59,14 @@ HEARTBEAT_MS: Final = 5_000
 """``group.consumer.heartbeat.interval.ms``"""
 TOGETHER: Final = 100
 """Conversations side by side: they mostly wait."""
-ALONE: Final = 8
+REMOTE_TOGETHER: Final = 300
+"""The same with a broker of its own settings, where they wait longer."""
+ALONE: Final = 16
 """The same for those that are played again."""
+BEGINS_S: Final = 0.02
+"""Between the beginnings of two conversations: those that begin together delay each other's first requests."""
+AT_ONCE: Final = 300
+"""Conversations of several checks that are played in one go, until the longest of them has ended."""
 AGAIN: Final = 2
 """The most times that a conversation is played again that breaks a law in doubt."""
 LONGEST_MS: Final = 60_000
@@ -268,6 +274,7 @@ class BrokerSession:
     process: Restartable | None
     troubles: Sequence[str] = ()
     breaches: Sequence[str] = ()
+    at_once: int = AT_ONCE
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     played: int = 0
     waited_s: float = 0.0
@@ -310,6 +317,11 @@ class BrokerSession:
         )  # fmt: skip
         await self._find_consumer_groups(versions, topics, consumer)
 
+    def allow_nameless(self) -> None:
+        """Lets conversations use the group with the empty name, for those that are played one by one and delete it."""
+        assert self._setting is not None
+        self._setting = replace(self._setting, nameless=True)
+
     async def _find_consumer_groups(
         self, versions: dict[int, tuple[int, int]], topics: Topics, config: ConsumerConfig
     ) -> None:
@@ -351,7 +363,7 @@ class BrokerSession:
 
     async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
         began = asyncio.get_running_loop().time()
-        found = await self._survived(cases, TOGETHER)
+        found = await self._survived(cases, REMOTE_TOGETHER if self.settings is None else TOGETHER)
         for _ in range(AGAIN):
             doubtful = [at for at, case in enumerate(cases) if _proves_nothing(self.info.name, case, found[at])]
             if not doubtful:
@@ -386,18 +398,20 @@ class BrokerSession:
         await self.begin()
 
     async def _together(self, cases: Sequence[Case], most: int) -> list[tuple[Observation, ...]]:
-        room = asyncio.Semaphore(most)
+        room, turn = asyncio.Semaphore(most), asyncio.Lock()
 
         async def one(case: Case) -> tuple[Observation, ...]:
             async with room:
+                async with turn:
+                    await asyncio.sleep(BEGINS_S)
                 return await self._play(case)
 
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(one(each)) for each in cases]
+                begun = {number: group.create_task(one(cases[number])) for number in longest_first(cases)}
         except ExceptionGroup as several:
             raise several.exceptions[0] from None
-        return [each.result() for each in tasks]
+        return [begun[number].result() for number in range(len(cases))]
 
     async def _play(self, case: Case) -> tuple[Observation, ...]:
         assert self._setting is not None
@@ -483,7 +497,7 @@ class BrokerSession:
             print(
                 f"{self.info.name}: {self.played} conversations in {self._busy_s:.0f} s, which waited "
                 f"{self.waited_s:.0f} s in all, side by side over {opened} connections; "
-                f"{self.doubtful} were played again",
+                f"{self.doubtful} were played again{_repeated(self._brokers.values())}",
                 file=sys.stderr,
             )
         if self.left_over:
@@ -493,6 +507,18 @@ class BrokerSession:
         """Deletes groups whose last rebalances are over by now. A broker that kipcheck started keeps nothing anyway."""
         if self.settings is None:
             self.left_over += await delete_all(self._used, LONGEST_MS / 1000)
+
+
+def _repeated(brokers: Iterable[Connections]) -> str:
+    count = sum(each.repeated for each in brokers)
+    return f"; {count} requests were answered twice" if count else ""
+
+
+def longest_first(cases: Sequence[Case]) -> list[int]:
+    """The numbers of the cases, those first whose steps wait longest: the last ones to end are not begun late."""
+    each_ms = [[step.body.get("ms", 0) for step in each.steps] for each in cases]
+    waits = [sum(ms for ms in each if ms <= LONGEST_MS) for each in each_ms]
+    return sorted(range(len(cases)), key=lambda number: -waits[number])
 
 
 def _with_end(found: Observation, why: str) -> Observation:
