@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History, Replied
 from kipcheck.conformance.core.verdict import Result
@@ -11,8 +13,10 @@ from kipcheck.conformance.live.coordinator.classic_time import Schedule, Span
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.real_time import DOUBT
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
+from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.messages import Error, Joined
 from kipcheck.conformance.protocols.group.model.rules import Rules
+from kipcheck.conformance.protocols.group.model.service import Elapse, Service
 from kipcheck.conformance.protocols.group.ops import OPERATIONS, By
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.tests.support.sessions import history_of
@@ -58,3 +62,41 @@ def doubted(step: int) -> Result:
 
 def test_doubt_excuses_what_comes_with_it_and_after_it_but_nothing_before_it() -> None:
     assert [doubted(each) for each in (1, 3, 4)] == [Result.UNKNOWN, Result.UNKNOWN, Result.FAIL]
+
+
+CLOSE = "timers of the coordinator expire too close together"
+
+
+def first_doubt(text: str, request_s: float) -> str:
+    """The doubt in the first wait, if every request takes that long and is answered as the machine does."""
+    schedule = Schedule(Rules.of("2.8.2"), DEFAULT, 5, MARGIN_S)
+    service = Service(Coordinator(Rules.of("2.8.2")))
+    state, now_s = service.initial(), 0.0
+    for step in OPERATIONS.parse_shorthand(text):
+        event = OPERATIONS.event_of(step)
+        if isinstance(event, Elapse):
+            return schedule.elapse(event.ms, now_s, request_s).doubt
+        assert isinstance(event, By)
+        schedule.ask(event)
+        state, replies = service.step(state, event)
+        assert not schedule.asked(event, replies, Span(now_s, now_s + request_s))
+        now_s += request_s
+    raise AssertionError("no wait")
+
+
+@pytest.mark.parametrize("request_s", [0.001, 0.05])
+def test_timers_of_one_moment_are_in_doubt_unless_the_machine_lets_the_earlier_one_expire_first(
+    request_s: float,
+) -> None:
+    """The session of a new static member's successor and the second part of the join phase both end after 6 s: the
+    machine ends the session first, which was begun later by the time of a few requests."""
+    joins = "join a as j v5; join c as i v5 session=6000; join b as i v5 session=6000"
+    assert first_doubt(f"{joins}; elapse 30000", request_s) == CLOSE
+    assert first_doubt(f"{joins}; elapse 3000", request_s) == ""
+
+
+@pytest.mark.parametrize(("request_s", "doubt"), [(0.001, CLOSE), (0.05, "")])
+def test_timers_of_one_moment_are_told_apart_if_requests_are_slow(request_s: float, doubt: str) -> None:
+    """An id that was given out and the second part of the join phase both end after 6 s, in the machine's order."""
+    text = "join b v4 session=6000; join a v3; join c v3; elapse 6000"
+    assert first_doubt(text, request_s) == doubt

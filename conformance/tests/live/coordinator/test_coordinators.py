@@ -14,7 +14,7 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import Replied, Unsupported
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.engine.run import Options, Outcome, run
-from kipcheck.conformance.live.coordinator.target import Address
+from kipcheck.conformance.live.coordinator.target import Address, longest_first
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.connection import Connection
@@ -56,6 +56,12 @@ def test_a_bad_name_is_wrong_usage(name: str, why: str, tmp_path: Path, capsys: 
     asked = ["run", "--target", name, "--check", "group/generations", "--out", str(tmp_path / "out")]
     assert kipcheck(asked) == 2
     assert why in capsys.readouterr().err
+
+
+def test_conversations_that_wait_longest_begin_first() -> None:
+    texts = ("join a", "join a; elapse 3000", "join a; elapse 6000; elapse 6000", "join a; elapse 300000; elapse 4000")
+    cases = [Case("group/errors", EDITION, Role.COORDINATOR, OPERATIONS.parse_shorthand(each)) for each in texts]
+    assert longest_first(cases) == [2, 3, 1, 0]  # a wait of five minutes is left out
 
 
 class Forgiving(Broker):
