@@ -32,8 +32,8 @@ EXEMPT: tuple[tuple[str, str], ...] = (
     (r"\bminiature/[\w*-]+", "names of targets"),
     (r"\bkipcheck vices\b", "an alias of the command mutants"),
     (
-        r"\b(?:beat|leave|away|classic-join) [a-z]+(?:[+-]\d+)?(?: on [a-z,]+)? told\b",
-        "shorthand of the consumer group protocol",
+        r"\b(?:beat|join|leave|away|classic-join) [a-z]+(?:[+-]\d+)?(?: on [a-z,]+)?(?: runs [a-z,]+ at \d)? told\b",
+        "shorthand of the protocols of consumer groups and streams groups",
     ),
     (r"\bnone, told or before\b", "values of the field owned, in the consumer group protocol"),
     (r"\Arestarts, and forgets what it was told\Z", "an event by which play and counter-examples name a restart"),

@@ -117,7 +117,16 @@ def test_a_digest_is_that_of_the_answers(family: Any) -> None:
         ),
         (
             Role.COORDINATOR,
-            ["join v3", "describe-group v3", "consumer-heartbeat", "classic-join", "mixed-elapse", "classic-receive"],
+            [
+                "join v3",
+                "describe-group v3",
+                "consumer-heartbeat",
+                "classic-join",
+                "mixed-elapse",
+                "classic-receive",
+                "streams-group-heartbeat",
+                "streams-group-describe",
+            ],
         ),
         (
             Role.MEMBER,

@@ -1,0 +1,99 @@
+"""Checks of coordinators of KIP-1071's streams groups."""
+
+from collections.abc import Iterable
+from random import Random
+
+from kipcheck.conformance.core.case import steps_from
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.protocols.consumer_group.ops import Says
+from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
+from kipcheck.conformance.protocols.declare.conversations import Subject, Value, conversation, operations_family
+from kipcheck.conformance.protocols.declare.invariant import invariants_of
+from kipcheck.conformance.protocols.streams_group import invariants
+from kipcheck.conformance.protocols.streams_group.ops import CLIENTS, OPERATIONS, SESSION_MS, Beat, Describe, Event
+from kipcheck.conformance.protocols.streams_group.strategies import STREAMS_GROUPS
+from kipcheck.conformance.protocols.streams_group.target import adapter
+
+ROUNDS = 4
+"""Rounds of heartbeats at the end, in which pending reassignments can finish."""
+LIFE = (
+    "join a runs t,u at 1 none; describe; join b runs t at 0 none; describe; beat a told; beat a told; beat b none; "
+    "describe; join c runs t at 1 none; consume; leave a; leave b; describe; join c runs t,u at 1 none; "
+    f"describe; pass {SESSION_MS}; beat c told; describe"
+)
+"""A group from its first member to its last one, with a stale topology, and one that is refused."""
+FLAWS = (
+    "join a runs t at 0 none flaw timeout; join a runs t at 0 none flaw changelog; join a runs t at 0 none flaw regex; "
+    "join a at 0 none; join a runs t at 0 none; beat a runs t at 0 told; beat a told flaw task; "
+    "beat a told flaw standby; beat a told flaw group; beat a told flaw member; beat a told flaw instance; "
+    "beat a told flaw rack; away a; join a runs t at 0 told; beat a told"
+)
+"""Each invalid heartbeat, and a valid one."""
+LOST = (
+    "join a runs t,u at 0 none; join b runs t,u at 0 none; beat b told; beat a; beat a; beat b told; beat a told; "
+    "beat a-1 told; beat a-1; beat b told; beat b told"
+)
+"""Heartbeats without tasks while some have to be revoked; and an answer that is lost."""
+OTHER_TYPE = "describe; beat a told; consume; join a runs t at 0 none; describe; leave a"
+"""No group, and then a consumer group."""
+
+
+def editions(name: str) -> Iterable[str]:
+    found = edition(name)
+    return (str(found),) if adapter(found) is not None else ()
+
+
+def with_final_rounds(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
+    """Adds rounds in which all members confirm their tasks, and describes.
+
+    In half of the cases all clients join before, and in half of them all leave at last.
+    """
+    joins: list[Event] = [Beat(each, Says.JOIN, topology=("t", "u"), owned="none") for each in CLIENTS]
+    rounds: list[Event] = [Beat(each, Says.STAY, owned="told") for _ in range(ROUNDS) for each in CLIENTS]
+    leaves: list[Event] = [Beat(each, Says.LEAVE) for each in CLIENTS]
+    events = [
+        *(joins if random.random() < 0.5 else []),
+        *rounds,
+        Describe(),
+        *(leaves if random.random() < 0.5 else []),
+        Describe(),
+    ]
+    yield Conversation((*steps_from(value), *map(OPERATIONS.step_of, events)))
+
+
+def known_ones(subject: Subject) -> Iterable[Conversation]:
+    for name, text in (("life", LIFE), ("flaws", FLAWS), ("lost", LOST), ("type", OTHER_TYPE)):
+        yield Conversation(OPERATIONS.parse_shorthand(text), name)
+
+
+GROUPS: Family[Subject] = operations_family(OPERATIONS, editions, lambda edition: STREAMS_GROUPS, "coordinator")
+
+CHECKS: tuple[Check[Subject], ...] = (
+    Check(
+        invariants.TASKS,
+        "a task has one active owner, exists, and is handed over in the right order",
+        GROUPS,
+        with_final_rounds,
+        values=100,
+        invariants=invariants_of(invariants.TASKS),
+        given=known_ones,
+    ),
+    Check(
+        invariants.EPOCHS,
+        "epochs only rise, topologies do not mix, and an invalid heartbeat is refused with its documented error",
+        GROUPS,
+        conversation,
+        values=150,
+        invariants=invariants_of(invariants.EPOCHS),
+        given=known_ones,
+    ),
+    Check(
+        invariants.DESCRIBE,
+        "the description of a group agrees with the answers to its members",
+        GROUPS,
+        with_final_rounds,
+        values=100,
+        invariants=invariants_of(invariants.DESCRIBE),
+        given=known_ones,
+    ),
+)

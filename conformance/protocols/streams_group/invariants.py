@@ -1,0 +1,393 @@
+"""Invariants of a coordinator of KIP-1071's streams groups.
+
+Each invariant reads requests and their answers, as ``trace.py`` understands them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Final
+
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
+from kipcheck.conformance.protocols.consumer_group.model import LEAVING, TOPICS
+from kipcheck.conformance.protocols.declare.invariant import impact, invariant
+from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
+from kipcheck.conformance.protocols.streams_group.model import (
+    EMPTY,
+    FENCED_MEMBER_EPOCH,
+    GROUP_ID_NOT_FOUND,
+    INVALID_REQUEST,
+    MISSING_SOURCE_TOPICS,
+    NOT_READY,
+    STABLE,
+    STALE_TOPOLOGY,
+    STREAMS_INVALID_TOPOLOGY,
+    STREAMS_INVALID_TOPOLOGY_EPOCH,
+    UNKNOWN_MEMBER_ID,
+    is_invalid,
+)
+from kipcheck.conformance.protocols.streams_group.ops import Consume
+from kipcheck.conformance.protocols.streams_group.trace import GroupStep, beats, describes, group_steps
+
+TASKS: Final = "streams-group/tasks"
+EPOCHS: Final = "streams-group/epochs"
+DESCRIBE: Final = "streams-group/describe"
+HEARTBEAT: Final = "streams-group-heartbeat"
+
+
+def sends(case: Case, step: Step) -> bool:
+    return step.verb == HEARTBEAT
+
+
+def asks(case: Case, step: Step) -> bool:
+    return step.verb != "streams-group-elapse"
+
+
+rule = partial(invariant, role=Role.COORDINATOR, unsure=is_in_doubt)
+tasks = partial(rule, checks=(TASKS,), after=(HEARTBEAT,), applies_to=sends)
+epochs = partial(rule, checks=(EPOCHS,), after=(HEARTBEAT,), applies_to=sends)
+described = partial(rule, checks=(DESCRIBE,), after=(HEARTBEAT,), applies_to=asks)
+
+
+def breach(step: GroupStep, why: str, expected: str, *shape: str, at: Iterable[int] = ()) -> Violation:
+    observed = f"refused: {step.error}" if step.error else f"epoch {step.answered_epoch}"
+    return Violation(why, (*at, step.op.index), expected, observed, shape=shape)
+
+
+# Tasks
+
+
+def taken(step: GroupStep, revoked: bool) -> Iterator[Violation]:
+    """Tasks that the answer assigns though another client may still run them. ``revoked``: that was asked to revoke."""
+    for task in step.given or ():
+        for other in step.before.clients.values():
+            if other.name == step.client.name or task not in other.readable:
+                continue
+            if revoked is (task in other.late):
+                name = partition_name(task)
+                had = f"{name} is with {other.name}"
+                why = f"{had}, which has not confirmed its revocation; " if revoked else f"{had}; "
+                expected = f"{name} to no other member yet"
+                yield breach(step, f"{why}now {step.client.name} gets it", expected, at=[other.readable[task]])
+
+
+@impact("A task has two active owners", "double processing", "ownership", "double-processing", links=("KIP-1071",))
+@tasks("streams-group/one-owner", "grp-130")
+def one_owner(history: History) -> Iterator[Violation]:
+    """An active task goes to no other member while its owner was not asked to revoke it, and has not left."""
+    for each in beats(history):
+        yield from taken(each, revoked=False)
+
+
+@impact(
+    "A task is given away before its owner has stopped it", "double processing", "ownership", "double-processing",
+    links=("KIP-1071",),
+)  # fmt: skip
+@tasks("streams-group/revoked-first", "grp-131")
+def revoked_first(history: History) -> Iterator[Violation]:
+    """A task that a member was asked to revoke goes to another one only after a heartbeat without it, or its end."""
+    for each in beats(history):
+        yield from taken(each, revoked=True)
+
+
+@impact("A member gets tasks that do not exist", "wrong data", "ownership", "wrong-data", links=("KIP-1071",))
+@tasks("streams-group/known-tasks", "grp-132")
+def known_tasks(history: History) -> Iterator[Violation]:
+    """An assigned task is of a subtopology of the group's topology, and of a partition of its source topic."""
+    for each in beats(history):
+        after = each.known_after()
+        for task in sorted({*(each.given or ())} - {*after.tasks}):
+            kind = "partition" if task[0] in after.topology and task[0] in TOPICS else "subtopology"
+            yield breach(each, f"{each.client.name} gets {partition_name(task)}", "tasks of the topology", kind)
+
+
+@impact("A member does not learn why it gets no task", "stuck group", "answers", "stuck-group", links=("KIP-1071",))
+@tasks("streams-group/missing-topics-reported", "grp-133")
+def missing_topics_reported(history: History) -> Iterator[Violation]:
+    """The status of an answer says MISSING_SOURCE_TOPICS if a source topic does not exist, and only then."""
+    for each in beats(history):
+        if not each.accepted or each.epoch == LEAVING:
+            continue
+        missing = sorted({*each.known_after().topology} - {*TOPICS})
+        reported = MISSING_SOURCE_TOPICS in each.statuses
+        if bool(missing) != reported:
+            why = f"{', '.join(missing) or 'no source topic'} is missing; the status is {each.statuses}"
+            yield breach(
+                each, why, "the status names it" if missing else "no such status", "hidden" if missing else "made up"
+            )
+
+
+# Epochs and errors
+
+
+@impact("The epoch of a member falls", "double processing", "epochs", "stale-view", links=("KIP-1071",))
+@epochs("streams-group/epochs-rise", "grp-134")
+def epochs_rise(history: History) -> Iterator[Violation]:
+    """The epoch of a member never falls while it is in the group."""
+    for each in beats(history):
+        last = each.client.memory.epoch
+        if each.accepted and each.epoch != LEAVING and each.client.surely and each.answered_epoch < last:
+            why = f"{each.client.name} had epoch {last}; now it gets {each.answered_epoch}"
+            yield breach(each, why, f"epoch {last} or above")
+
+
+@impact("A member that leaves gets an unexpected epoch", "trivia", "epochs", "stale-view", links=("KIP-1071",))
+@epochs("streams-group/answers-leaving", "grp-135", grade=Grade.SHOULD)
+def answers_leaving(history: History) -> Iterator[Violation]:
+    """A heartbeat that leaves is answered with epoch -1."""
+    for each in beats(history):
+        if each.accepted and each.epoch == LEAVING and each.answered_epoch != LEAVING:
+            yield breach(each, f"{each.client.name} left and got epoch {each.answered_epoch}", f"epoch {LEAVING}")
+
+
+def _may_be_a_repetition(step: GroupStep) -> bool:
+    """Is it the previous epoch, with no more tasks than the last response gave, as after a lost response?"""
+    owned = step.owned
+    return step.epoch == step.client.previous and owned is not None and {*owned} <= {*step.client.memory.given}
+
+
+@impact(
+    "A member with an outdated epoch is not fenced", "double processing", "epochs", "double-processing", "stale-view",
+    links=("KIP-1071",),
+)  # fmt: skip
+@epochs("streams-group/stale-epoch-fenced", "grp-136")
+def stale_epoch_fenced(history: History) -> Iterator[Violation]:
+    """An epoch above the member's, or below it and no repetition, is refused as FENCED_MEMBER_EPOCH."""
+    for each in beats(history):
+        last = each.client.memory.epoch
+        if not each.client.surely or each.epoch <= 0 or each.epoch == last or _faults(each):
+            continue
+        if each.error != FENCED_MEMBER_EPOCH and not _may_be_a_repetition(each):
+            why = f"{each.client.name} has epoch {last}, and sends {each.epoch}"
+            yield breach(each, why, f"refused: {FENCED_MEMBER_EPOCH}", "newer" if each.epoch > last else "stale")
+
+
+@impact("A member is fenced because a response was lost", "trivia", "guards", "needless-move", links=("KIP-1071",))
+@epochs("streams-group/repetition-taken", "grp-137", grade=Grade.SHOULD)
+def repetition_taken(history: History) -> Iterator[Violation]:
+    """After a lost response a member may repeat its previous epoch, if it owns no more tasks than it was assigned."""
+    for each in beats(history):
+        unused = each.client.surely and each.client.unused
+        if unused and each.epoch > 0 and each.error == FENCED_MEMBER_EPOCH and _may_be_a_repetition(each):
+            why = f"{each.client.name} repeats epoch {each.epoch}, which it had before {each.client.memory.epoch}"
+            yield breach(each, why, "accepted")
+
+
+@impact("A client that is no member goes on as one", "stuck group", "guards", "stuck-group", links=("KIP-1071",))
+@epochs("streams-group/strangers-refused", "grp-138")
+def strangers_refused(history: History) -> Iterator[Violation]:
+    """A heartbeat of a client that is no member, and does not join, is refused as UNKNOWN_MEMBER_ID."""
+    for each in beats(history):
+        strange = each.before.form == "streams" and each.epoch != 0 and not each.client.member and not _faults(each)
+        if strange and each.error != UNKNOWN_MEMBER_ID:
+            why = f"{each.client.name} is no member, and sends epoch {each.epoch}"
+            yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "accepted" if each.accepted else each.error)
+
+
+def _faults(step: GroupStep) -> tuple[str, ...]:
+    """The expected errors of a heartbeat that is invalid whatever the group is; none for another one."""
+    if is_invalid(step.beat, step.epoch, step.owned):
+        return (INVALID_REQUEST,)
+    return (STREAMS_INVALID_TOPOLOGY,) if step.beat.flaw == "changelog" and step.epoch == 0 else ()
+
+
+@impact("An invalid heartbeat is accepted, or refused with another error", "trivia", "error-codes", "misled-operator",
+        links=("KIP-1071",))  # fmt: skip
+@rule("streams-group/invalid-refused", "grp-139", checks=(EPOCHS,), applies_to=sends)
+def invalid_refused(history: History) -> Iterator[Violation]:
+    """An invalid heartbeat is refused as INVALID_REQUEST; an invalid topology as STREAMS_INVALID_TOPOLOGY."""
+    for each in beats(history):
+        expected = _faults(each)
+        known = each.before.form == "streams" and each.before.tasks and each.client.surely
+        if not expected and known and each.beat.flaw == "task" and each.epoch == each.client.memory.epoch:
+            expected = (INVALID_REQUEST,)
+        if expected and each.error not in expected:
+            why = (
+                f"{each.client.name} sends epoch {each.epoch}, {each.beat.flaw or 'without a topology where it joins'}"
+            )
+            kind = "accepted" if each.accepted else "error"
+            yield breach(each, why, f"refused: {expected[0]}", kind, each.beat.flaw or "plain")
+
+
+@impact("A group of another type is used as a streams group", "wrong data", "guards", "wrong-data", links=("KIP-1071",))
+@rule("streams-group/one-type", "grp-140", checks=(EPOCHS,), applies_to=asks)
+def one_type(history: History) -> Iterator[Violation]:
+    """A group has one type, or is not there: requests of another type are refused as GROUP_ID_NOT_FOUND."""
+    for each in group_steps(history):
+        form, consumes = each.before.form, isinstance(each.request, Consume)
+        wrong = form == "streams" if consumes else form == "consumer"
+        absent = form == "none" and not consumes and (each.verb != HEARTBEAT or each.epoch != 0)
+        if not (wrong or absent) or each.error == GROUP_ID_NOT_FOUND or (each.verb == HEARTBEAT and _faults(each)):
+            continue
+        sent = each.verb.removeprefix("streams-group-")
+        why = f"{sent}, and the group is {'not there' if absent else f'a {form} group'}"
+        yield breach(each, why, f"refused: {GROUP_ID_NOT_FOUND}", sent, form)
+
+
+@impact(
+    "A silent member keeps its tasks, or a live one loses them", "stuck group", "guards", "unread-partition",
+    "needless-move", links=("KIP-1071",),
+)  # fmt: skip
+@rule("streams-group/silent-are-removed", "grp-141", checks=(EPOCHS,), after=(HEARTBEAT,))
+def silent_are_removed(history: History) -> Iterator[Violation]:
+    """A member that was silent for its session timeout is unknown; one that was not, and need not revoke, is known."""
+    for each in beats(history):
+        client = each.client
+        if not client.member or each.epoch == 0 or _faults(each):
+            continue
+        if each.accepted and client.silent_ms >= each.before.config.session_ms:
+            why = f"{client.name} was silent for {client.silent_ms} ms, and is accepted as a member"
+            yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "never removed")
+        elif each.error == UNKNOWN_MEMBER_ID and client.surely and not client.revoking_ms:
+            why = f"{client.name} was silent for only {client.silent_ms} ms, and is unknown"
+            yield breach(each, why, "accepted", "removed too early")
+
+
+# Topologies
+
+
+@impact("Members run different topologies, and do not know it", "wrong data", "epochs", "stale-view",
+        links=("KIP-1071",))  # fmt: skip
+@epochs("streams-group/stale-topology-reported", "grp-142")
+def stale_topology_reported(history: History) -> Iterator[Violation]:
+    """A status of an answer is STALE_TOPOLOGY if the member's topology epoch is below the group's, and only then."""
+    for each in beats(history):
+        if not each.accepted or each.epoch == LEAVING:
+            continue
+        after = each.known_after()
+        own, group = after.clients[each.client.name].topology_epoch, after.topology_epoch
+        if (own < group) is not (STALE_TOPOLOGY in each.statuses):
+            why = f"{each.client.name} has topology epoch {own}, the group {group}; the status is {each.statuses}"
+            expected = f"the status is {STALE_TOPOLOGY}" if own < group else "no such status"
+            yield breach(each, why, expected, "hidden" if own < group else "made up")
+
+
+def _other_topology(step: GroupStep) -> bool:
+    """Does it join a streams group with a topology that is not the group's?"""
+    known, topology = step.before, tuple(sorted(step.beat.topology or ()))
+    joins = known.form == "streams" and step.epoch == 0 and not _faults(step)
+    return joins and (topology, step.beat.topology_epoch) != (known.topology, known.topology_epoch)
+
+
+@impact("Members run different topologies, and do not know it", "wrong data", "guards", "wrong-data",
+        links=("KIP-1071", "KAFKA-21370"))  # fmt: skip
+@epochs("streams-group/one-topology", "grp-143")
+def one_topology(history: History) -> Iterator[Violation]:
+    """A member does not join with another topology of the same epoch."""
+    for each in beats(history):
+        same_epoch = _other_topology(each) and each.beat.topology_epoch == each.before.topology_epoch
+        if same_epoch and each.error not in (INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY_EPOCH):
+            why = f"{each.client.name} joins with {each.beat.topology}, the group has {each.before.topology}"
+            yield breach(each, why, f"refused: {INVALID_REQUEST} or {STREAMS_INVALID_TOPOLOGY_EPOCH}")
+
+
+@impact("A topology is updated, or refused in another way", "trivia", "guards", "misled-operator",
+        links=("KIP-1071", "KAFKA-20170"))  # fmt: skip
+@epochs("streams-group/no-update-yet", "grp-144", grade=Grade.INFO)
+def no_update_yet(history: History) -> Iterator[Violation]:
+    """A join with a newer topology epoch is refused as INVALID_REQUEST: releases do not update topologies."""
+    for each in beats(history):
+        newer = _other_topology(each) and each.beat.topology_epoch > each.before.topology_epoch
+        if newer and each.error != INVALID_REQUEST:
+            why = f"{each.client.name} joins with topology epoch {each.beat.topology_epoch}"
+            yield breach(each, why, f"refused: {INVALID_REQUEST}", "accepted" if each.accepted else each.error)
+
+
+# Describe
+
+
+def differs(step: GroupStep, what: str, expected: object, observed: object, *shape: str) -> Iterator[Violation]:
+    """A violation if a part of a describe is not as expected."""
+    if expected != observed:
+        yield Violation(what, (step.op.index,), str(expected), str(observed), shape=shape)
+
+
+@impact("Tools show other members than the group has", "trivia", "answers", "misled-operator", links=("KIP-1071",))
+@described("streams-group/describes-members", "grp-145")
+def describes_members(history: History) -> Iterator[Violation]:
+    """A describe has the members of the group, each with the epochs and tasks of the last answer to it."""
+    for each in describes(history):
+        found = {member.client: member for member in each.described.members}
+        possible = {client.name for client in each.before.members}
+        sure = [client for client in each.before.members if client.surely]
+        names = sorted({client.name for client in sure} | (possible & found.keys()))
+        yield from differs(each, "the members", names, sorted(found), "members")
+        for client in sure:
+            member = found.get(client.name)
+            if member is None:
+                continue
+            for what, expected, observed in (
+                ("epoch", client.memory.epoch, member.epoch),
+                ("topology-epoch", client.topology_epoch, member.topology_epoch),
+                ("tasks", client.memory.given, member.tasks),
+            ):
+                yield from differs(each, f"{what} of {client.name}", expected, observed, what)
+
+
+@impact("Tools show another topology than the group has", "trivia", "answers", "misled-operator", links=("KIP-1071",))
+@described("streams-group/describes-topology", "grp-146")
+def describes_topology(history: History) -> Iterator[Violation]:
+    """A describe has the topology, with its epoch, with which the first member joined."""
+    for each in describes(history):
+        yield from differs(each, "the topology", each.before.topology, each.described.topology, "topology")
+        yield from differs(
+            each, "the epoch of the topology", each.before.topology_epoch, each.described.topology_epoch, "epoch"
+        )
+
+
+@impact("An abandoned group looks alive, or a live one abandoned", "trivia", "answers", "misled-operator",
+        links=("KIP-1071",))  # fmt: skip
+@described("streams-group/empty-without-members", "grp-147")
+def empty_without_members(history: History) -> Iterator[Violation]:
+    """The state of a group is Empty when all members have left, and is not while it has members."""
+    for each in describes(history):
+        state, known = each.described.state, each.before
+        if not known.members:
+            yield from differs(each, "the state of a group without members", EMPTY, state, "left")
+        elif any(client.surely for client in known.members) and state == EMPTY:
+            yield from differs(each, "the state of a group with members", f"not {EMPTY}", state, "alive")
+
+
+@impact("The epoch of a group falls", "double processing", "epochs", "stale-view", links=("KIP-1071",))
+@described("streams-group/group-epoch-rises", "grp-148")
+def group_epoch_rises(history: History) -> Iterator[Violation]:
+    """The epoch of the group never falls, and is at least that of its assignment; that is at least each member's."""
+    for each in describes(history):
+        found, last = each.described, each.before.highest
+        if found.epoch < last:
+            yield from differs(each, "the group epoch", f"{last} or above", found.epoch, "falls")
+        elif found.assignment_epoch > found.epoch:
+            yield from differs(each, "the assignment epoch", f"at most {found.epoch}", found.assignment_epoch, "target")
+        for member in found.members:
+            if member.epoch > found.assignment_epoch:
+                expected = f"at most {found.assignment_epoch}"
+                yield from differs(each, f"the epoch of {member.client}", expected, member.epoch, "member")
+
+
+@impact("A task is not run by any member of a stable group", "stuck group", "balance", "unread-partition",
+        links=("KIP-1071",))  # fmt: skip
+@described("streams-group/stable-is-complete", "grp-149")
+def stable_is_complete(history: History) -> Iterator[Violation]:
+    """In state Stable each task has one active owner, all members have their targets, and all epochs are the same."""
+    for each in describes(history):
+        found = each.described
+        if found.state != STABLE:
+            continue
+        owned = Counter(task for member in found.members for task in member.tasks)
+        yield from differs(each, "the owned tasks", sorted(each.before.tasks), sorted(owned.elements()), "tasks")
+        for member in found.members:
+            yield from differs(each, f"the tasks of {member.client}", member.target, member.tasks, "target")
+            yield from differs(each, f"the epoch of {member.client}", found.epoch, member.epoch, "epoch")
+
+
+@impact("A group without its topics looks ready", "stuck group", "answers", "misled-operator", links=("KIP-1071",))
+@described("streams-group/not-ready-without-topics", "grp-133")
+def not_ready_without_topics(history: History) -> Iterator[Violation]:
+    """The state of a group with members is NotReady while a source topic does not exist."""
+    for each in describes(history):
+        known = each.before
+        if not known.tasks and any(client.surely for client in known.members):
+            yield from differs(each, "the state of a group without its topics", NOT_READY, each.described.state)

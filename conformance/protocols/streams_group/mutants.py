@@ -1,0 +1,311 @@
+"""Coordinators of streams groups with one planted defect each. Least cases are in shorthand."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.protocols.assignment.model.assignment import Partition
+from kipcheck.conformance.protocols.consumer_group.model import LEAVING, Memory
+from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
+from kipcheck.conformance.protocols.streams_group.invariants import DESCRIBE, EPOCHS, TASKS
+from kipcheck.conformance.protocols.streams_group.model import (
+    EMPTY,
+    FENCED_MEMBER_EPOCH,
+    MISSING_SOURCE_TOPICS,
+    RECONCILING,
+    STABLE,
+    STALE_TOPOLOGY,
+    UNKNOWN_MEMBER_ID,
+    Member,
+    State,
+    StreamsGroup,
+)
+from kipcheck.conformance.protocols.streams_group.ops import (
+    OPERATIONS,
+    SESSION_MS,
+    Action,
+    Answered,
+    Beat,
+    Described,
+    DescribedMember,
+    Tasks,
+)
+
+
+class Playing(MachineMutant, StreamsGroup):
+    """The reference machine as an adapter, with overridable decisions."""
+
+    operations = OPERATIONS
+
+
+Made = TypeVar("Made", bound=type[Playing])
+
+
+def tasks(invariant: str, least: Least) -> Callable[[Made], Made]:
+    return mutant(TASKS, f"streams-group/{invariant}", OPERATIONS.machine, None, least)
+
+
+def epochs(invariant: str, least: Least) -> Callable[[Made], Made]:
+    return mutant(EPOCHS, f"streams-group/{invariant}", OPERATIONS.machine, None, least)
+
+
+def described(invariant: str, least: Least) -> Callable[[Made], Made]:
+    return mutant(DESCRIBE, f"streams-group/{invariant}", OPERATIONS.machine, None, least)
+
+
+# Tasks
+
+
+@tasks("one-owner", ...)
+class GivesRunningTasks(Playing):
+    """A task goes to its new owner before the old one is asked to revoke it."""
+
+    def is_free(self, state: State, member: Member, task: Partition) -> bool:
+        return True
+
+
+@tasks("revoked-first", ...)
+class GivesTasksBeingRevoked(Playing):
+    """A task that a member has to revoke counts as free at once."""
+
+    def is_free(self, state: State, member: Member, task: Partition) -> bool:
+        return not any(task in each.assigned for each in state.members if each.id != member.id)
+
+
+@tasks("revoked-first", ...)
+class TakesOmittedTasksForRevoked(Playing):
+    """A heartbeat without owned tasks confirms the revocation."""
+
+    def has_revoked(self, member: Member, owned: Tasks | None) -> bool:
+        return owned is None or super().has_revoked(member, owned)
+
+
+@tasks("known-tasks", ...)
+class GivesOneTaskTooMany(Playing):
+    """The first subtopology has one task more than its topic has partitions."""
+
+    def shares(self, state: State) -> Iterator[tuple[str, Tasks]]:
+        first = state.members[0].id
+        extra = tuple((each, self.topics[each]) for each in (state.topology or ())[:1] if each in self.topics)
+        return ((id, (*given, *extra) if id == first else given) for id, given in super().shares(state))
+
+
+@tasks("missing-topics-reported", ...)
+class HidesMissingTopics(Playing):
+    """The status does not say that a source topic is missing."""
+
+    def statuses(self, state: State, member: Member) -> tuple[str, ...]:
+        return tuple(each for each in super().statuses(state, member) if each != MISSING_SOURCE_TOPICS)
+
+
+# Epochs
+
+
+@epochs("epochs-rise", ...)
+class BeginsAnewWithoutALeaver(Playing):
+    """The epoch of the group begins again when one of several members leaves."""
+
+    def without(self, state: State, id: str) -> State:
+        after = super().without(state, id)
+        return after._replace(epoch=1, target_epoch=0) if after.members else after
+
+
+@epochs("answers-leaving", ...)
+class AnswersLeaversWithTheGroup(Playing):
+    """A member that leaves gets the epoch of the remaining group."""
+
+    def _answered(self, state: State, memory: Memory, answer: Answered) -> Transition[State, Action]:
+        after, (found,) = super()._answered(state, memory, answer)
+        assert isinstance(found, Answered)
+        return Transition(after, (replace(found, epoch=state.epoch) if found.epoch == LEAVING else found,))
+
+
+@epochs("stale-epoch-fenced", ...)
+class BelievesHigherEpochs(Playing):
+    """Only epochs that are too old are fenced, not those that are too new."""
+
+    def is_stale(self, member: Member, epoch: int, owned: Tasks | None) -> bool:
+        return epoch < member.epoch and super().is_stale(member, epoch, owned)
+
+
+@epochs("stale-epoch-fenced", ...)
+class BelievesAnyOldEpoch(Playing):
+    """An older epoch is accepted whatever the member owns."""
+
+    def is_stale(self, member: Member, epoch: int, owned: Tasks | None) -> bool:
+        return epoch > member.epoch
+
+
+@epochs("repetition-taken", ...)
+class KnowsNoLostAnswers(Playing):
+    """A member that repeats its previous epoch after a lost response is fenced."""
+
+    def is_stale(self, member: Member, epoch: int, owned: Tasks | None) -> bool:
+        return epoch not in (0, member.epoch)
+
+
+@epochs("strangers-refused", ...)
+class FencesStrangers(Playing):
+    """A client that is no member is fenced."""
+
+    def fault(self, state: State, beat: Beat, epoch: int, owned: Tasks | None) -> str | None:
+        error = super().fault(state, beat, epoch, owned)
+        return FENCED_MEMBER_EPOCH if error == UNKNOWN_MEMBER_ID else error
+
+
+@epochs("invalid-refused", ...)
+class NeedsNoTimeout(Playing):
+    """A member may join without a rebalance timeout."""
+
+    def invalid(self, beat: Beat, epoch: int, owned: Tasks | None) -> str | None:
+        return super().invalid(replace(beat, flaw=None) if beat.flaw == "timeout" else beat, epoch, owned)
+
+
+@epochs("invalid-refused", ...)
+class TakesSizedChangelogs(Playing):
+    """A topology may state the number of partitions of a changelog."""
+
+    def invalid(self, beat: Beat, epoch: int, owned: Tasks | None) -> str | None:
+        return super().invalid(replace(beat, flaw=None) if beat.flaw == "changelog" else beat, epoch, owned)
+
+
+@epochs("invalid-refused", ...)
+class TakesAnyTask(Playing):
+    """A member may own a task that does not exist."""
+
+    def is_possible(self, state: State, owned: Tasks | None) -> bool:
+        return True
+
+
+@epochs("one-type", ...)
+class AdmitsConsumers(Playing):
+    """A consumer may join a streams group."""
+
+    def admits_consumers(self, state: State) -> bool:
+        return True
+
+
+@epochs("one-type", ...)
+class TurnsConsumerGroups(Playing):
+    """A consumer group becomes a streams group when a member joins that."""
+
+    def fault(self, state: State, beat: Beat, epoch: int, owned: Tasks | None) -> str | None:
+        form = "none" if state.form == "consumer" else state.form
+        return super().fault(state._replace(form=form), beat, epoch, owned)
+
+
+@epochs("silent-are-removed", ...)
+class KeepsSilentMembers(Playing):
+    """The session of a member never ends."""
+
+    def is_late(self, member: Member) -> bool:
+        return super().is_late(member._replace(silent_ms=0))
+
+
+@epochs("silent-are-removed", ...)
+class EndsSessionsEarly(Playing):
+    """A session ends after a third of its time."""
+
+    def is_late(self, member: Member) -> bool:
+        return member.silent_ms >= SESSION_MS // 3
+
+
+# Topologies
+
+
+@epochs("stale-topology-reported", ...)
+class HidesStaleTopologies(Playing):
+    """The status does not say that the topology of a member is old."""
+
+    def statuses(self, state: State, member: Member) -> tuple[str, ...]:
+        return tuple(each for each in super().statuses(state, member) if each != STALE_TOPOLOGY)
+
+
+@epochs("one-topology", ...)
+class ComparesTopologyEpochsOnly(Playing):
+    """A member may join with another topology of the same epoch."""
+
+    def may_run(self, state: State, beat: Beat) -> bool:
+        return beat.topology_epoch <= state.topology_epoch or super().may_run(state, beat)
+
+
+@epochs("no-update-yet", ...)
+class TakesNewerTopologies(Playing):
+    """A member may join with a topology of a newer epoch."""
+
+    def may_run(self, state: State, beat: Beat) -> bool:
+        return beat.topology_epoch > state.topology_epoch or super().may_run(state, beat)
+
+
+# Describe
+
+
+@described("describes-members", ...)
+class DescribesTargets(Playing):
+    """The description of a member has its target in place of its tasks."""
+
+    def described_member(self, state: State, member: Member) -> DescribedMember:
+        found = super().described_member(state, member)
+        return replace(found, tasks=found.target)
+
+
+@described("describes-members", ...)
+class DescribesTheGroupsTopologyEpoch(Playing):
+    """The description of a member has the topology epoch of the group."""
+
+    def described_member(self, state: State, member: Member) -> DescribedMember:
+        return replace(super().described_member(state, member), topology_epoch=state.topology_epoch)
+
+
+@described("describes-topology", ...)
+class DescribesTheLastTopology(Playing):
+    """A member that joins with an old topology replaces that of the group."""
+
+    def joined(self, state: State, beat: Beat) -> State:
+        after = super().joined(state, beat)
+        return after._replace(topology=beat.topology) if not after.members[1:] else after
+
+
+@described("empty-without-members", ...)
+class NeverEmpty(Playing):
+    """A group without members is described as stable."""
+
+    def phase(self, state: State) -> str:
+        found = super().phase(state)
+        return STABLE if found == EMPTY else found
+
+
+@described("group-epoch-rises", ...)
+class ForgetsItsEpoch(Playing):
+    """The epoch of the group begins again when the last member leaves."""
+
+    def without(self, state: State, id: str) -> State:
+        after = super().without(state, id)
+        return after if after.members else after._replace(epoch=1, target_epoch=1)
+
+
+@described("group-epoch-rises", ...)
+class DescribesTheNextEpoch(Playing):
+    """The assignment epoch of a description is ahead of the group's."""
+
+    def described(self, state: State) -> Action:
+        found = super().described(state)
+        return replace(found, assignment_epoch=state.epoch + 1) if isinstance(found, Described) else found
+
+
+@described("stable-is-complete", ...)
+class StableTooSoon(Playing):
+    """A group is described as stable while members revoke tasks, or wait for them."""
+
+    def phase(self, state: State) -> str:
+        found = super().phase(state)
+        return STABLE if found == RECONCILING else found
+
+
+@described("not-ready-without-topics", ...)
+class ReadyWithoutTopics(Playing):
+    """A group whose source topics are missing is described as stable."""
+
+    def phase(self, state: State) -> str:
+        return STABLE if state.members and not self.is_ready(state) else super().phase(state)

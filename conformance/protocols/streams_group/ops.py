@@ -1,0 +1,143 @@
+"""The operations of a coordinator of one KIP-1071 streams group, and its answers.
+
+Each subtopology reads one topic, and is named as the topic: a task is a partition of it.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, TypeAlias
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.field_annotations import about, hidden, optional, typical
+from kipcheck.conformance.core.operations import Operations, answer, operation
+from kipcheck.conformance.protocols.assignment.model.assignment import Partition
+from kipcheck.conformance.protocols.consumer_group.ops import Owns, Rejected, Says
+
+SESSION_MS: Final = 45_000
+"""``group.streams.session.timeout.ms``: a member without a heartbeat for this long is removed."""
+REBALANCE_MS: Final = 30_000
+"""Rebalance timeout of every member: how long it may take to revoke tasks."""
+CLIENTS: Final = ("a", "b", "c")
+TOPOLOGIES: Final = (("t",), ("t", "u"), ("v",))
+"""By the topics that their subtopologies read. The last one does not exist."""
+PASSES: Final = (15_000, SESSION_MS)
+
+Tasks: TypeAlias = tuple[Partition, ...]
+"""Subtopologies and partitions. Sorted."""
+Flaw: TypeAlias = (
+    Literal["group", "member", "instance", "rack", "timeout", "standby", "task", "regex", "changelog"] | None
+)
+"""What makes a heartbeat invalid."""
+
+
+@answer()
+@dataclass(frozen=True, slots=True)
+class Answered:
+    client: Annotated[str, hidden]
+    epoch: int
+    tasks: Tasks | None
+    """The active tasks; None: unchanged."""
+    statuses: tuple[str, ...] = ()
+    """The names of the status codes. Sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedMember:
+    client: str
+    epoch: int
+    topology_epoch: int
+    tasks: Tasks
+    target: Tasks
+
+
+@answer()
+@dataclass(frozen=True, slots=True)
+class Described:
+    state: str
+    epoch: int
+    """Of the group."""
+    assignment_epoch: int
+    topology_epoch: int
+    topology: tuple[str, ...]
+    """The topics that subtopologies read. Sorted."""
+    members: tuple[DescribedMember, ...]
+    """Sorted by client."""
+
+
+Action: TypeAlias = Answered | Described | Rejected
+
+
+@operation(
+    "streams-group-heartbeat", "client",
+    "{says:stay=beat} {client}{behind:-}[ runs {topology}][ at {topology_epoch}][ {owned}][ flaw {flaw}]",
+    examples="join a runs t,u at 0 none; beat a-1 told; leave a; join b runs t at 0 none flaw timeout",
+    sender="{client}",
+    accepted=Answered,
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A client sends a StreamsGroupHeartbeat; its name is its member id and its process id.
+
+    `tasks` is omitted or null where the response has no active tasks. `statuses` has the names of the status codes.
+    """
+
+    client: Annotated[str, about("its name"), typical(*CLIENTS)]
+    says: Annotated[Says, about("`join`: epoch 0; `leave`: -1; `away`: -2; `stay`: the last epoch received, minus "
+                                "`behind`"),
+                    typical("stay", "join", "leave", "away")]  # fmt: skip
+    behind: Annotated[int, about("how far the epoch of `stay` is behind"), typical(range(-1, 3))] = 0
+    topology: Annotated[
+        tuple[str, ...] | None,
+        about("topics, each of which a subtopology of this name reads; null: no topology"),
+        typical(None, *TOPOLOGIES),
+    ] = None
+    topology_epoch: Annotated[int, about("epoch of the topology"), typical(range(3))] = 0
+    owned: Annotated[
+        Owns,
+        about(
+            "active tasks that it owns: `none`; `told`: those of the last assignment that it received; `before`: those "
+            "of the last two; null: omitted"
+        ),
+        typical("told", None, "none", "before"),
+    ] = None
+    flaw: Annotated[
+        Flaw,
+        about(
+            "what makes it invalid: an empty id of the `group`, the `member` or the `instance`, an empty `rack`, no "
+            "rebalance `timeout`, `standby` tasks omitted where active ones are listed, an owned `task` that does not "
+            "exist, a source topic `regex` in the topology, or a `changelog` with a number of partitions in it"
+        ),
+        typical(None, "group", "member", "instance", "rack", "timeout", "standby", "task", "regex", "changelog"),
+        optional,
+    ] = None
+
+
+@operation("streams-group-describe", "client", "describe", examples="describe", accepted=Described)
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """An operator sends a StreamsGroupDescribe.
+
+    `members` are sorted by `client`.
+    """
+
+
+@operation("streams-group-consume", "client", "consume", examples="consume")
+@dataclass(frozen=True, slots=True)
+class Consume:
+    """A consumer sends a ConsumerGroupHeartbeat with epoch 0 to the same group.
+
+    It subscribes to topic t. A group that does not exist becomes a consumer group.
+    """
+
+
+@operation("streams-group-elapse", "time", "pass {ms}", examples="pass 15000")
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Time passes."""
+
+    ms: Annotated[int, about("milliseconds"), typical(*PASSES)]
+
+
+Event: TypeAlias = Beat | Describe | Consume | Pass
+OPERATIONS: Operations[Event, Action] = Operations(
+    "streams-group", Role.COORDINATOR, (Beat, Describe, Consume, Pass), sample="join a runs t at 0 none; describe"
+)

@@ -1,0 +1,23 @@
+"""The reference machine of streams groups as an adapter."""
+
+from typing import Any, Final
+
+from kipcheck.conformance.core.edition import Edition, Standing
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
+from kipcheck.conformance.protocols.streams_group.model import StreamsGroup
+from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS
+from kipcheck.conformance.targets.machine_target import MachineAdapter
+
+KIP_1071: Final = Release.parse(since("kip-1071"))
+"""The first release in which streams groups are not early access."""
+
+
+def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
+    if edition.standing is not Standing.RELEASED or Release.parse(edition.release) < KIP_1071:
+        return None
+    return adapter_of(OPERATIONS, StreamsGroup())
+
+
+ADAPTERS = {OPERATIONS.machine: adapter}

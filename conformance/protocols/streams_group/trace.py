@@ -1,0 +1,227 @@
+"""The trace of a streams group: what the requests of clients and their answers say of it, step by step.
+
+A client may run a task from the response that assigns it until the first accepted heartbeat whose list of active tasks
+lacks it, until the client joins again or leaves, or until the time after which it has to treat itself as fenced.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from kipcheck.conformance.core.history import History, Op
+from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.protocols.assignment.model.assignment import Partition
+from kipcheck.conformance.protocols.consumer_group.model import LEAVING, TOPICS, Memory
+from kipcheck.conformance.protocols.consumer_group.ops import Answered as Remembered
+from kipcheck.conformance.protocols.declare.real_time import stated_settings
+from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
+from kipcheck.conformance.protocols.streams_group.model import (
+    DEFAULT,
+    UNKNOWN_MEMBER_ID,
+    Config,
+    owned_tasks,
+    sent_epoch,
+)
+from kipcheck.conformance.protocols.streams_group.ops import (
+    OPERATIONS,
+    REBALANCE_MS,
+    Beat,
+    Consume,
+    Described,
+    DescribedMember,
+    Event,
+    Pass,
+    Tasks,
+)
+
+Form: TypeAlias = Literal["none", "streams", "consumer", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What is known of a client from its heartbeats and their responses."""
+
+    name: str
+    memory: Memory
+    member: bool = False
+    expired: bool = False
+    """It may have been removed because it was silent, or did not revoke in time."""
+    previous: int | None = None
+    """The epoch before its current one."""
+    unused: bool = False
+    """Its current epoch is new: no heartbeat of it shows that it got the response with that epoch."""
+    topology_epoch: int = 0
+    readable: Mapping[Partition, int] = field(default_factory=dict)
+    """The tasks that it may still run, each with the step that assigned it."""
+    silent_ms: int = 0
+    revoking_ms: int = 0
+    """The time for which it has owned tasks that it was asked to revoke."""
+
+    @property
+    def late(self) -> frozenset[Partition]:
+        """The tasks that it was asked to revoke, and may still run."""
+        return frozenset(self.readable) - {*self.memory.given}
+
+    @property
+    def surely(self) -> bool:
+        """It is a member for certain."""
+        return self.member and not self.expired
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What is known of the group from the answers so far."""
+
+    form: Form = "none"
+    clients: Mapping[str, Client] = field(default_factory=dict)
+    topology: tuple[str, ...] = ()
+    topology_epoch: int = 0
+    """Both of the first member that joined."""
+    highest: int = 0
+    """The highest epoch of the group or a member so far."""
+    config: Config = DEFAULT
+
+    @property
+    def tasks(self) -> Tasks:
+        """All tasks of the topology; none if a topic does not exist."""
+        if any(each not in TOPICS for each in self.topology):
+            return ()
+        return tuple((each, number) for each in self.topology for number in range(TOPICS[each]))
+
+    @property
+    def members(self) -> list[Client]:
+        """Those that are, or may be, in the group."""
+        return [each for each in self.clients.values() if each.member]
+
+    def having(self, client: Client) -> "Group":
+        return replace(self, clients={**self.clients, client.name: client})
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStep(AnsweredStep[Event, Mapping[str, Any], Group]):
+    """An answered step."""
+
+    @property
+    def beat(self) -> Beat:
+        assert isinstance(self.request, Beat)
+        return self.request
+
+    @property
+    def client(self) -> Client:
+        name = self.beat.client
+        return self.before.clients.get(name) or Client(name, Memory(name))
+
+    @property
+    def epoch(self) -> int:
+        """The epoch in the request."""
+        return sent_epoch(self.client.memory, self.beat)
+
+    @property
+    def owned(self) -> Tasks | None:
+        """The active tasks in the request."""
+        return owned_tasks(self.client.memory, self.beat)
+
+    @property
+    def answered_epoch(self) -> int:
+        return int(self.answer.get("epoch", 0))
+
+    @property
+    def given(self) -> Tasks | None:
+        found = self.answer.get("tasks")
+        return None if found is None else _tasks(found)
+
+    @property
+    def statuses(self) -> tuple[str, ...]:
+        return tuple(self.answer.get("statuses") or ())
+
+    @property
+    def described(self) -> Described:
+        found = self.answer
+        members = tuple(
+            DescribedMember(
+                each["client"], each["epoch"], each["topology_epoch"], _tasks(each["tasks"]), _tasks(each["target"])
+            )
+            for each in found["members"]
+        )
+        return Described(
+            found["state"], found["epoch"], found["assignment_epoch"], found["topology_epoch"],
+            tuple(sorted(found["topology"])), members,
+        )  # fmt: skip
+
+    def known_after(self) -> Group:
+        known = self.before
+        match self.request:
+            case Pass(ms):
+                return replace(known, clients={name: _aged(each, ms, known) for name, each in known.clients.items()})
+            case Consume():
+                return replace(known, form="consumer") if self.accepted and known.form == "none" else known
+            case Beat():
+                return self._after_beat()
+            case _:
+                epoch = self.described.epoch if self.accepted else 0
+                return replace(known, highest=max(known.highest, epoch))
+
+    def _after_beat(self) -> Group:
+        known, client = self.before, self.client
+        if not self.accepted:
+            gone = self.epoch > 0 and self.error == UNKNOWN_MEMBER_ID
+            return known.having(Client(client.name, client.memory)) if gone else known
+        if self.epoch == 0 and known.form != "streams":
+            topology, epoch = tuple(sorted(self.beat.topology or ())), self.beat.topology_epoch
+            known = replace(known, form="streams", topology=topology, topology_epoch=epoch)
+        return replace(known.having(self._client_after()), highest=max(known.highest, self.answered_epoch))
+
+    def _client_after(self) -> Client:
+        before, joins = self.client, self.epoch == 0
+        epoch = LEAVING if self.epoch == LEAVING else self.answered_epoch
+        memory = before.memory.after(Remembered(before.name, epoch, self.given))
+        if self.epoch == LEAVING:
+            return Client(before.name, memory)
+        owned = () if joins else self.owned
+        known = {**dict.fromkeys(before.memory.given, self.op.index), **before.readable}
+        kept = before.readable if owned is None else {each: known[each] for each in owned if each in known}
+        readable = {**dict.fromkeys(self.given or (), self.op.index), **kept}
+        newer = before.member and memory.epoch != before.memory.epoch
+        after = Client(
+            before.name, memory, True, previous=before.memory.epoch if newer else before.previous,
+            unused=newer and not joins, readable=readable,
+            topology_epoch=self.beat.topology_epoch if joins else before.topology_epoch,
+        )  # fmt: skip
+        # Those that it is asked to revoke next have a time of their own.
+        return replace(after, revoking_ms=before.revoking_ms) if after.late & before.late else after
+
+
+def _tasks(found: Any) -> Tasks:
+    return tuple(sorted((subtopology, number) for subtopology, number in found))
+
+
+def _aged(client: Client, ms: int, known: Group) -> Client:
+    silent = client.silent_ms + ms
+    revoking = client.revoking_ms + ms if client.expired or client.late else 0
+    over = silent >= known.config.session_ms or revoking >= REBALANCE_MS
+    readable = {} if over else client.readable
+    return replace(client, expired=client.expired or over, readable=readable, silent_ms=silent, revoking_ms=revoking)
+
+
+@cached_on_history
+def group_steps(history: History) -> tuple[GroupStep, ...]:
+    """The steps up to the first one without an answer: after that the state of the group is not known."""
+
+    def read(op: Op, known: Group) -> GroupStep:
+        return GroupStep(op, OPERATIONS.event_of(op.step), payload(op), known)
+
+    begun = Group(config=replace(DEFAULT, **stated_settings(history)))
+    return tuple(each for each in answered_steps(history, begun, read) if not isinstance(each.request, Pass))
+
+
+def beats(history: History) -> tuple[GroupStep, ...]:
+    """The heartbeats among them."""
+    return tuple(each for each in group_steps(history) if isinstance(each.request, Beat))
+
+
+def describes(history: History) -> tuple[GroupStep, ...]:
+    """The accepted describes of a group that some client has joined."""
+    return tuple(
+        each for each in group_steps(history)
+        if each.verb == "streams-group-describe" and each.accepted and each.before.form == "streams"
+    )  # fmt: skip
