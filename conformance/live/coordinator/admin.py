@@ -10,6 +10,7 @@ from kipcheck.conformance.live.connections.connections import Connections, Garbl
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.protocols.consumer_group import rules as consumer_groups
 from kipcheck.conformance.protocols.group.model.answers import Config
+from kipcheck.conformance.protocols.streams_group import model as streams_groups
 from kipcheck.conformance.targets.protocol import Unavailable
 
 METADATA, FIND_COORDINATOR, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS = 3, 10, 18, 19, 20, 32
@@ -32,6 +33,7 @@ _CONSUMER_SETTINGS: Final = {
     "group.consumer.assignment.interval.ms": "interval_ms",
 }
 _POLICY: Final = "group.consumer.migration.policy"
+_STREAMS_SESSION: Final = "group.streams.session.timeout.ms"
 
 
 class Reader:
@@ -132,9 +134,9 @@ async def delete(topics: Iterable[str], connections: Connections) -> dict[str, i
 
 async def settings_of(
     connections: Connections, versions: Mapping[int, tuple[int, int]]
-) -> tuple[Config, consumer_groups.Config]:
-    """The settings of groups and consumer groups; Kafka's defaults for what the broker does not describe."""
-    names = [*_SETTINGS, *_CONSUMER_SETTINGS, _POLICY]
+) -> tuple[Config, consumer_groups.Config, streams_groups.Config]:
+    """The settings of the three types of groups; Kafka's defaults for what the broker does not describe."""
+    names = [*_SETTINGS, *_CONSUMER_SETTINGS, _POLICY, _STREAMS_SESSION]
     try:
         node = await _node(connections, versions)
         asked = struct.pack(">ib", 1, BROKER_RESOURCE) + text(str(node)) + struct.pack(">i", len(names))
@@ -147,7 +149,8 @@ async def settings_of(
     classic = {key: known[name] for name, key in _SETTINGS.items() if name in known}
     consumer = {key: known[name] for name, key in _CONSUMER_SETTINGS.items() if name in known}
     policy = described.get(_POLICY, consumer_groups.DEFAULT.policy).lower()
-    return replace(KAFKAS, **classic), replace(consumer_groups.DEFAULT, policy=policy, **consumer)
+    streams = streams_groups.Config(known.get(_STREAMS_SESSION, streams_groups.DEFAULT.session_ms))
+    return replace(KAFKAS, **classic), replace(consumer_groups.DEFAULT, policy=policy, **consumer), streams
 
 
 def _described(body: Reader) -> Iterator[tuple[str, str]]:

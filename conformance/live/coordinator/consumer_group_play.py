@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.history import Died, Observation, Op, Refused, Replied, Unsupported
@@ -23,12 +23,14 @@ from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Config
 from kipcheck.conformance.protocols.consumer_group.trace import AnsweredHeartbeat, Group
 from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
 from kipcheck.conformance.protocols.declare.trace import payload
+from kipcheck.conformance.protocols.streams_group.model import Config as StreamsConfig
 
 HEARTBEAT: Final = "ConsumerGroupHeartbeat"
 KEY: Final = 68
 NEWEST: Final = 1
 REGEX_SINCE: Final = 1
 UNSUPPORTED_VERSION, GROUP_ID_NOT_FOUND = 35, 69
+Settings: TypeAlias = Config | StreamsConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class ConsumerConversation:
     def __post_init__(self) -> None:
         config = self.setting.config
         self._known = Group(config=config)
-        self._deadlines = Deadlines(config, self.shared.scale.times, self.shared.margin_s)
+        self._deadlines = Deadlines(config.session_ms, self.shared.scale.times, self.shared.margin_s)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -175,18 +177,7 @@ class ConsumerConversation:
             self._known = AnsweredHeartbeat(op, event, payload(op), self._known).known_after()
 
     def _noted(self, found: Sequence[Observation]) -> tuple[Observation, ...]:
-        """With the settings of the broker, and the doubt, at the first answer that has fields."""
-        notes: list[tuple[str, Any]] = []
-        if self._doubt:
-            notes.append((DOUBT, self._doubt))
-        if self.setting.config != DEFAULT:
-            notes.append((SETTINGS, asdict(self.setting.config)))
-        first = next((at for at, each in enumerate(found) if isinstance(each, Replied)), None)
-        if first is None or not notes:
-            return tuple(found)
-        noted = found[first]
-        assert isinstance(noted, Replied)
-        return (*found[:first], replace(noted, payload=(*noted.payload, *notes)), *found[first + 1 :])
+        return noted(found, self._doubt, self.setting.config, DEFAULT)
 
     async def leave(self) -> None:
         """All members leave."""
@@ -197,6 +188,20 @@ class ConsumerConversation:
             }  # fmt: skip
             with suppress(Closed, Garbled):
                 await self.connections.ask(HEARTBEAT, self.setting.version, "kipcheck", body)
+
+
+def noted(found: Sequence[Observation], doubt: str, config: Settings, usual: Settings) -> tuple[Observation, ...]:
+    """With the settings of the broker, if they are not the usual ones, and the doubt, at the first answer that has
+    fields."""
+    notes: list[tuple[str, Any]] = []
+    if doubt:
+        notes.append((DOUBT, doubt))
+    if config != usual:
+        notes.append((SETTINGS, asdict(config)))
+    for at, each in enumerate(found):
+        if isinstance(each, Replied) and notes:
+            return (*found[:at], replace(each, payload=(*each.payload, *notes)), *found[at + 1 :])
+    return tuple(found)
 
 
 def _now() -> float:

@@ -1,25 +1,44 @@
-"""When the steps of a conversation with a consumer group happen in real time, so that members are removed at the steps
-where they should.
+"""When the steps of a conversation with a consumer group or a streams group happen in real time, so that members are
+removed at the steps where they should.
 
 What is known of the group from its answers says which members may be removed, and when. Each ``consumer-elapse`` ends
 when those that are late have been removed, and well before the next ones are. What no moment suits is in doubt: then
 violations in the history prove nothing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from kipcheck.conformance.live.coordinator.classic_time import NEAREST_S, Span
 from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS
-from kipcheck.conformance.protocols.consumer_group.rules import Config
-from kipcheck.conformance.protocols.consumer_group.trace import Client
 
 EARLY: Final = "the session of a member may have ended before its time"
 CLOSE: Final = "the sessions of members end too close together"
 Timer: TypeAlias = tuple[str, str]
 """A client, and the kind of its timer."""
 _SESSION, _REVOCATION = "session", "revocation"
+
+
+class Client(Protocol):
+    """What is known of a client, of a consumer group or a streams group."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def member(self) -> bool: ...
+    @property
+    def expired(self) -> bool:
+        """It may have been removed."""
+        ...
+
+    @property
+    def late(self) -> Collection[object]:
+        """What it was asked to revoke, and may still use."""
+        ...
+
+    @property
+    def revoking_ms(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +52,8 @@ class Deadline:
 class Deadlines:
     """Those of the members of one group."""
 
-    config: Config
+    session_ms: int
+    """The session timeout."""
     times: int
     """How much faster than stated the time of the broker passes."""
     margin_s: float
@@ -51,7 +71,7 @@ class Deadlines:
         if not client.member:
             self._armed.pop(session, None)
         elif accepted:
-            self._armed[session] = self._after(self.config.session_ms, at)
+            self._armed[session] = self._after(self.session_ms, at)
         if not client.member or not client.late:
             self._armed.pop(revocation, None)
         elif revocation not in self._armed or not client.revoking_ms:

@@ -31,6 +31,11 @@ from kipcheck.conformance.live.coordinator.classic_requests import Scale, Topics
 from kipcheck.conformance.live.coordinator.cleanup import UsedGroup, delete_all
 from kipcheck.conformance.live.coordinator.consumer_group_play import ConsumerConversation, ConsumerSetting, setting_of
 from kipcheck.conformance.live.coordinator.mixed_group_play import MixedConversation
+from kipcheck.conformance.live.coordinator.streams_group_play import (
+    StreamsConversation,
+    StreamsSetting,
+    setting_of as streams_setting_of,
+)
 from kipcheck.conformance.live.damage.player import Damage
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.consumer_group import ops as consumer_group
@@ -46,6 +51,7 @@ from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.migration import ops as migration
+from kipcheck.conformance.protocols.streams_group import model as streams_model, ops as streams_group
 from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.toolchains import kafka_broker
@@ -190,6 +196,13 @@ class StartedBroker:
             "group.consumer.min.assignment.interval.ms": INTERVAL_MS // TIMES,
             # Assignments that a heartbeat requires are computed before its response.
             "group.consumer.assignor.offload.enable": False,
+            "group.streams.session.timeout.ms": streams_group.SESSION_MS // TIMES,
+            "group.streams.min.session.timeout.ms": streams_group.SESSION_MS // TIMES,
+            "group.streams.heartbeat.interval.ms": HEARTBEAT_MS // TIMES,
+            "group.streams.min.heartbeat.interval.ms": HEARTBEAT_MS // TIMES,
+            "group.streams.initial.rebalance.delay.ms": 0,
+            "group.streams.assignment.interval.ms": 0,
+            "group.streams.assignor.offload.enable": False,
         }
         stated = {key: str(value).lower() for key, value in settings.items()}
         with kafka_broker.running(self.release, stated) as broker:
@@ -291,6 +304,8 @@ class BrokerSession:
     _damage: Damage | None = None
     _consumer: ConsumerSetting | None = None
     """None: the broker has no consumer groups."""
+    _streams: StreamsSetting | None = None
+    """None: the broker has no streams groups."""
     _began_s: float = 0.0
     _busy_s: float = 0.0
 
@@ -305,8 +320,9 @@ class BrokerSession:
         """Learns what the broker is, and creates topics. Errors: ``Unavailable``, ``Closed``, ``Garbled``."""
         versions = await admin.versions_of(self.bootstrap)
         started = self.settings is not None
-        asked, consumer = (self.settings, DEFAULT_CONSUMER) if self.settings else await admin.settings_of(
-            self.bootstrap, versions
+        asked, consumer, streams = (
+            (self.settings, DEFAULT_CONSUMER, streams_model.DEFAULT) if self.settings
+            else await admin.settings_of(self.bootstrap, versions)
         )  # fmt: skip
         config = self.settings or asked
         topics = await self._topics(versions)
@@ -315,17 +331,22 @@ class BrokerSession:
             self.rules, config, topics, Scale(self.times, least), versions, MARGIN_S if started else REMOTE_MARGIN_S,
             LONGEST_MS, STARTED_MOST_MS if started else MOST_MS,
         )  # fmt: skip
-        await self._find_consumer_groups(versions, topics, consumer)
+        await self._find_other_groups(versions, topics, consumer, streams)
 
     def allow_nameless(self) -> None:
         """Lets conversations use the group with the empty name, for those that are played one by one and delete it."""
         assert self._setting is not None
         self._setting = replace(self._setting, nameless=True)
 
-    async def _find_consumer_groups(
-        self, versions: dict[int, tuple[int, int]], topics: Topics, config: ConsumerConfig
+    async def _find_other_groups(
+        self,
+        versions: dict[int, tuple[int, int]],
+        topics: Topics,
+        config: ConsumerConfig,
+        streams: streams_model.Config,
     ) -> None:
-        """Claims the machine of consumer groups if the broker has them, and topics as its conversations need them."""
+        """Claims the machines of consumer groups and streams groups if the broker has them, and topics as their
+        conversations need them."""
         wanted = {topics.names[each]: count for each, count in TOPICS.items() if each in topics.names}
         ids = {each: await admin.id_of(name, self.bootstrap, versions) for each, name in topics.names.items()}
         known = {each: id for each, id in ids.items() if id is not None}
@@ -334,10 +355,12 @@ class BrokerSession:
         probed = f"kipcheck-{self.run_id}-0"
         connections = await self._coordinator(probed)
         self._consumer = await setting_of(probed, connections, versions, config, known, topics.names)
+        self._streams = await streams_setting_of(probed, connections, versions, streams, self._consumer)
+        found = [CONSUMER_GROUP, migration.OPERATIONS.machine] if self._consumer is not None else []
+        found += [streams_group.OPERATIONS.machine] if self._streams is not None else []
         machines = self.info.claims.machines
-        if self._consumer is not None and CONSUMER_GROUP not in machines:
-            claims = replace(self.info.claims, machines=(*machines, CONSUMER_GROUP, migration.OPERATIONS.machine))
-            self.info = replace(self.info, claims=claims)
+        claims = replace(self.info.claims, machines=(*machines, *(each for each in found if each not in machines)))
+        self.info = replace(self.info, claims=claims)
 
     async def _topics(self, versions: dict[int, tuple[int, int]]) -> Topics:
         if self.address.topic:
@@ -448,9 +471,12 @@ class BrokerSession:
 
     def _conversation(
         self, case: Case, group: str, connections: Connections
-    ) -> Conversation | ConsumerConversation | MixedConversation:
+    ) -> Conversation | ConsumerConversation | MixedConversation | StreamsConversation:
         assert self._setting is not None
         verb = case.steps[0].verb
+        if verb in streams_group.OPERATIONS.by_verb:
+            assert self._streams is not None, "no case of a machine that is not claimed"
+            return StreamsConversation(self._setting, self._streams, group, connections)
         mixed = verb in migration.OPERATIONS.by_verb
         if not mixed and verb not in consumer_group.OPERATIONS.by_verb:
             return Conversation(self._setting, group, connections)

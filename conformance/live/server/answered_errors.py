@@ -22,9 +22,10 @@ REFUSED: Final[Mapping[int, str]] = {
     16: "NOT_COORDINATOR", 24: "INVALID_GROUP_ID", 25: "UNKNOWN_MEMBER_ID", 30: "GROUP_AUTHORIZATION_FAILED",
     35: "UNSUPPORTED_VERSION", 42: "INVALID_REQUEST", 69: "GROUP_ID_NOT_FOUND", 81: "GROUP_MAX_SIZE_REACHED",
     82: "FENCED_INSTANCE_ID", 110: "FENCED_MEMBER_EPOCH", 111: "UNRELEASED_INSTANCE_ID", 112: "UNSUPPORTED_ASSIGNOR",
-    128: "INVALID_REGULAR_EXPRESSION",
+    128: "INVALID_REGULAR_EXPRESSION", 130: "STREAMS_INVALID_TOPOLOGY", 131: "STREAMS_INVALID_TOPOLOGY_EPOCH",
+    132: "STREAMS_TOPOLOGY_FENCED",
 }  # fmt: skip
-"""Errors of consumer groups."""
+"""Errors of consumer groups and streams groups."""
 _OF_GROUPS: Final = {each.value: each.name for each in GroupError}
 GROUP_ERRORS_SINCE: Final = 2
 """OffsetFetch with an error of the group."""

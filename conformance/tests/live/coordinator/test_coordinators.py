@@ -148,38 +148,43 @@ def test_a_sound_broker_passes_and_a_forgiving_one_fails(tmp_path: Path) -> None
     assert {"grp-47"} & {each.id for failure in read(forgiving.ledger).failures for each in failure.requirements}
 
 
-@pytest.mark.parametrize(
-    "release", [pytest.param("3.9.2", marks=pytest.mark.all_jars), pytest.param("4.4.0", marks=pytest.mark.jars)]
-)
-def test_a_released_broker_breaks_no_law(release: str, tmp_path: Path) -> None:
+GROUPS = ("group/generations", "group/errors")
+
+
+def breaks_no_law(release: str, checks: tuple[str, ...], least: int, place: Path) -> None:
+    """Runs a released broker. ``least``: so many cases have to pass."""
     try:
         kafka_broker.class_path(release)
     except Unavailable as why:
         pytest.skip(str(why))
     options = Options(
-        targets=(f"kafka:{release}",), edition=f"apache@{release}", checks=("group/generations", "group/errors"),
-        cases=20, workers=1, out=tmp_path,
+        targets=(f"kafka:{release}",), edition=f"apache@{release}", checks=checks, cases=20, workers=1, out=place,
     )  # fmt: skip
     outcome = run(options)
     assert outcome.ledger is not None and outcome.exit_code in (0, 6), outcome.text
     counts = read(outcome.ledger).footer
     assert counts is not None and outcome.failures == 0
-    assert sum(each["PASS"] for each in counts.counts[f"kafka:{release}"].values()) > 20, outcome.text
+    assert sum(each["PASS"] for each in counts.counts[f"kafka:{release}"].values()) > least, outcome.text
+
+
+@pytest.mark.parametrize(
+    ("release", "checks"),
+    [
+        pytest.param("3.9.2", GROUPS, marks=pytest.mark.all_jars),
+        pytest.param("4.4.0", (*GROUPS, "streams-group/describe"), marks=pytest.mark.jars),
+    ],
+)
+def test_a_released_broker_breaks_no_law(release: str, checks: tuple[str, ...], tmp_path: Path) -> None:
+    breaks_no_law(release, checks, 20, tmp_path)
 
 
 @pytest.mark.all_jars
 @pytest.mark.parametrize("release", ["4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0"])
 def test_consumer_groups_of_a_released_broker_break_no_law(release: str, tmp_path: Path) -> None:
-    try:
-        kafka_broker.class_path(release)
-    except Unavailable as why:
-        pytest.skip(str(why))
-    options = Options(
-        targets=(f"kafka:{release}",), edition=f"apache@{release}", checks=("consumer-group/*", "migration/*"),
-        cases=20, workers=1, out=tmp_path,
-    )  # fmt: skip
-    outcome = run(options)
-    assert outcome.ledger is not None and outcome.exit_code in (0, 6), outcome.text
-    counts = read(outcome.ledger).footer
-    assert counts is not None and outcome.failures == 0
-    assert sum(each["PASS"] for each in counts.counts[f"kafka:{release}"].values()) > 40, outcome.text
+    breaks_no_law(release, ("consumer-group/*", "migration/*"), 40, tmp_path)
+
+
+@pytest.mark.all_jars
+@pytest.mark.parametrize("release", ["4.2.1", "4.3.1", "4.4.0"])
+def test_streams_groups_of_a_released_broker_break_no_law(release: str, tmp_path: Path) -> None:
+    breaks_no_law(release, ("streams-group/*",), 60, tmp_path)

@@ -1,0 +1,272 @@
+"""Plays a conversation with the coordinator of a streams group (KIP-1071) of a running broker, in real time."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any, Final
+
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.history import Died, Observation, Op, Refused, Replied, Unsupported
+from kipcheck.conformance.live.connections.connections import Connections, Garbled
+from kipcheck.conformance.live.connections.secure_connection import Closed
+from kipcheck.conformance.live.coordinator import consumer_group_play as consumer
+from kipcheck.conformance.live.coordinator.classic_play import LIMITS, LOST, REQUEST_S, TIME, Setting
+from kipcheck.conformance.live.coordinator.classic_time import Span
+from kipcheck.conformance.live.coordinator.consumer_group_play import UNSUPPORTED_VERSION, ConsumerSetting, noted
+from kipcheck.conformance.live.coordinator.consumer_group_time import Deadlines
+from kipcheck.conformance.live.server.answered_errors import name_of
+from kipcheck.conformance.protocols.consumer_group.model import LEAVING
+from kipcheck.conformance.protocols.declare.trace import payload
+from kipcheck.conformance.protocols.streams_group.model import DEFAULT, Config
+from kipcheck.conformance.protocols.streams_group.ops import (
+    OPERATIONS,
+    REBALANCE_MS,
+    Beat,
+    Consume,
+    Describe,
+    Event,
+    Pass,
+    Tasks,
+)
+from kipcheck.conformance.protocols.streams_group.trace import Group, GroupStep
+
+HEARTBEAT: Final = "StreamsGroupHeartbeat"
+DESCRIBE: Final = "StreamsGroupDescribe"
+KEYS: Final = {HEARTBEAT: 88, DESCRIBE: 89}
+NEWEST: Final = 1
+CONSUMER: Final = "consumer"
+"""The member id of the one that does not run the application."""
+STATUSES: Final = (
+    "STALE_TOPOLOGY", "MISSING_SOURCE_TOPICS", "INCORRECTLY_PARTITIONED_TOPICS", "MISSING_INTERNAL_TOPICS",
+    "SHUTDOWN_APPLICATION", "ASSIGNMENT_DELAYED", "MISSING_CLIENT_TAGS",
+)  # fmt: skip
+"""``StreamsGroupHeartbeatResponse.Status``, by code."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsSetting:
+    """What all conversations about streams groups share."""
+
+    config: Config
+    versions: Mapping[str, int]
+    """By API."""
+    consumers: ConsumerSetting
+
+    def topic(self, own: str) -> str:
+        """The name on the broker of a topic of the conversation, which may not exist."""
+        return self.consumers.names.get(own, f"{self.consumers.names['t']}-missing-{own}")
+
+    def own(self, topic: str) -> str:
+        return next((own for own, name in self.consumers.names.items() if name == topic), topic.rpartition("-")[2])
+
+
+async def setting_of(
+    probed: str, connections: Connections, versions: Mapping[int, tuple[int, int]], config: Config,
+    consumers: ConsumerSetting | None,
+) -> StreamsSetting | None:  # fmt: skip
+    """None: the broker has no streams groups, or not the topics of the conversations. ``probed``: a group that does
+    not exist. Errors: ``Closed``, ``Garbled``."""
+    if consumers is None or not {*KEYS.values()} <= versions.keys():
+        return None
+    used = {api: min(versions[key][1], NEWEST) for api, key in KEYS.items()}
+    leaving = {"groupId": probed, "memberId": "nobody", "memberEpoch": LEAVING, "endpointInformationEpoch": 0}
+    found = await connections.ask(HEARTBEAT, used[HEARTBEAT], "kipcheck", leaving)
+    return None if found["errorCode"] == UNSUPPORTED_VERSION else StreamsSetting(config, used, consumers)
+
+
+@dataclass(slots=True)
+class StreamsConversation:
+    shared: Setting
+    setting: StreamsSetting
+    group: str
+    connections: Connections
+    waited_s: float = 0.0
+    _known: Group = field(init=False)
+    _deadlines: Deadlines = field(init=False)
+    _doubt: str = ""
+
+    def __post_init__(self) -> None:
+        config = self.setting.config
+        self._known = Group(config=config)
+        self._deadlines = Deadlines(config.session_ms, self.shared.scale.times, self.shared.margin_s)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Those that ``leave`` has not removed."""
+        return ()
+
+    async def play(self, steps: Sequence[Step]) -> tuple[Observation, ...]:
+        """What was observed at each step."""
+        found: list[Observation] = []
+        for index, step in enumerate(steps):
+            if found and isinstance(found[-1], Died):
+                found += [LOST] * (len(steps) - index)
+                break
+            found.append(await self._step(index, step, steps[index + 1 :]))
+        return noted(found, self._doubt, self.setting.config, DEFAULT)
+
+    async def _step(self, index: int, step: Step, after: Sequence[Step]) -> Observation:
+        event = OPERATIONS.event_of(step)
+        if isinstance(event, Pass):
+            total = self._deadlines.now_ms + event.ms
+            if event.ms > self.shared.longest_ms or total > self.shared.most_ms:
+                return Unsupported(LIMITS[TIME], TIME)
+        began = _now()
+        seen = await self._observed(index, step, event, after)
+        if isinstance(seen, Replied | Refused):
+            op = Op(index, step, seen)
+            self._known = GroupStep(op, event, payload(op), self._known).known_after()
+        if isinstance(event, Pass):
+            self._deadlines.passed(event.ms, self._known.clients)
+        client = self._known.clients.get(event.client) if isinstance(event, Beat) else None
+        if client is not None:
+            self._deadlines.answered(client, isinstance(seen, Replied), Span(began, _now()))
+        return seen
+
+    async def _observed(self, index: int, step: Step, event: Event, after: Sequence[Step]) -> Observation:
+        match event:
+            case Pass(ms):
+                return await self._elapse(ms, after)
+            case Beat():
+                about = GroupStep(Op(index, step, LOST), event, {}, self._known)
+                seen = await self._ask(HEARTBEAT, event.client, self._heartbeat(about))
+            case Describe():
+                seen = await self._ask(DESCRIBE, "kipcheck", {"groupIds": [self.group]})
+            case Consume():
+                seen = await self._ask(consumer.HEARTBEAT, CONSUMER, self._consumer(0))
+        self._doubt = self._doubt or self._deadlines.sent(_now())
+        return seen
+
+    # Requests
+
+    def _heartbeat(self, about: GroupStep) -> dict[str, Any]:
+        """The body of the request."""
+        event, flaw, owned = about.beat, about.beat.flaw, about.owned
+        others: list[Any] | None = None if owned is None else []
+        return {
+            "groupId": "" if flaw == "group" else self.group,
+            "memberId": "" if flaw == "member" else event.client,
+            "memberEpoch": about.epoch,
+            "endpointInformationEpoch": 0,
+            "instanceId": "" if flaw == "instance" else None,
+            "rackId": "" if flaw == "rack" else None,
+            "rebalanceTimeoutMs": -1 if flaw == "timeout" else self.shared.scale.ms(REBALANCE_MS),
+            "topology": None if event.topology is None else self._topology(event),
+            "activeTasks": None if owned is None else _by_subtopology(owned),
+            "standbyTasks": None if flaw == "standby" else others,
+            "warmupTasks": others,
+            "processId": event.client,
+            "userEndpoint": None,
+            "clientTags": None,
+            "taskOffsets": None,
+            "taskEndOffsets": None,
+            "shutdownApplication": False,
+        }
+
+    def _topology(self, event: Beat) -> dict[str, Any]:
+        sized = {"name": "changelog", "partitions": 1, "replicationFactor": 0, "topicConfigs": []}
+        subtopologies = [
+            {
+                "subtopologyId": each,
+                "sourceTopics": [self.setting.topic(each)],
+                "sourceTopicRegex": ["x.*"] if event.flaw == "regex" else [],
+                "stateChangelogTopics": [sized] if event.flaw == "changelog" else [],
+                "repartitionSinkTopics": [],
+                "repartitionSourceTopics": [],
+                "copartitionGroups": [],
+            }
+            for each in event.topology or ()
+        ]
+        return {"epoch": event.topology_epoch, "subtopologies": subtopologies}
+
+    def _consumer(self, epoch: int) -> dict[str, Any]:
+        return {
+            "groupId": self.group, "memberId": CONSUMER, "memberEpoch": epoch, "instanceId": None, "rackId": None,
+            "rebalanceTimeoutMs": self.shared.scale.ms(REBALANCE_MS), "subscribedTopicRegex": None,
+            "subscribedTopicNames": [self.setting.topic("t")], "serverAssignor": None, "topicPartitions": [],
+        }  # fmt: skip
+
+    # Answers
+
+    async def _ask(self, api: str, client: str, body: Mapping[str, Any]) -> Observation:
+        version = self.setting.versions.get(api, self.setting.consumers.version)
+        try:
+            found = await self.connections.ask(api, version, client, body)
+        except Closed as why:
+            return Died("crashed", f"{api} v{version}: {why}")
+        except Garbled as why:
+            return Died("garbled", f"{api} v{version}: {why}")
+        found = found["groups"][0] if api == DESCRIBE else found
+        if found["errorCode"]:
+            return Refused(name_of(found["errorCode"]), found["errorMessage"] or "")
+        if api == HEARTBEAT:
+            return _answered(found)
+        return self._described(found) if api == DESCRIBE else Replied(())
+
+    def _described(self, found: Mapping[str, Any]) -> Replied:
+        members = [
+            {
+                "client": each["memberId"],
+                "epoch": each["memberEpoch"],
+                "topology_epoch": each["topologyEpoch"],
+                "tasks": _rows(each["assignment"]["activeTasks"]),
+                "target": _rows(each["targetAssignment"]["activeTasks"]),
+            }
+            for each in found["members"]
+        ]
+        topology = found["topology"] or {"epoch": -1, "subtopologies": []}
+        topics = [topic for each in topology["subtopologies"] or () for topic in each["sourceTopics"]]
+        return Replied(
+            (
+                ("state", found["groupState"]),
+                ("epoch", found["groupEpoch"]),
+                ("assignment_epoch", found["assignmentEpoch"]),
+                ("topology_epoch", topology["epoch"]),
+                ("topology", sorted(map(self.setting.own, topics))),
+                ("members", sorted(members, key=lambda each: str(each["client"]))),
+            )
+        )
+
+    async def _elapse(self, ms: int, after: Sequence[Step]) -> Observation:
+        began = _now()
+        requests = len([*takewhile(lambda each: each.verb != "streams-group-elapse", after)])
+        until, doubt = self._deadlines.wait(ms, began, requests * REQUEST_S)
+        self._doubt = self._doubt or doubt
+        await asyncio.sleep(until - began)
+        self.waited_s += _now() - began
+        return Replied(())
+
+    async def leave(self) -> None:
+        """All members leave."""
+        leaving = {"groupId": self.group, "memberEpoch": LEAVING, "endpointInformationEpoch": 0}
+        with suppress(Closed, Garbled):
+            for each in self._known.members:
+                version = self.setting.versions[HEARTBEAT]
+                await self.connections.ask(HEARTBEAT, version, "kipcheck", {**leaving, "memberId": each.name})
+            if self._known.form == "consumer":
+                version = self.setting.consumers.version
+                await self.connections.ask(consumer.HEARTBEAT, version, "kipcheck", self._consumer(LEAVING))
+
+
+def _answered(found: Mapping[str, Any]) -> Replied:
+    tasks = None if found["activeTasks"] is None else _rows(found["activeTasks"])
+    codes = [each["statusCode"] for each in found["status"] or ()]
+    statuses = sorted(STATUSES[each] if 0 <= each < len(STATUSES) else f"status {each}" for each in codes)
+    return Replied((("epoch", found["memberEpoch"]), ("tasks", tasks), ("statuses", statuses)))
+
+
+def _by_subtopology(tasks: Tasks) -> list[dict[str, Any]]:
+    found: dict[str, list[int]] = {}
+    for subtopology, number in tasks:
+        found.setdefault(subtopology, []).append(number)
+    return [{"subtopologyId": each, "partitions": numbers} for each, numbers in found.items()]
+
+
+def _rows(tasks: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    return sorted([each["subtopologyId"], number] for each in tasks for number in each["partitions"])
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
