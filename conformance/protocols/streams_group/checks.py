@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from random import Random
+from typing import Final
 
 from kipcheck.conformance.core.case import steps_from
 from kipcheck.conformance.core.edition import edition
@@ -36,6 +37,7 @@ LOST = (
 """Heartbeats without tasks while some have to be revoked; and an answer that is lost."""
 OTHER_TYPE = "describe; beat a told; consume; join a runs t at 0 none; describe; leave a"
 """No group, and then a consumer group."""
+KNOWN: Final = {"life": LIFE, "flaws": FLAWS, "lost": LOST, "type": OTHER_TYPE}
 
 
 def editions(name: str) -> Iterable[str]:
@@ -62,7 +64,7 @@ def with_final_rounds(subject: Subject, value: Value, random: Random) -> Iterabl
 
 
 def known_ones(subject: Subject) -> Iterable[Conversation]:
-    for name, text in (("life", LIFE), ("flaws", FLAWS), ("lost", LOST), ("type", OTHER_TYPE)):
+    for name, text in KNOWN.items():
         yield Conversation(OPERATIONS.parse_shorthand(text), name)
 
 

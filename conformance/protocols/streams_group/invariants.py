@@ -104,6 +104,15 @@ def known_tasks(history: History) -> Iterator[Violation]:
             yield breach(each, f"{each.client.name} gets {partition_name(task)}", "tasks of the topology", kind)
 
 
+@impact("A member that joins again has no tasks", "stuck group", "answers", "unread-partition", links=("KIP-1071",))
+@tasks("streams-group/joins-get-tasks", "grp-150")
+def joins_get_tasks(history: History) -> Iterator[Violation]:
+    """The answer to a join has the active tasks of the member, also if it was there before."""
+    for each in beats(history):
+        if each.accepted and each.epoch == 0 and each.given is None:
+            yield breach(each, f"{each.client.name} joins", "active tasks, which may be none", "omitted")
+
+
 @impact("A member does not learn why it gets no task", "stuck group", "answers", "stuck-group", links=("KIP-1071",))
 @tasks("streams-group/missing-topics-reported", "grp-133")
 def missing_topics_reported(history: History) -> Iterator[Violation]:

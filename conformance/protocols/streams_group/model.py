@@ -101,6 +101,10 @@ class State(NamedTuple):
 class StreamsGroup:
     topics: Mapping[str, int] = TOPICS
 
+    def __init__(self, aims_when_empty: bool = True) -> None:
+        """``aims_when_empty``: a target assignment is computed when the last member leaves."""
+        self.aims_when_empty = aims_when_empty
+
     def initial(self) -> State:
         return State()
 
@@ -255,7 +259,8 @@ class StreamsGroup:
     def without(self, state: State, id: str) -> State:
         members = tuple(each for each in state.members if each.id != id)
         target = tuple(each for each in state.target if each[0] != id)
-        return state._replace(members=members, target=target, epoch=self.bumped(state))
+        state = state._replace(members=members, target=target, epoch=self.bumped(state))
+        return state._replace(target_epoch=state.epoch) if self.aims_when_empty and not members else state
 
     def consumed(self, state: State) -> Transition[State, Action]:
         """A consumer joins the group."""

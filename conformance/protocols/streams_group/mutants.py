@@ -38,6 +38,10 @@ class Playing(MachineMutant, StreamsGroup):
 
     operations = OPERATIONS
 
+    def __init__(self) -> None:
+        StreamsGroup.__init__(self)
+        MachineMutant.__init__(self)
+
 
 Made = TypeVar("Made", bound=type[Playing])
 
@@ -89,6 +93,15 @@ class GivesOneTaskTooMany(Playing):
         first = state.members[0].id
         extra = tuple((each, self.topics[each]) for each in (state.topology or ())[:1] if each in self.topics)
         return ((id, (*given, *extra) if id == first else given) for id, given in super().shares(state))
+
+
+@tasks("joins-get-tasks", ...)
+class AnswersOnlyChanges(Playing):
+    """The answer to a member that joins again has tasks only if they changed."""
+
+    def _answered(self, state: State, memory: Memory, answer: Answered) -> Transition[State, Action]:
+        kept = memory.epoch > 0 and answer.tasks == memory.given
+        return super()._answered(state, memory, replace(answer, tasks=None) if kept else answer)
 
 
 @tasks("missing-topics-reported", ...)

@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition, Standing
-from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.core.release import NEWEST, Release, releases
+from kipcheck.conformance.core.releases_table import since, span
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.protocols.streams_group.model import StreamsGroup
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS
@@ -17,7 +17,13 @@ KIP_1071: Final = Release.parse(since("kip-1071"))
 def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     if edition.standing is not Standing.RELEASED or Release.parse(edition.release) < KIP_1071:
         return None
-    return adapter_of(OPERATIONS, StreamsGroup())
+    return adapter_of(OPERATIONS, machine_of(edition.release if edition.exact else NEWEST))
+
+
+def machine_of(release: str) -> StreamsGroup:
+    """The machine of a release. Errors: ValueError for an invalid release."""
+    aims = releases(span("aims-when-empty", "streams-coordinator"))
+    return StreamsGroup(aims_when_empty=Release.parse(release) in aims)
 
 
 ADAPTERS = {OPERATIONS.machine: adapter}
