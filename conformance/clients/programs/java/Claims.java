@@ -33,6 +33,7 @@ final class Claims {
     private final List<String> assignors = new ArrayList<>();
     private final boolean coordinates;
     private final boolean groups;
+    private final boolean streamsGroups;
     private final boolean controls;
     private final boolean stores;
     private final boolean persists;
@@ -74,6 +75,7 @@ final class Claims {
         coordinates = classes.contains("org/apache/kafka/coordinator/group/GroupCoordinatorService")
             && library.coordinator.available();
         groups = coordinates && library.groups.available();
+        streamsGroups = groups && library.streamsCoordinator.available();
         controls = classes.contains("org/apache/kafka/controller/FeatureControlManager")
             && library.features.available();
         stores = library.stores.available();
@@ -171,6 +173,9 @@ final class Claims {
         if (groups) {
             machines.add("consumer-group");
             machines.add("migration");
+        }
+        if (streamsGroups) {
+            machines.add("streams-group");
         }
         if (controls) {
             machines.add("kraft-features");

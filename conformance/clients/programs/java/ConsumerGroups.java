@@ -9,7 +9,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
 import java.util.TreeSet;
-import java.util.UUID;
 
 /**
  * The coordinator of one consumer group of KIP-848 behind the operations of the testee protocol.
@@ -22,18 +21,13 @@ final class ConsumerGroups {
     static final long PATIENCE = 30_000;
     private static final List<String> BEATS = List.of("consumer-heartbeat", "mixed-heartbeat");
     private static final List<String> PASSES = List.of("consumer-elapse", "mixed-elapse");
-    private static final String IMAGE = "org.apache.kafka.image.";
-    private static final String RECORDS = "org.apache.kafka.common.metadata.";
-    private static final Map<String, Integer> TOPICS = new TreeMap<>(Map.of("t", 3, "u", 2));
     private static final int VERSION = 1;
     private static final int LEAVING = -1;
     private static final int AWAY = -2;
 
     private final Coordinator coordinator;
     private final Release release;
-    private final Generated generated;
-    private Object delta;
-    private Object image;
+    private final KnownTopics topics;
 
     // State of one case.
     private Object held;
@@ -41,10 +35,10 @@ final class ConsumerGroups {
     private ClassicMembers classic;
     private final Map<String, Memory> memories = new HashMap<>();
 
-    ConsumerGroups(Release release, Generated generated, Coordinator coordinator) {
+    ConsumerGroups(Release release, Coordinator coordinator, KnownTopics topics) {
         this.coordinator = coordinator;
         this.release = release;
-        this.generated = generated;
+        this.topics = topics;
     }
 
     static boolean knows(String op) {
@@ -62,12 +56,9 @@ final class ConsumerGroups {
         if (broker == null || !order.get("case").equals(held)) {
             held = order.get("case");
             broker = coordinator.broker();
-            if (image == null) {
-                know();
-            }
-            broker.know(image, delta);
+            topics.publish(broker);
             memories.clear();
-            classic = new ClassicMembers(coordinator, broker, TOPICS);
+            classic = new ClassicMembers(coordinator, broker, KnownTopics.TOPICS);
         }
         String op = Values.text(order.get("op"));
         if (PASSES.contains(op)) {
@@ -147,7 +138,7 @@ final class ConsumerGroups {
         }
         List<Object> told = new ArrayList<>();
         topics.forEach((topic, partitions) -> told.add(new LinkedHashMap<>(
-            Map.of("topicId", id(topic), "partitions", new ArrayList<>(new TreeSet<>(partitions))))));
+            Map.of("topicId", KnownTopics.id(topic), "partitions", new ArrayList<>(new TreeSet<>(partitions))))));
         return told;
     }
 
@@ -163,8 +154,8 @@ final class ConsumerGroups {
         Map<String, TreeSet<Object>> topics = new TreeMap<>();
         for (Object each : Values.list(told.get("topicPartitions"))) {
             Map<String, Object> one = Values.object(each);
-            for (String topic : TOPICS.keySet()) {
-                if (id(topic).equals(one.get("topicId"))) {
+            for (String topic : KnownTopics.TOPICS.keySet()) {
+                if (KnownTopics.id(topic).equals(one.get("topicId"))) {
                     topics.computeIfAbsent(topic, none -> new TreeSet<>()).addAll(Values.list(one.get("partitions")));
                 }
             }
@@ -172,30 +163,6 @@ final class ConsumerGroups {
         List<Object> assignment = new ArrayList<>();
         topics.forEach((topic, numbers) -> numbers.forEach(number -> assignment.add(List.of(topic, number))));
         return assignment;
-    }
-
-    private static String id(String topic) {
-        return new UUID(1, topic.charAt(0)).toString();
-    }
-
-    /** The broker's metadata of topics. */
-    private void know() throws Throwable {
-        Object empty = Release.need(release.need(IMAGE + "MetadataImage"), "EMPTY").get(null);
-        Object builder = Release.create(release.need(IMAGE + "MetadataDelta$Builder"));
-        delta = Release.call(Release.call(builder, "setImage", empty), "build");
-        for (Map.Entry<String, Integer> topic : TOPICS.entrySet()) {
-            record("TopicRecord", Map.of("name", topic.getKey(), "topicId", id(topic.getKey())));
-            for (long number = 0; number < topic.getValue(); number++) {
-                record("PartitionRecord", Map.of(
-                    "partitionId", number, "topicId", id(topic.getKey()), "replicas", List.of(0L), "isr", List.of(0L),
-                    "leader", 0L, "leaderEpoch", 0L, "partitionEpoch", 0L));
-            }
-        }
-        image = Release.call(delta, "apply", Release.need(release.need(IMAGE + "MetadataProvenance"), "EMPTY").get(null));
-    }
-
-    private void record(String name, Map<String, Object> fields) throws Throwable {
-        Release.call(delta, "replay", generated.read(release.need(RECORDS + name), fields));
     }
 
     /** State of a client. */

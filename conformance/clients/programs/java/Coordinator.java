@@ -310,6 +310,11 @@ final class Coordinator {
         return answers.told(message, version, made);
     }
 
+    /** The name of an error. */
+    String error(Object code) throws Throwable {
+        return answers.error(code);
+    }
+
     /** The answer to a request of this verb, with ids unchanged. */
     Map<String, Object> answered(String verb, int version, Object made, Throwable thrown) throws Throwable {
         return answers.of(verb, version, made, thrown);

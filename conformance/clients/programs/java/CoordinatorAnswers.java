@@ -181,7 +181,7 @@ final class CoordinatorAnswers {
         return answer;
     }
 
-    private String error(Object code) throws Throwable {
+    String error(Object code) throws Throwable {
         return ((Enum<?>) Release.callStatic(errors, "forCode", code)).name();
     }
 

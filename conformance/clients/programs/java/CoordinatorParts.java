@@ -13,17 +13,20 @@ final class CoordinatorParts {
     static final String GROUP = "org.apache.kafka.coordinator.group.";
     private static final String[] RUNTIMES = {"org.apache.kafka.coordinator.common.runtime.", GROUP + "runtime."};
     private static final String[] SERDES = {GROUP + "GroupCoordinatorRecordSerde", GROUP + "CoordinatorRecordSerde"};
-    private static final Map<String, Object> CONFIGURED = Map.of(
-        "group.max.size", 4,
-        "group.initial.rebalance.delay.ms", 3_000,
-        "group.min.session.timeout.ms", 6_000,
-        "group.max.session.timeout.ms", 1_800_000,
+    private static final Map<String, Object> CONFIGURED = Map.ofEntries(
+        Map.entry("group.max.size", 4),
+        Map.entry("group.initial.rebalance.delay.ms", 3_000),
+        Map.entry("group.min.session.timeout.ms", 6_000),
+        Map.entry("group.max.session.timeout.ms", 1_800_000),
         // Records are written to the log at once.
-        "group.coordinator.append.linger.ms", 0,
+        Map.entry("group.coordinator.append.linger.ms", 0),
         // Assignments that a heartbeat requires are computed before its response.
-        "group.consumer.assignor.offload.enable", false,
+        Map.entry("group.consumer.assignor.offload.enable", false),
+        Map.entry("group.streams.assignor.offload.enable", false),
+        Map.entry("group.streams.initial.rebalance.delay.ms", 0),
+        Map.entry("group.streams.assignment.interval.ms", 0),
         // No group and no offset expires.
-        "offsets.retention.check.interval.ms", 1L << 50);
+        Map.entry("offsets.retention.check.interval.ms", 1L << 50));
 
     final Release release;
     final Object serde;

@@ -12,6 +12,7 @@ final class Library {
     final Leader leader;
     final Coordinator coordinator;
     final ConsumerGroups groups;
+    final StreamsCoordinator streamsCoordinator;
     final StreamsGroups streamsGroups;
     final Features features;
     final Persisted persisted;
@@ -26,7 +27,9 @@ final class Library {
         this.rows = new Rows(release, names);
         this.leader = new Leader(release, consumers);
         this.coordinator = new Coordinator(release, generated);
-        this.groups = new ConsumerGroups(release, generated, coordinator);
+        KnownTopics topics = new KnownTopics(release, generated);
+        this.groups = new ConsumerGroups(release, coordinator, topics);
+        this.streamsCoordinator = new StreamsCoordinator(release, generated, coordinator, topics);
         this.streamsGroups = new StreamsGroups(release, leader);
         this.features = new Features(release);
         this.persisted = new Persisted(release);

@@ -195,6 +195,10 @@ public final class Testee {
             result.putAll(library.groups.answer(order));
             return;
         }
+        if (StreamsCoordinator.knows(op)) {
+            result.putAll(library.streamsCoordinator.answer(order));
+            return;
+        }
         if (StreamsGroups.knows(op)) {
             result.putAll(library.streamsGroups.answer(order));
             return;

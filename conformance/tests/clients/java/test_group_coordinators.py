@@ -217,7 +217,7 @@ def test_a_conversation_goes_the_same_way_each_time(newest: Session) -> None:
 @pytest.mark.default
 def test_it_says_what_it_plays(newest: Session) -> None:
     assert newest.info.roles == {Role.CODEC, Role.COORDINATOR, Role.BROKER}
-    assert newest.info.claims.machines == ("group", "consumer-group", "migration", "stored-records")
+    assert newest.info.claims.machines == ("group", "consumer-group", "migration", "streams-group", "stored-records")
     assert {"broker", "versions", "fields"} <= {*newest.info.claims.limits}
 
 
