@@ -15,7 +15,7 @@ from kipcheck.conformance.core.nearest import hint
 from kipcheck.conformance.core.releases_table import patches
 from kipcheck.conformance.live.connections.security import OPEN, read_security
 from kipcheck.conformance.live.controller.admin import FeatureAdmin, feature_admin
-from kipcheck.conformance.live.coordinator.target import is_loopback
+from kipcheck.conformance.live.coordinator.address import is_loopback
 from kipcheck.conformance.live.server.features import Picture
 from kipcheck.conformance.protocols.features.model.cluster import Node
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules

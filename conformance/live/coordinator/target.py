@@ -5,16 +5,12 @@ by side, each with a group of its own. Everything has the name ``kipcheck-RUN-..
 """
 
 import asyncio
-import ipaddress
-import re
-import socket
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
-from urllib.parse import unquote
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import edition as edition_of
@@ -23,9 +19,9 @@ from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, Rejected
-from kipcheck.conformance.live.connections.security import OPEN, Security, read_security
 from kipcheck.conformance.live.controller import target as feature_target
 from kipcheck.conformance.live.coordinator import admin
+from kipcheck.conformance.live.coordinator.address import Address, is_loopback
 from kipcheck.conformance.live.coordinator.classic_play import LIMITS, Conversation, Setting
 from kipcheck.conformance.live.coordinator.classic_requests import Scale, Topics
 from kipcheck.conformance.live.coordinator.cleanup import UsedGroup, delete_all
@@ -82,8 +78,6 @@ MOST_MS: Final = 60_000
 """In real time. Of 300 drawn conversations 88 leave out a wait, and 60 where they may take five minutes."""
 CLAIMS: Final = Claims(machines=(GROUP, DAMAGE), limits=LIMITS)
 CONSUMER_GROUP: Final = consumer_group.OPERATIONS.machine
-FORM: Final = "broker:HOST:PORT"
-TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 FIRST: Final = Release.parse("0.10.1.0")
 """The first release with CreateTopics."""
 
@@ -101,59 +95,6 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
 def rows() -> Iterator[dict[str, Any]]:
     """No rows: any address and any release is a target."""
     return iter(())
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """``HOST:PORT?topic=NAME&allow-remote&config=FILE``: the options of the command line are part of the target's name,
-    so that replays have them."""
-
-    host: str
-    port: int
-    topic: str = ""
-    allow_remote: bool = False
-    security: Security = OPEN
-    allow_changes: bool = False
-    """Whether updates of features may be applied, and not only validated."""
-
-    @classmethod
-    def parse(cls, text: str) -> "Address":
-        """Errors: LookupError for another form, for a file that cannot be used, and for a host that is not this
-        machine, if that is not allowed."""
-        where, _, options = text.partition("?")
-        host, _, port = where.rpartition(":")
-        host = host.removeprefix("[").removesuffix("]")
-        if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
-            raise LookupError(f"invalid address {where!r}: use {FORM}, such as broker:localhost:9092")
-        found = cls(host, int(port))
-        for each in filter(None, options.split("&")):
-            key, _, value = each.partition("=")
-            if key == "topic" and TOPIC.fullmatch(value):
-                found = replace(found, topic=value)
-            elif each == "allow-remote":
-                found = replace(found, allow_remote=True)
-            elif each == "allow-changes":
-                found = replace(found, allow_changes=True)
-            elif key == "config" and value:
-                found = replace(found, security=read_security(unquote(value)))
-            else:
-                options = "topic=NAME, allow-remote, allow-changes and config=FILE"
-                raise LookupError(f"invalid option {each!r} of {FORM}: use {options}")
-        if not found.allow_remote and not is_loopback(host):
-            raise LookupError(
-                f"{host} is not this machine: conversations create and delete groups on that broker; "
-                "add --allow-remote if it is yours and meant for tests"
-            )
-        return found
-
-
-def is_loopback(host: str) -> bool:
-    """Whether all addresses of a host are loopback; a name without address is not."""
-    try:
-        found = {each[4][0] for each in socket.getaddrinfo(host, None)}
-    except OSError:
-        return False
-    return all(ipaddress.ip_address(str(each).partition("%")[0]).is_loopback for each in found)
 
 
 class Restartable(Protocol):

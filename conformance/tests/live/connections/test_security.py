@@ -16,8 +16,8 @@ from kipcheck.conformance.core.history import Replied
 from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.connections.security import InvalidSecurity, Sasl, read_security
+from kipcheck.conformance.live.coordinator.address import Address
 from kipcheck.conformance.live.coordinator.admin import versions_of
-from kipcheck.conformance.live.coordinator.target import Address
 from kipcheck.conformance.live.watch.proxy import Proxy
 from kipcheck.conformance.live.watch.watcher import Watcher
 from kipcheck.conformance.protocols.checks import CHECKS

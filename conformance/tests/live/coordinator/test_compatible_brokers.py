@@ -11,8 +11,9 @@ from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.history import Died, Observation, Replied
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.engine.run import Options, run
+from kipcheck.conformance.live.coordinator.address import Address
 from kipcheck.conformance.live.coordinator.compatible_brokers import CLAIMS, LIBRARIES, Process
-from kipcheck.conformance.live.coordinator.target import Address, BrokerSession
+from kipcheck.conformance.live.coordinator.target import BrokerSession
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.targets import registry
