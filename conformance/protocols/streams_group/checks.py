@@ -37,7 +37,12 @@ LOST = (
 """Heartbeats without tasks while some have to be revoked; and an answer that is lost."""
 OTHER_TYPE = "describe; beat a told; consume; join a runs t at 0 none; describe; leave a"
 """No group, and then a consumer group."""
-KNOWN: Final = {"life": LIFE, "flaws": FLAWS, "lost": LOST, "type": OTHER_TYPE}
+SILENT = (
+    "join a runs t,u at 0 none; join b runs t,u at 0 none; beat a told; beat a told; beat b told; "
+    f"{3 * 'pass 15000; describe; beat b told; '}describe; beat a told; beat b told; describe"
+)
+"""One of two members is silent, and only described, until its session has ended."""
+KNOWN: Final = {"life": LIFE, "flaws": FLAWS, "lost": LOST, "type": OTHER_TYPE, "silent": SILENT}
 
 
 def editions(name: str) -> Iterable[str]:

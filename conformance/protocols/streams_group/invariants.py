@@ -392,6 +392,22 @@ def stable_is_complete(history: History) -> Iterator[Violation]:
             yield from differs(each, f"the epoch of {member.client}", found.epoch, member.epoch, "epoch")
 
 
+@impact("A member that still runs tasks of others looks up to date", "trivia", "epochs", "stale-view",
+        links=("KIP-1071",))  # fmt: skip
+@described("streams-group/revokes-before-its-epoch", "grp-151", grade=Grade.SHOULD)
+def revokes_before_its_epoch(history: History) -> Iterator[Violation]:
+    """While a member has tasks to revoke, its epoch is below the assignment epoch."""
+    for each in describes(history):
+        found = {member.client: member for member in each.described.members}
+        for client in each.before.members:
+            member = found.get(client.name) if client.surely and client.late else None
+            if member is not None and member.epoch >= each.described.assignment_epoch:
+                expected = f"below {each.described.assignment_epoch}"
+                yield from differs(
+                    each, f"the epoch of {client.name}, which has to revoke tasks", expected, member.epoch
+                )
+
+
 @impact("A group without its topics looks ready", "stuck group", "answers", "misled-operator", links=("KIP-1071",))
 @described("streams-group/not-ready-without-topics", "grp-133")
 def not_ready_without_topics(history: History) -> Iterator[Violation]:

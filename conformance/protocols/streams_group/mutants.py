@@ -27,8 +27,10 @@ from kipcheck.conformance.protocols.streams_group.ops import (
     Action,
     Answered,
     Beat,
+    Describe,
     Described,
     DescribedMember,
+    Event,
     Tasks,
 )
 
@@ -224,6 +226,17 @@ class EndsSessionsEarly(Playing):
         return member.silent_ms >= SESSION_MS // 3
 
 
+@epochs("silent-are-removed", ...)
+class DescribesForHeartbeats(Playing):
+    """A describe extends the sessions of all members."""
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+        after, actions = super().step(state, event)
+        if not isinstance(event, Describe):
+            return Transition(after, actions)
+        return Transition(after._replace(members=tuple(each._replace(silent_ms=0) for each in after.members)), actions)
+
+
 # Topologies
 
 
@@ -314,6 +327,23 @@ class StableTooSoon(Playing):
     def phase(self, state: State) -> str:
         found = super().phase(state)
         return STABLE if found == RECONCILING else found
+
+
+@described("stable-is-complete", ...)
+class LosesTasksOfTheSilent(Playing):
+    """No target assignment is computed when a silent member is removed."""
+
+    def passed(self, state: State, ms: int) -> State:
+        after = super().passed(state, ms)
+        return after._replace(epoch=state.epoch) if after.members else after
+
+
+@described("revokes-before-its-epoch", ...)
+class RaisesEpochsTooSoon(Playing):
+    """A member gets the epoch of the target assignment while it has tasks to revoke."""
+
+    def computed(self, state: State, member: Member, owned: Tasks | None, epoch: int) -> Member:
+        return super().computed(state, member, owned, state.target_epoch)
 
 
 @described("not-ready-without-topics", ...)
