@@ -21,9 +21,10 @@ from kipcheck.conformance.clients.java.programs import tool
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.releases_table import rocksdb
 from kipcheck.conformance.core.requirement import requirements
-from kipcheck.conformance.live.coordinator.compatible_brokers import LIBRARIES
+from kipcheck.conformance.live.coordinator.compatible_brokers import LIBRARIES, Process
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.targets.toolchains import build, environments, go, maven, node
 from kipcheck.conformance.tests.support import kafka_broker
@@ -50,6 +51,10 @@ BROKERS = ("kafka-group-coordinator", "kafka-metadata")
 """The targets whose reproductions are programs in Python that use a broker of their release."""
 QUORUM = "| quorum |"
 """The row of a page whose reproduction needs several nodes, which take long to start."""
+SERVED = ("tansu-broker",)
+"""The targets whose reproductions are programs in Python that use the broker of kipcheck's program of it."""
+SERVED_S = 2400
+"""With the build of the broker."""
 KFAKE = "kfake"
 """The target whose reproductions are built with the modules of kipcheck's program of it."""
 LIVE = "client:"
@@ -67,6 +72,8 @@ def marked(path: Path) -> Any:
     name = row(text, "target").split()[0]
     if name in BROKERS:
         marks.append(pytest.mark.jars)
+    if name in SERVED:
+        marks += [pytest.mark.long, pytest.mark.timeout(SERVED_S)]
     if QUORUM in text:
         marks.append(pytest.mark.all_jars)
     if name.startswith(LIVE) and "\n```json\n" in text and name.removeprefix(LIVE) in LIVE_MARKS:
@@ -102,8 +109,24 @@ def reached(page: str, name: str, release: str) -> Iterator[Sequence[int]]:
         level = row(page, "metadata.version") if "| metadata.version |" in page else None
         with kafka_broker.running(release, level) as port:
             yield (port,)
+    elif name in SERVED:
+        with served(name, release) as port:
+            yield (port,)
     else:
         yield ()
+
+
+@contextmanager
+def served(name: str, release: str) -> Iterator[int]:
+    """The port of a broker of a library."""
+    try:
+        process = Process(name, LIBRARIES[name].command(release))
+    except Unavailable as why:
+        pytest.skip(str(why))
+    try:
+        yield process.start()[1]
+    finally:
+        process.stop()
 
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -151,7 +174,7 @@ def python(code: str, name: str, release: str, place: Path) -> list[str]:
         name = name.removeprefix(LIVE)
         assert imported == {{"kafka-python": "kafka"}.get(name, name.replace("-", "_"))}
         return [str(environments.interpreter(name, release)), "-c", code]
-    if name in BROKERS:
+    if name in (*BROKERS, *SERVED):
         assert not imported
         return [sys.executable, "-c", code]
     assert imported == {{"kafka-python": "kafka"}.get(name, name)}
