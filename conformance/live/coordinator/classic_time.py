@@ -21,6 +21,7 @@ from kipcheck.conformance.protocols.group.model.state import Member, State
 
 NEAREST_S: Final = 0.03
 """Two timers that are nearer than that cannot be distinguished."""
+EARLY: Final = "a timer of the coordinator may have expired before its time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,8 @@ class Schedule:
         self._moments.append((self.now_ms, sent))
         self._arm(self._before, self._state, sent)
         # One that the request armed may have expired before the step ended, if this process was held up.
-        return doubt or self._overdue(self._state, sent.last)
+        doubt = doubt or self._overdue(self._state, sent.last)
+        return doubt or (EARLY if self.apart and self._is_early(sent.last) else "")
 
     def _follow(self, event: By, found: tuple[Reply, ...]) -> None:
         """Makes the open choices again as the answers show them."""
@@ -212,7 +214,7 @@ class Schedule:
 
     def _overdue(self, state: Served[State], now_s: float) -> str:
         late = [each for each in state.clock.timers if self._deadlines[each].first <= now_s + NEAREST_S / 2]
-        return "a timer of the coordinator may have expired before its time" if late else ""
+        return EARLY if late else ""
 
     def _arm(self, before: Served[State], after: Served[State], at: Span) -> None:
         """Notes when new timers expire; one that is armed again in the same millisecond looks like the one before."""
@@ -228,9 +230,17 @@ class Schedule:
 
     def _is_near(self, until_s: float) -> bool:
         """Whether any timer that a request may have armed expires around this moment."""
-        for (stated, sent), length in product(self._moments, self._lengths):
-            there = sent.plus(length / 1000 / self.times)
-            due = stated + length <= self.now_ms
-            if (due and there.last + NEAREST_S > until_s) or (not due and there.first - NEAREST_S < until_s):
-                return True
-        return False
+        return self._is_early(until_s) or any(
+            stated + length <= self.now_ms and sent.plus(length / 1000 / self.times).last + NEAREST_S > until_s
+            for (stated, sent), length in product(self._moments, self._lengths)
+        )
+
+    def _is_early(self, until_s: float) -> bool:
+        """Whether any timer that a request may have armed may have expired, and not in the time of the conversation.
+
+        An answer that the machine gives and the coordinator does not is awaited for seconds.
+        """
+        return any(
+            stated + length > self.now_ms and sent.plus(length / 1000 / self.times).first - NEAREST_S < until_s
+            for (stated, sent), length in product(self._moments, self._lengths)
+        )

@@ -125,6 +125,10 @@ class Process:
         self._running: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
 
+    def another(self) -> "Process":
+        """A process of the same program, not started."""
+        return Process(self._name, self._command)
+
     def start(self) -> tuple[str, int]:
         """Host and port. Errors: ``Unavailable`` with the end of its stderr."""
         self.stop()

@@ -69,6 +69,8 @@ BEGINS_S: Final = 0.02
 """Between the beginnings of two conversations: those that begin together delay each other's first requests."""
 AT_ONCE: Final = 300
 """Conversations of several checks that are played in one go, until the longest of them has ended."""
+PROCESSES: Final = 10
+"""Brokers side by side, each for one conversation, after one in which all of them were has ended."""
 AGAIN: Final = 2
 """The most times that a conversation is played again that breaks a law in doubt."""
 LONGEST_MS: Final = 60_000
@@ -101,12 +103,21 @@ class Restartable(Protocol):
     """The process of a broker."""
 
     @property
+    def pids(self) -> Sequence[int]: ...
+
+    @property
     def why_ended(self) -> str:
         """Empty while it runs."""
         ...
 
     def start(self) -> tuple[str, int]:
         """Host and port. Errors: ``Unavailable``."""
+        ...
+
+    def stop(self) -> None: ...
+
+    def another(self) -> "Restartable":
+        """A process of the same broker, not started."""
         ...
 
 
@@ -340,23 +351,38 @@ class BrokerSession:
         return found
 
     async def _survived(self, cases: Sequence[Case], most: int) -> list[tuple[Observation, ...]]:
-        """Plays them; where the process of the broker ended, in halves, until the one that ended it is alone."""
+        """Plays them. If the process of the broker ended, each is played again with a broker of its own, side by side:
+        conversations take long, and a process does not."""
         found = await self._together(cases, most)
         if self.process is None or not (why := self.process.why_ended):
             return found
         await self._start_again(self.process)
         if len(cases) == 1:
             return [tuple(_with_end(each, why) for each in found[0])]
-        half = len(cases) // 2
-        return [*await self._survived(cases[:half], most), *await self._survived(cases[half:], most)]
+        room = asyncio.Semaphore(min(most, PROCESSES))
+        return [*await asyncio.gather(*(self._alone(each, self.process, room) for each in cases))]
+
+    async def _alone(self, case: Case, process: Restartable, room: asyncio.Semaphore) -> tuple[Observation, ...]:
+        async with room:
+            own = process.another()
+            try:
+                host, port = await asyncio.to_thread(own.start)
+                address = replace(self.address, host=host, port=port)
+                session = type(self)(self.info, address, self.rules, self.times, self.settings, self.runner, own)
+                session.pids = lambda: own.pids
+                await session.begin()
+                (found,) = await session._together([case], 1)
+                self.played += session.played
+                self.waited_s += session.waited_s
+                why = own.why_ended
+                await session._close()
+                return tuple(_with_end(each, why) for each in found) if why else found
+            finally:
+                await asyncio.to_thread(own.stop)
 
     async def _start_again(self, process: Restartable) -> None:
-        for each in self._brokers.values():
-            await each.close()
-        self._brokers.clear()
-        self._used.clear()
-        self._damage = None
-        self._own_topics.clear()
+        await self._close()
+        self._brokers, self._used, self._own_topics, self._damage = {}, [], [], None
         host, port = process.start()
         self.address = replace(self.address, host=host, port=port)
         await self.begin()
@@ -449,16 +475,12 @@ class BrokerSession:
     async def end(self) -> None:
         """Deletes groups and topics, and reports what waiting cost and what is left."""
         await self._clean()
-        if self._own_topics:
-            try:
-                kept = await admin.delete(self._own_topics, self.bootstrap)
-                self.left_over += [f"topic {name} (error {error})" for name, error in kept.items()]
-            except (Closed, Garbled) as why:
-                self.left_over += [f"topic {name} ({why})" for name in self._own_topics]
-        if self._damage is not None:
-            await self._damage.connections.close()
-        for each in self._brokers.values():
-            await each.close()
+        try:
+            kept = await admin.delete(self._own_topics, self.bootstrap) if self._own_topics else {}
+            self.left_over += [f"topic {name} (error {error})" for name, error in kept.items()]
+        except (Closed, Garbled) as why:
+            self.left_over += [f"topic {name} ({why})" for name in self._own_topics]
+        await self._close()
         if self.played:
             opened = sum(each.opened for each in self._brokers.values())
             print(
@@ -469,6 +491,12 @@ class BrokerSession:
             )
         if self.left_over:
             print(f"{self.info.name}: could not delete {', '.join(self.left_over)}", file=sys.stderr)
+
+    async def _close(self) -> None:
+        if self._damage is not None:
+            await self._damage.connections.close()
+        for each in self._brokers.values():
+            await each.close()
 
     async def _clean(self) -> None:
         """Deletes groups whose last rebalances are over by now. A broker that kipcheck started keeps nothing anyway."""

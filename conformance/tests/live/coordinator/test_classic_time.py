@@ -9,7 +9,7 @@ from kipcheck.conformance.core.history import History, Replied
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.worker import invariants_of
-from kipcheck.conformance.live.coordinator.classic_time import Schedule, Span
+from kipcheck.conformance.live.coordinator.classic_time import EARLY, Schedule, Span
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.real_time import DOUBT
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
@@ -43,6 +43,18 @@ def test_a_first_join_phase_with_a_delay_ends_when_it_has_passed() -> None:
     answered, doubt, schedule = joined(DEFAULT)
     assert (answered, doubt, schedule.apart) == (frozenset(), "", False)
     assert schedule.elapse(DEFAULT.initial_delay_ms, 0.01, 0.0).answered == {0}
+
+
+def test_a_step_that_lasts_as_long_as_a_timer_is_in_doubt_if_the_timers_are_not_known() -> None:
+    answer = Joined(0, Error.NONE, 1, None, "p", "a.0", "a.0", (("a.0", None, "x"),))
+    _, _, schedule = joined(DEFAULT, answer)  # the machine waits for others
+    assert schedule.apart
+    event = OPERATIONS.event_of(OPERATIONS.parse_shorthand("beat a v2")[0])
+    assert isinstance(event, By)
+    schedule.ask(event)
+    assert schedule.asked(event, (), Span(0.1, 0.2)) == ""
+    schedule.ask(event)
+    assert schedule.asked(event, (), Span(0.2, 2.2)) == EARLY
 
 
 def doubted(step: int) -> Result:

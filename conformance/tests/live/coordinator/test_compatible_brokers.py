@@ -51,7 +51,17 @@ class Mortal:
     """A process that has ended until it is started again."""
 
     ended = False
-    starts = 0
+    pids = ()
+
+    def __init__(self, made: list["Mortal"]) -> None:
+        self.starts, self.stops, self.made = 0, 0, made
+        made.append(self)
+
+    def another(self) -> "Mortal":
+        return Mortal(self.made)
+
+    def stop(self) -> None:
+        self.stops += 1
 
     @property
     def why_ended(self) -> str:
@@ -75,7 +85,8 @@ class Mourning(BrokerSession):
 
 
 def test_a_conversation_that_ends_the_broker_is_found_and_the_others_are_played() -> None:
-    process, info = Mortal(), TargetInfo("mine", "1", "", "", CLAIMS.roles, CLAIMS)
+    made: list[Mortal] = []
+    process, info = Mortal(made), TargetInfo("mine", "1", "", "", CLAIMS.roles, CLAIMS)
     cases = [Case("c", "apache@3.9.2", Role.COORDINATOR, (step("a", verb),)) for verb in ("join", "leave", "sync")]
     with asyncio.Runner() as runner:
         address = Address("127.0.0.1", 9)
@@ -84,6 +95,7 @@ def test_a_conversation_that_ends_the_broker_is_found_and_the_others_are_played(
         assert session.address == Address("127.0.0.1", process.starts)
     assert [type(each) for (each,) in found] == [Replied, Died, Replied]
     assert isinstance(found[1][0], Died) and found[1][0].evidence == "panic"
+    assert [(each.starts, each.stops) for each in made] == [(1, 0), (1, 1), (1, 1), (1, 1)]
 
 
 def test_libraries_are_targets_that_exist_once_and_take_real_time() -> None:
