@@ -199,3 +199,14 @@ def test_where_kafka_leaves_it_open_either_may_lead() -> None:
 
 def test_a_phase_without_members_and_joins_lasts_no_longer_than_the_first_delay() -> None:
     assert longest_wait_ms(history_of(sound(), case("beat a v2")), 0, 0) == DEFAULT.initial_delay_ms
+
+
+def test_a_group_without_a_name_that_is_joined_has_no_first_join_phase() -> None:
+    (joining,) = case("join a v3").steps
+    nameless = replace(joining, body={**joining.body, "nameless": True})
+    joined = {"to": 0, "answer": "joined", "error": "NONE", "generation": 1, "protocol_type": None, "protocol": "p",
+              "leader": "a.0", "member": "a.0", "members": [["a.0", None, "x"]], "skip_assignment": False}  # fmt: skip
+    about = Case("group/errors", "apache", Role.COORDINATOR, (nameless,))
+    found = History(about, "mine", (Op(0, nameless, Replied((("answers", [joined]),)), 1),))
+    broken = {each.id for each in OURS if any(each.search(found))}
+    assert "group/answers-join" in broken and "group/initial-delay" not in broken
