@@ -39,6 +39,14 @@ def as_read(layout: Layout) -> Layout:
     return layout if slots == layout.slots else replace(layout, slots=slots)
 
 
+def without_unread(layout: Layout, value: Any, got: Any) -> Any:
+    """``value`` without the fields that ``got`` lacks because the release's own reader does not read them (268-40)."""
+    unread = frozenset(layout.names) - frozenset(as_read(layout).names)
+    if not unread or not isinstance(got, dict):
+        return value
+    return {name: each for name, each in value.items() if name in got or name not in unread}
+
+
 def with_all_fields(layout: Layout, value: dict[str, Any]) -> dict[str, Any]:
     """``value``, decoded with ``as_read``, completed with every field of ``layout``."""
     slots = {slot.name: slot for slot in layout.slots}

@@ -21,6 +21,7 @@ from kipcheck.conformance.targets.protocol import Session, Target
 from kipcheck.conformance.targets.session import run_up_to_death
 from kipcheck.conformance.targets.session_wrapper import SessionWrapper, TargetWrapper
 from kipcheck.conformance.wire.errors import Refused as Illegal
+from kipcheck.conformance.wire.quirks import without_unread
 from kipcheck.conformance.wire.schema import Layout, Slot, messages, spec
 
 Run: TypeAlias = Callable[[Sequence[Case]], list[tuple[Observation, ...]]]
@@ -163,6 +164,7 @@ class ReleaseNames:
                 lost = exceeds_collections(given)
             elif verb == "decode":
                 found = answer["value"]
+                given = without_unread(layout, given, found)
                 lost = found != given and (exceeds_collections(given) or _same_canonical_form(layout, given, found))
             else:
                 wanted = layout.encode(value) if verb == "encode" else bytes.fromhex(body["hex"])

@@ -28,6 +28,7 @@ from kipcheck.conformance.protocols.declare.invariant import ByMessage, impact
 from kipcheck.conformance.protocols.declare.survival import INPUTS
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.quirks import without_unread
 
 PLACE = 10
 
@@ -336,7 +337,8 @@ def decodes(history: History) -> Iterator[Violation]:
         if isinstance(op.observation, Refusal):
             yield refused(op, found.layout, "a legal message")
         elif isinstance(op.observation, Replied):
-            violation = misread(op, found.layout, found.value, op.observation["value"], "in legal bytes")
+            got = op.observation["value"]
+            violation = misread(op, found.layout, without_unread(found.layout, found.value, got), got, "in legal bytes")
             if violation is not None:
                 yield violation
 
@@ -456,7 +458,8 @@ def reads_like_kafka(history: History) -> Iterator[Violation]:
         if isinstance(op.observation, Replied):
             found = decoded(history.case, op.step)
             assert found.refused is not None
-            wanted, got = without_tags(found.lenient), without_tags(op.observation["value"])
+            got = without_tags(op.observation["value"])
+            wanted = without_unread(found.layout, without_tags(found.lenient), got)
             violation = misread(op, found.layout, wanted, got, f"in bytes with {found.refused.why}")
             if violation is not None:
                 shape = ("unlike", found.refused.kind, *violation.shape)

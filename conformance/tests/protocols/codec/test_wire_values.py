@@ -79,6 +79,30 @@ def test_an_omitted_field_that_may_be_null_and_has_no_default_of_its_own_may_be_
         assert judged(of, "wire/omitted-fields", steps, given, "wire/fills-in-defaults") == shapes
 
 
+HOSTS = "000000010000000000000000" + "00000000"
+WHOLE = {"version": 1, "activeTasks": [], "standbyTasks": [], "partitionsByHost": []}
+TASK = {"topicGroupId": 0, "partition": 0}
+
+
+@pytest.mark.parametrize(
+    ("edition", "version", "omitted", "wrong", "shapes"),
+    [
+        ("apache@1.1.1", 1, "partitionsByHost", {}, []),
+        ("apache@1.1.1", 1, "partitionsByHost", {"activeTasks": [TASK]}, ["misread/array/list/list"]),
+        ("apache@1.1.1", 1, "standbyTasks", {}, ["misread/array/list/_Absent"]),
+        ("apache@1.1.1", 2, "partitionsByHost", {"version": 2}, ["misread/array/list/_Absent"]),
+    ],
+)
+def test_an_old_reader_leaves_out_the_hosts_of_version_1(
+    edition: str, version: int, omitted: str, wrong: dict[str, object], shapes: list[str]
+) -> None:
+    of = subject(edition, "AssignmentInfo", version)
+    steps = (of.step("decode", hex=f"{version:08x}{HOSTS[8:]}"),)
+    value = {name: each for name, each in (WHOLE | wrong).items() if name != omitted}
+    given: list[Observation] = [Replied((("value", value),))]
+    assert judged(of, "wire/two-readings", steps, given, "wire/decodes") == shapes
+
+
 ALL = [each for each in CHECKS["wire/sizes"].family.subjects("apache")]
 
 
