@@ -1,13 +1,16 @@
-"""KIP-1071: the machine by hand, and what laws read from answers that a machine would not give."""
+"""KIP-1071: the machine by hand and explored, and what laws read from answers that a machine would not give."""
 
 import pytest
 
 from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History, Observation, Op, Refused, Replied
 from kipcheck.conformance.core.operations import declared
+from kipcheck.conformance.explore.exploration import explored
 from kipcheck.conformance.protocols.invariants import all_invariants
-from kipcheck.conformance.protocols.streams_group.model import StreamsGroup
-from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS
+from kipcheck.conformance.protocols.streams_group import mutants, play
+from kipcheck.conformance.protocols.streams_group.model import Member, State, StreamsGroup
+from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS, Tasks
 
 LAWS = {each.id.removeprefix("streams-group/"): each for each in all_invariants(Role.COORDINATOR)}
 FENCED, UNKNOWN, INVALID, NO_GROUP, BAD_TOPOLOGY = (
@@ -113,3 +116,43 @@ def test_either_error_is_right_for_another_topology() -> None:
     for error in (INVALID, "STREAMS_INVALID_TOPOLOGY_EPOCH"):
         assert found("one-topology", text, beaten(2, "012"), Refused(error, "")) == []
     assert len(found("one-topology", text, beaten(2, "012"), beaten(3, ""))) == 1
+
+
+# Exploration
+
+
+class ForgetsWhoHasToWait(StreamsGroup):
+    """A member that waits for tasks counts as settled."""
+
+    def computed(self, state: State, member: Member, owned: Tasks | None, epoch: int) -> Member:
+        return super().computed(state, member, owned, epoch)._replace(waiting=False)
+
+
+class StepsBack(StreamsGroup):
+    """The epoch of a member falls while it revokes."""
+
+    def computed(self, state: State, member: Member, owned: Tasks | None, epoch: int) -> Member:
+        found = super().computed(state, member, owned, epoch)
+        return found._replace(epoch=epoch - 1) if found.pending else found
+
+
+@pytest.mark.parametrize(
+    ("machine", "broken"),
+    [
+        (StreamsGroup(), None),
+        (StreamsGroup(aims_when_empty=False), None),
+        (mutants.GivesRunningTasks(), "one-owner"),
+        (mutants.GivesTasksBeingRevoked(), "revoked-first"),
+        (ForgetsWhoHasToWait(), "stable-is-complete"),
+        (StepsBack(), "epochs-rise"),
+        (mutants.ForgetsItsEpoch(), "group-epoch-rises"),
+    ],
+)
+def test_all_orders_are_explored(machine: StreamsGroup, broken: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    (model,) = play.PLAYABLES
+    monkeypatch.setattr(play, "machine_of", lambda release: machine)
+    at = edition("apache")
+    scope = model.scope("members=2,epochs=4", at)
+    search = explored(model, at, scope, model.world(at, scope), 100_000, None).search
+    assert search.complete is (broken is None)
+    assert (search.breach and search.breach.law) == (broken and f"streams-group/{broken}")

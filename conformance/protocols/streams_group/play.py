@@ -1,0 +1,60 @@
+"""Declares the model ``streams-group``: a coordinator, and the heartbeats of its members in every order."""
+
+from collections.abc import Iterator
+
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.releases_table import since
+from kipcheck.conformance.protocols.consumer_group.ops import Says
+from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
+from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
+from kipcheck.conformance.protocols.streams_group.laws import LAWS
+from kipcheck.conformance.protocols.streams_group.model import State, StreamsGroup
+from kipcheck.conformance.protocols.streams_group.ops import CLIENTS, OPERATIONS, SESSION_MS, Beat, Event, Pass
+from kipcheck.conformance.protocols.streams_group.target import adapter, machine_of
+
+
+def _tried(state: State, members: int) -> Iterator[Event]:
+    """Members join with one topology, list their tasks or omit them, leave, and fall silent together."""
+    for client in CLIENTS[:members]:
+        yield Beat(client, Says.JOIN, topology=("t",), owned="none")
+        if state.member(client) is not None:
+            yield Beat(client, Says.STAY)
+            yield Beat(client, Says.STAY, owned="told")
+            yield Beat(client, Says.LEAVE)
+    if state.members:
+        yield Pass(SESSION_MS)
+
+
+def _machine(edition: Edition) -> StreamsGroup:
+    return machine_of(edition.release if edition.exact else NEWEST)
+
+
+def _product(edition: Edition, scope: Scope) -> Product:
+    return SingleMachine(
+        "coordinator",
+        _machine(edition),
+        within=lambda state: state.epoch <= scope["epochs"],
+        tried=lambda state: _tried(state, scope["members"]),
+        step_of=OPERATIONS.step_of,
+        shorthand=OPERATIONS.shorthand,
+        laws=LAWS,
+    )
+
+
+PLAYABLES = (
+    Playable(
+        name="streams-group",
+        about="a coordinator of a streams group (KIP-1071): tasks move between members that join, revoke and leave",
+        editions=lambda edition: None if adapter(edition) is not None else f"apache@{since('kip-1071')} or later",
+        world=_product,
+        verbs=verbs(OPERATIONS),
+        conversation=lambda edition: Conversation(
+            "coordinator", _machine(edition), OPERATIONS.event_of, OPERATIONS.parse_shorthand
+        ),
+        dials={
+            "members": Bound(2, "number of members", (1, 2, 3)),
+            "epochs": Bound(5, "the highest epoch of the group that is explored further", (3, 4, 5, 6, 7)),
+        },
+    ),
+)
