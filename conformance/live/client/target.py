@@ -110,6 +110,8 @@ class LiveSession:
         self._edition = edition
         self._confirmed_ways: set[tuple[str, tuple[str, ...]]] = set()
         """In which scripts that were played alone, in time, broke bounds: the next one is believed."""
+        self._plays = ALONE
+        """The most plays alone of the next script: half as many after one for which this machine was always late."""
 
     def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         """The traffic of each step, of several cases at once. Errors: ``Broken`` where the program is no consumer."""
@@ -149,12 +151,16 @@ class LiveSession:
     async def _confirmed(self, case: Case, found: tuple[Observation, ...], alone: bool) -> tuple[Observation, ...]:
         """What breaks a bound in time, in a way that is not confirmed or while this machine was late, is played again,
         alone, until this machine is in time itself."""
-        for _ in range(ALONE):
+        for left in reversed(range(self._plays + 1)):
             history = _history(self.info.name, case, found)
             ways, late = _ways(history), was_late(history)
             if alone and not late:
                 self._confirmed_ways |= ways
+                self._plays = ALONE
             if not ways or (not late and ways <= self._confirmed_ways):
+                break
+            if not left:
+                self._plays = max(1, self._plays // 2)
                 break
             found, alone = await self._played(case), True
         return found

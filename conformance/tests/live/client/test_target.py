@@ -152,32 +152,52 @@ def test_a_program_that_does_not_have_a_value_of_a_setting_cannot_play_its_scrip
             session.run([case("stop")])
 
 
+def breaks(late_ms: int) -> tuple[Observation, ...]:
+    """The play of a client that sends no heartbeat, on a machine that was late."""
+    at = {"ms": 60_000, "connection": 1}
+    joined = {
+        "what": "answer",
+        "ms": 0,
+        "connection": 1,
+        "api": "JoinGroup",
+        "error": 0,
+        "generation": 1,
+        "member": "m",
+    }
+    fetch = {"what": "request", **at, "api": "Fetch", "version": 4, "digest": "d", "partitions": []}
+    idle = {"what": "idle", **at, "late_ms": late_ms}
+    return (observed({"status": "accepted", "actions": [joined, fetch, idle]}),)
+
+
+class Canned(LiveSession):
+    """Takes its plays from a list."""
+
+    def __init__(self, plays: list[tuple[Observation, ...]]) -> None:
+        live = target(OURS)
+        assert isinstance(live, LiveClient)
+        super().__init__(live.info, live.launcher, live.taken, served("apache"))
+        self.plays = plays
+
+    async def _played(self, case: Case) -> tuple[Observation, ...]:
+        return self.plays.pop(0)
+
+
 def test_a_breach_of_a_confirmed_way_is_played_again_if_this_machine_was_late() -> None:
     """The second of two such cases was undecided, since the first one had confirmed its way."""
-
-    def breaks(late_ms: int) -> tuple[Observation, ...]:
-        joined = {"what": "answer", "ms": 0, "connection": 1, "api": "JoinGroup", "error": 0, "generation": 1,
-                  "member": "m"}  # fmt: skip
-        fetch = {
-            "what": "request",
-            "ms": 60_000,
-            "connection": 1,
-            "api": "Fetch",
-            "version": 4,
-            "digest": "d",
-            "partitions": [],
-        }
-        idle = {"what": "idle", "ms": 60_000, "connection": 1, "late_ms": late_ms}
-        return (observed({"status": "accepted", "actions": [joined, fetch, idle]}),)
-
-    class Canned(LiveSession):
-        plays = [breaks(0), breaks(200), breaks(200), breaks(0)]  # noqa: RUF012
-
-        async def _played(self, case: Case) -> tuple[Observation, ...]:
-            return self.plays.pop(0)
-
-    live = target(OURS)
-    assert isinstance(live, LiveClient)
-    session = Canned(live.info, live.launcher, live.taken, served("apache"))
+    session = Canned([breaks(0), breaks(200), breaks(200), breaks(0)])
     assert session.run([case("stop")]) == [breaks(0)] and len(session.plays) == 3
     assert session.run([case("stop")]) == [breaks(0)] and not session.plays
+
+
+def test_a_machine_that_stays_late_plays_less_and_less_again() -> None:
+    session = Canned([breaks(200)] * 100)
+    played = []
+    for _ in range(5):
+        before = len(session.plays)
+        assert session.run([case("stop")]) == [breaks(200)]
+        played.append(before - len(session.plays))
+    assert played == [7, 4, 2, 2, 2]
+    session.plays[:] = [breaks(200), breaks(0), *[breaks(200)] * 7]
+    for expected in (breaks(0), breaks(200)):
+        assert session.run([case("stop")]) == [expected]
+    assert not session.plays
