@@ -110,16 +110,8 @@ class Schedule:
         if isinstance(event.request, Join):
             self._lengths |= {event.request.session_ms, event.request.patience_ms}
         self._before = self._state
-        self._state, replies = self._served(event)
+        self._state, replies = self._service.step_in_real_time(self._before, event)
         return frozenset(each.to for each in replies)
-
-    def _served(self, event: By) -> tuple[Served[State], tuple[Reply, ...]]:
-        """What comes of a request, with what expires at once: the first join phase, if its delay is zero."""
-        after, replies = self._service.step(self._before, event)
-        if after.clock.due(after.clock.now_ms) is None:
-            return after, replies
-        state, more = self._service.step(after, Elapse(0))
-        return replace(state, actors=after.actors), (*replies, *more)
 
     def asked(self, event: By, replies: Iterable[Reply], sent: Span) -> str:
         """What came of it, with canonical ids, and when it was handled. Returns the doubt, if a timer may have expired
@@ -137,7 +129,7 @@ class Schedule:
     def _follow(self, event: By, found: tuple[Reply, ...]) -> None:
         """Makes the open choices again as the answers show them."""
         self._hinted(found)
-        self._state, wanted = self._served(event)
+        self._state, wanted = self._service.step_in_real_time(self._before, event)
         self._compare(wanted, found)
 
     def _hinted(self, found: tuple[Reply, ...]) -> bool:

@@ -22,7 +22,7 @@ from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
 from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.messages import Delete, Error, Join, Joined, Phase, Reply, Request
-from kipcheck.conformance.protocols.group.model.service import FailWrite, Served, Service
+from kipcheck.conformance.protocols.group.model.service import By, FailWrite, Served, Service
 from kipcheck.conformance.protocols.group.model.state import Member, State
 from kipcheck.conformance.protocols.group.trace import Trace, TracedStep, settings, trace
 
@@ -150,7 +150,8 @@ def followed(history: History) -> Iterator[Followed]:
     next deletion of the group on."""
     found = trace(history)
     hints = Hints(found)
-    service = Service(_coordinator(history.case.edition, hints, settings(history)))
+    config = settings(history)
+    service = Service(_coordinator(history.case.edition, hints, config))
     state = service.initial()
     apart = False
     for step in found.steps:
@@ -162,7 +163,10 @@ def followed(history: History) -> Iterator[Followed]:
         hints.index = step.index
         missing = step.index - len(state.actors)  # steps that the target did not get
         before = replace(state, actors=(*state.actors, *[""] * missing))
-        state, replies = service.step(before, step.event)
+        if config.initial_delay_ms == 0 and isinstance(step.event, By):
+            state, replies = service.step_in_real_time(before, step.event)
+        else:
+            state, replies = service.step(before, step.event)
         if apart := state.group.failed:
             continue
         each = Followed(step, before, _by_request(replies), _by_request(step.replies))

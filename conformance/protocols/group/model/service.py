@@ -94,6 +94,14 @@ class Service(Generic[Group]):
         after = Served(group, clock, names, actors, failing)
         return Transition(after, tuple([canonical_reply(each, names) for each in replies]))
 
+    def step_in_real_time(self, state: Served[Group], event: By, /) -> Transition[Served[Group], Reply]:
+        """The same, with what expires in the moment of the request: the first join phase, if its delay is zero."""
+        after, replies = self.step(state, event)
+        if after.clock.due(after.clock.now_ms) is None:
+            return Transition(after, replies)
+        last, more = self.step(after, Elapse(0))
+        return Transition(replace(last, actors=after.actors), (*replies, *more))
+
     def run(
         self, group: Group, clock: Clock[Timer], failing: Error | None, event: messages.Event, replies: list[Reply]
     ) -> tuple[Group, Clock[Timer], Error | None]:

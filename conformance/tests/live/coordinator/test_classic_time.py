@@ -1,17 +1,17 @@
 """When timers of coordinators expire: in the plan of a conversation, and in the verdicts on what is in doubt."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
 from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.history import History, Replied
+from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.worker import invariants_of
 from kipcheck.conformance.live.coordinator.classic_time import EARLY, Schedule, Span
 from kipcheck.conformance.protocols.checks import CHECKS
-from kipcheck.conformance.protocols.declare.real_time import DOUBT
+from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.messages import Error, Joined
@@ -34,7 +34,7 @@ def joined(config: Config, *answers: Joined) -> tuple[frozenset[int], str, Sched
 
 
 def test_a_first_join_phase_without_delay_ends_at_once_and_leaves_no_doubt() -> None:
-    answer = Joined(0, Error.NONE, 1, None, "p", "a.0", "a.0", (("a.0", None, "x"),))
+    answer = Joined(0, Error.NONE, 1, None, "p", "a.1", "a.1", (("a.1", None, "x"),))
     answered, doubt, schedule = joined(replace(DEFAULT, initial_delay_ms=0), answer)
     assert (answered, doubt, schedule.apart) == (frozenset({0}), "", False)
 
@@ -46,7 +46,7 @@ def test_a_first_join_phase_with_a_delay_ends_when_it_has_passed() -> None:
 
 
 def test_a_step_that_lasts_as_long_as_a_timer_is_in_doubt_if_the_timers_are_not_known() -> None:
-    answer = Joined(0, Error.NONE, 1, None, "p", "a.0", "a.0", (("a.0", None, "x"),))
+    answer = Joined(0, Error.NONE, 1, None, "p", "a.1", "a.1", (("a.1", None, "x"),))
     _, _, schedule = joined(DEFAULT, answer)  # the machine waits for others
     assert schedule.apart
     event = OPERATIONS.event_of(OPERATIONS.parse_shorthand("beat a v2")[0])
@@ -55,6 +55,18 @@ def test_a_step_that_lasts_as_long_as_a_timer_is_in_doubt_if_the_timers_are_not_
     assert schedule.asked(event, (), Span(0.1, 0.2)) == ""
     schedule.ask(event)
     assert schedule.asked(event, (), Span(0.2, 2.2)) == EARLY
+
+
+def test_what_the_release_would_answer_depends_on_the_delay_that_the_broker_states() -> None:
+    (joining,) = OPERATIONS.parse_shorthand("join a v3")
+    answer = {"to": 0, "answer": "joined", "error": "NONE", "generation": 1, "protocol_type": None, "protocol": "p",
+              "leader": "a.1", "member": "a.1", "members": [["a.1", None, "x"]], "skip_assignment": False}  # fmt: skip
+    for delay, result in ((0, Result.PASS), (3000, Result.FAIL)):
+        stated = asdict(replace(DEFAULT, initial_delay_ms=delay))
+        found = Replied((("answers", [answer]), (SETTINGS, stated)))
+        case = Case("group/generations", "apache@3.9.2", Role.COORDINATOR, (joining,))
+        verdicts = judge(History(case, "mine", (Op(0, joining, found, 1),)), invariants_of(CHECKS["group/generations"]))
+        assert next(each.result for each in verdicts if each.invariant == "group/like-its-release") is result
 
 
 def doubted(step: int) -> Result:
