@@ -1,0 +1,31 @@
+"""Compares answers of coordinators of streams groups with those of the machine."""
+
+from collections.abc import Iterable, Sequence
+
+from kipcheck.conformance.core.case import Role, Step
+from kipcheck.conformance.core.history import Observation, Refused, Replied
+from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS
+from kipcheck.conformance.protocols.streams_group.target import machine_of
+from kipcheck.conformance.targets import registry
+from kipcheck.conformance.tests.support.machines import differences, session_answers
+
+COMPARED = ("epoch", "statuses", "state", "assignment_epoch", "topology", "topology_epoch")
+"""Not tasks: which member gets which task is the coordinator's choice."""
+
+
+def alike(step: Step, ours: Observation, theirs: Observation) -> bool:
+    if isinstance(ours, Replied) and isinstance(theirs, Replied):
+        one, other = dict(ours.payload), dict(theirs.payload)
+        return all(one.get(each) == other.get(each) for each in COMPARED)
+    return isinstance(ours, Refused) and isinstance(theirs, Refused) and ours.error == theirs.error
+
+
+def unlike_the_machine(target: str, release: str, talks: Sequence[Iterable[Step]]) -> list[str]:
+    """The conversations in which a target of a release answers otherwise than the machine of that release.
+
+    Errors: ``Unavailable``.
+    """
+    edition, found = f"apache@{release}", [tuple(each) for each in talks]
+    with registry.target(target).open(edition, Role.COORDINATOR) as session:
+        answers = session_answers(session, edition, Role.COORDINATOR, found)
+    return differences(OPERATIONS, machine_of(release), found, answers, alike)
