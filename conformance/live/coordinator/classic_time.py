@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise, product
 from typing import Any, Final
 
+from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
@@ -110,8 +111,17 @@ class Schedule:
         if isinstance(event.request, Join):
             self._lengths |= {event.request.session_ms, event.request.patience_ms}
         self._before = self._state
-        self._state, replies = self._service.step_in_real_time(self._before, event)
+        self._state, replies = self._served(event)
         return frozenset(each.to for each in replies)
+
+    def _served(self, event: By) -> Transition[Served[State], Reply]:
+        """What comes of a request, with what expires at once where the first join phase has no delay.
+
+        Elsewhere a join phase of no length is one without members, which leaves the next request in doubt.
+        """
+        if self.config.initial_delay_ms:
+            return self._service.step(self._before, event)
+        return self._service.step_in_real_time(self._before, event)
 
     def asked(self, event: By, replies: Iterable[Reply], sent: Span) -> str:
         """What came of it, with canonical ids, and when it was handled. Returns the doubt, if a timer may have expired
@@ -129,7 +139,7 @@ class Schedule:
     def _follow(self, event: By, found: tuple[Reply, ...]) -> None:
         """Makes the open choices again as the answers show them."""
         self._hinted(found)
-        self._state, wanted = self._service.step_in_real_time(self._before, event)
+        self._state, wanted = self._served(event)
         self._compare(wanted, found)
 
     def _hinted(self, found: tuple[Reply, ...]) -> bool:

@@ -110,7 +110,10 @@ def test_a_broker_answers_as_the_machine_and_reaches_its_rows(release: str) -> N
     counts = counted(found)
     for row in ROWS:
         print(f"{row:45} {counts[row, True]:6} {counts[row, False]:6}")
-    assert [f"{OPERATIONS.shorthand(each.case.steps)}: {differences(each)[0]}" for each in found if differs(each)] == []
+    differing = [(OPERATIONS.shorthand(each.case.steps), differences(each)[0]) for each in found if differs(each)]
+    for text, first in differing:
+        print(f"{text}: {first}")
+    assert not differing
     wanted = {row for row in ROWS if counts[row, True] + counts[row, False] >= OFTEN} - NOT_BY_CLIENTS
     assert [row for row in ROWS if row in wanted and not counts[row, True]] == []
     assert len(wanted) > 30

@@ -91,21 +91,25 @@ def test_doubt_excuses_what_comes_with_it_and_after_it_but_nothing_before_it() -
 CLOSE = "timers of the coordinator expire too close together"
 
 
-def first_doubt(text: str, request_s: float) -> str:
-    """The doubt in the first wait, if every request takes that long and is answered as the machine does."""
-    schedule = Schedule(Rules.of("2.8.2"), DEFAULT, 5, MARGIN_S)
-    service = Service(Coordinator(Rules.of("2.8.2")))
-    state, now_s = service.initial(), 0.0
+def doubts(text: str, request_s: float) -> list[str]:
+    """The doubt at each step, if every request takes that long and everything is answered as the machine does."""
+    rules = Rules.of("2.8.2")
+    schedule, service = Schedule(rules, DEFAULT, 5, MARGIN_S), Service(Coordinator(rules))
+    state, now_s, found = service.initial(), 0.0, []
     for step in OPERATIONS.parse_shorthand(text):
         event = OPERATIONS.event_of(step)
         if isinstance(event, Elapse):
-            return schedule.elapse(event.ms, now_s, request_s).doubt
-        assert isinstance(event, By)
-        schedule.ask(event)
-        state, replies = service.step(state, event)
-        assert not schedule.asked(event, replies, Span(now_s, now_s + request_s))
-        now_s += request_s
-    raise AssertionError("no wait")
+            wait = schedule.elapse(event.ms, now_s, request_s)
+            state, replies = service.step(state, event)
+            now_s = wait.until_s
+            found.append(wait.doubt or schedule.elapsed(event.ms, replies, now_s))
+        else:
+            assert isinstance(event, By)
+            schedule.ask(event)
+            state, replies = service.step(state, event)
+            found.append(schedule.asked(event, replies, Span(now_s, now_s + request_s)))
+            now_s += request_s
+    return found
 
 
 @pytest.mark.parametrize("request_s", [0.001, 0.05])
@@ -115,12 +119,18 @@ def test_timers_of_one_moment_are_in_doubt_unless_the_machine_lets_the_earlier_o
     """The session of a new static member's successor and the second part of the join phase both end after 6 s: the
     machine ends the session first, which was begun later by the time of a few requests."""
     joins = "join a as j v5; join c as i v5 session=6000; join b as i v5 session=6000"
-    assert first_doubt(f"{joins}; elapse 30000", request_s) == CLOSE
-    assert first_doubt(f"{joins}; elapse 3000", request_s) == ""
+    assert doubts(f"{joins}; elapse 30000", request_s)[-1] == CLOSE
+    assert doubts(f"{joins}; elapse 3000", request_s)[-1] == ""
 
 
 @pytest.mark.parametrize(("request_s", "doubt"), [(0.001, CLOSE), (0.05, "")])
 def test_timers_of_one_moment_are_told_apart_if_requests_are_slow(request_s: float, doubt: str) -> None:
     """An id that was given out and the second part of the join phase both end after 6 s, in the machine's order."""
     text = "join b v4 session=6000; join a v3; join c v3; elapse 6000"
-    assert first_doubt(text, request_s) == doubt
+    assert doubts(text, request_s)[-1] == doubt
+
+
+def test_a_join_phase_without_members_is_in_doubt() -> None:
+    """It has no length, and ends before the next request or after it."""
+    *before, leave = doubts("join a v3; elapse 3000; sync a; join b v4; leave a v2", 0.01)
+    assert (before, leave) == ([""] * 4, "a timer of the coordinator may have expired before its time")
