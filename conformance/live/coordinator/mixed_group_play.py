@@ -27,11 +27,13 @@ from kipcheck.conformance.protocols.migration.metadata import dealt
 from kipcheck.conformance.protocols.migration.model import RESETS
 from kipcheck.conformance.protocols.migration.ops import (
     BUSY,
+    GIVING_IDS,
     NONE,
     NOTHING,
     OPERATIONS,
     PARKED,
     SESSION_MS,
+    VERSION,
     Classic,
     ClassicBeat,
     ClassicJoin,
@@ -41,7 +43,6 @@ from kipcheck.conformance.protocols.migration.ops import (
     Received,
 )
 
-VERSION: Final = 3
 LATEST_S: Final = 0.8
 """How much longer than stated a conversation may take, so that no timer expires before its step."""
 
@@ -51,6 +52,8 @@ class _Client:
     """One that uses the classic protocol."""
 
     id: str = ""
+    instance: str | None = None
+    """In its last JoinGroup."""
     generation: int = 0
     given: Partitions = ()
     request: Classic | None = None
@@ -139,24 +142,30 @@ class MixedConversation:
         """Waits until the coordinator has handled the request, as it handles those of a group one after the other."""
         assert client.task is not None
         if not client.task.done():
+            began = _now()
             body = {"groupId": self.group, "memberId": "?", "generationId": 0}
             with suppress(Closed, Garbled):
                 await self.connections.ask("Heartbeat", VERSION, "kipcheck", body)
-            await asyncio.sleep(AFTER_S)
+            # What is written is answered later than a Heartbeat, all the more by a slow broker.
+            await asyncio.wait([client.task], timeout=max(AFTER_S, 2 * (_now() - began)))
         if isinstance(client.request, ClassicBeat | ClassicLeave):
             await asyncio.wait([client.task], timeout=PATIENCE_S)
 
     async def _exchange(self, event: Classic, client: _Client) -> None:
+        version = VERSION
+        if isinstance(event, ClassicJoin):
+            client.instance, version = event.instance, event.sent_version
         api, body = self._request(event, client)
         try:
-            client.answer = await self.connections.ask(api, VERSION, event.client, body)
+            client.answer = await self.connections.ask(api, version, event.client, body)
         except Closed as why:
-            client.failed = Died("crashed", f"{api} v{VERSION}: {why}")
+            client.failed = Died("crashed", f"{api} v{version}: {why}")
         except Garbled as why:
-            client.failed = Died("garbled", f"{api} v{VERSION}: {why}")
+            client.failed = Died("garbled", f"{api} v{version}: {why}")
 
     def _request(self, event: Classic, client: _Client) -> tuple[str, dict[str, Any]]:
         id, group = client.id or "?", self.group
+        stated = {"groupId": group, "memberId": id, "groupInstanceId": client.instance}
         match event:
             case ClassicJoin():
                 owned = client.given if event.owned == "told" else ()
@@ -164,7 +173,7 @@ class MixedConversation:
                 blob += b"".join(_text(self.setting.names[each]) for each in event.topics) + struct.pack(">i", -1)
                 blob += self._partitions(owned)
                 return "JoinGroup", {
-                    "groupId": group, "memberId": client.id, "protocolType": "consumer",
+                    **stated, "memberId": client.id, "protocolType": "consumer",
                     "sessionTimeoutMs": self.shared.scale.ms(SESSION_MS),
                     "rebalanceTimeoutMs": self.shared.scale.ms(REBALANCE_MS),
                     "protocols": [{"name": name, "metadata": blob} for name in event.protocols],
@@ -176,15 +185,12 @@ class MixedConversation:
                     known = self._clients.get(name)
                     shares.append({"memberId": "?" if known is None else known.id, "assignment": blob})
                 generation = client.generation - event.behind
-                return "SyncGroup", {
-                    "groupId": group, "memberId": id, "generationId": generation, "assignments": shares
-                }  # fmt: skip
+                return "SyncGroup", {**stated, "generationId": generation, "assignments": shares}
             case ClassicBeat():
-                return "Heartbeat", {
-                    "groupId": group, "memberId": id, "generationId": client.generation - event.behind
-                }  # fmt: skip
+                return "Heartbeat", {**stated, "generationId": client.generation - event.behind}
             case _:
-                return "LeaveGroup", {"groupId": group, "members": [{"memberId": id, "groupInstanceId": None}]}
+                one = {"memberId": id, "groupInstanceId": client.instance}
+                return "LeaveGroup", {"groupId": group, "members": [one]}
 
     def _partitions(self, partitions: Partitions) -> bytes:
         by_topic: dict[str, list[int]] = {}
@@ -210,7 +216,7 @@ class MixedConversation:
                 client.id, client.given = "", ()
                 own = answer["members"][0]["errorCode"] if answer["members"] else 0
                 return replace(found, error=name_of(own)) if error == NONE and own else found
-            case ClassicJoin() if error == "REBALANCE_IN_PROGRESS":
+            case ClassicJoin() if error in GIVING_IDS:
                 client.id = answer["memberId"]
             case ClassicJoin() if error == NONE:
                 client.id, client.generation = answer["memberId"], answer["generationId"]

@@ -44,6 +44,11 @@ class Rules:
     """A member that is there may join again, whatever its epoch is; else only while its previous epoch was 0."""
     drops_unsubscribed: bool
     """A member gets no partition of a topic that it no longer subscribes to, though the target has it (KAFKA-19431)."""
+    refuses_classic_members: bool
+    """If the policy is ``disabled``, no client of the classic protocol joins, or joins again."""
+    rebalances_old_targets: bool
+    """A group that a static member makes a classic one starts a join phase if its target assignment is old; before, if
+    the member subscribes to other topics than its predecessor."""
 
     @classmethod
     @cache
@@ -61,6 +66,8 @@ class Rules:
             counts_revocations=has("counts-revocations"),
             takes_epoch_0=has("takes-epoch-0"),
             drops_unsubscribed=has("drops-unsubscribed"),
+            refuses_classic_members=has("refuses-classic-members"),
+            rebalances_old_targets=has("rebalances-old-targets"),
         )
 
 

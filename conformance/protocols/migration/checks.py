@@ -5,7 +5,7 @@ from random import Random
 
 from kipcheck.conformance.core.case import steps_from
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.protocols.consumer_group.ops import Beat, Pass, Says
+from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, Beat, Pass, Says
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
@@ -31,6 +31,13 @@ BACK = (
     "beat a told; leave a; classic-beat x; classic-join x on t told; receive x; classic-sync x of t over x; "
     "classic-beat x"
 )
+
+TAKEN_OVER = (
+    f"{FORMED}; join a on t none as i; pass {INTERVAL_MS}; beat a told as i; classic-join y on t as i; classic-sync y; "
+    "classic-beat x; classic-join x on t told"
+)
+"""A static member goes back to the classic protocol while another one still has partitions to give up."""
+ASKED = "join a on t none; classic-join x on t v4; classic-join x on t v4; classic-sync x; classic-beat x"
 
 
 def editions(name: str) -> Iterable[str]:
@@ -59,8 +66,10 @@ def with_both_ends(subject: Subject, value: Value, random: Random) -> Iterable[C
 
 
 def there_and_back(subject: Subject) -> Iterable[Conversation]:
-    """A classic group is upgraded and downgraded, also out of its first join phase."""
+    """A classic group is upgraded and downgraded, also out of its first join phase, and by a static member."""
     yield Conversation(OPERATIONS.parse_shorthand(BACK), "back")
+    yield Conversation(OPERATIONS.parse_shorthand(TAKEN_OVER), "taken over")
+    yield Conversation(OPERATIONS.parse_shorthand(ASKED), "asked")
     yield Conversation(OPERATIONS.parse_shorthand("classic-join x on t; join a on t none"), "early")
 
 

@@ -8,12 +8,21 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
-from kipcheck.conformance.protocols.consumer_group.model import SERVER_ASSIGNORS, is_invalid, is_regex
+from kipcheck.conformance.protocols.consumer_group.model import (
+    FENCED_INSTANCE_ID,
+    SERVER_ASSIGNORS,
+    UNKNOWN_MEMBER_ID,
+    UNRELEASED_INSTANCE_ID,
+    is_invalid,
+    is_regex,
+)
 from kipcheck.conformance.protocols.consumer_group.ops import Beat
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
-from kipcheck.conformance.protocols.migration.model import UPGRADES
+from kipcheck.conformance.protocols.migration.classic_members import MEMBER_ID_REQUIRED
+from kipcheck.conformance.protocols.migration.conversions import UPGRADES
 from kipcheck.conformance.protocols.migration.ops import (
+    ASKING_VERSION,
     NONE,
     PARKED,
     ClassicBeat,
@@ -23,6 +32,7 @@ from kipcheck.conformance.protocols.migration.ops import (
 from kipcheck.conformance.protocols.migration.trace import CLASSIC, CONSUMER, Member, MixedStep, mixed_steps
 
 MEMBERS: Final = "migration/members"
+HELD: Final = (UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID)
 rule = partial(invariant, role=Role.COORDINATOR, checks=(MEMBERS,), unsure=is_in_doubt)
 
 
@@ -41,6 +51,15 @@ def joining(step: MixedStep) -> Beat | None:
         return None
     valid = not is_invalid(beat, 0, () if beat.owned == "none" else None) and beat.assignor in (None, *SERVER_ASSIGNORS)
     return beat if valid and (beat.regex is None or is_regex(beat.regex)) else None
+
+
+def is_join(step: MixedStep) -> bool:
+    """Whether a consumer joins."""
+    return isinstance(step.request, Beat) and step.epoch == 0
+
+
+def in_consumer_group(step: MixedStep) -> bool:
+    return step.before.form == CONSUMER and bool(step.before.members)
 
 
 def classic_members(step: MixedStep) -> list[Member]:
@@ -70,12 +89,19 @@ def upgrades(history: History) -> Iterator[Violation]:
         links=("KIP-848",))  # fmt: skip
 @rule("migration/epoch-continues", "grp-115", applies_to=asks)
 def epoch_continues(history: History) -> Iterator[Violation]:
-    """The first consumer of an upgraded group gets an epoch above the generation of the classic group."""
+    """The first consumer of an upgraded group gets an epoch above the generation of the classic group.
+
+    One whose join may leave the assignment as it is gets one that is not below.
+    """
     for each in mixed_steps(history):
         last = max((one.epoch for one in classic_members(each)), default=0)
-        if joining(each) and each.accepted and each.before.assigned and each.answered_epoch <= last:
+        if not is_join(each) or not each.accepted or not each.before.assigned:
+            continue
+        beat = joining(each)
+        least = last + 1 if beat is not None and beat.topics else last
+        if each.answered_epoch < least:
             why = f"{each.name} joins the group of generation {last}"
-            yield breach(each, why, f"an epoch above {last}", f"epoch {each.answered_epoch}")
+            yield breach(each, why, f"epoch {least} or more", f"epoch {each.answered_epoch}")
 
 
 # Members of the classic protocol in a consumer group
@@ -87,17 +113,25 @@ def epoch_continues(history: History) -> Iterator[Violation]:
 def one_owner(history: History) -> Iterator[Violation]:
     """In a consumer group a partition goes to a new owner only after the old one, of any protocol, has given it up."""
     for each in mixed_steps(history):
-        found = each.answers
-        is_sync = found is not None and isinstance(found.request, ClassicSync)
-        if each.before.form != CONSUMER or not (isinstance(each.request, Beat) or is_sync):
-            continue
-        for partition in each.given:
-            for other in each.before.members.values():
-                if other.name != each.name and partition in other.readable:
-                    name = partition_name(partition)
-                    why = f"{name} is assigned to {each.name}; {other.name} was assigned it, and has not given it up"
-                    kinds = tuple("consumer" if one else "classic" for one in (other.is_consumer, not is_sync))
-                    yield breach(each, why, f"{name} not yet to {each.name}", "assigned", *kinds)
+        if each.before.form == CONSUMER:
+            yield from doubly_owned(each)
+
+
+def doubly_owned(step: MixedStep) -> Iterator[Violation]:
+    """The partitions that the answer assigns while another member has not given them up."""
+    found, request = step.answers, step.request
+    is_sync = found is not None and isinstance(found.request, ClassicSync)
+    if not is_sync and not isinstance(request, Beat):
+        return
+    taken = step.before.holders(request.instance, step.name) if isinstance(request, Beat) and request.instance else []
+    others = [each for each in step.before.members.values() if each.name not in (step.name, *taken)]
+    for partition in step.given:
+        for other in others:
+            if partition in other.readable:
+                name = partition_name(partition)
+                why = f"{name} is assigned to {step.name}; {other.name} was assigned it, and has not given it up"
+                kinds = tuple("consumer" if one else "classic" for one in (other.is_consumer, not is_sync))
+                yield breach(step, why, f"{name} not yet to {step.name}", "assigned", *kinds)
 
 
 @impact("A member of the classic protocol misses a new assignment", "stuck group", "gating", "unread-partition",
@@ -121,7 +155,7 @@ def behind_rejoins(history: History) -> Iterator[Violation]:
 def no_leader(history: History) -> Iterator[Violation]:
     """A JoinGroup to a consumer group is answered at once, and names no leader: the coordinator assigns."""
     for each in mixed_steps(history):
-        if not isinstance(each.request, ClassicJoin) or each.before.form != CONSUMER or not each.before.members:
+        if not isinstance(each.request, ClassicJoin) or not in_consumer_group(each):
             continue
         if each.received == PARKED:
             yield breach(each, f"{each.name} joins a consumer group", "an answer at once", "none", "parked")
@@ -152,13 +186,78 @@ def generations_rise(history: History) -> Iterator[Violation]:
         if each.generation is None or not each.before.members:
             continue
         found, member = each.answers, each.member
-        led = bool(each.answer.get("led")) and each.before.changed and found is not None and found.changed
+        same = found is not None and found.conversions == each.before.conversions
+        led = bool(each.answer.get("led")) and each.before.changed and same
         before = each.before.highest if led else 0 if member is None else member.epoch
         least = before + led
         if each.generation < least:
             why = f"{each.name} joins; before, {'the group' if led else 'it'} had generation or epoch {before}"
             observed = f"generation {each.generation}"
             yield breach(each, why, f"generation {least} or more", observed, "led" if led else "joined")
+
+
+@impact("A client of the classic protocol cannot join a consumer group", "stuck group", "identity", "refused-peer",
+        links=("KIP-394", "KIP-848"))  # fmt: skip
+@rule("migration/asks-for-ids", "grp-122", grade=Grade.SHOULD, applies_to=asks)
+def asks_for_ids(history: History) -> Iterator[Violation]:
+    """A consumer group answers a JoinGroup 4 without any id with MEMBER_ID_REQUIRED and an id, and accepts this id."""
+    for each in mixed_steps(history):
+        join = each.request
+        if not isinstance(join, ClassicJoin) or join.instance is not None or not in_consumer_group(each):
+            continue
+        if each.name in each.before.asked and each.received in (UNKNOWN_MEMBER_ID, MEMBER_ID_REQUIRED):
+            why = f"{each.name} joins with the id that it was given"
+            yield breach(each, why, "accepted", each.received, "given id", each.received)
+        asks_now = each.name not in each.before.ids and join.sent_version >= ASKING_VERSION
+        if asks_now and each.received in (NONE, PARKED):
+            yield breach(each, f"{each.name} joins without an id", MEMBER_ID_REQUIRED, each.received, "no id")
+
+
+# Static members
+
+
+@impact("A static member cannot change its protocol", "stuck group", "identity", "refused-peer",
+        links=("KIP-345", "KIP-848"))  # fmt: skip
+@rule("migration/takes-over", "grp-123", applies_to=asks)
+def takes_over(history: History) -> Iterator[Violation]:
+    """A client without a member id takes over its instance, if it or the former member uses the classic protocol."""
+    for each in mixed_steps(history):
+        request, known = each.request, each.before
+        if is_join(each) and isinstance(request, Beat) and request.instance is not None and not each.accepted:
+            former = [name for name in known.holders(request.instance, each.name) if name not in known.doubted]
+            if each.error in HELD and any(name in known.members and name not in known.memories for name in former):
+                why = f"{each.name} joins as instance {request.instance}, which a member of the classic protocol has"
+                yield breach(each, why, "accepted", f"refused: {each.error}", "consumer", each.error)
+        new = isinstance(request, ClassicJoin) and request.instance is not None and each.name not in known.ids
+        if new and in_consumer_group(each) and each.received in HELD:
+            why = f"{each.name} joins with an instance id, and without a member id"
+            yield breach(each, why, "accepted", each.received, "classic", each.received)
+
+
+@impact("Two processes act as one static member", "double processing", "identity", "double-processing",
+        links=("KIP-345", "KIP-848"))  # fmt: skip
+@rule("migration/fences-former", "grp-124", applies_to=asks)
+def fences_former(history: History) -> Iterator[Violation]:
+    """A client whose instance another one has taken over is refused until it joins again."""
+    for each in mixed_steps(history):
+        request = each.request
+        if each.name not in each.before.fenced:
+            continue
+        accepted = each.accepted and each.epoch != 0 if isinstance(request, Beat) else each.received == NONE
+        if accepted and isinstance(request, Beat | ClassicBeat | ClassicSync):
+            why = f"another client has taken over the instance of {each.name}"
+            kind = "consumer" if isinstance(request, Beat) else "classic"
+            yield breach(each, why, FENCED_INSTANCE_ID, "accepted", kind)
+
+
+@impact("A partition has two owners after a static member went back to the classic protocol", "double processing",
+        "ownership", "double-processing", links=("KIP-345", "KIP-848"))  # fmt: skip
+@rule("migration/one-owner-after-takeover", "grp-125", applies_to=asks)
+def one_owner_after_takeover(history: History) -> Iterator[Violation]:
+    """Where a static member makes the group a classic one, no member is assigned a partition that another one owns."""
+    for each in mixed_steps(history):
+        if each.before.taken_over and not isinstance(each.request, Beat):
+            yield from doubly_owned(each)
 
 
 # From a consumer group to a classic group

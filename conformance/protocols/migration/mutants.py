@@ -6,12 +6,13 @@ from typing import TypeVar
 from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.protocols.consumer_group import model as consumer
-from kipcheck.conformance.protocols.consumer_group.ops import Partitions
+from kipcheck.conformance.protocols.consumer_group.ops import Beat, Partitions
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
 from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
 from kipcheck.conformance.protocols.migration.invariants import MEMBERS
-from kipcheck.conformance.protocols.migration.model import MixedGroup, State
-from kipcheck.conformance.protocols.migration.ops import OPERATIONS, Received
+from kipcheck.conformance.protocols.migration.model import MixedGroup
+from kipcheck.conformance.protocols.migration.ops import OPERATIONS, ClassicJoin, Received
+from kipcheck.conformance.protocols.migration.state import Client, State
 
 
 class Playing(MachineMutant, MixedGroup):
@@ -97,6 +98,57 @@ class RestartsGenerations(Playing):
 
     def first_generation(self, group: consumer.State) -> int:
         return 0
+
+
+@defect("asks-for-ids", ...)
+class AdmitsWithoutIds(Playing):
+    """A client without an id becomes a member at once, whatever the version of its request."""
+
+    def must_ask(self, client: Client, join: ClassicJoin) -> bool:
+        return False
+
+
+@defect("asks-for-ids", ...)
+class ForgetsGivenIds(Playing):
+    """Only the ids of members are known."""
+
+    def join_fault(self, state: State, client: Client, join: ClassicJoin) -> str | None:
+        unknown = join.instance is None and client.id and state.group.member(client.id) is None
+        return "UNKNOWN_MEMBER_ID" if unknown else super().join_fault(state, client, join)
+
+
+@defect("takes-over", ...)
+class KeepsInstances(Playing):
+    """A client of the classic protocol gets an instance only when the former member has left for a while."""
+
+    def may_replace(self, holder: consumer.Member) -> bool:
+        return holder.epoch == consumer.AWAY
+
+
+@defect("takes-over", ...)
+class KeepsInstancesOfClassicMembers(Playing):
+    """A consumer does not get the instance of a member of the classic protocol."""
+
+    def released(self, state: State, beat: Beat) -> consumer.State:
+        return state.group
+
+
+@defect("fences-former", ...)
+class KeepsFormerMembers(Playing):
+    """The former member with an instance id remains a member."""
+
+    def is_same(self, holder: consumer.Member, client: Client) -> bool:
+        return True
+
+    def replaced(self, group: consumer.State, former: consumer.Member, beat: Beat) -> consumer.State:
+        return consumer.with_member(group, former._replace(instance=None))
+
+
+@defect("one-owner-after-takeover", ...)
+class AssignsUnreleased(Playing):
+    """A group that a static member makes a classic one is stable at once."""
+
+    assigns_unreleased = True
 
 
 @defect("downgrades", ...)

@@ -15,12 +15,20 @@ from kipcheck.conformance.protocols.consumer_group.ops import Answered, Beat, Pa
 
 SESSION_MS: Final = 20_000
 """Session timeout of the members that use the classic protocol."""
+VERSION: Final = 3
+"""Of requests of the classic protocol, unless stated."""
+ASKING_VERSION: Final = 4
+"""From this one on the coordinator gives a client an id, with which it has to join."""
+STATIC_VERSION: Final = 5
+"""Of a JoinGroup with an instance id."""
 CLIENTS: Final = ("x", "y")
 """Those that use the classic protocol."""
 TOPICS: Final = ("t", "u")
 PARKED, BUSY, NOTHING = "parked", "busy", "nothing"
 """In place of an error: the request is not answered yet; one before it is not, so nothing was sent; none is."""
 NONE: Final = "NONE"
+GIVING_IDS: Final = ("REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED")
+"""Errors of a JoinGroup whose answer has an id for the next one."""
 
 
 @answer()
@@ -42,15 +50,19 @@ class Received:
 
 
 @operation(
-    "classic-join", "client", "classic-join {client}[ on {topics}][ {owned}][ by {protocols}]",
-    examples="classic-join x on t; classic-join y on t,u told by range,roundrobin", sender="{client}",
+    "classic-join", "client",
+    "classic-join {client}[ on {topics}][ {owned}][ by {protocols}][ as {instance}][ v{version}]",
+    examples="classic-join x on t; classic-join y on t,u told by range,roundrobin; classic-join x on t as i; "
+    "classic-join y on t v4",
+    sender="{client}",
     accepted=Received,
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class ClassicJoin:
-    """A client sends a JoinGroup (version 3) with the id that it was given, or without one.
+    """A client sends a JoinGroup with the id that it was given, or without one.
 
     It subscribes in version 1, with a session timeout of 20 and a rebalance timeout of 30 seconds.
+    The instance id of its last JoinGroup is in its other requests, too.
     """
 
     client: Annotated[str, about("its name"), typical(*CLIENTS)]
@@ -62,6 +74,14 @@ class ClassicJoin:
     ] = "none"
     protocols: Annotated[tuple[str, ...], about("assignors, preferred first"),
                          typical(("range",), ("range", "roundrobin")), optional] = ("range",)  # fmt: skip
+    instance: Annotated[str | None, about("group.instance.id"), typical(None, *consumer_group.INSTANCES),
+                        optional] = None  # fmt: skip
+    version: Annotated[int, about("of the request without an instance id; with one, it is 5"),
+                       typical(VERSION, ASKING_VERSION), optional] = VERSION  # fmt: skip
+
+    @property
+    def sent_version(self) -> int:
+        return self.version if self.instance is None else STATIC_VERSION
 
 
 @operation(

@@ -1,7 +1,7 @@
 """Members of both protocols in one group join, send heartbeats and leave; the group changes its form."""
 
 from kipcheck.conformance.protocols.consumer_group.ops import Beat, Pass
-from kipcheck.conformance.protocols.migration.model import PASSES, MixedGroup, State
+from kipcheck.conformance.protocols.migration.model import PASSES, MixedGroup
 from kipcheck.conformance.protocols.migration.ops import (
     OPERATIONS,
     ClassicBeat,
@@ -11,6 +11,7 @@ from kipcheck.conformance.protocols.migration.ops import (
     Event,
     Receive,
 )
+from kipcheck.conformance.protocols.migration.state import State
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.nodes import Pick
 from kipcheck.strategies.operations import nodes

@@ -1,7 +1,8 @@
 """The trace of a group with members of both protocols: what requests and answers say of it, step by step.
 
 A client owns a partition from the answer that assigns it until it joins again, or sends a heartbeat, with a list of
-owned partitions that lacks it, until it leaves, or until the coordinator may have removed it.
+owned partitions that lacks it, until it leaves, until another client joins with its instance id, or until the
+coordinator may have removed it.
 """
 
 from collections.abc import Mapping
@@ -16,9 +17,12 @@ from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Answ
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Config
 from kipcheck.conformance.protocols.consumer_group.trace import settings
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
-from kipcheck.conformance.protocols.migration.model import DOWNGRADES, RESETS
+from kipcheck.conformance.protocols.migration.classic_members import ILLEGAL_GENERATION, MEMBER_ID_REQUIRED
+from kipcheck.conformance.protocols.migration.conversions import DOWNGRADES
+from kipcheck.conformance.protocols.migration.model import RESETS
 from kipcheck.conformance.protocols.migration.ops import (
     BUSY,
+    GIVING_IDS,
     NONE,
     OPERATIONS,
     PARKED,
@@ -61,8 +65,8 @@ class Pending:
     request: Classic
     form: str
     """Of the group when it was sent."""
-    changed: bool
-    """As of the group then."""
+    conversions: int
+    """Of the group until then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +81,59 @@ class Group:
     memories: Mapping[str, Memory] = field(default_factory=dict)
     """Of the clients of KIP-848's protocol."""
     highest: int = 0
-    """Epoch or generation that a member was given since the group was empty."""
+    """Epoch or generation that a member was given since the group may have been empty."""
     assigned: bool = False
     """The classic group is stable: its leader has assigned, and no member has joined since."""
+    conversions: int = 0
+    """How often it has changed its form."""
     changed: bool = False
-    """A consumer group became a classic one, and no join phase has ended since."""
+    """A consumer group became a classic one in a join phase, and none has ended since."""
+    taken_over: bool = False
+    """It became a classic one when a client of the classic protocol took over an instance, and no join phase has ended
+    since."""
+    ids: frozenset[str] = frozenset()
+    """The clients of the classic protocol that have been given an id."""
+    asked: frozenset[str] = frozenset()
+    """Those of them that a consumer group required to join with it, in their last answer, with no time passed since."""
+    instances: Mapping[str, str] = field(default_factory=dict)
+    """Client -> the instance id that it joined with."""
+    doubted: frozenset[str] = frozenset()
+    """Those of these clients that may have it no more, or not yet."""
+    fenced: frozenset[str] = frozenset()
+    """The clients whose instance another one has taken over, which have not joined again since."""
     config: Config = DEFAULT
 
+    def holders(self, instance: str | None, but: str) -> list[str]:
+        """The other clients that may have this instance id."""
+        return [name for name, each in self.instances.items() if each == instance and name != but]
+
+    def stated(self, name: str, instance: str) -> "Group":
+        """A client may have this instance id."""
+        return replace(self, instances={**self.instances, name: instance}, doubted=self.doubted | {name})
+
+    def taken(self, instance: str, name: str) -> "Group":
+        """A client has joined with this instance id."""
+        known = self
+        for each in known.holders(instance, name):
+            surely = each not in known.doubted
+            fenced = known.fenced | {each} if surely else known.fenced
+            known = replace(known.without(each, surely), fenced=fenced)
+        others = {each: stated for each, stated in known.instances.items() if stated != instance}
+        return replace(known, instances={**others, name: instance}, doubted=known.doubted - {name})
+
     def sent(self, request: Classic) -> Pending:
-        return Pending(request, self.form, self.changed)
+        return Pending(request, self.form, self.conversions)
 
     def having(self, member: Member) -> "Group":
         return replace(self, members={**self.members, member.name: member}, gone=self.gone - {member.name})
+
+    def reset(self, name: str) -> "Group":
+        """A client is no member any more."""
+        instances = {each: stated for each, stated in self.instances.items() if each != name}
+        return replace(
+            self, ids=self.ids - {name}, asked=self.asked - {name}, fenced=self.fenced - {name}, instances=instances,
+            doubted=self.doubted - {name},
+        )  # fmt: skip
 
     def without(self, name: str, surely: bool) -> "Group":
         members = {each: found for each, found in self.members.items() if each != name}
@@ -149,12 +194,12 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
     def known_after(self) -> Group:
         match self.request:
             case Pass(ms):
-                return _later(self.before, ms)
+                known = _later(self.before, ms)
             case Beat():
                 known = self._after_beat(self.request)
             case _:
                 known = self._after_classic(self.request)
-        return known if known.members or known.gone else replace(known, highest=0)
+        return known if known.members else replace(known, highest=0)
 
     # Heartbeats of KIP-848
 
@@ -175,16 +220,28 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         readable = {**dict.fromkeys(self.given, self.op.index), **kept}
         late_ms = before.late_ms if before.readable else 0
         member = Member(self.name, True, self.answered_epoch, readable, late_ms=late_ms)
+        if self.epoch == 0:
+            known = self._after_stating(known, beat.instance)
         form = CONSUMER if self.epoch == 0 else known.form
         if form != known.form and not known.assigned:
             known = _without_claims(known)
         return replace(
             known.having(member),
             form=form,
+            conversions=known.conversions + (form != known.form),
             highest=max(known.highest, self.answered_epoch),
             assigned=False,
             changed=False,
+            taken_over=False,
         )
+
+    def _after_stating(self, known: Group, instance: str | None) -> Group:
+        """The client has joined. One that was a member may do so without its instance id, and keeps it."""
+        known = replace(known, fenced=known.fenced - {self.name})
+        if instance is not None:
+            return known.taken(instance, self.name)
+        had = known.instances.get(self.name)
+        return known if had is None else known.stated(self.name, had)
 
     # Requests of the classic protocol
 
@@ -203,6 +260,12 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
     def _after_sending(self, known: Group, request: Classic) -> Group:
         if not isinstance(request, ClassicJoin):
             return known
+        known = replace(known, fenced=known.fenced - {self.name}, asked=known.asked - {self.name})
+        if request.instance is not None and known.form != CONSUMER:
+            # The request may take effect long before its answer.
+            for each in known.holders(request.instance, self.name):
+                known = known.without(each, surely=False)
+            known = known.stated(self.name, request.instance)
         member = known.members.get(self.name)
         if member is None:
             return replace(known, assigned=False)
@@ -213,9 +276,17 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
     def _after_answer(self, known: Group, found: Pending) -> Group:
         member = known.members.get(self.name)
         if isinstance(found.request, ClassicLeave):
+            known = known.reset(self.name)
             return replace(known.without(self.name, surely=self.received == NONE), assigned=False)
         if self.received in RESETS:
-            return known.without(self.name, surely=False)
+            return known.reset(self.name).without(self.name, surely=False)
+        if self.received == ILLEGAL_GENERATION and member is not None:
+            # It gives up its partitions.
+            return known.having(replace(member, readable={}))
+        if isinstance(found.request, ClassicJoin) and self.received in (NONE, *GIVING_IDS):
+            known = replace(known, ids=known.ids | {self.name})
+            if self.received == MEMBER_ID_REQUIRED and known.form == CONSUMER:
+                known = replace(known, asked=known.asked | {self.name})
         if self.received != NONE:
             return known
         if isinstance(found.request, ClassicJoin):
@@ -223,16 +294,28 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         if member is None:
             return known
         if isinstance(found.request, ClassicSync):
-            readable = {**dict.fromkeys(self.given, self.op.index), **member.readable}
+            kept = member.readable if known.form == CONSUMER else {}
+            readable = {**dict.fromkeys(self.given, self.op.index), **kept}
             known = known.having(replace(member, readable=readable, given=self.given, silent_ms=0, late_ms=0))
-            return replace(known, assigned=known.form == CLASSIC and found.form == CLASSIC)
+            stable = known.form == CLASSIC and found.form == CLASSIC and not known.taken_over
+            return replace(known, assigned=stable)
         return known.having(replace(member, silent_ms=0))
 
     def _after_join(self, known: Group, found: Pending) -> Group:
-        generation = self.generation or 0
+        assert isinstance(found.request, ClassicJoin)
+        generation, instance = self.generation or 0, found.request.instance
         member = known.members.get(self.name) or Member(self.name, False)
+        former = known.holders(instance, self.name)
+        if instance is not None and former and isinstance(self.request, Receive):
+            # They may have taken over the instance since the answer.
+            return known.stated(self.name, instance).without(self.name, surely=False)
+        known = self._after_stating(known, instance)
         known = known.having(replace(member, epoch=generation, silent_ms=0, late_ms=0))
+        if known.form != CLASSIC and any(each in known.memories for each in former):
+            known = _as_classic(known)
+            known = replace(known, taken_over=known.form == CLASSIC)
         if self.answer.get("led"):
+            known = replace(known, taken_over=False)
             # Members of the classic group that did not join again are no members any more.
             for each in [*known.members.values()]:
                 if each.name != self.name and each.epoch < generation and each.name not in known.pending:
@@ -250,19 +333,29 @@ def _without_claims(known: Group) -> Group:
 
 
 def _after_leaving(known: Group, name: str) -> Group:
-    known = replace(known.without(name, surely=True), assigned=False)
+    before = replace(known.reset(name).without(name, surely=True), assigned=False)
+    known = _as_classic(before)
+    return replace(known, changed=known.changed or known.form == CLASSIC != before.form)
+
+
+def _as_classic(known: Group) -> Group:
+    """The group after a member of KIP-848's protocol is gone: a classic one, if it was the last and others remain."""
     rest = known.members.values()
     if any(each.is_consumer for each in rest) or known.form == CLASSIC:
         return known
     if known.gone or not rest:
-        return replace(known, form=UNKNOWN if known.gone else known.form)
+        return replace(known, form=UNKNOWN)
     if known.config.policy not in DOWNGRADES:
         return known
-    return replace(known, form=CLASSIC, changed=True)
+    return replace(known, form=CLASSIC, conversions=known.conversions + 1)
 
 
 def _later(known: Group, ms: int) -> Group:
     config = known.config
+    known = replace(known, asked=frozenset())
+    if known.gone and not any(each.is_consumer for each in known.members.values()):
+        # One of those that are gone may be removed only now.
+        known = replace(known, form=UNKNOWN)
     for each in [*known.members.values()]:
         session = config.session_ms if each.is_consumer else SESSION_MS
         aged = replace(each, silent_ms=each.silent_ms + ms, late_ms=each.late_ms + ms)

@@ -16,8 +16,12 @@ final class ClassicMembers {
         "classic-join", "JoinGroup", "classic-sync", "SyncGroup", "classic-heartbeat", "Heartbeat",
         "classic-leave", "LeaveGroup");
     private static final String RECEIVE = "classic-receive";
+    /** Errors of a JoinGroup whose answer has an id for the next one. */
+    private static final List<String> GIVING_IDS = List.of("REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED");
     private static final long SESSION = 20_000;
     private static final int VERSION = 3;
+    /** Of a JoinGroup with an instance id. */
+    private static final int STATIC_VERSION = 5;
 
     private final Coordinator coordinator;
     private final CoordinatorBroker broker;
@@ -51,16 +55,22 @@ final class ClassicMembers {
         Map<String, Object> fields = new LinkedHashMap<>();
         fields.put("groupId", ConsumerGroups.GROUP);
         boolean joins = op.equals("classic-join");
+        if (joins) {
+            client.instance = (String) order.get("instance");
+        }
+        int version = !joins ? VERSION
+            : client.instance == null ? ((Long) order.getOrDefault("version", (long) VERSION)).intValue()
+            : STATIC_VERSION;
         String id = client.id.isEmpty() && !joins ? "?" : client.id;
         if (op.equals("classic-leave")) {
             Map<String, Object> one = new LinkedHashMap<>();
             one.put("memberId", id);
-            one.put("groupInstanceId", null);
+            one.put("groupInstanceId", client.instance);
             fields.put("members", List.of(one));
         } else {
             fields.put("memberId", id);
-            if (!joins) {
-                fields.put("groupInstanceId", null);
+            if (!joins || version >= STATIC_VERSION) {
+                fields.put("groupInstanceId", client.instance);
             }
         }
         if (joins) {
@@ -73,8 +83,8 @@ final class ClassicMembers {
         }
         String message = REQUESTS.get(op);
         String api = message.replaceAll("(.)([A-Z])", "$1_$2").toUpperCase(java.util.Locale.ROOT);
-        Object context = coordinator.context(api, VERSION, name);
-        Object request = coordinator.request(context, message, VERSION, fields);
+        Object context = coordinator.context(api, version, name);
+        Object request = coordinator.request(context, message, version, fields);
         String method = message.substring(0, 1).toLowerCase(java.util.Locale.ROOT) + message.substring(1);
         client.asked = op;
         client.made = null;
@@ -167,7 +177,7 @@ final class ClassicMembers {
             client.id = "";
             client.given = new TreeMap<>();
         }
-        if (op.equals("classic-join") && error.equals("REBALANCE_IN_PROGRESS")) {
+        if (op.equals("classic-join") && GIVING_IDS.contains(error)) {
             client.id = (String) found.get("member");
         }
         if (!error.equals("NONE")) {
@@ -217,6 +227,8 @@ final class ClassicMembers {
     /** State of a client. */
     private static final class Client {
         String id = "";
+        /** In its last JoinGroup; null: none. */
+        String instance;
         int generation;
         Map<String, TreeSet<Integer>> given = new TreeMap<>();
         /** The verb of the request that is not answered yet. */

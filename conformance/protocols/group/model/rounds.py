@@ -142,7 +142,9 @@ class Rounds(Decisions):
         return self.complete_join(state, out)
 
     def complete_join(self, state: State, out: Out) -> State:
-        """Ends the join phase. It goes on if only static members are left and none of them has joined again."""
+        """Ends the join phase. It goes on if only static members are left and none of them has joined again; in Java
+        an initial rebalance then still waits for its timer."""
+        delay_ms = state.delay_ms
         if state.initial:
             # Java resets ``grown`` only when it waits again: the next initial rebalance may take a round longer.
             state = state._replace(delay_ms=NOT_INITIAL, remaining_ms=0, grown=self.rules.java and state.grown)
@@ -152,7 +154,7 @@ class Rounds(Decisions):
         candidates = tuple([each for each in state.members if each.join is not None])
         if not candidates:
             out.append(Arm(REBALANCE, state.rebalance_ms))
-            return state
+            return state._replace(delay_ms=delay_ms) if self.rules.java else state
         return self.next_generation(self.led(state, candidates), out)
 
     def without_absent(self, state: State, out: Out) -> State:

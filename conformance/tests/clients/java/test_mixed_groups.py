@@ -27,6 +27,7 @@ class Released(MixedGroup):
     """As the releases are."""
 
     fails_at_first = True
+    assigns_unreleased = True
 
 
 def conversations(count: int) -> list[tuple[Step, ...]]:

@@ -3,7 +3,7 @@
 from kipcheck.conformance.core.operations import declared
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.protocols.consumer_group.rules import Config, Rules
-from kipcheck.conformance.protocols.migration.checks import BACK, FORMED
+from kipcheck.conformance.protocols.migration.checks import BACK, FORMED, TAKEN_OVER
 from kipcheck.conformance.protocols.migration.model import MixedGroup
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS, Received
 from kipcheck.conformance.tests.support.loops import for_each
@@ -71,3 +71,52 @@ def test_releases_fail_on_a_group_without_a_protocol() -> None:
     text = "classic-join x on t; join a on t none; receive x"
     assert answers(text) == ["parked", "1 02", "REBALANCE_IN_PROGRESS"]
     assert answers(text, Failing(NEW)) == ["parked", "UNKNOWN_SERVER_ERROR", "REBALANCE_IN_PROGRESS"]
+
+
+@for_each(
+    [
+        # A client of the classic protocol takes over from another one, in a consumer group: its partitions stay.
+        (("join a on t none; classic-join x on t as i; classic-sync x; classic-join y on t as i; classic-sync y; "
+         "classic-beat x"), ["2 012", "NONE 2", "NONE -", "NONE 2", "NONE -", "FENCED_INSTANCE_ID"]),
+        # A consumer takes over from the only classic member, without a rebalance.
+        ((f"{FORMED}; classic-leave x; classic-join x on t as i; pass 3000; receive x; classic-sync x of t over x; "
+         "join a on t none as i; classic-beat x"), ["3 012", "FENCED_INSTANCE_ID"]),
+        # It does not take over from another consumer; a client of the classic protocol does, which has no rebalance.
+        (("join a on t none as i; join b on t none as i; classic-join x on t as i; classic-sync x; beat a told as i; "
+         "classic-beat x"), ["2 012", "UNRELEASED_INSTANCE_ID", "NONE 2", "NONE 012", "GROUP_ID_NOT_FOUND", "NONE"]),
+        # It has to join again where it subscribes to other topics.
+        ("join a on t none as i; classic-join x on u as i; classic-beat x; classic-join x on u as i",
+         ["2 012", "NONE 0", "ILLEGAL_GENERATION", "NONE 3 leads"]),
+        # A member id and the instance id of another member, or of none.
+        ("join a on t none; classic-join x on t; classic-join x on t as i", ["NONE 2", "UNKNOWN_MEMBER_ID"]),
+        ("join a on t none; classic-join x on t as i; classic-join y on t; classic-join y on t as i",
+         ["NONE 2", "NONE 2", "FENCED_INSTANCE_ID"]),
+    ]
+)  # fmt: skip
+def test_static_members_take_over(text: str, last: list[str]) -> None:
+    assert answers(text)[-len(last) :] == last
+
+
+@for_each(
+    [
+        ("classic-join x on t v4; classic-join x on t v4", ["2 012", "MEMBER_ID_REQUIRED", "NONE 2"]),
+        ("classic-join x on t v4; leave a; classic-join x on t v4", ["MEMBER_ID_REQUIRED", "-1", "UNKNOWN_MEMBER_ID"]),
+        ("classic-join x on t as i v4", ["2 012", "NONE 2"]),
+    ]
+)
+def test_ids_are_given_out(text: str, last: list[str]) -> None:
+    assert answers(f"join a on t none; {text}")[-len(last) :] == last
+
+
+def test_releases_share_out_partitions_that_have_an_owner() -> None:
+    class Sharing(MixedGroup):
+        assigns_unreleased = True
+
+    assert answers(TAKEN_OVER)[-5:] == ["2", "NONE 2", "REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "parked"]
+    assert answers(TAKEN_OVER, Sharing(NEW))[-4:] == ["NONE 2", "NONE 2", "ILLEGAL_GENERATION", "parked"]
+
+
+@for_each([("4.2.1", "NONE 2"), ("4.3.1", "INCONSISTENT_GROUP_PROTOCOL")])
+def test_a_disabled_migration_keeps_classic_members_out(release: str, last: str) -> None:
+    machine = MixedGroup(Rules.of(release), Config(policy="disabled"))
+    assert answers("join a on t none; classic-join x on t", machine)[-1] == last
