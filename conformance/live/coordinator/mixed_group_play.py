@@ -12,7 +12,7 @@ from kipcheck.conformance.core.history import Died, Observation, Replied, Unsupp
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator.classic_play import AFTER_S, LIMITS, LOST, PARKS_S, PATIENCE_S, TIME, Setting
-from kipcheck.conformance.live.coordinator.consumer_group_play import ConsumerConversation, ConsumerSetting
+from kipcheck.conformance.live.coordinator.consumer_group_play import ConsumerConversation, ConsumerSetting, noted
 from kipcheck.conformance.live.server.answered_errors import name_of
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.consumer_group.ops import (
@@ -22,7 +22,7 @@ from kipcheck.conformance.protocols.consumer_group.ops import (
     Partitions,
     Pass,
 )
-from kipcheck.conformance.protocols.declare.real_time import DOUBT
+from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT
 from kipcheck.conformance.protocols.migration.metadata import dealt
 from kipcheck.conformance.protocols.migration.model import RESETS
 from kipcheck.conformance.protocols.migration.ops import (
@@ -97,7 +97,8 @@ class MixedConversation:
             tasks = [each.task for each in self._clients.values() if each.task is not None]
             await asyncio.gather(*tasks, return_exceptions=True)
         late = _now() - began - self._stated_ms / 1000 / self.shared.scale.times
-        return tuple(found) if late < LATEST_S else _in_doubt(found, f"the conversation took {late:.1f} s too long")
+        doubt = f"the conversation took {late:.1f} s too long" if late >= LATEST_S else ""
+        return noted(found, doubt, self.setting.config, DEFAULT)
 
     async def _step(self, index: int, step: Step) -> Observation:
         event = OPERATIONS.event_of(step)
@@ -139,14 +140,17 @@ class MixedConversation:
         return _observed(Received(event.client, PARKED) if client.answer is None else self._received(event, client))
 
     async def _handled(self, client: _Client) -> None:
-        """Waits until the coordinator has handled the request, as it handles those of a group one after the other."""
+        """Waits until the coordinator has handled the request, as it handles those of a group one after the other.
+
+        The LeaveGroup of a client that is no member changes nothing, and is answered when all is written that was
+        appended before it.
+        """
         assert client.task is not None
         if not client.task.done():
             began = _now()
-            body = {"groupId": self.group, "memberId": "?", "generationId": 0}
+            body = {"groupId": self.group, "members": [{"memberId": "?", "groupInstanceId": None}]}
             with suppress(Closed, Garbled):
-                await self.connections.ask("Heartbeat", VERSION, "kipcheck", body)
-            # What is written is answered later than a Heartbeat, all the more by a slow broker.
+                await self.connections.ask("LeaveGroup", VERSION, "kipcheck", body)
             await asyncio.wait([client.task], timeout=max(AFTER_S, 2 * (_now() - began)))
         if isinstance(client.request, ClassicBeat | ClassicLeave):
             await asyncio.wait([client.task], timeout=PATIENCE_S)
@@ -252,15 +256,6 @@ def _observed(received: Received) -> Replied:
     answer = dict(OPERATIONS.answer_of([received]))
     del answer["status"]
     return Replied(tuple(answer.items()))
-
-
-def _in_doubt(found: Sequence[Observation], why: str) -> tuple[Observation, ...]:
-    first = next((at for at, each in enumerate(found) if isinstance(each, Replied)), None)
-    if first is None:
-        return tuple(found)
-    noted = found[first]
-    assert isinstance(noted, Replied)
-    return (*found[:first], replace(noted, payload=(*noted.payload, (DOUBT, why))), *found[first + 1 :])
 
 
 def _text(value: str) -> bytes:
