@@ -330,12 +330,13 @@ def _absent(group: GroupTrace) -> Iterator[Violation]:
 def initial_delay(history: History) -> Iterator[Violation]:
     """The first join phase of a group waits for more members."""
     group = group_trace(history)
-    if not in_force("grp-42", group.edition) or not group.join_results:
+    results = [each for each in group.join_results if not each.exchange.nameless]
+    if not in_force("grp-42", group.edition) or not results:
         return
-    joins = (each for each in group.served_requests if isinstance(each.request, Join))
-    if (begun := next((each for each in joins if error_of(each) not in NOT_LET_IN), None)) is None:
-        return  # a group without a name was joined
-    result = group.join_results[0]
+    begun = next(
+        each for each in group.served_requests if isinstance(each.request, Join) and error_of(each) not in NOT_LET_IN
+    )
+    result = results[0]
     assert result.exchange.to_ms is not None
     waited = result.exchange.to_ms - begun.at_ms
     delay_ms = group.settings.initial_delay_ms
