@@ -13,6 +13,7 @@ final class CoordinatorParts {
     static final String GROUP = "org.apache.kafka.coordinator.group.";
     private static final String[] RUNTIMES = {"org.apache.kafka.coordinator.common.runtime.", GROUP + "runtime."};
     private static final String[] SERDES = {GROUP + "GroupCoordinatorRecordSerde", GROUP + "CoordinatorRecordSerde"};
+    private static final String OWN = "kipcheck.broker.";
     private static final Map<String, Object> CONFIGURED = Map.ofEntries(
         Map.entry("group.max.size", 4),
         Map.entry("group.initial.rebalance.delay.ms", 3_000),
@@ -108,7 +109,18 @@ final class CoordinatorParts {
             }
         }
         Class<?> config = release.need("org.apache.kafka.common.config.AbstractConfig");
-        return Release.create(type, Release.create(config, all, CONFIGURED, false));
+        return Release.create(type, Release.create(config, all, settings(), false));
+    }
+
+    /** With those of system properties that begin with {@code OWN}. */
+    private static Map<String, Object> settings() {
+        Map<String, Object> found = new HashMap<>(CONFIGURED);
+        for (String name : System.getProperties().stringPropertyNames()) {
+            if (name.startsWith(OWN)) {
+                found.put(name.substring(OWN.length()), System.getProperty(name));
+            }
+        }
+        return found;
     }
 
     @SuppressWarnings("unchecked")
