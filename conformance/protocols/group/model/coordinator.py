@@ -168,6 +168,8 @@ class Coordinator(Storage):
 
     def after_refused_join(self, state: State, join: Join, error: Error, out: Out) -> State:
         if error is Error.GROUP_MAX_SIZE_REACHED:
+            if join.instance is not None and not self.rules.size_by_waiting and state.static(join.instance) is not None:
+                state = state._replace(failed=True)  # 2.3 to 2.5 forget who has the instance id: removeStaticMember
             return self.evicted(state, join.member, out)
         if error is Error.INCONSISTENT_GROUP_PROTOCOL and state.phase is Phase.DEAD:
             return self.founded(state, out)
@@ -245,7 +247,12 @@ class Coordinator(Storage):
             out.append(self.synced(state, member, former, Error.NOT_COORDINATOR))
 
     def lead(self, state: State, sync: Sync, out: Out) -> State:
-        """Appends the leader's assignments: members it omits get none, unknown ids are ignored."""
+        """Appends the leader's assignments: members it omits get none, unknown ids are ignored.
+
+        A static member that was replaced without the chosen protocol has no metadata for the record: writing it fails.
+        """
+        if any(state.protocol not in [name for name, _ in each.protocols] for each in state.members):
+            state = state._replace(failed=True)
         return self.append(state, Assigning(self.group_record(state, dict(sync.assignments))), out)
 
     def heartbeat(self, state: State, beat: Heartbeat, out: Out) -> State:

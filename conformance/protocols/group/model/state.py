@@ -165,7 +165,7 @@ class State(NamedTuple):
     lapsing: tuple[str, ...] = ()
     """Ids of former members whose session still runs, as brokers up to 2.0.0 do not end it."""
     failed: bool = False
-    """The coordinator failed among several members, in the order of a hash map: what follows is not modelled."""
+    """The coordinator failed half-way, or has contradictory members: what follows is not modelled."""
     delay_ms: int = NOT_INITIAL
     """Length of the current round of the initial rebalance."""
     remaining_ms: int = 0

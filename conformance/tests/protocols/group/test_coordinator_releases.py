@@ -306,6 +306,18 @@ def test_a_replacement_is_written(release: str, written: int) -> None:
     assert talk.error(talk.beat("s2", "i")) == (Error.NONE if written else Error.FENCED_INSTANCE_ID)
 
 
+def test_a_replacement_without_the_chosen_protocol_makes_the_assignment_fail() -> None:
+    """What the coordinator of 2.3 does then is not modelled."""
+    talk = Talk("2.3.1")
+    talk.enter("s", "i", protocols=BOTH)
+    talk.over()
+    (other,) = (each for each in (RANGE, ROBIN) if each[0][0] != talk.state.protocol)
+    talk.ask(talk.join("", "i", fresh="s2", protocols=other))
+    assert not talk.state.failed
+    talk.ask(talk.sync("s2", "i"))
+    assert talk.state.failed
+
+
 @pytest.mark.parametrize(("release", "generation"), [("2.6.0", 1), ("2.6.1", 2)])
 def test_a_replacement_that_changes_the_vote_begins_a_round(release: str, generation: int) -> None:
     talk = Talk(release)

@@ -157,6 +157,13 @@ def test_nothing_is_compared_after_a_list_of_members_that_cannot_be_encoded(
     assert bool(like(history(Better(), text, f"apache@{release}"))) is compared
 
 
+def test_nothing_is_compared_after_a_full_group_has_forgotten_who_has_an_instance_id() -> None:
+    """2.3 to 2.5 take it away from its member when they refuse another JoinGroup with it."""
+    text = "join a as i v5; join b v3; join c v3; join d v3; join e as i v5; elapse 9000; sync a v3; beat a as j v3"
+    assert not like(history(Better(), text, "apache@2.5.1"))
+    assert like(history(Better(), text.replace("join e as i", "join e"), "apache@2.5.1"))
+
+
 # The group with the empty name
 
 OFFSETS = "commit a id= t:0:3 behind=none nameless v2; fetch a nameless v2"
