@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.secure_connection import Closed, Opened, open_secured, wrong_size
 from kipcheck.conformance.live.connections.security import OPEN, Security
 from kipcheck.conformance.wire.errors import Refused
@@ -38,7 +39,7 @@ class _Connection:
 
     @property
     def is_usable(self) -> bool:
-        return not self.opened.reader.at_eof() and asyncio.get_running_loop().time() < self.opened.ends_s
+        return not self.opened.reader.at_eof() and now() < self.opened.ends_s
 
 
 @dataclass(slots=True)

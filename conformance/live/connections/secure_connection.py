@@ -9,6 +9,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
+from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.security import CHECKED, MECHANISM, PLAIN, TRUSTED, Sasl, Security
 from kipcheck.conformance.wire.framing import LARGEST, frame
 
@@ -163,7 +164,7 @@ class _Login:
         if version:
             (lifetime_ms,) = struct.unpack_from(">q", body, at)
             if lifetime_ms:
-                self._opened.ends_s = asyncio.get_running_loop().time() + BEFORE_END * lifetime_ms / 1000
+                self._opened.ends_s = now() + BEFORE_END * lifetime_ms / 1000
         return body[at - max(length, 0) : at]
 
     async def _ask(self, key: int, version: int, body: bytes) -> bytes:

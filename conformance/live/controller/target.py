@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Lost, Observation
 from kipcheck.conformance.core.releases_table import listed, table
+from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.controller import requests
@@ -313,7 +314,7 @@ class StartedSession:
         return self.runner.run(self._run(cases))
 
     async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
-        began = asyncio.get_running_loop().time()
+        began = now()
         found: dict[int, tuple[Observation, ...]] = {}
         # A conversation that formats a cluster has one of its own; the others share one as long as possible.
         for at in sorted(range(len(cases)), key=lambda at: _formats(cases[at])):
@@ -325,7 +326,7 @@ class StartedSession:
                     raise  # nothing starts here
                 self._last = self._cluster = None
                 found[at] = (Lost(f"no controller: {why}"),) * len(cases[at].steps)
-        self._busy_s += asyncio.get_running_loop().time() - began
+        self._busy_s += now() - began
         return [found[at] for at in range(len(cases))]
 
     async def _play(self, case: Case) -> tuple[Observation, ...]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.history import Died, Lost, Observation, Replied, Unsupported
+from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator.classic_requests import APIS, Scale, Topics, reply_of, request_body, why_not
@@ -148,25 +149,25 @@ class Conversation:
 
     async def _ask(self, index: int, event: By, request: Request) -> Observation:
         self._actors[index] = event.actor
-        wanted, began = self._schedule.ask(event), _now()
+        wanted, began = self._schedule.ask(event), now()
         self._begin(event, request)
         await self._until(wanted, began + PATIENCE_S)
         if not any(each.to == index for each in self._replies):
             await asyncio.sleep(PARKS_S)
         await self._fence()
-        ended = _now()
+        ended = now()
         answers = self._collected()
         doubt = self._schedule.asked(event, answers, Span(began, ended))
         return self._replied(answers, doubt)
 
     async def _elapse(self, ms: int, after: Sequence[Step]) -> Observation:
-        began = _now()
+        began = now()
         requests = len([*takewhile(lambda each: each.verb != "elapse", after)])
         wait = self._schedule.elapse(ms, began, requests * REQUEST_S)
         await asyncio.sleep(wait.until_s - began)
-        await self._until(wait.answered, _now() + self.setting.margin_s)
+        await self._until(wait.answered, now() + self.setting.margin_s)
         await self._fence()
-        ended = _now()
+        ended = now()
         self.waited_s += ended - began
         answers = self._collected()
         doubt = self._schedule.elapsed(ms, answers, ended)
@@ -192,7 +193,7 @@ class Conversation:
 
     async def _until(self, wanted: frozenset[int], end: float) -> None:
         """Until these requests are answered, for a while."""
-        while self._failed is None and not wanted <= {each.to for each in self._replies} and (left := end - _now()) > 0:
+        while self._failed is None and not wanted <= {each.to for each in self._replies} and (left := end - now()) > 0:
             self._news.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), left)
@@ -226,7 +227,3 @@ class Conversation:
 
 
 APIS_BY_NAME: Final = dict(APIS.values())
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

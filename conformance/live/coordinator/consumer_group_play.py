@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.history import Died, Observation, Op, Refused, Replied, Unsupported
+from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator.classic_play import LIMITS, LOST, REQUEST_S, TIME, VERSIONS, Setting
@@ -108,13 +109,13 @@ class ConsumerConversation:
             self._learn(index, step, event, seen)
             self._deadlines.passed(event.ms, self._known.clients)
             return seen
-        began = _now()
+        began = now()
         seen = await self._ask(self._heartbeat(index, step, event))
-        self._doubt = self._doubt or self._deadlines.sent(_now())
+        self._doubt = self._doubt or self._deadlines.sent(now())
         self._learn(index, step, event, seen)
         client = self._known.clients.get(event.client)
         if client is not None:
-            self._deadlines.answered(client, isinstance(seen, Replied), Span(began, _now()))
+            self._deadlines.answered(client, isinstance(seen, Replied), Span(began, now()))
         return seen
 
     def _heartbeat(self, index: int, step: Step, event: Beat) -> dict[str, Any]:
@@ -163,12 +164,12 @@ class ConsumerConversation:
         )
 
     async def _elapse(self, ms: int, after: Sequence[Step]) -> Observation:
-        began = _now()
+        began = now()
         requests = len([*takewhile(lambda each: each.verb != "consumer-elapse", after)])
         until, doubt = self._deadlines.wait(ms, began, requests * REQUEST_S)
         self._doubt = self._doubt or doubt
         await asyncio.sleep(until - began)
-        self.waited_s += _now() - began
+        self.waited_s += now() - began
         return Replied(())
 
     def _learn(self, index: int, step: Step, event: Beat | Pass, seen: Observation) -> None:
@@ -202,7 +203,3 @@ def noted(found: Sequence[Observation], doubt: str, config: Settings, usual: Set
         if isinstance(each, Replied) and notes:
             return (*found[:at], replace(each, payload=(*each.payload, *notes)), *found[at + 1 :])
     return tuple(found)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

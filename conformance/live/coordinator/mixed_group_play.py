@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.history import Died, Observation, Replied, Unsupported
+from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator.classic_play import AFTER_S, LIMITS, LOST, PARKS_S, PATIENCE_S, TIME, Setting
@@ -85,7 +86,7 @@ class MixedConversation:
 
     async def play(self, steps: Sequence[Step]) -> tuple[Observation, ...]:
         """What was observed at each step."""
-        began, found = _now(), list[Observation]()
+        began, found = now(), list[Observation]()
         try:
             for index, step in enumerate(steps):
                 broken = bool(found) and isinstance(found[-1], Died)
@@ -96,7 +97,7 @@ class MixedConversation:
                     each.task.cancel()
             tasks = [each.task for each in self._clients.values() if each.task is not None]
             await asyncio.gather(*tasks, return_exceptions=True)
-        late = _now() - began - self._stated_ms / 1000 / self.shared.scale.times
+        late = now() - began - self._stated_ms / 1000 / self.shared.scale.times
         doubt = f"the conversation took {late:.1f} s too long" if late >= LATEST_S else ""
         return noted(found, doubt, self.setting.config, DEFAULT)
 
@@ -115,10 +116,10 @@ class MixedConversation:
         if ms > self.shared.longest_ms or self._stated_ms > self.shared.most_ms:
             self._stated_ms -= ms
             return Unsupported(LIMITS[TIME], TIME)
-        until = _now() + ms / 1000 / self.shared.scale.times + self.shared.margin_s
+        until = now() + ms / 1000 / self.shared.scale.times + self.shared.margin_s
         seen = await self._consumers.step(index, CONSUMER_OPERATIONS.step_of(event))
-        self.waited_s += max(until - _now(), 0)
-        await asyncio.sleep(until - _now())
+        self.waited_s += max(until - now(), 0)
+        await asyncio.sleep(until - now())
         return seen
 
     # Requests of the classic protocol
@@ -147,11 +148,11 @@ class MixedConversation:
         """
         assert client.task is not None
         if not client.task.done():
-            began = _now()
+            began = now()
             body = {"groupId": self.group, "members": [{"memberId": "?", "groupInstanceId": None}]}
             with suppress(Closed, Garbled):
                 await self.connections.ask("LeaveGroup", VERSION, "kipcheck", body)
-            await asyncio.wait([client.task], timeout=max(AFTER_S, 2 * (_now() - began)))
+            await asyncio.wait([client.task], timeout=max(AFTER_S, 2 * (now() - began)))
         if isinstance(client.request, ClassicBeat | ClassicLeave):
             await asyncio.wait([client.task], timeout=PATIENCE_S)
 
@@ -261,7 +262,3 @@ def _observed(received: Received) -> Replied:
 def _text(value: str) -> bytes:
     data = value.encode()
     return struct.pack(">h", len(data)) + data
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

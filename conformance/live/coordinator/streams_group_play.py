@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.history import Died, Observation, Op, Refused, Replied, Unsupported
+from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator import consumer_group_play as consumer
@@ -113,7 +114,7 @@ class StreamsConversation:
             total = self._deadlines.now_ms + event.ms
             if event.ms > self.shared.longest_ms or total > self.shared.most_ms:
                 return Unsupported(LIMITS[TIME], TIME)
-        began = _now()
+        began = now()
         seen = await self._observed(index, step, event, after)
         if isinstance(seen, Replied | Refused):
             op = Op(index, step, seen)
@@ -122,7 +123,7 @@ class StreamsConversation:
             self._deadlines.passed(event.ms, self._known.clients)
         client = self._known.clients.get(event.client) if isinstance(event, Beat) else None
         if client is not None:
-            self._deadlines.answered(client, isinstance(seen, Replied), Span(began, _now()))
+            self._deadlines.answered(client, isinstance(seen, Replied), Span(began, now()))
         return seen
 
     async def _observed(self, index: int, step: Step, event: Event, after: Sequence[Step]) -> Observation:
@@ -136,7 +137,7 @@ class StreamsConversation:
                 seen = await self._ask(DESCRIBE, "kipcheck", {"groupIds": [self.group]})
             case Consume():
                 seen = await self._ask(consumer.HEARTBEAT, CONSUMER, self._consumer(0))
-        self._doubt = self._doubt or self._deadlines.sent(_now())
+        self._doubt = self._doubt or self._deadlines.sent(now())
         return seen
 
     # Requests
@@ -230,12 +231,12 @@ class StreamsConversation:
         )
 
     async def _elapse(self, ms: int, after: Sequence[Step]) -> Observation:
-        began = _now()
+        began = now()
         requests = len([*takewhile(lambda each: each.verb != "streams-group-elapse", after)])
         until, doubt = self._deadlines.wait(ms, began, requests * REQUEST_S)
         self._doubt = self._doubt or doubt
         await asyncio.sleep(until - began)
-        self.waited_s += _now() - began
+        self.waited_s += now() - began
         return Replied(())
 
     async def leave(self) -> None:
@@ -266,7 +267,3 @@ def _by_subtopology(tasks: Tasks) -> list[dict[str, Any]]:
 
 def _rows(tasks: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
     return sorted([each["subtopologyId"], number] for each in tasks for number in each["partitions"])
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -17,6 +17,7 @@ from kipcheck.conformance.core.edition import edition as edition_of
 from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Replied
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, Rejected
 from kipcheck.conformance.live.controller import target as feature_target
@@ -337,7 +338,7 @@ class BrokerSession:
         return self.runner.run(self._run(cases))
 
     async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
-        began = asyncio.get_running_loop().time()
+        began = now()
         found = await self._survived(cases, REMOTE_TOGETHER if self.settings is None else TOGETHER)
         for _ in range(AGAIN):
             doubtful = [at for at, case in enumerate(cases) if _proves_nothing(self.info.name, case, found[at])]
@@ -347,7 +348,7 @@ class BrokerSession:
             again = await self._survived([cases[each] for each in doubtful], ALONE)
             for at, observations in zip(doubtful, again, strict=True):
                 found[at] = observations
-        self._busy_s += asyncio.get_running_loop().time() - began
+        self._busy_s += now() - began
         return found
 
     async def _survived(self, cases: Sequence[Case], most: int) -> list[tuple[Observation, ...]]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.history import Observation, Replied, Unsupported
+from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, NotOpened, Opened, open_secured
 from kipcheck.conformance.live.damage.requests import damaged, key_of, nearest, sound
@@ -86,8 +87,8 @@ class Damage:
 
     async def _settled(self, before: Resources) -> Resources:
         """What is used more than before, once it no longer falls."""
-        until = _now() + SETTLES_S * self.patience
-        while self._is_much(found := used(self.pids()).since(before)) and _now() < until:
+        until = now() + SETTLES_S * self.patience
+        while self._is_much(found := used(self.pids()).since(before)) and now() < until:
             await asyncio.sleep(0.1)
         return found
 
@@ -192,7 +193,3 @@ class Damage:
 
 def replied(answer: Treated | Served) -> Replied:
     return Replied(tuple(asdict(answer).items()))
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
