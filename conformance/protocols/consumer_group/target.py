@@ -15,10 +15,15 @@ KIP_848: Final = Release.parse(since("kip-848"))
 """The first release in which consumer groups are not a preview."""
 
 
+def machine_of(edition: Edition) -> ConsumerGroup:
+    """As an exact release has it, or as the newest one."""
+    return ConsumerGroup(rules=Rules.of(edition.release) if edition.exact else CURRENT)
+
+
 def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
     if edition.standing is not Standing.RELEASED or Release.parse(edition.release) < KIP_848:
         return None
-    return adapter_of(OPERATIONS, ConsumerGroup(rules=Rules.of(edition.release) if edition.exact else CURRENT))
+    return adapter_of(OPERATIONS, machine_of(edition))
 
 
 ADAPTERS = {OPERATIONS.machine: adapter}
