@@ -71,7 +71,9 @@ def _wrong_error(each: TracedRequest, found: Owed, error: Error | None, known: K
     kind = type(each.request).__name__
     observed = PARKED if error is None else error.name
     how = "is parked" if error is None else f"is answered {observed}"
-    why = f"{at(each.index)}, a {kind}, {how}; {_state(each, known, where)}, so {found} is owed"
+    instance = each.request.instance if isinstance(each.request, Join | Sync | Heartbeat | Commit) else None
+    sender = kind if instance is None else f"{kind} with instance {instance}"
+    why = f"{at(each.index)}, a {sender}, {how}; {_state(each, known, where)}, so {found} is owed"
     state = _state(each, known, where)
     return breach(why, (each.index,), str(found), observed, kind, state, found.first, observed)
 
@@ -164,7 +166,8 @@ def answers_leave(history: History) -> Iterator[Violation]:
 
 def _wrong_leave(each: TracedRequest, leave: Leave, answer: Left, known: Known) -> Iterator[Violation]:
     failing = OF_THE_LOG if known.failing else frozenset[Error]()
-    found = leave_errors(leave.members, known)
+    granted = frozenset(position for position, (*_, error) in enumerate(answer.members) if error is Error.NONE)
+    found = leave_errors(leave.members, known, granted)
     internal = any(Error.UNKNOWN_SERVER_ERROR in one.possible for one in found)
     if leave.version < BATCH_SINCE:
         if not found[0].allows(answer.error) and answer.error not in failing:

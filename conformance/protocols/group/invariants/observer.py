@@ -215,7 +215,8 @@ class Observer:
     def joined(self, results: list[JoinResult], step: TracedStep) -> None:
         """Members got a generation."""
         newest = {each.generation for each in results}
-        if len(newest) > 1 or any(not each.answer.member for each in results):
+        ids = {each.answer.member for each in results}
+        if len(newest) > 1 or "" in ids or self.left_in(step) & ids:
             self.forget()
             return
         first = results[0]
@@ -234,6 +235,10 @@ class Observer:
             self.admit(each, step, fresh)
         if fresh and step.to_ms > step.from_ms:
             self.age(step)
+
+    def left_in(self, step: TracedStep) -> frozenset[str]:
+        """Members that left in this step: a LeaveGroup of several may end the join phase before the last one leaves."""
+        return self.now.gone - self.before[step.index].gone
 
     def was_formed(self, result: JoinResult) -> bool:
         """Was the generation given before?"""

@@ -5,7 +5,7 @@ with certain errors gets one of them (no document orders them) or a possible one
 a possible error. The meaning of each error is that of the protocol guide, Error Codes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kipcheck.conformance.protocols.group.invariants.known import OWN_FAULTS, Known
@@ -301,10 +301,15 @@ def _delete(known: Known) -> Faults:
 # LeaveGroup
 
 
-def leave_errors(members: tuple[tuple[str, str | None], ...], known: Known) -> list[Owed]:
-    """The errors for each member of a batch, in its order: those before it have left."""
+def leave_errors(
+    members: tuple[tuple[str, str | None], ...], known: Known, granted: frozenset[int] = frozenset()
+) -> list[Owed]:
+    """The errors for each member of a batch, in its order: those before it have left.
+
+    ``granted``: the positions of members that have left by their answers, also where an error is owed.
+    """
     owed_to_each, left, vacated = [], set[str](), set[str | None]()
-    for id, instance in members:
+    for position, (id, instance) in enumerate(members):
         found = Faults()
         held, holder = (False, None) if instance is None else known.holders(instance)
         leaving = holder if held and (not id or id == holder) else id
@@ -323,8 +328,10 @@ def leave_errors(members: tuple[tuple[str, str | None], ...], known: Known) -> l
             found.certain.add(Error.UNKNOWN_MEMBER_ID)
         elif not held:
             found.add(Error.UNKNOWN_MEMBER_ID, True if known.is_free(instance) else None)
-        if leaving and not found.certain:
+        if leaving and (not found.certain or position in granted):
             left.add(leaving)
+            others = {each: member for each, member in known.members.items() if each != leaving}
+            known = replace(known, members=others)
         if held and not id and not found.certain:
             vacated.add(instance)  # its member may not know its id yet
         owed_to_each.append(found.owed())

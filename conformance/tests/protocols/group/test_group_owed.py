@@ -230,6 +230,57 @@ def test_judging_goes_on_in_agreement_with_a_wrong_answer() -> None:
     assert [each.at for each in verdict.violations] == [(3,)]
 
 
+@pytest.mark.parametrize("text", [
+    "join a; join e; elapse 6000; rejoin a; leave a e a; describe v5",
+    "join b; join c; elapse 6000; sync b; rejoin b; leave a c b; join a as i lists=q:x v5",
+])  # fmt: skip
+def test_a_batch_of_leaving_members_may_end_the_join_phase_before_its_last_one_leaves(text: str) -> None:
+    """2.4 to 3.9 check after each member whether all have joined, later releases after the batch."""
+    reference = Reference()
+    reference.configure("apache@2.8.2")
+    assert not broken(history(reference, text, "apache@2.8.2"))
+
+
+def test_a_member_that_left_by_a_wrong_answer_does_not_leave_again() -> None:
+    reference = Reference()
+    reference.configure("apache@2.8.2")
+    found = history(reference, "join a; elapse 3000; leave a a/i a", "apache@2.8.2")
+    (verdict,) = judge(found, [each for each in OURS if each.id == "group/answers-leave"])
+    assert [each.shape for each in verdict.violations] == [
+        ("Leave", "with an instance id", "UNKNOWN_MEMBER_ID", "NONE")
+    ]
+
+
+NEXT_PHASE = (
+    "join a session=30000 rebalance=4000 v1; join d session=30000 rebalance=4000 v1; elapse 4000; elapse 3000; "
+    "leave d; elapse 3697; commit a t:1:3 v3"
+)
+
+
+@pytest.mark.parametrize("release", ["2.8.0", "2.8.2", "4.4.0"])
+def test_no_assignment_is_due_in_the_next_join_phase(release: str) -> None:
+    """It begins before the time for the assignment is over, and commits are granted in it."""
+    reference = Reference()
+    reference.configure(f"apache@{release}")
+    assert not broken(history(reference, NEXT_PHASE, f"apache@{release}"))
+
+
+def test_a_member_that_left_is_not_waited_for_in_the_join_phase() -> None:
+    """Its JoinGroup has no answer (KAFKA-7610), which is one breach and not two."""
+    reference = Reference()
+    reference.configure("apache@1.1.1")
+    text = "join a v2; join b v2; elapse 9000; sync a; rejoin a lists=p:y v2; leave a v1; elapse 31000; beat b v1"
+    assert broken(history(reference, text, "apache@1.1.1")) == {"group/removed-let-go"}
+
+
+def test_whoever_left_before_in_the_batch_has_no_instance_id_any_more() -> None:
+    reference = Reference()
+    reference.configure("apache@2.8.2")
+    found = history(reference, "join a; join b as i; elapse 6000; leave b b a/i", "apache@2.8.2")
+    (verdict,) = judge(found, [each for each in OURS if each.id == "group/answers-leave"])
+    assert [each.shape[2:] for each in verdict.violations] == [("UNKNOWN_MEMBER_ID", "NONE")]
+
+
 def test_a_static_member_that_takes_a_place_in_a_full_group_is_not_refused() -> None:
     """Every release refuses it; nothing is owed because a release does it."""
     text = "join a as i; join b; join c; join d; elapse 6000; sync a; join a as i"
