@@ -1,0 +1,92 @@
+"""The list of running brokers: each entry of ``group/*`` has a conversation that shows it, in the releases it names."""
+
+from functools import cache
+
+import pytest
+
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.engine.known.lists import everything
+from kipcheck.conformance.engine.known.rules import is_release_in
+from kipcheck.conformance.protocols.group.ops import OPERATIONS
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.reference import Reference
+from kipcheck.conformance.tests.support.loops import some_by_default
+from kipcheck.conformance.tests.support.sessions import history_of
+
+LAWS = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("group/")]
+ENTRIES = [
+    each for known in everything(["default"]) for each in known.entries
+    if each.target == "kafka" and each.invariant.startswith("group/")
+]  # fmt: skip
+TWO, THREE = "join a v2; join b v2; elapse 9000", "join a v2; join b v2; join c v2; elapse 9000"
+ALONE = "join a; elapse 3000; sync a"
+SLOW = "join a session=30000 rebalance=4000 v2; join b session=30000 rebalance=4000 v2; elapse 4000"
+FULL = "join a v3; join a v3; join a v3; join d v4; join a v3; join a id=d v3"
+REFUSED = (
+    "join a rebalance=60000; join b v5; elapse 3000; rejoin b v5; join c session=6000 v6; join a session=6000 v6; "
+    "join a id=a-old; join c session=6000; rejoin c session=6000 v6; rejoin a; elapse 10001; fetch c"
+)
+SHOWN = (
+    f"{TWO}; rejoin a lists=p:y v2; rejoin a lists=p:y v2",
+    f"{TWO}; sync b v1; sync b v1",
+    f"{TWO}; sync b v1; leave b v1",
+    f"{TWO}; rejoin b v2 lists=p:y; leave b v1",
+    "join a v5; join a id=a as i v5",
+    "join a session=6000 v4; elapse 5000; join b v3; elapse 1000",
+    REFUSED,
+    f"{ALONE}; beat a as i",
+    "join a; elapse 3000; beat a as i",
+    f"{ALONE}; sync a as i",
+    "join a; elapse 3000; sync a as i",
+    "join a; join b; elapse 6000; sync b as i",
+    f"{ALONE}; commit a t:0:1 as i",
+    f"{ALONE}; join b v2; commit a t:0:1 as i",
+    f"{ALONE}; leave a a/i",
+    f"{SLOW}; sync b v1; elapse 2000; beat a v1; elapse 3000",
+    "join a session=30000 rebalance=4000 v2; elapse 3000; elapse 5000; sync a v1",
+    f"{SLOW}; sync a v1; elapse 5000; beat b v1",
+    "join a v2; elapse 3000; sync a v1; describe v1",
+    "join a v2; elapse 3000; beat a v1",
+    "join a v2; elapse 3000; beat a behind=1 v1",
+    "beat a v1 nameless",
+    "sync a v1 nameless",
+    "leave a v1 nameless",
+    FULL,
+    f"{FULL}; elapse 9000",
+    f"{THREE}; join d v2; join e v2; rejoin a v2",
+    "join a v2; join b v2; elapse 6000; join c v2; join d v2; join e v2 lists=q:x",
+    "join a v2; join b v2; elapse 6000; join c v2; join d v2; join e v4",
+)
+"""Conversations that show the entries in the machines of the releases."""
+RELEASES = (
+    "0.11.0.3", "1.1.1", "2.0.1", "2.1.0", "2.1.1", "2.2.0", "2.2.2", "2.3.0", "2.3.1", "2.4.0", "2.5.1", "2.6.0",
+    "2.6.1", "2.8.0", "2.8.1", "2.8.2", "3.0.0", "3.9.2", "4.0.0", "4.4.0",
+)  # fmt: skip
+"""The ends of the spans in the list, and the releases before and after them. 0.10 has no JoinGroup v2."""
+
+
+@cache
+def shown(release: str) -> frozenset[tuple[str, tuple[str, ...], str]]:
+    """Invariant, shape and reason of what the machine of the release breaks."""
+    reference, edition = Reference(), f"apache@{release}"
+    assert reference.configure(edition) is None
+    found = set()
+    for text in SHOWN:
+        case = Case("group/errors", edition, Role.COORDINATOR, OPERATIONS.parse_shorthand(text))
+        for verdict in judge(history_of(reference, case), LAWS):
+            if verdict.result is Result.FAIL:
+                found |= {(verdict.invariant, each.shape, each.why) for each in verdict.violations}
+    return frozenset(found)
+
+
+@pytest.mark.parametrize("release", some_by_default(RELEASES, 3))
+def test_a_release_has_the_deviations_that_are_listed_for_it_and_no_others(release: str) -> None:
+    matched = {
+        (invariant, shape): [each for each in ENTRIES if each.invariant == invariant and each.matches_shape(shape, why)]
+        for invariant, shape, why in shown(release)
+    }
+    of_release = {each.at for each in ENTRIES if is_release_in(release, each.versions)}
+    assert {entry.at for entries in matched.values() for entry in entries} == of_release
+    assert all(matched.values()), [failure for failure, entries in matched.items() if not entries]
