@@ -6,11 +6,11 @@ from random import Random
 from kipcheck.conformance.core.case import steps_from
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.protocols.consumer_group import invariants
-from kipcheck.conformance.protocols.consumer_group.invariants import SETTLED
 from kipcheck.conformance.protocols.consumer_group.model import REFRESH_MS
 from kipcheck.conformance.protocols.consumer_group.ops import CLIENTS, INTERVAL_MS, OPERATIONS, Beat, Pass, Says
 from kipcheck.conformance.protocols.consumer_group.strategies import CONSUMER_GROUPS
 from kipcheck.conformance.protocols.consumer_group.target import adapter
+from kipcheck.conformance.protocols.consumer_group.trace import SETTLED
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, conversation, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
@@ -19,6 +19,10 @@ ROUNDS = 5
 """Rounds of heartbeats at the end, in which pending reassignments can finish."""
 BY_REGEX = f"join a none as i like t|u; pass {REFRESH_MS}; {(SETTLED + 2) * 'beat a told as i; '}away a as i; " \
     "join b on t none as i"  # fmt: skip
+
+AT_REST = f"join a on t none as i; join b on t none; pass {INTERVAL_MS}; {(SETTLED + 2) * 'beat a told as i; beat b told; '}"
+TAKEN_OVER = f"{AT_REST}away a as i; pass {INTERVAL_MS}; join c on t none as i; beat b told; beat c told as i"
+RETURNED = f"{AT_REST}away a as i; pass {INTERVAL_MS}; join a on t none as i; beat b told; beat a told as i"
 
 
 def editions(name: str) -> Iterable[str]:
@@ -38,8 +42,10 @@ def with_final_rounds(subject: Subject, value: Value, random: Random) -> Iterabl
     yield Conversation((*steps_from(value), *joins, pause, *rounds))
 
 
-def by_regex(subject: Subject) -> Iterable[Conversation]:
-    """A static member subscribes to a regular expression, and is replaced."""
+def replacements(subject: Subject) -> Iterable[Conversation]:
+    """A static member is replaced, in a group at rest and where it subscribes to a regular expression."""
+    yield Conversation(OPERATIONS.parse_shorthand(TAKEN_OVER), "taken over")
+    yield Conversation(OPERATIONS.parse_shorthand(RETURNED), "returned")
     yield Conversation(OPERATIONS.parse_shorthand(BY_REGEX), "regex")
 
 
@@ -53,7 +59,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         with_final_rounds,
         values=150,
         invariants=invariants_of(invariants.OWNERSHIP),
-        given=by_regex,
+        given=replacements,
     ),
     Check(
         invariants.EPOCHS,

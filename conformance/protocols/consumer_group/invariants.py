@@ -30,7 +30,7 @@ from kipcheck.conformance.protocols.consumer_group.model import (
     matches,
 )
 from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS, Says
-from kipcheck.conformance.protocols.consumer_group.trace import AnsweredHeartbeat, answered_heartbeats
+from kipcheck.conformance.protocols.consumer_group.trace import SETTLED, AnsweredHeartbeat, answered_heartbeats
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
 
@@ -40,10 +40,6 @@ ACCEPTED: Final = ("consumer-heartbeat",)
 """Without an accepted heartbeat the group has no member."""
 ownership = partial(invariant, role=Role.COORDINATOR, checks=(OWNERSHIP,), after=ACCEPTED, unsure=is_in_doubt)
 epochs = partial(invariant, role=Role.COORDINATOR, checks=(EPOCHS,), after=ACCEPTED, unsure=is_in_doubt)
-
-SETTLED = 4
-"""The rounds of heartbeats after which all partitions are assigned, if every member reports what it owns and nothing
-else happens."""
 
 
 def beats(case: Case, step: Step) -> bool:
@@ -321,13 +317,27 @@ def gets_it_back(history: History) -> Iterator[Violation]:
         holder = each.holder
         if not each.accepted or each.intent is not Says.JOIN or holder is None or not holder.away:
             continue
-        if any(other.member or other.expired for name, other in each.clients.items() if name != each.beat.client):
+        if len(each.before.holders) > 1 or any(other.member or other.expired for other in each.clients.values()):
             continue
         wanted = {each_ for each_ in holder.kept if each_[0] in (each.beat.topics or ())}
         for partition in sorted(wanted - {*(each.given or ())}):
             why = f"instance {each.beat.instance} had {partition_name(partition)}; {each.beat.client} does not get it"
             yield breach(each, why, f"{partition_name(partition)} to {each.beat.client}", "lost")
             break
+
+
+@impact(
+    "A static member that restarts makes the group rebalance", "trivia", "ownership", "needless-move",
+    links=("KIP-345", "KIP-848"),
+)  # fmt: skip
+@ownership("consumer-group/takeover-without-rebalance", "grp-152", grade=Grade.SHOULD, applies_to=beats)
+def takeover_without_rebalance(history: History) -> Iterator[Violation]:
+    """A process that joins as an instance that left a group at rest, with its topics, gets the epoch that all have."""
+    for each in answered_heartbeats(history):
+        rest = each.before.rest
+        if each.accepted and each.replaces and rest is not None and each.answered_epoch != rest:
+            why = f"all members have epoch {rest}; {each.beat.client} joins as instance {each.beat.instance}, as before"
+            yield breach(each, why, f"epoch {rest}", "another epoch")
 
 
 # Regular expressions

@@ -135,6 +135,17 @@ def _gets_it_back(index: int, before: State, event: Event, did: Step) -> str | N
     return f"instance {event.instance} had {partition_name(min(lost))}, and does not get it" if lost else None
 
 
+def _without_rebalance(index: int, before: State, event: Event, did: Step) -> str | None:
+    if not isinstance(event, Beat) or event.says is not Says.JOIN:
+        return None
+    holder, after = before.holder(event.instance), did.part
+    known = before.member(event.client)
+    same = holder is not None and holder.epoch == AWAY and {*holder.topics} == {*(event.topics or ())}
+    if same and known in (None, holder) and after.group_epoch != before.group_epoch:
+        return f"{event.client} joins as instance {event.instance}, as before, and the group gets epoch {after.group_epoch}"
+    return None
+
+
 LAWS: tuple[Law[State] | StepLaw[State, Event, Event], ...] = (
     Law("consumer-group/settles", lambda index, state: state, _settles),
     StepLaw("consumer-group/one-owner", _one_owner),
@@ -146,4 +157,5 @@ LAWS: tuple[Law[State] | StepLaw[State, Event, Event], ...] = (
     StepLaw("consumer-group/one-holder", _one_holder),
     StepLaw("consumer-group/kept-while-away", _kept_while_away),
     StepLaw("consumer-group/gets-it-back", _gets_it_back),
+    StepLaw("consumer-group/takeover-without-rebalance", _without_rebalance),
 )

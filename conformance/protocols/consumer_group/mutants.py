@@ -288,6 +288,15 @@ class ForgetsInstances(Playing):
         return super().replaced(state._replace(target=target), beat)
 
 
+@ownership("takeover-without-rebalance", ...)
+class RebalancesForSuccessors(Playing):
+    """A process that takes the place of a static member counts as a new member."""
+
+    def replaced(self, state: State, beat: Beat) -> State:
+        after = super().replaced(state, beat)
+        return after if state.holder(beat.instance) is None else after._replace(group_epoch=self.bumped(after))
+
+
 @ownership("regex-is-followed", ...)
 class IgnoresRegexes(Playing):
     """A regular expression matches no topic."""

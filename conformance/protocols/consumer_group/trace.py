@@ -35,6 +35,11 @@ from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 
 
+SETTLED = 4
+"""The rounds of heartbeats after which all partitions are assigned, if every member reports what it owns and nothing
+else happens."""
+
+
 @dataclass(frozen=True, slots=True)
 class Client:
     """What is known of a client from its heartbeats and their responses."""
@@ -77,6 +82,8 @@ class Holder:
     """It left for a while."""
     kept: Partitions = ()
     """While it is away: its assignment."""
+    topics: tuple[str, ...] = ()
+    """While it is away: the topics to which it subscribes."""
     regex: str = ""
     """While it is away: the expression to which its successor subscribes, unless it names another one."""
     silent_ms: int = 0
@@ -95,6 +102,9 @@ class Group:
     """By instance id."""
     waited_ms: int = 0
     """The time since the last step that may have changed members or subscriptions."""
+    rest: int | None = None
+    """The epoch of a group at rest: all members had it, with all that was due to them, and have confirmed it, left for a
+    while or been replaced since; None: it is not known to be at rest."""
     config: Config = DEFAULT
 
     def having(self, client: Client) -> "Group":
@@ -145,6 +155,38 @@ class AnsweredHeartbeat(AnsweredStep[Event, Mapping[str, Any], Group]):
         return None if self.beat.instance is None else self.before.holders.get(self.beat.instance)
 
     @property
+    def confirms(self) -> bool:
+        """Whether a member stays, lists what it owns, and says nothing new."""
+        calm = self.intent is Says.STAY and self.beat.owned == "told"
+        return calm and self.accepted and _says_nothing_new(self.beat)
+
+    @property
+    def replaces(self) -> bool:
+        """Whether it joins as an instance that left for a while, and subscribes to the same topics."""
+        holder, beat = self.holder, self.beat
+        if self.intent is not Says.JOIN or holder is None or not holder.away or holder.regex:
+            return False
+        if self.client.member or (self.client.away and holder.client != beat.client):
+            return False
+        return _has_no_options(beat) and {*(beat.topics or ())} == {*holder.topics}
+
+    @property
+    def rest(self) -> int | None:
+        """The epoch of a group that is at rest after this heartbeat; None: it may not be."""
+        known = self.before.rest
+        if self.intent is Says.AWAY or self.replaces:
+            return known if self.accepted else None
+        if not self.confirms or self.answered_epoch is None:
+            return None
+        if known is None and self.rounds >= SETTLED:
+            known = self.answered_epoch
+            unsure = any(each.fenced or each.expired or each.regex for each in self.clients.values())
+            away = any(each.away for each in self.before.holders.values())
+            if unsure or away or any(each.member and each.memory.epoch != known for each in self.clients.values()):
+                return None
+        return known if self.answered_epoch == known else None
+
+    @property
     def taken_by(self) -> str:
         """Another client that is the member with the instance id of the request, surely; empty: none is."""
         holder = self.holder
@@ -179,8 +221,8 @@ class AnsweredHeartbeat(AnsweredStep[Event, Mapping[str, Any], Group]):
         known = self.before
         if not isinstance(self.request, Beat):
             return _later(known, self.request.ms)
-        name, calm = self.beat.client, self.intent is Says.STAY and self.beat.owned == "told"
-        if calm and self.accepted and _says_nothing_new(self.beat):
+        name, known = self.beat.client, replace(known, rest=self.rest)
+        if self.confirms:
             known = replace(known, calm={**known.calm, name: known.calm.get(name, 0) + 1})
         elif self.accepted or self.client.member:
             known = replace(known, calm={}, waited_ms=0)
@@ -197,14 +239,20 @@ class AnsweredHeartbeat(AnsweredStep[Event, Mapping[str, Any], Group]):
 
 
 def _says_nothing_new(beat: Beat) -> bool:
-    return beat.topics is None and beat.regex is None and beat.assignor is None
+    return beat.topics is None and _has_no_options(beat)
+
+
+def _has_no_options(beat: Beat) -> bool:
+    return beat.regex is None and beat.assignor is None
 
 
 def _later(known: Group, ms: int) -> Group:
     clients = {name: _aged(each, ms, known.config) for name, each in known.clients.items()}
     aged = {instance: replace(each, silent_ms=each.silent_ms + ms) for instance, each in known.holders.items()}
     holders = {instance: each for instance, each in aged.items() if not _is_gone(each, clients, known.config)}
-    return replace(known, clients=clients, holders=holders, calm={}, waited_ms=known.waited_ms + ms)
+    stays = len(holders) == len(known.holders) and not any(each.expired for each in clients.values())
+    rest = known.rest if stays else None
+    return replace(known, clients=clients, holders=holders, calm={}, waited_ms=known.waited_ms + ms, rest=rest)
 
 
 def _is_gone(holder: Holder, clients: Mapping[str, Client], config: Config) -> bool:
@@ -224,7 +272,7 @@ def _held(heartbeat: AnsweredHeartbeat) -> Mapping[str, Holder]:
         return others
     if heartbeat.intent is Says.AWAY:
         client = heartbeat.client
-        left = Holder(beat.client, True, client.memory.given, client.regex, client.silent_ms)
+        left = Holder(beat.client, True, client.memory.given, client.topics, client.regex, client.silent_ms)
         return {**others, beat.instance: left}
     return {**others, beat.instance: Holder(beat.client)}
 

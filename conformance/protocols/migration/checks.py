@@ -6,6 +6,7 @@ from random import Random
 from kipcheck.conformance.core.case import steps_from
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, Beat, Pass, Says
+from kipcheck.conformance.protocols.consumer_group.trace import SETTLED
 from kipcheck.conformance.protocols.declare.check import Check, Conversation, Family
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value, operations_family
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
@@ -37,6 +38,15 @@ TAKEN_OVER = (
     "classic-beat x; classic-join x on t told"
 )
 """A static member goes back to the classic protocol while another one still has partitions to give up."""
+RESTED = (
+    f"classic-join x on t as i; pass {INITIAL_DELAY_MS}; receive x; classic-sync x of t over x; join a on t none as j; "
+    f"pass {INTERVAL_MS}; beat a told as j; classic-beat x; classic-join x on t told as i; classic-sync x; "
+    f"classic-join x on t told as i; classic-sync x; pass {INTERVAL_MS}; "
+    f"{(SETTLED + 2) * 'beat a told as j; classic-beat x; '}"
+)
+"""A consumer group with a static member of each protocol, at rest."""
+REPLACED = f"{RESTED}classic-join y on t as i; classic-sync y; beat a told as j; classic-beat y"
+REPLACED_CONSUMER = f"{RESTED}away a as j; join b on t none as j; classic-beat x; beat b told as j"
 ASKED = "join a on t none; classic-join x on t v4; classic-join x on t v4; classic-sync x; classic-beat x"
 
 
@@ -69,6 +79,8 @@ def there_and_back(subject: Subject) -> Iterable[Conversation]:
     """A classic group is upgraded and downgraded, also out of its first join phase, and by a static member."""
     yield Conversation(OPERATIONS.parse_shorthand(BACK), "back")
     yield Conversation(OPERATIONS.parse_shorthand(TAKEN_OVER), "taken over")
+    yield Conversation(OPERATIONS.parse_shorthand(REPLACED), "replaced")
+    yield Conversation(OPERATIONS.parse_shorthand(REPLACED_CONSUMER), "replaced consumer")
     yield Conversation(OPERATIONS.parse_shorthand(ASKED), "asked")
     yield Conversation(OPERATIONS.parse_shorthand("classic-join x on t; join a on t none"), "early")
 

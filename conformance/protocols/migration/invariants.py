@@ -260,6 +260,19 @@ def one_owner_after_takeover(history: History) -> Iterator[Violation]:
             yield from doubly_owned(each)
 
 
+@impact("A static member that restarts makes the group rebalance", "trivia", "ownership", "needless-move",
+        links=("KIP-345", "KIP-848"))  # fmt: skip
+@rule("migration/takeover-without-rebalance", "grp-152", grade=Grade.SHOULD, applies_to=asks)
+def takeover_without_rebalance(history: History) -> Iterator[Violation]:
+    """A client that takes over an instance in a group at rest, with its protocol and topics, gets the epoch of all."""
+    for each in mixed_steps(history):
+        rest, epoch = each.before.rest.epoch, each.joined_epoch
+        if rest is not None and each.replaces and epoch is not None and epoch != rest:
+            why = f"all members have epoch {rest}; {each.name} takes over an instance with the topics of its predecessor"
+            kind = "consumer" if isinstance(each.request, Beat) else "classic"
+            yield breach(each, why, f"epoch {rest}", f"epoch {epoch}", kind)
+
+
 # From a consumer group to a classic group
 
 

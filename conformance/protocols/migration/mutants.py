@@ -151,6 +151,15 @@ class AssignsUnreleased(Playing):
     assigns_unreleased = True
 
 
+@defect("takeover-without-rebalance", ...)
+class RebalancesForClassicSuccessors(Playing):
+    """A client of the classic protocol that takes over an instance counts as a new member."""
+
+    def replaced(self, group: consumer.State, former: consumer.Member, beat: Beat) -> consumer.State:
+        after = super().replaced(group, former, beat)
+        return after._replace(group_epoch=self.consumers.bumped(after))
+
+
 @defect("downgrades", ...)
 class StaysAConsumerGroup(Playing):
     """The group stays a consumer group without members of that protocol."""

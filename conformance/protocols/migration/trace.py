@@ -28,12 +28,14 @@ from kipcheck.conformance.protocols.migration.ops import (
     PARKED,
     SESSION_MS,
     Classic,
+    ClassicBeat,
     ClassicJoin,
     ClassicLeave,
     ClassicSync,
     Event,
     Receive,
 )
+from kipcheck.conformance.protocols.migration.rest import Rest, Subscription
 
 NEAR_MS = 5_000
 """A session or a timeout that ends in less than this may have ended: requests take time, too."""
@@ -101,6 +103,7 @@ class Group:
     """Those of these clients that may have it no more, or not yet."""
     fenced: frozenset[str] = frozenset()
     """The clients whose instance another one has taken over, which have not joined again since."""
+    rest: Rest = Rest()
     config: Config = DEFAULT
 
     def holders(self, instance: str | None, but: str) -> list[str]:
@@ -191,7 +194,75 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         """The partitions that the answer assigns."""
         return tuple((topic, number) for topic, number in self.answer.get("assignment") or ())
 
+    @property
+    def confirms(self) -> bool:
+        """Whether a member of a consumer group confirms its epoch, and says nothing new."""
+        request, member = self.request, self.member
+        if member is None or self.before.form != CONSUMER:
+            return False
+        if isinstance(request, ClassicBeat):
+            return not request.behind and self.received == NONE
+        if not isinstance(request, Beat) or not self.accepted:
+            return False
+        news = request.topics, request.regex, request.assignor
+        return request.owned == "told" and self.epoch > 0 and self.answered_epoch == member.epoch and not any(news)
+
+    @property
+    def subscription(self) -> Subscription | None:
+        """What a client joins with; None: with something else than topics and assignors of clients."""
+        match self.request:
+            case ClassicJoin(topics=topics, protocols=assignors):
+                return frozenset(topics), assignors
+            case Beat(topics=topics, regex=None, assignor=None) if topics and self.epoch == 0:
+                return frozenset(topics), ()
+            case _:
+                return None
+
+    @property
+    def replaces(self) -> bool:
+        """Whether a new client joins as the instance of one that used the same protocol, with its subscription."""
+        request, known = self.request, self.before
+        if not isinstance(request, Beat | ClassicJoin) or request.instance is None or self.subscription is None:
+            return False
+        former = known.holders(request.instance, self.name)
+        is_new = self.name not in {*known.members, *known.ids, *known.instances, *known.gone}
+        if len(former) != 1 or not is_new or known.form != CONSUMER or {*former} & known.doubted:
+            return False
+        same = (former[0] in known.memories) == isinstance(request, Beat)
+        return same and known.rest.subscriptions.get(former[0]) == self.subscription
+
+    @property
+    def joined_epoch(self) -> int | None:
+        """The epoch or generation that a successor gets; None: it is not accepted at once."""
+        if isinstance(self.request, Beat):
+            return self.answered_epoch if self.accepted else None
+        return self.generation if self.received == NONE else None
+
+    def _rest_after(self, known: Group) -> Rest:
+        """``known``: what else is known after this step."""
+        before, request = self.before.rest, self.request
+        if isinstance(request, Pass):
+            return before.later(request.ms) if {*known.members} == {*self.before.members} else before.disturbed()
+        if self.confirms:
+            if known.gone or known.pending:
+                return before.disturbed()
+            epochs = {name: each.epoch for name, each in known.members.items()}
+            return before.confirmed(self.name, epochs, known.config.interval_ms)
+        if isinstance(request, ClassicSync) and known.form == CONSUMER and self.received == NONE:
+            return replace(before, calm={})
+        if isinstance(request, Beat) and self.epoch == AWAY and self.accepted:
+            return replace(before, calm={}, waited_ms=0)
+        stays = self.replaces and self.joined_epoch == before.epoch
+        rest = replace(before, calm={}, waited_ms=0) if stays else before.disturbed()
+        if self.subscription is not None:
+            return rest.subscribed(self.name, *self.subscription)
+        return rest.unsubscribed(self.name) if isinstance(request, Beat) and request.regex else rest
+
     def known_after(self) -> Group:
+        known = self._known_after()
+        return replace(known, rest=self._rest_after(known))
+
+    def _known_after(self) -> Group:
         match self.request:
             case Pass(ms):
                 known = _later(self.before, ms)

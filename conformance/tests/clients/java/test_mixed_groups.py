@@ -6,14 +6,19 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.core.case import Role, Step
+from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import Observation, Refused, Replied
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.protocols.consumer_group.checks import RETURNED, TAKEN_OVER
+from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONSUMER_GROUPS
 from kipcheck.conformance.protocols.consumer_group.rules import Rules
+from kipcheck.conformance.protocols.consumer_group.trace import answered_heartbeats
 from kipcheck.conformance.protocols.group.model.rules import Rules as ClassicRules
-from kipcheck.conformance.protocols.migration.checks import FORMED
+from kipcheck.conformance.protocols.migration.checks import FORMED, REPLACED, REPLACED_CONSUMER
 from kipcheck.conformance.protocols.migration.model import MixedGroup
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS
 from kipcheck.conformance.protocols.migration.strategies import MIXED_GROUPS
+from kipcheck.conformance.protocols.migration.trace import mixed_steps
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.tests.support.loops import some_by_day
 from kipcheck.conformance.tests.support.machines import differences, session_answers
@@ -61,3 +66,21 @@ def _received(difference: str, whose: str) -> str:
     """The error of the classic protocol in a difference; empty: it is not about one."""
     line = next(each for each in difference.split("\n") if each.strip().startswith(whose))
     return line.partition("('received', ")[2].partition(")")[0]
+
+
+@pytest.mark.jars
+@pytest.mark.parametrize("release", some_by_day(RELEASES, 2))
+def test_a_takeover_that_changes_nothing_causes_no_rebalance(release: str) -> None:
+    edition = f"apache@{release}"
+    talks = [*map(CONSUMER_GROUPS.parse_shorthand, (TAKEN_OVER, RETURNED))]
+    talks += map(OPERATIONS.parse_shorthand, (REPLACED, REPLACED_CONSUMER))
+    cases = [Case("test", edition, Role.COORDINATOR, each) for each in talks]
+    with registry.target(f"java:kafka-group-coordinator:{release}").open(edition, Role.COORDINATOR) as session:
+        alone, returned, *mixed = converse(cases, session)
+    epochs = [(each.before.rest, each.answered_epoch) for talk in (alone, returned)
+              for each in answered_heartbeats(talk) if each.replaces]  # fmt: skip
+    epochs += [(each.before.rest.epoch, each.joined_epoch) for talk in mixed
+               for each in mixed_steps(talk) if each.replaces]  # fmt: skip
+    assert len(epochs) == 4
+    for rest, given in epochs:
+        assert rest is not None and given == rest

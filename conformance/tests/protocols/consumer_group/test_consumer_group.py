@@ -8,8 +8,9 @@ from kipcheck.conformance.core.history import Died, History, Lost, Observation, 
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.protocols.checks import CHECKS
-from kipcheck.conformance.protocols.consumer_group.checks import GROUPS
+from kipcheck.conformance.protocols.consumer_group.checks import AT_REST, GROUPS
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup
+from kipcheck.conformance.protocols.consumer_group.mutants import RebalancesForSuccessors
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS, Beat, Pass, Says
 from kipcheck.conformance.protocols.consumer_group.strategies import CONSUMER_GROUPS
 from kipcheck.conformance.protocols.invariants import all_invariants
@@ -157,6 +158,25 @@ def test_each_invariant_has_a_vice_and_a_check() -> None:
     ids = {each.id for each in OURS}
     assert ids == {vice.invariant for vice in PLANTED.values()}
     assert ids == {id for check in CHECKS.values() if check.family is GROUPS for id in check.invariants}
+
+
+@for_each(
+    [
+        ("away a as i; pass 1000; join c on t none as i", {"consumer-group/takeover-without-rebalance"}),
+        ("away a as i; pass 1000; join a on t none as i", {"consumer-group/takeover-without-rebalance"}),
+        ("away a as i; pass 1000; join c on t,u none as i", set()),
+        ("away a as i; pass 1000; join c on t none as i by range", set()),
+        ("join d on t none; away a as i; pass 1000; join c on t none as i", set()),
+        ("away a as i; pass 30000; beat b told; pass 15000; join c on t none as i", set()),
+    ]
+)
+def test_only_an_unchanged_successor_in_a_group_at_rest_owes_the_epoch(end: str, laws: set[str]) -> None:
+    assert broken(held(RebalancesForSuccessors(), f"{AT_REST}{end}")) == laws
+
+
+def test_an_instance_that_was_away_beside_another_one_need_not_get_all_back() -> None:
+    text = "join b on t none as i; away b as i; join a on t none as j; away a as j; join a on t none as i"
+    assert broken(held(Reference(), text)) == set()
 
 
 @pytest.mark.parametrize("gone", [Lost("gone"), Died("crashed")])

@@ -67,6 +67,7 @@ PLANTED: tuple[tuple[ConsumerGroup, Mapping[str, int | str], str], ...] = (
     (mutants.ReplacesLiveInstances(), {"static": 1}, "one-holder"),
     (mutants.FreesWhatIsAway(), {"static": 1}, "kept-while-away"),
     (mutants.ForgetsInstances(), {"static": 1}, "gets-it-back"),
+    (mutants.RebalancesForSuccessors(), {"static": 1}, "takeover-without-rebalance"),
 )
 
 

@@ -1,12 +1,16 @@
 """Groups with members of both protocols: the way to a consumer group and back, and what the policy forbids."""
 
+from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.operations import declared
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.protocols.consumer_group.rules import Config, Rules
-from kipcheck.conformance.protocols.migration.checks import BACK, FORMED, TAKEN_OVER
+from kipcheck.conformance.protocols.migration.checks import BACK, FORMED, RESTED, TAKEN_OVER
+from kipcheck.conformance.protocols.migration.invariants import MEMBERS, takeover_without_rebalance
 from kipcheck.conformance.protocols.migration.model import MixedGroup
+from kipcheck.conformance.protocols.migration.mutants import RebalancesForClassicSuccessors
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS, Received
 from kipcheck.conformance.tests.support.loops import for_each
+from kipcheck.conformance.tests.support.sessions import history_of
 
 NEW = Rules.of(NEWEST)
 
@@ -120,3 +124,19 @@ def test_releases_share_out_partitions_that_have_an_owner() -> None:
 def test_a_disabled_migration_keeps_classic_members_out(release: str, last: str) -> None:
     machine = MixedGroup(Rules.of(release), Config(policy="disabled"))
     assert answers("join a on t none; classic-join x on t", machine)[-1] == last
+
+
+@for_each(
+    [
+        ("classic-join y on t as i", ["epoch 2"]),
+        ("classic-join y on t,u as i", []),
+        ("classic-join y on t by range,roundrobin as i", []),
+        ("away a as j; classic-join y on t as j", []),
+        ("beat a on t,u told as j; classic-join y on t as i", []),
+        ("classic-join z on t; classic-join y on t as i", []),
+    ]
+)
+def test_only_an_unchanged_successor_in_a_group_at_rest_owes_the_epoch(end: str, owed: list[str]) -> None:
+    case = Case(MEMBERS, "apache", Role.COORDINATOR, OPERATIONS.parse_shorthand(f"{RESTED}{end}"))
+    history = history_of(RebalancesForClassicSuccessors(), case)
+    assert [each.expected for each in takeover_without_rebalance(history)] == owed
