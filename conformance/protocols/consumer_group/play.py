@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.protocols.consumer_group.laws import LAWS
