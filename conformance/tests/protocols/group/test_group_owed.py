@@ -265,6 +265,17 @@ def test_no_assignment_is_due_in_the_next_join_phase(release: str) -> None:
     assert not broken(history(reference, NEXT_PHASE, f"apache@{release}"))
 
 
+@pytest.mark.parametrize("release", ["2.8.2", "3.9.2"])
+def test_the_first_join_phase_began_with_its_first_member_although_it_has_left(release: str) -> None:
+    reference = Reference()
+    reference.configure(f"apache@{release}")
+    text = (
+        "join d rebalance=4000 v4; rejoin d rebalance=4000 v4; elapse 2575; leave d; "
+        "join e rebalance=4000 v3; elapse 425; join b v3; elapse 1000"
+    )
+    assert not broken(history(reference, text, f"apache@{release}"))
+
+
 def test_a_member_that_left_is_not_waited_for_in_the_join_phase() -> None:
     """Its JoinGroup has no answer (KAFKA-7610), which is one breach and not two."""
     reference = Reference()
