@@ -1,5 +1,6 @@
 """The target ``client:``: programs against a scripted broker."""
 
+import gc
 import sys
 from dataclasses import replace
 from functools import partial
@@ -187,6 +188,18 @@ def test_a_breach_of_a_confirmed_way_is_played_again_if_this_machine_was_late() 
     session = Canned([breaks(0), breaks(200), breaks(200), breaks(0)])
     assert session.run([case("stop")]) == [breaks(0)] and len(session.plays) == 3
     assert session.run([case("stop")]) == [breaks(0)] and not session.plays
+
+
+def test_scripts_are_played_without_garbage_collection() -> None:
+    seen = []
+
+    class Watching(Canned):
+        async def _played(self, case: Case) -> tuple[Observation, ...]:
+            seen.append(gc.isenabled())
+            return await super()._played(case)
+
+    Watching([breaks(0)]).run([case("stop")])
+    assert seen == [False] and gc.isenabled()
 
 
 def test_a_machine_that_stays_late_plays_less_and_less_again() -> None:
