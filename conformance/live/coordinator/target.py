@@ -529,8 +529,8 @@ def _with_end(found: Observation, why: str) -> Observation:
 
 
 def proves_nothing(target: str, case: Case, found: Sequence[Observation], repeats: bool) -> bool:
-    """Whether the history breaks a law only in doubt, a description aside. ``repeats``: the broker has answered a request
-    twice. Kafka closes the connection then, on which the request of another conversation may wait."""
+    """Whether the history breaks a law only in doubt, a description aside. ``repeats``: the broker has answered a
+    request twice. Kafka closes the connection then, on which the request of another conversation may wait."""
     if repeats and any(isinstance(each, Died) and each.cause == "crashed" for each in found):
         return True
     ops = tuple(Op(at, *each, at + 1) for at, each in enumerate(zip(case.steps, found, strict=True)))

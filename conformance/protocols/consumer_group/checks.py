@@ -20,7 +20,9 @@ ROUNDS = 5
 BY_REGEX = f"join a none as i like t|u; pass {REFRESH_MS}; {(SETTLED + 2) * 'beat a told as i; '}away a as i; " \
     "join b on t none as i"  # fmt: skip
 
-AT_REST = f"join a on t none as i; join b on t none; pass {INTERVAL_MS}; {(SETTLED + 2) * 'beat a told as i; beat b told; '}"
+AT_REST = (
+    f"join a on t none as i; join b on t none; pass {INTERVAL_MS}; {(SETTLED + 2) * 'beat a told as i; beat b told; '}"
+)
 TAKEN_OVER = f"{AT_REST}away a as i; pass {INTERVAL_MS}; join c on t none as i; beat b told; beat c told as i"
 RETURNED = f"{AT_REST}away a as i; pass {INTERVAL_MS}; join a on t none as i; beat b told; beat a told as i"
 

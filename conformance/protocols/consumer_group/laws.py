@@ -142,7 +142,8 @@ def _without_rebalance(index: int, before: State, event: Event, did: Step) -> st
     known = before.member(event.client)
     same = holder is not None and holder.epoch == AWAY and {*holder.topics} == {*(event.topics or ())}
     if same and known in (None, holder) and after.group_epoch != before.group_epoch:
-        return f"{event.client} joins as instance {event.instance}, as before, and the group gets epoch {after.group_epoch}"
+        gets = f"the group gets epoch {after.group_epoch}"
+        return f"{event.client} joins as instance {event.instance}, as before, and {gets}"
     return None
 
 

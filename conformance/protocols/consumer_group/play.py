@@ -97,7 +97,7 @@ def product(group: ConsumerGroup, scope: Scope) -> Product:
 PLAYABLES = (
     Playable(
         name="consumer-group",
-        about="a coordinator of a consumer group (KIP-848): partitions move between members that join, revoke and leave",
+        about="a coordinator of a consumer group (KIP-848): partitions move as members join, revoke and leave",
         editions=lambda edition: None if adapter(edition) is not None else f"apache@{since('kip-848')} or later",
         world=lambda edition, scope: product(machine_of(edition), scope),
         verbs=verbs(OPERATIONS),
@@ -106,7 +106,9 @@ PLAYABLES = (
         ),
         dials={
             "members": Bound(2, "number of clients", (1, 2, 3)),
-            "topics": Bound("u", "what members subscribe to: u with 2 partitions, t with 3, or both, changing", (*SUBSCRIBED,)),
+            "topics": Bound(
+                "u", "what members subscribe to: u with 2 partitions, t with 3, or both, changing", (*SUBSCRIBED,)
+            ),
             "static": Bound(0, "1: the first and the last client are processes of one instance", (0, 1)),
             "epochs": Bound(4, "the highest epoch of the group that is explored further", (3, 4, 5, 6, 7)),
         },

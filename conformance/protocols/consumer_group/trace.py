@@ -34,7 +34,6 @@ from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT, Config
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
 
-
 SETTLED = 4
 """The rounds of heartbeats after which all partitions are assigned, if every member reports what it owns and nothing
 else happens."""
@@ -103,8 +102,8 @@ class Group:
     waited_ms: int = 0
     """The time since the last step that may have changed members or subscriptions."""
     rest: int | None = None
-    """The epoch of a group at rest: all members had it, with all that was due to them, and have confirmed it, left for a
-    while or been replaced since; None: it is not known to be at rest."""
+    """The epoch of a group at rest: all members had it, with all that was due to them, and have confirmed it, left for
+    a while or been replaced since; None: it is not known to be at rest."""
     config: Config = DEFAULT
 
     def having(self, client: Client) -> "Group":

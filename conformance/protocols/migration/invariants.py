@@ -268,7 +268,9 @@ def takeover_without_rebalance(history: History) -> Iterator[Violation]:
     for each in mixed_steps(history):
         rest, epoch = each.before.rest.epoch, each.joined_epoch
         if rest is not None and each.replaces and epoch is not None and epoch != rest:
-            why = f"all members have epoch {rest}; {each.name} takes over an instance with the topics of its predecessor"
+            why = (
+                f"all members have epoch {rest}; {each.name} takes over an instance with the topics of its predecessor"
+            )
             kind = "consumer" if isinstance(each.request, Beat) else "classic"
             yield breach(each, why, f"epoch {rest}", f"epoch {epoch}", kind)
 

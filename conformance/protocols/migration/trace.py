@@ -103,7 +103,7 @@ class Group:
     """Those of these clients that may have it no more, or not yet."""
     fenced: frozenset[str] = frozenset()
     """The clients whose instance another one has taken over, which have not joined again since."""
-    rest: Rest = Rest()
+    rest: Rest = field(default_factory=Rest)
     config: Config = DEFAULT
 
     def holders(self, instance: str | None, but: str) -> list[str]:

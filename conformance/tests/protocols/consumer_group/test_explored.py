@@ -1,5 +1,5 @@
-"""All orders of heartbeats in a consumer group, in small scopes: the machine of a release breaks no law, and each law is
-broken by a planted defect."""
+"""All orders of heartbeats in a consumer group, in small scopes: the machine of a release breaks no law, and each law
+is broken by a planted defect."""
 
 from collections.abc import Mapping
 from typing import Any
