@@ -146,12 +146,9 @@ class ConsumerConversation:
         return [{"topicId": self.setting.ids[topic], "partitions": numbers} for topic, numbers in found.items()]
 
     async def _ask(self, body: Mapping[str, Any]) -> Observation:
-        try:
-            found = await self.connections.ask(HEARTBEAT, self.setting.version, str(body["memberId"]), body)
-        except Closed as why:
-            return Died("crashed", f"{HEARTBEAT} v{self.setting.version}: {why}")
-        except Garbled as why:
-            return Died("garbled", f"{HEARTBEAT} v{self.setting.version}: {why}")
+        found = await ask(self.connections, HEARTBEAT, self.setting.version, str(body["memberId"]), body)
+        if isinstance(found, Died):
+            return found
         if found["errorCode"]:
             return Refused(name_of(found["errorCode"]), found["errorMessage"] or "")
         given = found["assignment"]
@@ -164,12 +161,9 @@ class ConsumerConversation:
         )
 
     async def _elapse(self, ms: int, after: Sequence[Step]) -> Observation:
-        began = now()
-        requests = len([*takewhile(lambda each: each.verb != "consumer-elapse", after)])
-        until, doubt = self._deadlines.wait(ms, began, requests * REQUEST_S)
+        doubt, waited_s = await elapse(self._deadlines, ms, after, "consumer-elapse")
         self._doubt = self._doubt or doubt
-        await asyncio.sleep(until - began)
-        self.waited_s += now() - began
+        self.waited_s += waited_s
         return Replied(())
 
     def _learn(self, index: int, step: Step, event: Beat | Pass, seen: Observation) -> None:
@@ -189,6 +183,28 @@ class ConsumerConversation:
             }  # fmt: skip
             with suppress(Closed, Garbled):
                 await self.connections.ask(HEARTBEAT, self.setting.version, "kipcheck", body)
+
+
+async def ask(
+    connections: Connections, api: str, version: int, client: str, body: Mapping[str, Any]
+) -> Mapping[str, Any] | Died:
+    """The body of the answer, or why there is none."""
+    try:
+        return await connections.ask(api, version, client, body)
+    except Closed as why:
+        return Died("crashed", f"{api} v{version}: {why}")
+    except Garbled as why:
+        return Died("garbled", f"{api} v{version}: {why}")
+
+
+async def elapse(deadlines: Deadlines, ms: int, after: Sequence[Step], verb: str) -> tuple[str, float]:
+    """The doubt in a wait of so many milliseconds, and the seconds that it took. ``after``: the steps behind it;
+    ``verb``: of the next wait among them."""
+    began = now()
+    requests = len([*takewhile(lambda each: each.verb != verb, after)])
+    until, doubt = deadlines.wait(ms, began, requests * REQUEST_S)
+    await asyncio.sleep(until - began)
+    return doubt, now() - began
 
 
 def noted(found: Sequence[Observation], doubt: str, config: Settings, usual: Settings) -> tuple[Observation, ...]:

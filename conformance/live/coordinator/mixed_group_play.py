@@ -13,7 +13,7 @@ from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator.classic_play import AFTER_S, LIMITS, LOST, PARKS_S, PATIENCE_S, TIME, Setting
-from kipcheck.conformance.live.coordinator.consumer_group_play import ConsumerConversation, ConsumerSetting, noted
+from kipcheck.conformance.live.coordinator.consumer_group_play import ConsumerConversation, ConsumerSetting, ask, noted
 from kipcheck.conformance.live.server.answered_errors import name_of
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.consumer_group.ops import (
@@ -161,12 +161,11 @@ class MixedConversation:
         if isinstance(event, ClassicJoin):
             client.instance, version = event.instance, event.sent_version
         api, body = self._request(event, client)
-        try:
-            client.answer = await self.connections.ask(api, version, event.client, body)
-        except Closed as why:
-            client.failed = Died("crashed", f"{api} v{version}: {why}")
-        except Garbled as why:
-            client.failed = Died("garbled", f"{api} v{version}: {why}")
+        found = await ask(self.connections, api, version, event.client, body)
+        if isinstance(found, Died):
+            client.failed = found
+        else:
+            client.answer = found
 
     def _request(self, event: Classic, client: _Client) -> tuple[str, dict[str, Any]]:
         id, group = client.id or "?", self.group

@@ -1,10 +1,8 @@
 """Plays a conversation with the coordinator of a streams group (KIP-1071) of a running broker, in real time."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import Any, Final
 
 from kipcheck.conformance.core.case import Step
@@ -13,7 +11,7 @@ from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator import consumer_group_play as consumer
-from kipcheck.conformance.live.coordinator.classic_play import LIMITS, LOST, REQUEST_S, TIME, Setting
+from kipcheck.conformance.live.coordinator.classic_play import LIMITS, LOST, TIME, Setting
 from kipcheck.conformance.live.coordinator.classic_time import Span
 from kipcheck.conformance.live.coordinator.consumer_group_play import UNSUPPORTED_VERSION, ConsumerSetting, noted
 from kipcheck.conformance.live.coordinator.consumer_group_time import Deadlines
@@ -193,12 +191,9 @@ class StreamsConversation:
 
     async def _ask(self, api: str, client: str, body: Mapping[str, Any]) -> Observation:
         version = self.setting.versions.get(api, self.setting.consumers.version)
-        try:
-            found = await self.connections.ask(api, version, client, body)
-        except Closed as why:
-            return Died("crashed", f"{api} v{version}: {why}")
-        except Garbled as why:
-            return Died("garbled", f"{api} v{version}: {why}")
+        found = await consumer.ask(self.connections, api, version, client, body)
+        if isinstance(found, Died):
+            return found
         found = found["groups"][0] if api == DESCRIBE else found
         if found["errorCode"]:
             return Refused(name_of(found["errorCode"]), found["errorMessage"] or "")
@@ -231,12 +226,9 @@ class StreamsConversation:
         )
 
     async def _elapse(self, ms: int, after: Sequence[Step]) -> Observation:
-        began = now()
-        requests = len([*takewhile(lambda each: each.verb != "streams-group-elapse", after)])
-        until, doubt = self._deadlines.wait(ms, began, requests * REQUEST_S)
+        doubt, waited_s = await consumer.elapse(self._deadlines, ms, after, "streams-group-elapse")
         self._doubt = self._doubt or doubt
-        await asyncio.sleep(until - began)
-        self.waited_s += now() - began
+        self.waited_s += waited_s
         return Replied(())
 
     async def leave(self) -> None:
