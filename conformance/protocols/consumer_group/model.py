@@ -167,7 +167,7 @@ class ConsumerGroup:
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
         memory = state.memory(beat.client)
-        return self.heartbeat(state, beat, sent_epoch(memory, beat), claimed(memory, beat.owned))
+        return self.heartbeat(state, beat, sent_epoch(memory, beat.says, beat.behind), claimed(memory, beat.owned))
 
     def heartbeat(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> Transition[State, Action]:
         """A heartbeat with this epoch and these partitions, which may differ from what the client received."""
@@ -420,9 +420,9 @@ def claimed(memory: Memory, owned: Owns) -> Partitions | None:
             assert_never(owned)
 
 
-def sent_epoch(memory: Memory, beat: Beat) -> int:
+def sent_epoch(memory: Memory, says: Says, behind: int) -> int:
     """The epoch in a heartbeat of a client that knows this."""
-    match beat.says:
+    match says:
         case Says.JOIN:
             return 0
         case Says.LEAVE:
@@ -430,9 +430,9 @@ def sent_epoch(memory: Memory, beat: Beat) -> int:
         case Says.AWAY:
             return AWAY
         case Says.STAY:
-            return memory.epoch - beat.behind
+            return memory.epoch - behind
         case _:
-            assert_never(beat.says)
+            assert_never(says)
 
 
 def is_invalid(beat: Beat, epoch: int, owned: Partitions | None) -> bool:

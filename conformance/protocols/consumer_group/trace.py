@@ -141,7 +141,7 @@ class AnsweredHeartbeat(AnsweredStep[Event, Mapping[str, Any], Group]):
     @property
     def epoch(self) -> int:
         """The epoch in the request."""
-        return sent_epoch(self.client.memory, self.beat)
+        return sent_epoch(self.client.memory, self.beat.says, self.beat.behind)
 
     @property
     def intent(self) -> Says:

@@ -91,7 +91,7 @@ class MixedGroup(ClassicMembers):
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
         memory = state.group.memory(beat.client)
-        epoch, owned = consumer.sent_epoch(memory, beat), consumer.claimed(memory, beat.owned)
+        epoch, owned = consumer.sent_epoch(memory, beat.says, beat.behind), consumer.claimed(memory, beat.owned)
         error = self.consumers.invalid(beat, epoch, owned)
         before = state
         if error is None and not state.is_consumer:

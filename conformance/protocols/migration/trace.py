@@ -166,7 +166,7 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
     def epoch(self) -> int:
         """In a heartbeat of KIP-848."""
         assert isinstance(self.request, Beat)
-        return sent_epoch(self.memory, self.request)
+        return sent_epoch(self.memory, self.request.says, self.request.behind)
 
     @property
     def answered_epoch(self) -> int:

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, assert_never, final
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.model import AWAY, LEAVING, TOPICS, Memory, claimed
+from kipcheck.conformance.protocols.consumer_group.model import LEAVING, TOPICS, Memory, claimed, sent_epoch
 from kipcheck.conformance.protocols.consumer_group.ops import Answered as Remembered, Rejected, Says
 from kipcheck.conformance.protocols.streams_group.ops import (
     CLIENTS,
@@ -157,7 +157,7 @@ class StreamsGroup:
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
         memory = state.memory(beat.client)
-        epoch, owned = sent_epoch(memory, beat), owned_tasks(memory, beat)
+        epoch, owned = sent_epoch(memory, beat.says, beat.behind), owned_tasks(memory, beat)
         error = self.invalid(beat, epoch, owned) or self.fault(state, beat, epoch, owned)
         if error is not None:
             return Transition(state, (Rejected(beat.client, error),))
@@ -342,21 +342,6 @@ class StreamsGroup:
 
     def is_late(self, member: Member) -> bool:
         return member.silent_ms >= SESSION_MS or member.revoking_ms >= REBALANCE_MS
-
-
-def sent_epoch(memory: Memory, beat: Beat) -> int:
-    """The epoch in a heartbeat of a client that knows this."""
-    match beat.says:
-        case Says.JOIN:
-            return 0
-        case Says.LEAVE:
-            return LEAVING
-        case Says.AWAY:
-            return AWAY
-        case Says.STAY:
-            return memory.epoch - beat.behind
-        case _:
-            assert_never(beat.says)
 
 
 def owned_tasks(memory: Memory, beat: Beat) -> Tasks | None:

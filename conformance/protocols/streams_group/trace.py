@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.model import LEAVING, TOPICS, Memory
+from kipcheck.conformance.protocols.consumer_group.model import LEAVING, TOPICS, Memory, sent_epoch
 from kipcheck.conformance.protocols.consumer_group.ops import Answered as Remembered
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
@@ -20,7 +20,6 @@ from kipcheck.conformance.protocols.streams_group.model import (
     UNKNOWN_MEMBER_ID,
     Config,
     owned_tasks,
-    sent_epoch,
 )
 from kipcheck.conformance.protocols.streams_group.ops import (
     OPERATIONS,
@@ -114,7 +113,7 @@ class GroupStep(AnsweredStep[Event, Mapping[str, Any], Group]):
     @property
     def epoch(self) -> int:
         """The epoch in the request."""
-        return sent_epoch(self.client.memory, self.beat)
+        return sent_epoch(self.client.memory, self.beat.says, self.beat.behind)
 
     @property
     def owned(self) -> Tasks | None:
