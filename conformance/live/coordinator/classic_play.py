@@ -13,7 +13,8 @@ from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator.classic_requests import APIS, Scale, Topics, reply_of, request_body, why_not
-from kipcheck.conformance.live.coordinator.classic_time import Schedule, Span
+from kipcheck.conformance.live.coordinator.classic_time import Schedule
+from kipcheck.conformance.live.coordinator.moments import Span
 from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.messages import (
@@ -71,6 +72,8 @@ class Setting:
     """Of a conversation, in all."""
     nameless: bool = False
     """Whether the group with the empty name is this conversation's own."""
+    pause_s: float = 0.0
+    """Before each request, so that timers of one moment of the conversation expire one after the other."""
 
 
 @dataclass(slots=True)
@@ -149,6 +152,7 @@ class Conversation:
 
     async def _ask(self, index: int, event: By, request: Request) -> Observation:
         self._actors[index] = event.actor
+        await asyncio.sleep(self.setting.pause_s)
         wanted, began = self._schedule.ask(event), now()
         self._begin(event, request)
         await self._until(wanted, began + PATIENCE_S)
@@ -163,7 +167,7 @@ class Conversation:
     async def _elapse(self, ms: int, after: Sequence[Step]) -> Observation:
         began = now()
         requests = len([*takewhile(lambda each: each.verb != "elapse", after)])
-        wait = self._schedule.elapse(ms, began, requests * REQUEST_S)
+        wait = self._schedule.elapse(ms, began, requests * (REQUEST_S + self.setting.pause_s))
         await asyncio.sleep(wait.until_s - began)
         await self._until(wait.answered, now() + self.setting.margin_s)
         await self._fence()

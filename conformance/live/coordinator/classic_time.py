@@ -8,32 +8,21 @@ well before the next one. What no moment suits is in doubt: then violations in t
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import combinations, pairwise, product
-from typing import Any, Final
+from itertools import product
+from typing import Final
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.replacing import replace
+from kipcheck.conformance.live.coordinator.classic_races import Armed, Course, orders
+from kipcheck.conformance.live.coordinator.moments import NEAREST_S, Span
 from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
-from kipcheck.conformance.protocols.group.model.messages import Join, Joined, Reply
+from kipcheck.conformance.protocols.group.model.messages import Action, Arm, Event, Join, Joined, Reply, Timer
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.service import By, Elapse, Served, Service
 from kipcheck.conformance.protocols.group.model.state import Member, State
 
-NEAREST_S: Final = 0.03
-"""Two timers that are nearer than that cannot be distinguished."""
 EARLY: Final = "a timer of the coordinator may have expired before its time"
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A moment in real time that is known as well as this, in seconds of one clock."""
-
-    first: float
-    last: float
-
-    def plus(self, seconds: float) -> "Span":
-        return Span(self.first + seconds, self.last + seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +40,13 @@ class _Following(Coordinator):
 
     leaders: frozenset[str] = frozenset()
     protocols: frozenset[str] = frozenset()
+    armed: frozenset[Timer] = frozenset()
+    """Those that it has armed since this was emptied, also if they were armed for the same moment before."""
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+        after, actions = super().step(state, event)
+        self.armed |= {each.timer for each in actions if isinstance(each, Arm)}
+        return Transition(after, actions)
 
     def choose_leader(self, state: State, candidates: tuple[Member, ...]) -> Member:
         shown = (each for each in candidates if each.id in self.leaders)
@@ -75,17 +71,16 @@ class Schedule:
     _service: Service[State] = field(init=False)
     _state: Served[State] = field(init=False)
     _before: Served[State] = field(init=False)
-    _deadlines: dict[tuple[int, Any], Span] = field(default_factory=dict)
-    """Deadline and timer -> when it expires."""
+    _deadlines: dict[Armed, Span] = field(default_factory=dict)
+    """When armed timers expire."""
     _lengths: set[int] = field(default_factory=set)
     """Of all timers that the coordinator may have armed."""
     _moments: list[tuple[int, Span]] = field(default_factory=list)
     """When requests were sent: by the clock of the conversation, and really."""
-    _armed_at: dict[tuple[int, Any], int] = field(default_factory=dict)
-    """Deadline and timer -> when it was armed, by the clock of the conversation."""
-    _kept: tuple[dict[tuple[int, Any], Span], dict[tuple[int, Any], int]] = field(default_factory=lambda: ({}, {}))
+    _kept: dict[Armed, Span] = field(default_factory=dict)
+    """``_deadlines`` before the wait."""
     _raced: bool = False
-    """Whether timers of different kinds expire in the wait that may expire in another order than the machine's."""
+    """Whether timers may expire in the wait in another order than the machine's, which comes to something else."""
     _wanted: tuple[Reply, ...] = ()
     """The answers that should come in the wait."""
     apart: bool = False
@@ -119,6 +114,7 @@ class Schedule:
 
         Elsewhere a join phase of no length is one without members, which leaves the next request in doubt.
         """
+        self._machine.armed = frozenset()
         if self.config.initial_delay_ms:
             return self._service.step(self._before, event)
         return self._service.step_in_real_time(self._before, event)
@@ -131,7 +127,7 @@ class Schedule:
             self._follow(event, found)
         doubt = self._overdue(self._before, sent.last)
         self._moments.append((self.now_ms, sent))
-        self._arm(self._before, self._state, sent)
+        self._arm(sent)
         # One that the request armed may have expired before the step ended, if this process was held up.
         doubt = doubt or self._overdue(self._state, sent.last)
         return doubt or (EARLY if self.apart and self._is_early(sent.last) else "")
@@ -158,7 +154,7 @@ class Schedule:
     def elapse(self, ms: int, now_s: float, requests_after_s: float) -> Wait:
         """Time passes. ``requests_after_s``: what the requests up to the next ``elapse`` may take."""
         self._machine.leaders = self._machine.protocols = frozenset()
-        self._before, self._kept = self._state, (dict(self._deadlines), dict(self._armed_at))
+        self._before, self._kept = self._state, dict(self._deadlines)
         expired, self._wanted = self._pass(ms)
         usual = now_s + ms / 1000 / self.times
         return self._wait(usual, now_s, expired, requests_after_s, frozenset(each.to for each in self._wanted))
@@ -169,8 +165,7 @@ class Schedule:
         doubt = self._overdue(self._state, now_s)
         if not self.apart:
             if self._hinted(found):
-                self._state = self._before
-                self._deadlines, self._armed_at = self._kept
+                self._state, self._deadlines = self._before, self._kept
                 _, self._wanted = self._pass(ms)
             self._compare(self._wanted, found)
         return doubt
@@ -178,34 +173,43 @@ class Schedule:
     def _pass(self, ms: int) -> tuple[list[Span], tuple[Reply, ...]]:
         """Lets the machine's time pass: when timers expire, and the answers."""
         until, actors = self.now_ms + ms, (*self._state.actors, "")
+        start = Course(self._state, {each[1]: self._deadlines[each] for each in self._state.clock.timers})
         expired: list[Span] = []
-        kinds: list[tuple[Span, str]] = []
         answers: list[Reply] = []
         while (due := self._next_deadline()) is not None and due <= until:
             before = self._state
             expiring = [self._deadlines[each] for each in before.clock.timers if each[0] == due]
             at = Span(min(each.first for each in expiring), max(each.last for each in expiring))
             expired.append(at)
-            kinds += ((self._deadlines[each], each[1].kind) for each in before.clock.timers if each[0] == due)
+            self._machine.armed = frozenset()
             self._state, replies = self._service.step(before, Elapse(due - self.now_ms))
+            self._state = replace(self._state, actors=before.actors)
             answers += replies
-            self._arm(before, self._state, at)
+            self._arm(at)
+        self._raced = not self._in_any_order(start, until, tuple(answers))
         self._state, _ = self._service.step(self._state, Elapse(until - self.now_ms))
         self._state = replace(self._state, actors=actors)
-        self._raced = any(
-            one[1] != other[1] and other[0].first - one[0].first < NEAREST_S for one, other in combinations(kinds, 2)
-        )
         return expired, tuple(answers)
+
+    def _in_any_order(self, start: Course, until: int, answers: tuple[Reply, ...]) -> bool:
+        """Whether all possible orders of the timers that expired come to what the machine's order does. When those that
+        they armed expire is as uncertain as the order."""
+        own = Course(self._state, {each[1]: self._deadlines[each] for each in self._state.clock.timers}, answers)
+        for each in orders(self._service, start, until, self.times):
+            if each is None or not each.comes_to(own, NEAREST_S * self.times * 1000):
+                return False
+            for armed in self._state.clock.timers:
+                self._deadlines[armed] = self._deadlines[armed].with_(each.spans[armed[1]])
+        return True
 
     def _wait(self, usual: float, now_s: float, expired: list[Span], after: float, answered: frozenset[int]) -> Wait:
         armed = [self._deadlines[each] for each in self._state.clock.timers]
         least = max((each.last for each in expired), default=now_s)
         most = min((each.first for each in armed), default=float("inf"))
-        swapped = any(one.first > other.last for one, other in pairwise(expired))
         low, high = (least + self.margin_s if expired else now_s), most - self.margin_s - after
         until = min(max(usual, low), high) if low <= high else max(low if not armed else (least + most) / 2, now_s)
         doubt = ""
-        if most - least < 2 * NEAREST_S or swapped or self._raced:
+        if most - least < 2 * NEAREST_S or self._raced:
             doubt = "timers of the coordinator expire too close together"
         elif self.apart and self._is_near(until):
             doubt = "a timer may expire close to the end of the wait"
@@ -218,17 +222,11 @@ class Schedule:
         late = [each for each in state.clock.timers if self._deadlines[each].first <= now_s + NEAREST_S / 2]
         return EARLY if late else ""
 
-    def _arm(self, before: Served[State], after: Served[State], at: Span) -> None:
-        """Notes when new timers expire; one that is armed again in the same millisecond looks like the one before."""
-        known, now = {*before.clock.timers}, after.clock.now_ms
-        armed_at = {each: self._armed_at[each] for each in after.clock.timers if each in known}
-        for each in after.clock.timers:
-            length = (each[0] - now) / 1000 / self.times
-            if each not in known:
-                self._deadlines[each], armed_at[each] = at.plus(length), now
-            elif armed_at[each] == now:
-                self._deadlines[each] = Span(self._deadlines[each].first, at.last + length)
-        self._armed_at = armed_at
+    def _arm(self, at: Span) -> None:
+        """Notes when the timers expire that the machine has just armed."""
+        for each in self._state.clock.timers:
+            if each[1] in self._machine.armed:
+                self._deadlines[each] = at.plus((each[0] - self.now_ms) / 1000 / self.times)
 
     def _is_near(self, until_s: float) -> bool:
         """Whether any timer that a request may have armed expires around this moment."""

@@ -12,9 +12,9 @@ from kipcheck.conformance.live.connections.connections import Connections, Garbl
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator import consumer_group_play as consumer
 from kipcheck.conformance.live.coordinator.classic_play import LIMITS, LOST, TIME, Setting
-from kipcheck.conformance.live.coordinator.classic_time import Span
 from kipcheck.conformance.live.coordinator.consumer_group_play import UNSUPPORTED_VERSION, ConsumerSetting, noted
 from kipcheck.conformance.live.coordinator.consumer_group_time import Deadlines
+from kipcheck.conformance.live.coordinator.moments import Span
 from kipcheck.conformance.live.server.answered_errors import name_of
 from kipcheck.conformance.protocols.consumer_group.model import LEAVING
 from kipcheck.conformance.protocols.declare.trace import payload

@@ -14,9 +14,8 @@ from typing import Any, Final, Protocol
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import edition as edition_of
-from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Replied
+from kipcheck.conformance.core.history import Died, Lost, Observation, Replied
 from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, Rejected
@@ -28,25 +27,22 @@ from kipcheck.conformance.live.coordinator.classic_requests import Scale, Topics
 from kipcheck.conformance.live.coordinator.cleanup import UsedGroup, delete_all
 from kipcheck.conformance.live.coordinator.consumer_group_play import ConsumerConversation, ConsumerSetting, setting_of
 from kipcheck.conformance.live.coordinator.mixed_group_play import MixedConversation
+from kipcheck.conformance.live.coordinator.played_again import PAUSES_S, proves_nothing
 from kipcheck.conformance.live.coordinator.streams_group_play import (
     StreamsConversation,
     StreamsSetting,
     setting_of as streams_setting_of,
 )
 from kipcheck.conformance.live.damage.player import Damage
-from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.consumer_group import ops as consumer_group
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
 from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, SESSION_MS
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT as DEFAULT_CONSUMER, Config as ConsumerConfig
 from kipcheck.conformance.protocols.damage.ops import DAMAGE, OPERATIONS
-from kipcheck.conformance.protocols.declare.invariant import Invariant
-from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
 from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.ops import GROUP
-from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.migration import ops as migration
 from kipcheck.conformance.protocols.streams_group import model as streams_model, ops as streams_group
 from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
@@ -72,8 +68,6 @@ AT_ONCE: Final = 300
 """Conversations of several checks that are played in one go, until the longest of them has ended."""
 PROCESSES: Final = 10
 """Brokers side by side, each for one conversation, after one in which all of them were has ended."""
-AGAIN: Final = 2
-"""The most times that a conversation is played again that breaks a law in doubt."""
 LONGEST_MS: Final = 60_000
 STARTED_MOST_MS: Final = 290_000
 """Less than the five minutes that a broker gives new members, whatever its settings."""
@@ -337,16 +331,28 @@ class BrokerSession:
         """Plays the conversations side by side; those that break a law in doubt again, with few beside them."""
         return self.runner.run(self._run(cases))
 
+    def run_again(self, cases: Sequence[Case], pause_s: float) -> list[tuple[Observation, ...]]:
+        """Plays conversations that were in doubt, with few beside them, and with a pause before each request."""
+        return self.runner.run(self._run_again(cases, pause_s))
+
+    async def _run_again(self, cases: Sequence[Case], pause_s: float) -> list[tuple[Observation, ...]]:
+        assert self._setting is not None
+        self.doubtful += len(cases)
+        self._setting = replace(self._setting, pause_s=pause_s)
+        try:
+            return await self._survived(cases, ALONE)
+        finally:
+            self._setting = replace(self._setting, pause_s=0.0)
+
     async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
         began = now()
         found = await self._survived(cases, REMOTE_TOGETHER if self.settings is None else TOGETHER)
-        for _ in range(AGAIN):
+        for pause_s in PAUSES_S:
             repeats = any(each.repeated for each in self._brokers.values())
             doubtful = [at for at, case in enumerate(cases) if proves_nothing(self.info.name, case, found[at], repeats)]
             if not doubtful:
                 break
-            self.doubtful += len(doubtful)
-            again = await self._survived([cases[each] for each in doubtful], ALONE)
+            again = await self._run_again([cases[each] for each in doubtful], pause_s)
             for at, observations in zip(doubtful, again, strict=True):
                 found[at] = observations
         self._busy_s += now() - began
@@ -526,23 +532,3 @@ def _with_end(found: Observation, why: str) -> Observation:
         case Replied(payload) if "old" in dict(payload):
             return Replied(tuple((key, f"closed: {why}" if key in ("old", "new") else value) for key, value in payload))
     return found
-
-
-def proves_nothing(target: str, case: Case, found: Sequence[Observation], repeats: bool) -> bool:
-    """Whether the history breaks a law only in doubt, a description aside. ``repeats``: the broker has answered a
-    request twice. Kafka closes the connection then, on which the request of another conversation may wait."""
-    if repeats and any(isinstance(each, Died) and each.cause == "crashed" for each in found):
-        return True
-    ops = tuple(Op(at, *each, at + 1) for at, each in enumerate(zip(case.steps, found, strict=True)))
-    history = History(case, target, ops)
-    if not is_in_doubt(history):
-        return False
-    laws = [
-        each for each in all_invariants(Role.COORDINATOR)
-        if each.id in CHECKS[case.check].invariants and each.unsure is not None and each.grade is not Grade.INFO
-    ]  # fmt: skip
-    return any(_breaks(each, history) and not (each.certain and _breaks(each, each.certain(history))) for each in laws)
-
-
-def _breaks(law: Invariant, history: History) -> bool:
-    return next(law.search(history), None) is not None

@@ -89,10 +89,15 @@ class Service(Generic[Group]):
                 group, clock, failing = self.run(group, clock, failing, event, replies)
             case _:
                 assert_never(event)
-        joined = [(actors[each.to], each) for each in replies if isinstance(each, Joined)]
-        names = state.names.after_answers(joined) if joined else state.names
-        after = Served(group, clock, names, actors, failing)
-        return Transition(after, tuple([canonical_reply(each, names) for each in replies]))
+        return _answered(state, Served(group, clock, state.names, actors, failing), replies)
+
+    def expire(self, state: Served[Group], armed: tuple[int, Timer], /) -> Transition[Served[Group], Reply]:
+        """A timer, armed for a deadline, expires, whether or not others should before it."""
+        deadline, timer = armed
+        clock = Clock(max(state.clock.now_ms, deadline), state.clock.disarmed(timer).timers)
+        replies: list[Reply] = []
+        group, clock, failing = self.run(state.group, clock, state.failing, Fired(timer), replies)
+        return _answered(state, Served(group, clock, state.names, state.actors, failing), replies)
 
     def step_in_real_time(self, state: Served[Group], event: By, /) -> Transition[Served[Group], Reply]:
         """The same, with what expires in the moment of the request: the first join phase, if its delay is zero."""
@@ -121,6 +126,14 @@ class Service(Generic[Group]):
                     case _:
                         replies.append(action)
         return group, clock, failing
+
+
+def _answered(before: Served[Group], after: Served[Group], replies: list[Reply]) -> Transition[Served[Group], Reply]:
+    """With the names that the replies show, and canonical ids in these."""
+    joined = [(after.actors[each.to], each) for each in replies if isinstance(each, Joined)]
+    names = before.names.after_answers(joined) if joined else before.names
+    shown = replace(after, names=names) if joined else after
+    return Transition(shown, tuple([canonical_reply(each, names) for each in replies]))
 
 
 def _coordinator_event(state: Served[Group], event: By) -> messages.Event:

@@ -9,7 +9,8 @@ from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.worker import invariants_of
-from kipcheck.conformance.live.coordinator.classic_time import EARLY, Schedule, Span
+from kipcheck.conformance.live.coordinator.classic_time import EARLY, Schedule
+from kipcheck.conformance.live.coordinator.moments import Span
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.real_time import DOUBT, SETTINGS
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
@@ -123,11 +124,26 @@ def test_timers_of_one_moment_are_in_doubt_unless_the_machine_lets_the_earlier_o
     assert doubts(f"{joins}; elapse 3000", request_s)[-1] == ""
 
 
+TIMEOUTS = (
+    "join a session=6000 rebalance=4000 v2; join b session=6000 rebalance=10000 v2; join c session=30000 "
+    "rebalance=4000 v2; elapse 9000; sync b; sync c; sync a"
+)
+
+
 @pytest.mark.parametrize(("request_s", "doubt"), [(0.001, CLOSE), (0.05, "")])
-def test_timers_of_one_moment_are_told_apart_if_requests_are_slow(request_s: float, doubt: str) -> None:
-    """An id that was given out and the second part of the join phase both end after 6 s, in the machine's order."""
-    text = "join b v4 session=6000; join a v3; join c v3; elapse 6000"
-    assert doubts(text, request_s)[-1] == doubt
+def test_sessions_of_one_moment_are_told_apart_if_requests_are_slow(request_s: float, doubt: str) -> None:
+    """The join phase lasts as long as the member states that stays longer."""
+    assert doubts(f"{TIMEOUTS}; beat a v1; fetch; fetch; beat b v1; elapse 6000", request_s)[-1] == doubt
+
+
+def test_timers_of_one_moment_are_not_in_doubt_if_any_order_comes_to_the_same() -> None:
+    """Of an id that was given out and the second part of the join phase, which both end after 6 s; of two sessions, and
+    the join phase that began when the first ended."""
+    for text in (
+        "join b v4 session=6000; join a v3; join c v3; elapse 6000",
+        "join a session=6000 v2; join b session=6000 v2; elapse 6000; sync a; sync b; elapse 30000",
+    ):
+        assert doubts(text, 0.001)[-1] == "", text
 
 
 def test_a_join_phase_without_members_is_in_doubt() -> None:

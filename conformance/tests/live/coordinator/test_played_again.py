@@ -2,7 +2,7 @@
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Died, Observation, Replied
-from kipcheck.conformance.live.coordinator.target import proves_nothing
+from kipcheck.conformance.live.coordinator.played_again import proves_nothing
 from kipcheck.conformance.protocols.group.ops import OPERATIONS
 
 CASE = Case("group/parked", "apache@2.8.2", Role.COORDINATOR, OPERATIONS.parse_shorthand("join a; describe"))
