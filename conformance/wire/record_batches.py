@@ -169,6 +169,17 @@ def decode(data: bytes, *, partial: bool = False) -> tuple[RecordBatch, ...]:
     return tuple(found)
 
 
+def next_offset(data: bytes) -> int | None:
+    """The offset after the last whole batch, which may be compressed; None if there is none. Only lengths and offsets
+    are read. Errors: ``Refused`` as in ``decode``."""
+    at, found = 0, None
+    while (end := _end(data, at)) is not None and end <= len(data):
+        base_offset = HEAD.unpack_from(data, at)[0]
+        found = base_offset + BODY.unpack_from(data, at + AFTER_CRC)[1] + 1
+        at = end
+    return found
+
+
 def _end(data: bytes, at: int) -> int | None:
     """The end of the batch that begins there; None where its length is cut off."""
     if len(data) - at < OVERHEAD:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.live.recording.contents import assignment, subscription
 from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
+from kipcheck.conformance.wire.record_batches import next_offset
 from kipcheck.conformance.wire.schema import spec
 
 VERSIONS: Final = {
@@ -34,8 +35,6 @@ COOPERATIVE: Final = "cooperative-sticky"
 PAUSE_S: Final = 0.06
 HEARTBEAT_S: Final = 0.15
 TRIES: Final = 5
-BATCH_HEADER: Final = 61
-"""Bytes of a record batch before its records."""
 
 Partition = tuple[str, int]
 
@@ -247,7 +246,7 @@ class Consumer:
             for part in each["partitions"]:
                 at = each["topic"], part["partitionIndex"]
                 if part["errorCode"] == NONE and at in self.positions:
-                    self.positions[at] = after(part["records"] or b"", self.positions[at])
+                    self.positions[at] = next_offset(part["records"] or b"") or self.positions[at]
 
     async def look_up_positions(self) -> None:
         """New partitions are read from the committed offset on, or from the beginning."""
@@ -359,14 +358,6 @@ class Consumer:
         """The fields that a version has."""
         fields = {each.name for each in spec(APACHE, f"{api}Request").at(version).slots}
         return {name: value for name, value in body.items() if name in fields}
-
-
-def after(batches: bytes, position: int) -> int:
-    """The offset after the last record batch; the position if there is none."""
-    while len(batches) >= BATCH_HEADER:
-        size, last = int.from_bytes(batches[8:12], "big"), int.from_bytes(batches[23:27], "big")
-        position, batches = int.from_bytes(batches[:8], "big") + last + 1, batches[12 + size :]
-    return position
 
 
 async def main(made: type[Consumer], bootstrap: str, group: str, topic: str) -> int:

@@ -199,6 +199,15 @@ class CommitsOn(Consumer):
             self.positions = positions
 
 
+class CommitsAhead(Consumer):
+    async def commit(self) -> int:
+        positions, self.positions = self.positions, {each: offset + 1 for each, offset in self.positions.items()}
+        try:
+            return await super().commit()
+        finally:
+            self.positions = positions
+
+
 class StartsAnew(Consumer):
     async def look_up_positions(self) -> None:
         new = [each for each in self.owned if each not in self.positions]

@@ -8,6 +8,7 @@ from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.record_batches import next_offset
 from kipcheck.conformance.wire.schema import spec
 
 NEWEST: Final = 3
@@ -40,7 +41,7 @@ class Contents:
             "SyncGroup": self._sync,
             "LeaveGroup": self._leave,
             "Fetch": self._fetch,
-            "OffsetCommit": self._named_partitions,
+            "OffsetCommit": self._commit,
             "ListOffsets": self._named_partitions,
             "ConsumerGroupHeartbeat": self._beat,
         }
@@ -50,10 +51,10 @@ class Contents:
             "Metadata": _described,
             "JoinGroup": self._joined,
             "SyncGroup": self._synced,
-            "Fetch": _fetched,
+            "Fetch": self._fetched,
             "OffsetCommit": lambda body: {"error": _first_error(body["topics"])},
             "OffsetFetch": lambda body: {**self._committed(body), "error": _offset_error(body)},
-            "ListOffsets": lambda body: {"error": _first_error(body["topics"])},
+            "ListOffsets": lambda body: {"offsets": self._looked_up(body), "error": _first_error(body["topics"])},
             "ConsumerGroupHeartbeat": self._beaten,
         }
 
@@ -103,6 +104,10 @@ class Contents:
         offsets = [part["fetchOffset"] for each in body["topics"] for part in each["partitions"]]
         return {"partitions": self._partitions(body["topics"], "topic", "partition"), "offsets": offsets}
 
+    def _commit(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        offsets = [part["committedOffset"] for each in body["topics"] for part in each["partitions"]]
+        return {**self._named_partitions(body), "offsets": offsets}
+
     def _named_partitions(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return {"partitions": self._partitions(body["topics"], "name", "partitionIndex")}
 
@@ -144,6 +149,20 @@ class Contents:
         offsets = [part["committedOffset"] for each in topics for part in each["partitions"]]
         return {"committed": dict(zip(self._partitions(topics, "name", "partitionIndex"), offsets, strict=True))}
 
+    def _looked_up(self, body: Mapping[str, Any]) -> dict[str, int]:
+        """Offsets by partition; without those that are answered with an error."""
+        offsets = [part.get("offset", -1) for each in body["topics"] for part in each["partitions"]]
+        names = self._partitions(body["topics"], "name", "partitionIndex")
+        return {name: offset for name, offset in zip(names, offsets, strict=True) if offset >= 0}
+
+    def _fetched(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        parts = [part for each in body["responses"] for part in each["partitions"]]
+        error = max((int(part["errorCode"]) for part in parts), default=0)
+        names = self._partitions(body["responses"], "topic", "partitionIndex")
+        found = {"error": error, "records": sum(len(part["records"] or b"") for part in parts)}
+        ends = {name: next_offset(part["records"] or b"") for name, part in zip(names, parts, strict=True)}
+        return {**found, "ends": {name: end for name, end in ends.items() if end is not None}}
+
     def _beaten(self, body: Mapping[str, Any]) -> dict[str, Any]:
         given = body.get("assignment")
         found = {
@@ -171,12 +190,6 @@ def _described(body: Mapping[str, Any]) -> dict[str, Any]:
     error = TOPIC_AUTHORIZATION_FAILED if TOPIC_AUTHORIZATION_FAILED in errors else 0
     missing = {"missing": True} if errors else {}
     return {"error": error, **missing, "sizes": {each["name"]: len(each["partitions"]) for each in found}}
-
-
-def _fetched(body: Mapping[str, Any]) -> dict[str, Any]:
-    parts = [part for each in body["responses"] for part in each["partitions"]]
-    error = max((int(part["errorCode"]) for part in parts), default=0)
-    return {"error": error, "records": sum(len(part["records"] or b"") for part in parts)}
 
 
 def _offset_error(body: Mapping[str, Any]) -> int:

@@ -210,6 +210,13 @@ class CommitsOn(LiveMutant):
     consumer = "CommitsOn"
 
 
+@broken("commits-what-it-read", "stop")
+class CommitsAhead(LiveMutant):
+    """The offset after the next record is committed, before that record is read."""
+
+    consumer = "CommitsAhead"
+
+
 @broken("starts-at-the-committed-offset", "others 1 follow; pass 200; stop")
 class StartsAtTheBeginning(LiveMutant):
     """What the group has committed is asked for, and all partitions are read from the beginning."""

@@ -18,6 +18,7 @@ from kipcheck.conformance.wire.record_batches import (
     crc32c,
     decode,
     encode,
+    next_offset,
     varint,
 )
 from kipcheck.golden.batches import RELEASES, asked, batches, made, text
@@ -79,6 +80,12 @@ def test_batches_follow_each_other_and_the_last_may_be_cut_off() -> None:
         with pytest.raises(Refused, match="end inside a batch") as refused:
             decode(TWO[:cut])
         assert (refused.value.kind, refused.value.offset) == ("truncated", cut)
+
+
+@pytest.mark.parametrize(("data", "meant"), GOLDEN)
+def test_a_reader_goes_on_after_the_last_whole_batch(data: bytes, meant: list[dict[str, Any]]) -> None:
+    assert next_offset(data) == next_offset(data + ONE[:-1]) == meant[-1]["lastOffset"] + 1
+    assert next_offset(data[:-1]) == (meant[-2]["lastOffset"] + 1 if len(meant) > 1 else None)
 
 
 def test_a_batch_without_records_is_read_and_not_made() -> None:

@@ -1,4 +1,4 @@
-"""Laws of positions: where a client begins to read what it is assigned."""
+"""Laws of positions: where a client begins to read what it is assigned, and how far it commits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Final
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.client.invariants.law import breach, timed
+from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.trace import GRACE_MS, RACE_MS, STARTS, Happened, Membership, trace
 from kipcheck.conformance.protocols.declare.invariant import impact
 
@@ -97,8 +97,8 @@ class _Positions:
         return found.after_others and name in self.known and ms > found.since_ms + GRACE_MS
 
 
-def _offsets(fetch: Happened) -> Iterator[tuple[str, int]]:
-    return zip(fetch.event["partitions"], fetch.event.get("offsets", ()), strict=False)
+def _offsets(request: Happened) -> Iterator[tuple[str, int]]:
+    return zip(request.event.get("partitions", ()), request.event.get("offsets", ()), strict=False)
 
 
 @impact(
@@ -123,3 +123,36 @@ def starts_at_the_committed_offset(history: History) -> Iterator[Violation]:
             positions.answered(each)
         elif each.is_request("Fetch"):
             yield from positions.fetched(each)
+
+
+@impact(
+    "A consumer commits records that it never read: after a restart nothing reads them",
+    "wrong data",
+    "ownership",
+    "lost-offsets",
+)
+@law("client/commits-what-it-read", "grp-101")
+def commits_what_it_read(history: History) -> Iterator[Violation]:
+    """A client commits no offset above its position: that after the last record that it was sent, or where it began to
+    read."""
+    furthest: dict[str, int] = {}
+    for each in trace(history):
+        if each.is_request("OffsetCommit"):
+            for name, offset in _offsets(each):
+                if offset > (right := furthest.get(name, 0)):
+                    why = f"the client commits {name} at {offset}, and was sent no record from {right} on"
+                    yield breach(each, why, f"at most {right}", f"offset {offset}", "ahead")
+        for name, offset in _reached(each):
+            furthest[name] = max(offset, furthest.get(name, 0))
+
+
+def _reached(each: Happened) -> Iterator[tuple[str, int]]:
+    """The offsets that a client may take for its positions after this event, whatever it had before."""
+    if each.is_request("Fetch"):
+        yield from _offsets(each)
+    elif each.is_answer("Fetch"):
+        yield from each.event.get("ends", {}).items()
+    elif each.is_answer("OffsetFetch"):
+        yield from each.event.get("committed", {}).items()
+    elif each.is_answer("ListOffsets"):
+        yield from each.event.get("offsets", {}).items()

@@ -13,7 +13,10 @@ from kipcheck.conformance.protocols.client.invariants.membership import (
     leaves,
 )
 from kipcheck.conformance.protocols.client.invariants.partitions import claims_what_it_owns, reads_its_own
-from kipcheck.conformance.protocols.client.invariants.positions import starts_at_the_committed_offset
+from kipcheck.conformance.protocols.client.invariants.positions import (
+    commits_what_it_read,
+    starts_at_the_committed_offset,
+)
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.targets.protocol import observed
 
@@ -201,6 +204,27 @@ def test_an_answer_to_an_earlier_fetch_is_used_if_it_begins_at_the_committed_off
     answer = "answer", 600, {"api": "Fetch", "error": 0, "records": 70}
     assert not [*starts_at_the_committed_offset(history(fetches(100, 10), *member, answer, fetches(601, 11)))]
     assert [*starts_at_the_committed_offset(history(fetches(100, 9), *member, answer, fetches(601, 11)))]
+
+
+def commits(ms: int, offset: int) -> tuple[Any, ...]:
+    return "request", ms, {"api": "OffsetCommit", "version": 7, "member": "m", "generation": 1, "partitions": ["t-0"],
+                           "offsets": [offset]}  # fmt: skip
+
+
+def test_a_position_may_be_committed_whatever_the_client_has_it_from() -> None:
+    """Java 3.9.2 commits what it looked up before its first Fetch; another process may have read what comes next."""
+    sources: list[tuple[Any, ...]] = [
+        ("answer", 100, {"api": "Fetch", "error": 0, "ends": {"t-0": 12}}),
+        ("answer", 100, {"api": "OffsetFetch", "committed": {"t-0": 12, "t-1": -1}}),
+        ("answer", 100, {"api": "ListOffsets", "offsets": {"t-0": 12}}),
+        fetches(100, 12),
+    ]
+    for source in sources:
+        assert not [*commits_what_it_read(history(source, commits(110, 12), commits(120, 3)))]
+        (found,) = commits_what_it_read(history(source, commits(110, 13)))
+        assert (found.expected, found.observed, found.shape) == ("at most 12", "offset 13", ("ahead",))
+    assert not [*commits_what_it_read(history(commits(110, 0)))]
+    assert [*commits_what_it_read(history(commits(110, 1), sources[0]))]
 
 
 def claims(ms: int, generation: int, *owned: str, member: str | None = "m") -> tuple[Any, ...]:
