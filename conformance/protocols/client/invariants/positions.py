@@ -133,8 +133,10 @@ def starts_at_the_committed_offset(history: History) -> Iterator[Violation]:
 )
 @law("client/commits-what-it-read", "grp-101")
 def commits_what_it_read(history: History) -> Iterator[Violation]:
-    """A client commits no offset above its position: that after the last record that it was sent, or where it began to
-    read."""
+    """A client commits no offset above its position.
+
+    That is the offset after the last record that it was sent, or the one at which it began to read.
+    """
     furthest: dict[str, int] = {}
     for each in trace(history):
         if each.is_request("OffsetCommit"):
