@@ -22,6 +22,8 @@ BROKER_RESOURCE: Final = 4
 LARGEST: Final = 2**31 - 1
 KAFKAS: Final = Config(max_size=LARGEST)
 """Kafka's defaults, for a broker that does not describe its settings."""
+KAFKAS_CONSUMER: Final = consumer_groups.Config(max_size=LARGEST)
+"""The same of consumer groups."""
 _SETTINGS: Final = {
     "group.max.size": "max_size",
     "group.initial.rebalance.delay.ms": "initial_delay_ms",
@@ -31,6 +33,7 @@ _SETTINGS: Final = {
 _CONSUMER_SETTINGS: Final = {
     "group.consumer.session.timeout.ms": "session_ms",
     "group.consumer.assignment.interval.ms": "interval_ms",
+    "group.consumer.max.size": "max_size",
 }
 _POLICY: Final = "group.consumer.migration.policy"
 _STREAMS_SESSION: Final = "group.streams.session.timeout.ms"
@@ -150,7 +153,7 @@ async def settings_of(
     consumer = {key: known[name] for name, key in _CONSUMER_SETTINGS.items() if name in known}
     policy = described.get(_POLICY, consumer_groups.DEFAULT.policy).lower()
     streams = streams_groups.Config(known.get(_STREAMS_SESSION, streams_groups.DEFAULT.session_ms))
-    return replace(KAFKAS, **classic), replace(consumer_groups.DEFAULT, policy=policy, **consumer), streams
+    return replace(KAFKAS, **classic), replace(KAFKAS_CONSUMER, policy=policy, **consumer), streams
 
 
 def _described(body: Reader) -> Iterator[tuple[str, str]]:

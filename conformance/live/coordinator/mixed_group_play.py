@@ -39,6 +39,7 @@ from kipcheck.conformance.protocols.migration.ops import (
     ClassicBeat,
     ClassicJoin,
     ClassicLeave,
+    ClassicRemove,
     ClassicSync,
     Receive,
     Received,
@@ -153,7 +154,7 @@ class MixedConversation:
             with suppress(Closed, Garbled):
                 await self.connections.ask("LeaveGroup", VERSION, "kipcheck", body)
             await asyncio.wait([client.task], timeout=max(AFTER_S, 2 * (now() - began)))
-        if isinstance(client.request, ClassicBeat | ClassicLeave):
+        if isinstance(client.request, ClassicBeat | ClassicLeave | ClassicRemove):
             await asyncio.wait([client.task], timeout=PATIENCE_S)
 
     async def _exchange(self, event: Classic, client: _Client) -> None:
@@ -169,7 +170,8 @@ class MixedConversation:
 
     def _request(self, event: Classic, client: _Client) -> tuple[str, dict[str, Any]]:
         id, group = client.id or "?", self.group
-        stated = {"groupId": group, "memberId": id, "groupInstanceId": client.instance}
+        one: dict[str, str | None] = {"memberId": id, "groupInstanceId": client.instance}
+        stated = {"groupId": group, **one}
         match event:
             case ClassicJoin():
                 owned = client.given if event.owned == "told" else ()
@@ -192,8 +194,10 @@ class MixedConversation:
                 return "SyncGroup", {**stated, "generationId": generation, "assignments": shares}
             case ClassicBeat():
                 return "Heartbeat", {**stated, "generationId": client.generation - event.behind}
+            case ClassicRemove():
+                removed = {"memberId": "", "groupInstanceId": event.instance}
+                return "LeaveGroup", {"groupId": group, "members": [removed]}
             case _:
-                one = {"memberId": id, "groupInstanceId": client.instance}
                 return "LeaveGroup", {"groupId": group, "members": [one]}
 
     def _partitions(self, partitions: Partitions) -> bytes:
@@ -216,7 +220,7 @@ class MixedConversation:
         if error in RESETS:
             client.id, client.given = "", ()
         match request:
-            case ClassicLeave():
+            case ClassicLeave() | ClassicRemove():
                 client.id, client.given = "", ()
                 own = answer["members"][0]["errorCode"] if answer["members"] else 0
                 return replace(found, error=name_of(own)) if error == NONE and own else found

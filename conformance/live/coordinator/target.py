@@ -135,6 +135,7 @@ class StartedBroker:
             "group.initial.rebalance.delay.ms": DEFAULT.initial_delay_ms // TIMES,
             "group.max.size": DEFAULT.max_size,
             "group.coordinator.append.linger.ms": 0,
+            "group.consumer.max.size": DEFAULT_CONSUMER.max_size,
             "group.consumer.session.timeout.ms": SESSION_MS // TIMES,
             "group.consumer.min.session.timeout.ms": SESSION_MS // TIMES,
             "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS // TIMES,

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from kipcheck.conformance.live.server.settings import LARGEST
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, Member, State
 from kipcheck.conformance.protocols.consumer_group.ops import (
     REBALANCE_MS,
@@ -26,7 +27,7 @@ class _Machine(ConsumerGroup):
     """
 
     def __init__(self, topics: Mapping[str, int], session_ms: int) -> None:
-        super().__init__(topics, config=Config(session_ms, interval_ms=0))
+        super().__init__(topics, config=Config(session_ms, interval_ms=0, max_size=LARGEST))
         self.rebalance_ms: dict[str, int] = {}
 
     def is_late(self, member: Member) -> bool:

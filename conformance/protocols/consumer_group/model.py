@@ -48,6 +48,7 @@ FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
 UNRELEASED_INSTANCE_ID = "UNRELEASED_INSTANCE_ID"
 UNSUPPORTED_ASSIGNOR = "UNSUPPORTED_ASSIGNOR"
 INVALID_REGULAR_EXPRESSION = "INVALID_REGULAR_EXPRESSION"
+GROUP_MAX_SIZE_REACHED = "GROUP_MAX_SIZE_REACHED"
 
 
 class Memory(NamedTuple):
@@ -117,6 +118,8 @@ class ConsumerGroup:
     topics: Mapping[str, int] = TOPICS
     rules: Rules = CURRENT
     config: Config = DEFAULT
+    counts_successors: bool = False
+    """A full group has no room for the successor of a static member."""
 
     def __init__(self, topics: Mapping[str, int] = TOPICS, rules: Rules = CURRENT, config: Config = DEFAULT) -> None:
         """``topics``: the existing topics, with their numbers of partitions."""
@@ -209,6 +212,8 @@ class ConsumerGroup:
     def fault(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
         if not state.exists and epoch != 0:
             return GROUP_ID_NOT_FOUND
+        if epoch not in LEFT and self.is_full(state, beat.client, beat.instance):
+            return GROUP_MAX_SIZE_REACHED
         member, holder = state.member(beat.client), state.holder(beat.instance)
         if beat.instance is not None:
             if epoch == 0:
@@ -225,6 +230,12 @@ class ConsumerGroup:
         if epoch in LEFT:
             return None
         return FENCED_MEMBER_EPOCH if self.is_stale(member, epoch, owned) else self.bad_regex(beat)
+
+    def is_full(self, state: State, id: str, instance: str | None) -> bool:
+        """Whether the group has no room for this member, which states an instance."""
+        if len(state.members) < self.config.max_size or state.member(id) is not None:
+            return False
+        return self.counts_successors or state.holder(instance) is None
 
     def is_released(self, holder: Member) -> bool:
         """Whether another process may take over the instance of a member."""

@@ -22,6 +22,8 @@ class Config:
     interval_ms: int = INTERVAL_MS
     """``group.consumer.assignment.interval.ms``: no target assignment is computed sooner after the last one. Before 4.3
     brokers have no such setting, and compute one whenever the group has changed."""
+    max_size: int = 3
+    """``group.consumer.max.size``"""
     policy: str = "bidirectional"
     """``group.consumer.migration.policy``: bidirectional, upgrade, downgrade or disabled."""
 
@@ -46,6 +48,8 @@ class Rules:
     """A member gets no partition of a topic that it no longer subscribes to, though the target has it (KAFKA-19431)."""
     refuses_classic_members: bool
     """If the policy is ``disabled``, no client of the classic protocol joins, or joins again."""
+    counts_successors: bool
+    """A full group has no room for the successor of a static member (KAFKA-20601)."""
     rebalances_old_targets: bool
     """A group that a static member makes a classic one starts a join phase if its target assignment is old; before, if
     the member subscribes to other topics than its predecessor."""
@@ -67,6 +71,7 @@ class Rules:
             takes_epoch_0=has("takes-epoch-0"),
             drops_unsubscribed=has("drops-unsubscribed"),
             refuses_classic_members=has("refuses-classic-members"),
+            counts_successors=has("counts-successors"),
             rebalances_old_targets=has("rebalances-old-targets"),
         )
 

@@ -47,6 +47,17 @@ RESTED = (
 """A consumer group with a static member of each protocol, at rest."""
 REPLACED = f"{RESTED}classic-join y on t as i; classic-sync y; beat a told as j; classic-beat y"
 REPLACED_CONSUMER = f"{RESTED}away a as j; join b on t none as j; classic-beat x; beat b told as j"
+REMOVED = (
+    f"{RESTED}remove i; classic-beat x; remove i; remove j; beat a told as j; join a on t none as j; "
+    "classic-join y on t; remove j; classic-beat y; beat a told as j"
+)
+"""An operator removes a member of each protocol, and the last consumer of a group."""
+FULL = (
+    "join a on t none as i; classic-join x on t as j; classic-join y on t; join b on t none; beat a told as i; "
+    "away a as i; join b on t none as i; leave b as i; join a on t none; join b on t none; classic-leave x; "
+    "join b on t none; classic-join x on t; classic-beat y"
+)
+"""A consumer group at its limit, with static members that are replaced."""
 ASKED = "join a on t none; classic-join x on t v4; classic-join x on t v4; classic-sync x; classic-beat x"
 
 
@@ -82,6 +93,8 @@ def there_and_back(subject: Subject) -> Iterable[Conversation]:
     yield Conversation(OPERATIONS.parse_shorthand(REPLACED), "replaced")
     yield Conversation(OPERATIONS.parse_shorthand(REPLACED_CONSUMER), "replaced consumer")
     yield Conversation(OPERATIONS.parse_shorthand(ASKED), "asked")
+    yield Conversation(OPERATIONS.parse_shorthand(REMOVED), "removed")
+    yield Conversation(OPERATIONS.parse_shorthand(FULL), "full")
     yield Conversation(OPERATIONS.parse_shorthand("classic-join x on t; join a on t none"), "early")
 
 

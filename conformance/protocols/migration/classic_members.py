@@ -8,6 +8,7 @@ from typing import Final
 from kipcheck.conformance.protocols.consumer_group import model as consumer
 from kipcheck.conformance.protocols.consumer_group.model import (
     FENCED_INSTANCE_ID,
+    GROUP_MAX_SIZE_REACHED,
     UNKNOWN_MEMBER_ID,
     UNRELEASED_INSTANCE_ID,
 )
@@ -21,6 +22,7 @@ from kipcheck.conformance.protocols.migration.ops import (
     ClassicBeat,
     ClassicJoin,
     ClassicLeave,
+    ClassicRemove,
     ClassicSync,
     Received,
 )
@@ -41,6 +43,8 @@ class ClassicMembers(Conversions):
         number = state.client(client.name).asked
         if isinstance(event, ClassicJoin):
             return self.joined(state, client, event, number)
+        if isinstance(event, ClassicRemove):
+            return self.dismissed(state, event, number)
         error = self.stranger(state, client)
         member, known = state.group.member(client.id), state.member(client.id)
         if error is not None or member is None or known is None:
@@ -56,6 +60,20 @@ class ClassicMembers(Conversions):
                 return self.delivered(left, number, Received("", NONE), LEFT)
             case _:
                 raise ValueError("no request")
+
+    def dismissed(self, state: State, remove: ClassicRemove, number: int) -> State:
+        """An operator removes the member of an instance, whichever protocol it uses."""
+        holder = state.group.holder(remove.instance)
+        if holder is None:
+            return self.delivered(state, number, Received("", UNKNOWN_MEMBER_ID))
+        return self.delivered(self.fenced(state, holder.id), number, Received("", NONE))
+
+    def fenced(self, state: State, id: str) -> State:
+        """The group without a member that was removed, silent or late."""
+        if self.may_downgrade(state, id):
+            return self.downgraded(state, id)
+        members = tuple(each for each in state.members if each.id != id)
+        return state._replace(group=self.consumers.without(state.group, id), members=members)
 
     def stranger(self, state: State, client: Client) -> str | None:
         """The error of a client that states an instance id and is not the member with it."""
@@ -88,7 +106,7 @@ class ClassicMembers(Conversions):
         known = ClassicMember(id, tuple((each, blob) for each in join.protocols), syncing_ms=0)
         changed = old is not None and (bool(old.regex) or {*old.topics} != {*join.topics})
         others = [each.id for each in state.group.members if former is None or each.id != former.id]
-        if former is not None and self.may_be_classic(state, former.id, others):
+        if former is not None and self.may_be_classic(state, former.id, others, len(group.members)):
             return self.joined_last(with_member(state, known), group, id, owned, number)
         ids = {each.id for each in group.members}
         members = tuple(each for each in state.members if each.id in ids)
@@ -103,6 +121,8 @@ class ClassicMembers(Conversions):
     def join_fault(self, state: State, client: Client, join: ClassicJoin) -> str | None:
         if self.rules.refuses_classic_members and self.config.policy == DISABLED:
             return INCONSISTENT_GROUP_PROTOCOL
+        if self.consumers.is_full(state.group, client.id, join.instance):
+            return GROUP_MAX_SIZE_REACHED
         if not self.supports(state, join):
             return INCONSISTENT_GROUP_PROTOCOL
         if join.instance is None:

@@ -12,6 +12,7 @@ from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup
 from kipcheck.conformance.protocols.consumer_group.ops import REBALANCE_MS
 from kipcheck.conformance.protocols.consumer_group.rules import CURRENT, DEFAULT, Config, Rules
 from kipcheck.conformance.protocols.group.model import messages
+from kipcheck.conformance.protocols.group.model.answers import DEFAULT as CLASSIC_DEFAULT, Config as ClassicConfig
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.messages import Phase, Timer
 from kipcheck.conformance.protocols.group.model.rules import Rules as ClassicRules, owed_rules
@@ -19,6 +20,7 @@ from kipcheck.conformance.protocols.group.model.service import Service
 from kipcheck.conformance.protocols.group.model.state import Member, State as ClassicState, arm_session
 from kipcheck.conformance.protocols.migration.metadata import metadata_of, partitions_of, printed
 from kipcheck.conformance.protocols.migration.ops import SESSION_MS, Received
+from kipcheck.conformance.protocols.migration.running_sessions import RunningSessions
 from kipcheck.conformance.protocols.migration.state import ClassicMember, State, with_client
 
 UPGRADES: Final = ("bidirectional", "upgrade")
@@ -32,11 +34,18 @@ class Conversions:
     fails_at_first: bool = False
     """A consumer that joins a group in its first join phase gets UNKNOWN_SERVER_ERROR, as in all releases."""
 
-    def __init__(self, rules: Rules = CURRENT, config: Config = DEFAULT, classic: ClassicRules | None = None) -> None:
+    def __init__(
+        self,
+        rules: Rules = CURRENT,
+        config: Config = DEFAULT,
+        classic: ClassicRules | None = None,
+        classic_config: ClassicConfig = CLASSIC_DEFAULT,
+    ) -> None:
         self.rules = rules
         self.config = config
         self.consumers = ConsumerGroup(rules=rules, config=config)
-        self.coordinator = Coordinator(classic or owed_rules())
+        made = RunningSessions if self.fails_at_first else Coordinator
+        self.coordinator = made(classic or owed_rules(), classic_config)
         self.service: Service[ClassicState] = Service(self.coordinator)
 
     def delivered(self, state: State, request: int, answer: Received, fresh: str = "") -> State:
@@ -47,7 +56,9 @@ class Conversions:
 
     def may_upgrade(self, state: State) -> bool:
         """Whether a consumer that joins may change the form of the classic group."""
-        return state.classic.phase in (Phase.EMPTY, Phase.DEAD) or self.config.policy in UPGRADES
+        if state.classic.phase in (Phase.EMPTY, Phase.DEAD):
+            return True
+        return self.config.policy in UPGRADES and len(state.classic.members) <= self.config.max_size
 
     def upgraded(self, state: State) -> tuple[State, str | None]:
         """The classic group as a consumer group; and the error, if it cannot be one.
@@ -101,12 +112,14 @@ class Conversions:
     def may_downgrade(self, state: State, leaving: str) -> bool:
         """Whether the group is a classic one after this member is gone: only others that use that protocol are left."""
         rest = [each.id for each in state.group.members if each.id != leaving]
-        return bool(rest) and self.may_be_classic(state, leaving, rest)
+        return bool(rest) and self.may_be_classic(state, leaving, rest, len(rest))
 
-    def may_be_classic(self, state: State, without: str, rest: Collection[str]) -> bool:
+    def may_be_classic(self, state: State, without: str, rest: Collection[str], size: int) -> bool:
         """Whether the group is a classic one without its member ``without``: that uses KIP-848's protocol, the rest do
-        not."""
-        if self.config.policy not in DOWNGRADES or state.member(without) is not None:
+        not. ``size``: the number of members that it would have."""
+        if self.config.policy not in DOWNGRADES or size > self.coordinator.config.max_size:
+            return False
+        if state.member(without) is not None:
             return False
         return all(state.member(each) is not None for each in rest)
 

@@ -10,6 +10,7 @@ from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
 from kipcheck.conformance.protocols.consumer_group.model import (
     FENCED_INSTANCE_ID,
+    GROUP_MAX_SIZE_REACHED,
     SERVER_ASSIGNORS,
     UNKNOWN_MEMBER_ID,
     UNRELEASED_INSTANCE_ID,
@@ -24,9 +25,11 @@ from kipcheck.conformance.protocols.migration.conversions import UPGRADES
 from kipcheck.conformance.protocols.migration.ops import (
     ASKING_VERSION,
     NONE,
+    OPERATOR,
     PARKED,
     ClassicBeat,
     ClassicJoin,
+    ClassicRemove,
     ClassicSync,
 )
 from kipcheck.conformance.protocols.migration.trace import CLASSIC, CONSUMER, Member, MixedStep, mixed_steps
@@ -273,6 +276,89 @@ def takeover_without_rebalance(history: History) -> Iterator[Violation]:
             )
             kind = "consumer" if isinstance(each.request, Beat) else "classic"
             yield breach(each, why, f"epoch {rest}", f"epoch {epoch}", kind)
+
+
+# Operators
+
+
+def holds(step: MixedStep, instance: str) -> bool | None:
+    """Whether a member has this instance id; None: that is not known."""
+    known = step.before
+    names = known.holders(instance, OPERATOR)
+    if not names:
+        return False
+    return True if any(each in known.members and each not in known.doubted for each in names) else None
+
+
+@impact("An operator cannot remove a member, or believes so wrongly", "stuck group", "identity", "misled-operator",
+        links=("KIP-345", "KIP-848"))  # fmt: skip
+@rule("migration/operator-removes", "grp-153", applies_to=asks)
+def operator_removes(history: History) -> Iterator[Violation]:
+    """A LeaveGroup with an instance id alone removes the member that has it, of any protocol, until it joins again.
+
+    If no member has it, the answer is UNKNOWN_MEMBER_ID.
+    """
+    for each in mixed_steps(history):
+        request = each.request
+        if isinstance(request, ClassicRemove):
+            held = holds(each, request.instance)
+            expected = each.received if held is None else NONE if held else UNKNOWN_MEMBER_ID
+            if each.received != expected:
+                why = f"an operator removes instance {request.instance}, which {'a' if held else 'no'} member has"
+                yield breach(each, why, expected, each.received, "held" if held else "free", each.received)
+        elif each.name in each.before.removed and isinstance(request, Beat | ClassicBeat | ClassicSync):
+            accepted = each.accepted and each.epoch != 0 if isinstance(request, Beat) else each.received == NONE
+            if accepted:
+                kind = "consumer" if isinstance(request, Beat) else "classic"
+                yield breach(each, f"an operator has removed {each.name}", UNKNOWN_MEMBER_ID, "accepted", kind)
+
+
+# Sizes
+
+
+def joins_anew(step: MixedStep) -> bool:
+    """Whether a client that is no member asks to be one of a consumer group."""
+    if step.name in step.before.members or step.name in step.before.gone:
+        return False
+    if isinstance(step.request, ClassicJoin):
+        return step.before.form == CONSUMER
+    return is_join(step)
+
+
+@impact("A group grows beyond its limit", "crash or hang", "guards", "memory", links=("KIP-389", "KIP-848"))
+@rule("migration/size-limit", "grp-154", applies_to=asks)
+def size_limit(history: History) -> Iterator[Violation]:
+    """A consumer group takes no member beyond ``group.consumer.max.size``, of any protocol, and keeps those it has."""
+    for each in mixed_steps(history):
+        request, known = each.request, each.before
+        refused = GROUP_MAX_SIZE_REACHED in (each.error, each.received)
+        if refused and each.member is not None and known.form == CONSUMER:
+            yield breach(each, f"{each.name} is a member", "not refused for the size", GROUP_MAX_SIZE_REACHED, "member")
+        if not isinstance(request, Beat | ClassicJoin) or not joins_anew(each) or each.joined_epoch is None:
+            continue
+        taken = known.holders(request.instance, each.name) if request.instance else []
+        size = sum(name not in taken for name in known.members)
+        if size >= known.config.max_size:
+            why = f"{each.name} joins a group of {size} members; at most {known.config.max_size} are allowed"
+            kind = "consumer" if isinstance(request, Beat) else "classic"
+            yield breach(each, why, GROUP_MAX_SIZE_REACHED, "accepted", kind)
+
+
+@impact("A static member cannot restart while its group is full", "stuck group", "guards", "refused-peer",
+        links=("KIP-345", "KIP-848", "KAFKA-20601"))  # fmt: skip
+@rule("migration/successor-fits", "grp-155", grade=Grade.SHOULD, applies_to=asks)
+def successor_fits(history: History) -> Iterator[Violation]:
+    """A client that takes over an instance is not refused for the size of the group: it takes no room."""
+    for each in mixed_steps(history):
+        request = each.request
+        if not isinstance(request, Beat | ClassicJoin) or request.instance is None or not joins_anew(each):
+            continue
+        former = [name for name in each.before.holders(request.instance, each.name) if name not in each.before.doubted]
+        stated = not isinstance(request, ClassicJoin) or each.name not in each.before.ids
+        if former and stated and GROUP_MAX_SIZE_REACHED in (each.error, each.received):
+            why = f"{each.name} joins as instance {request.instance}, which {former[0]} has"
+            kind = "consumer" if isinstance(request, Beat) else "classic"
+            yield breach(each, why, "accepted", GROUP_MAX_SIZE_REACHED, kind)
 
 
 # From a consumer group to a classic group

@@ -54,6 +54,7 @@ from kipcheck.conformance.protocols.migration.ops import (
     ClassicBeat,
     ClassicJoin,
     ClassicLeave,
+    ClassicRemove,
     ClassicSync,
     Event,
     Receive,
@@ -182,6 +183,8 @@ class MixedGroup(ClassicMembers):
                 return Heartbeat(VERSION, id, client.instance, client.generation - event.behind, request=number)
             case ClassicLeave():
                 return Leave(VERSION, ((id, client.instance),), request=number)
+            case ClassicRemove():
+                return Leave(VERSION, (("", event.instance),), request=number)
             case Receive():
                 raise ValueError("no request")
             case _:
@@ -263,13 +266,6 @@ class MixedGroup(ClassicMembers):
         ages = (known.joining_ms, known.syncing_ms)
         return member.silent_ms >= SESSION_MS or any(age is not None and age >= REBALANCE_MS for age in ages)
 
-    def fenced(self, state: State, id: str) -> State:
-        """The group without a member that was silent, or late."""
-        if self.may_downgrade(state, id):
-            return self.downgraded(state, id)
-        members = tuple(each for each in state.members if each.id != id)
-        return state._replace(group=self.consumers.without(state.group, id), members=members)
-
     # What is drawn
 
     def enabled(self, state: State, /) -> Iterable[Event]:
@@ -290,6 +286,8 @@ class MixedGroup(ClassicMembers):
             everyone = tuple(each.name for each in state.clients if each.id)
             yield from (ClassicSync(name, topics=each, over=everyone) for each in SUBSCRIPTIONS)
             yield from (ClassicBeat(name), ClassicLeave(name))
+        holders = state.group.members if state.is_consumer else state.classic.members
+        yield from (ClassicRemove(each.instance) for each in holders if each.instance is not None)
         yield from map(Pass, PASSES)
 
     def enabled_heartbeats(self, state: State, name: str) -> Iterator[Event]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.core.replacing import replace
 from kipcheck.conformance.protocols.consumer_group import model as consumer
@@ -11,7 +12,7 @@ from kipcheck.conformance.protocols.consumer_group.rules import Rules
 from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
 from kipcheck.conformance.protocols.migration.invariants import MEMBERS
 from kipcheck.conformance.protocols.migration.model import MixedGroup
-from kipcheck.conformance.protocols.migration.ops import OPERATIONS, ClassicJoin, Received
+from kipcheck.conformance.protocols.migration.ops import OPERATIONS, Action, ClassicJoin, ClassicRemove, Received
 from kipcheck.conformance.protocols.migration.state import Client, State
 
 
@@ -158,6 +159,60 @@ class RebalancesForClassicSuccessors(Playing):
     def replaced(self, group: consumer.State, former: consumer.Member, beat: Beat) -> consumer.State:
         after = super().replaced(group, former, beat)
         return after._replace(group_epoch=self.consumers.bumped(after))
+
+
+# Operators and sizes
+
+
+@defect("operator-removes", ...)
+class KeepsConsumersOfOperators(Playing):
+    """An operator removes members of the classic protocol only."""
+
+    def dismissed(self, state: State, remove: ClassicRemove, number: int) -> State:
+        holder = state.group.holder(remove.instance)
+        if holder is not None and state.member(holder.id) is None:
+            return self.delivered(state, number, Received("", "UNKNOWN_MEMBER_ID"))
+        return super().dismissed(state, remove, number)
+
+
+@defect("operator-removes", ...)
+class AnswersOperatorsOnly(Playing):
+    """A member that an operator removes stays a member of a consumer group."""
+
+    def dismissed(self, state: State, remove: ClassicRemove, number: int) -> State:
+        after = super().dismissed(state, remove, number)
+        return after._replace(group=state.group, members=state.members, is_consumer=True)
+
+
+@defect("size-limit", ...)
+class AdmitsClassicMembersBeyondTheLimit(Playing):
+    """Clients of the classic protocol join a full consumer group."""
+
+    def join_fault(self, state: State, client: Client, join: ClassicJoin) -> str | None:
+        room = state._replace(group=state.group._replace(members=state.group.members[:1]))
+        found = super().join_fault(state, client, join)
+        return super().join_fault(room, client, join) if found == consumer.GROUP_MAX_SIZE_REACHED else found
+
+
+@defect("size-limit", ...)
+class CountsConsumersOnly(Playing):
+    """Members of the classic protocol do not count for a consumer that joins."""
+
+    def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
+        self.consumers.config = replace(self.config, max_size=self.config.max_size + len(state.members))
+        return super().beat(state, beat)
+
+
+@defect("successor-fits", ...)
+class CountsPredecessors(Playing):
+    """A full group refuses the successor of a static member."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.consumers.counts_successors = True
+
+
+# From a consumer group to a classic group
 
 
 @defect("downgrades", ...)

@@ -23,6 +23,8 @@ STATIC_VERSION: Final = 5
 """Of a JoinGroup with an instance id."""
 CLIENTS: Final = ("x", "y")
 """Those that use the classic protocol."""
+OPERATOR: Final = ""
+"""In place of the name of a client."""
 TOPICS: Final = ("t", "u")
 PARKED, BUSY, NOTHING = "parked", "busy", "nothing"
 """In place of an error: the request is not answered yet; one before it is not, so nothing was sent; none is."""
@@ -123,6 +125,18 @@ class ClassicLeave:
     client: Annotated[str, about("its name"), typical(*CLIENTS)]
 
 
+@operation("classic-remove", "client", "remove {instance}", examples="remove i", accepted=Received)
+@dataclass(frozen=True, slots=True)
+class ClassicRemove:
+    """An operator sends a LeaveGroup with an instance id and no member id."""
+
+    instance: Annotated[str, about("group.instance.id of the member"), typical(*consumer_group.INSTANCES)]
+
+    @property
+    def client(self) -> str:
+        return OPERATOR
+
+
 @operation(
     "classic-receive", "client", "receive {client}", examples="receive x", sender="{client}", accepted=Received,
 )  # fmt: skip
@@ -133,7 +147,7 @@ class Receive:
     client: Annotated[str, about("its name"), typical(*CLIENTS)]
 
 
-Classic: TypeAlias = ClassicJoin | ClassicSync | ClassicBeat | ClassicLeave | Receive
+Classic: TypeAlias = ClassicJoin | ClassicSync | ClassicBeat | ClassicLeave | ClassicRemove | Receive
 Event: TypeAlias = Beat | Pass | Classic
 Action: TypeAlias = Answered | Rejected | Received
 OPERATIONS: Operations[Event, Action] = Operations(
@@ -146,6 +160,7 @@ OPERATIONS: Operations[Event, Action] = Operations(
         ClassicSync,
         ClassicBeat,
         ClassicLeave,
+        ClassicRemove,
         Receive,
     ),
     sample="classic-join x on t; pass 3000; receive x",

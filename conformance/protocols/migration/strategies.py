@@ -7,6 +7,7 @@ from kipcheck.conformance.protocols.migration.ops import (
     ClassicBeat,
     ClassicJoin,
     ClassicLeave,
+    ClassicRemove,
     ClassicSync,
     Event,
     Receive,
@@ -21,7 +22,7 @@ MIXED_GROUPS: Conversations[State, Event] = Conversations(
     OPERATIONS.step_of,
     OPERATIONS.event_of,
     events=nodes(
-        *OPERATIONS.of(ClassicJoin, ClassicSync, ClassicBeat, ClassicLeave, Receive, Beat, Pass),
+        *OPERATIONS.of(ClassicJoin, ClassicSync, ClassicBeat, ClassicLeave, ClassicRemove, Receive, Beat, Pass),
         drawn={"ms": Pick(PASSES)},
     ),
     progress=frozenset({"classic-join", "mixed-heartbeat", "classic-receive"}),

@@ -25,12 +25,14 @@ from kipcheck.conformance.protocols.migration.ops import (
     GIVING_IDS,
     NONE,
     OPERATIONS,
+    OPERATOR,
     PARKED,
     SESSION_MS,
     Classic,
     ClassicBeat,
     ClassicJoin,
     ClassicLeave,
+    ClassicRemove,
     ClassicSync,
     Event,
     Receive,
@@ -103,6 +105,8 @@ class Group:
     """Those of these clients that may have it no more, or not yet."""
     fenced: frozenset[str] = frozenset()
     """The clients whose instance another one has taken over, which have not joined again since."""
+    removed: frozenset[str] = frozenset()
+    """The clients that an operator has removed, which have not joined again since."""
     rest: Rest = field(default_factory=Rest)
     config: Config = DEFAULT
 
@@ -135,7 +139,7 @@ class Group:
         instances = {each: stated for each, stated in self.instances.items() if each != name}
         return replace(
             self, ids=self.ids - {name}, asked=self.asked - {name}, fenced=self.fenced - {name}, instances=instances,
-            doubted=self.doubted - {name},
+            doubted=self.doubted - {name}, removed=self.removed - {name},
         )  # fmt: skip
 
     def without(self, name: str, surely: bool) -> "Group":
@@ -308,7 +312,7 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
 
     def _after_stating(self, known: Group, instance: str | None) -> Group:
         """The client has joined. One that was a member may do so without its instance id, and keeps it."""
-        known = replace(known, fenced=known.fenced - {self.name})
+        known = replace(known, fenced=known.fenced - {self.name}, removed=known.removed - {self.name})
         if instance is not None:
             return known.taken(instance, self.name)
         had = known.instances.get(self.name)
@@ -331,7 +335,10 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
     def _after_sending(self, known: Group, request: Classic) -> Group:
         if not isinstance(request, ClassicJoin):
             return known
-        known = replace(known, fenced=known.fenced - {self.name}, asked=known.asked - {self.name})
+        known = replace(
+            known, fenced=known.fenced - {self.name}, asked=known.asked - {self.name},
+            removed=known.removed - {self.name},
+        )  # fmt: skip
         if request.instance is not None and known.form != CONSUMER:
             # The request may take effect long before its answer.
             for each in known.holders(request.instance, self.name):
@@ -346,6 +353,8 @@ class MixedStep(AnsweredStep[Event, Mapping[str, Any], Group]):
 
     def _after_answer(self, known: Group, found: Pending) -> Group:
         member = known.members.get(self.name)
+        if isinstance(found.request, ClassicRemove):
+            return _after_removal(known, found.request.instance) if self.received == NONE else known
         if isinstance(found.request, ClassicLeave):
             known = known.reset(self.name)
             return replace(known.without(self.name, surely=self.received == NONE), assigned=False)
@@ -404,7 +413,22 @@ def _without_claims(known: Group) -> Group:
 
 
 def _after_leaving(known: Group, name: str) -> Group:
-    before = replace(known.reset(name).without(name, surely=True), assigned=False)
+    return _departed(known.reset(name).without(name, surely=True))
+
+
+def _after_removal(known: Group, instance: str) -> Group:
+    """An operator has removed the member with an instance id."""
+    for each in known.holders(instance, OPERATOR):
+        surely = each not in known.doubted
+        removed = known.removed | {each} if surely else known.removed
+        instances = {name: stated for name, stated in known.instances.items() if name != each}
+        known = replace(known.without(each, surely), removed=removed, instances=instances)
+    return _departed(known)
+
+
+def _departed(known: Group) -> Group:
+    """The group after members are gone."""
+    before = replace(known, assigned=False)
     known = _as_classic(before)
     return replace(known, changed=known.changed or known.form == CLASSIC != before.form)
 

@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
@@ -14,8 +15,10 @@ import java.util.TreeSet;
 final class ClassicMembers {
     private static final Map<String, String> REQUESTS = Map.of(
         "classic-join", "JoinGroup", "classic-sync", "SyncGroup", "classic-heartbeat", "Heartbeat",
-        "classic-leave", "LeaveGroup");
+        "classic-leave", "LeaveGroup", "classic-remove", "LeaveGroup");
+    private static final List<String> LEAVES = List.of("classic-leave", "classic-remove");
     private static final String RECEIVE = "classic-receive";
+    private static final String OPERATOR = "";
     /** Errors of a JoinGroup whose answer has an id for the next one. */
     private static final List<String> GIVING_IDS = List.of("REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED");
     private static final long SESSION = 20_000;
@@ -40,14 +43,15 @@ final class ClassicMembers {
 
     Map<String, Object> answer(Map<String, Object> order) throws Throwable {
         String op = Values.text(order.get("op"));
-        Client client = clients.computeIfAbsent(Values.text(order.get("client")), name -> new Client());
+        String name = Objects.requireNonNullElse(Values.text(order.get("client")), OPERATOR);
+        Client client = clients.computeIfAbsent(name, none -> new Client());
         if (op.equals(RECEIVE)) {
             return received(client, client.asked == null ? "nothing" : "parked");
         }
         if (client.asked != null) {
             return told("busy", null, client);
         }
-        send(op, Values.text(order.get("client")), client, order);
+        send(op, name, client, order);
         return received(client, "parked");
     }
 
@@ -62,10 +66,12 @@ final class ClassicMembers {
             : client.instance == null ? ((Long) order.getOrDefault("version", (long) VERSION)).intValue()
             : STATIC_VERSION;
         String id = client.id.isEmpty() && !joins ? "?" : client.id;
-        if (op.equals("classic-leave")) {
+        boolean leaves = LEAVES.contains(op);
+        if (leaves) {
+            boolean removes = order.containsKey("instance");
             Map<String, Object> one = new LinkedHashMap<>();
-            one.put("memberId", id);
-            one.put("groupInstanceId", client.instance);
+            one.put("memberId", removes ? "" : id);
+            one.put("groupInstanceId", removes ? order.get("instance") : client.instance);
             fields.put("members", List.of(one));
         } else {
             fields.put("memberId", id);
@@ -75,7 +81,7 @@ final class ClassicMembers {
         }
         if (joins) {
             join(client, fields, order);
-        } else if (!op.equals("classic-leave")) {
+        } else if (!leaves) {
             fields.put("generationId", client.generation - (Long) order.getOrDefault("behind", 0L));
         }
         if (op.equals("classic-sync")) {
@@ -161,11 +167,12 @@ final class ClassicMembers {
         Throwable thrown = client.made instanceof Throwable ? (Throwable) client.made : null;
         Map<String, Object> found = op.equals("classic-sync")
             ? coordinator.told("SyncGroupResponse", VERSION, client.made)
-            : coordinator.answered(op.substring("classic-".length()), VERSION, client.made, thrown);
+            : coordinator.answered(LEAVES.contains(op) ? "leave" : op.substring("classic-".length()), VERSION,
+                client.made, thrown);
         client.asked = null;
         client.made = null;
         String error = (String) found.get("error");
-        if (op.equals("classic-leave") && error.equals("NONE")) {
+        if (LEAVES.contains(op) && error.equals("NONE")) {
             error = (String) Values.list(Values.list(found.get("members")).get(0)).get(2);
         }
         learn(op, error, client, found);

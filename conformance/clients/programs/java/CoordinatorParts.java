@@ -23,6 +23,7 @@ final class CoordinatorParts {
         Map.entry("group.coordinator.append.linger.ms", 0),
         // Assignments that a heartbeat requires are computed before its response.
         Map.entry("group.consumer.assignor.offload.enable", false),
+        Map.entry("group.consumer.max.size", 3),
         Map.entry("group.streams.assignor.offload.enable", false),
         Map.entry("group.streams.initial.rebalance.delay.ms", 0),
         Map.entry("group.streams.assignment.interval.ms", 0),

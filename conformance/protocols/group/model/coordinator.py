@@ -61,7 +61,6 @@ from kipcheck.conformance.protocols.group.model.state import (
     Parked,
     State,
     arm_session,
-    disarm_session,
     pending,
 )
 from kipcheck.conformance.protocols.group.model.storage import Storage
@@ -237,7 +236,7 @@ class Coordinator(Storage):
         if member.sync is not None:
             self.supersede_sync(state, member, member.sync, out)
         elif not member.waits:
-            out.append(disarm_session(member.id))
+            self.rest(member, out)
         state = state.placed(member._replace(sync=Parked(sync.request, sync.version)))
         return self.lead(state, sync, out) if self.assigns(state, member) else state
 

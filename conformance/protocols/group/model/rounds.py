@@ -74,8 +74,12 @@ class Rounds(Decisions):
         if member.join is not None:
             self.supersede_join(member, member.join, out)
         elif not member.waits:
-            out.append(disarm_session(member.id))
+            self.rest(member, out)
         return self.prepare_or_complete(state.placed(self.updated(member, join)), out)
+
+    def rest(self, member: Member, out: Out) -> None:
+        """The member's request is parked, which keeps it alive without heartbeats."""
+        out.append(disarm_session(member.id))
 
     def updated(self, member: Member, join: Join) -> Member:
         session_ms, rebalance_ms = self.timeouts(member, join)
