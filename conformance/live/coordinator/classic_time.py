@@ -17,7 +17,7 @@ from kipcheck.conformance.live.coordinator.classic_races import Armed, Course, o
 from kipcheck.conformance.live.coordinator.moments import NEAREST_S, Span
 from kipcheck.conformance.protocols.group.model.answers import Config
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
-from kipcheck.conformance.protocols.group.model.messages import Action, Arm, Event, Join, Joined, Reply, Timer
+from kipcheck.conformance.protocols.group.model.messages import Action, Arm, Error, Event, Join, Joined, Reply, Timer
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.service import By, Elapse, Served, Service
 from kipcheck.conformance.protocols.group.model.state import Member, State
@@ -103,8 +103,6 @@ class Schedule:
     def ask(self, event: By) -> frozenset[int]:
         """A request is sent: the numbers of those that should be answered at once."""
         self._machine.leaders = self._machine.protocols = frozenset()
-        if isinstance(event.request, Join):
-            self._lengths |= {event.request.session_ms, event.request.patience_ms}
         self._before = self._state
         self._state, replies = self._served(event)
         return frozenset(each.to for each in replies)
@@ -123,6 +121,9 @@ class Schedule:
         """What came of it, with canonical ids, and when it was handled. Returns the doubt, if a timer may have expired
         in the meantime."""
         found = tuple(replies)
+        number = len(self._before.actors)
+        if isinstance(event.request, Join) and not any(each.to == number and _refuses(each) for each in found):
+            self._lengths |= {event.request.session_ms, event.request.patience_ms}
         if not self.apart:
             self._follow(event, found)
         doubt = self._overdue(self._before, sent.last)
@@ -244,3 +245,8 @@ class Schedule:
             stated + length > self.now_ms and sent.plus(length / 1000 / self.times).first - NEAREST_S < until_s
             for (stated, sent), length in product(self._moments, self._lengths)
         )
+
+
+def _refuses(answer: Reply) -> bool:
+    """Whether a JoinGroup with this answer arms no timer."""
+    return answer.error not in (Error.NONE, Error.MEMBER_ID_REQUIRED)

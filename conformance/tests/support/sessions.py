@@ -1,10 +1,10 @@
 """Questions to a session of one role or the other, in few words."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kipcheck.conformance.core.case import Case, Role, Step, step
-from kipcheck.conformance.core.history import History, Observation, Replied
+from kipcheck.conformance.core.history import History, Observation, Op, Replied
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Adapter, Session
@@ -15,6 +15,12 @@ def history_of(adapter: Adapter, case: Case) -> History:
     with InProcess(adapter).open(case.edition, case.role) as session:
         (history,) = converse([case], session)
     return history
+
+
+def played(case: Case, observations: Sequence[Observation]) -> History:
+    """What a broker did in one case."""
+    ops = tuple(Op(at, *pair, at + 1) for at, pair in enumerate(zip(case.steps, observations, strict=True)))
+    return History(case, "broker", ops)
 
 
 def held(session: Session, *steps: Step) -> tuple[Observation, ...]:

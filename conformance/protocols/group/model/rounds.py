@@ -150,8 +150,8 @@ class Rounds(Decisions):
         an initial rebalance then still waits for its timer."""
         delay_ms = state.delay_ms
         if state.initial:
-            # Java resets ``grown`` only when it waits again: the next initial rebalance may take a round longer.
-            state = state._replace(delay_ms=NOT_INITIAL, remaining_ms=0, grown=self.rules.java and state.grown)
+            # ``grown`` is reset only when it waits again: the next initial rebalance may take a round longer.
+            state = state._replace(delay_ms=NOT_INITIAL, remaining_ms=0)
         state = self.without_absent(state, out)
         if not state.members:
             return self.emptied(state, out)

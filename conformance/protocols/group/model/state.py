@@ -171,7 +171,7 @@ class State(NamedTuple):
     remaining_ms: int = 0
     """Time left for further rounds of it."""
     grown: bool = False
-    """A member joined in the current round of it."""
+    """A member joined in the current round of it, or in the last round of the one before."""
     offsets: Offsets = ()
     writes: tuple[Write, ...] = ()
     log: Log = Log()
