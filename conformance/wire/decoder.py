@@ -66,7 +66,7 @@ def decoder(
             writer.assign("value", made)
             source.line("return value")
         with source.block("except ROUGH as failure:"):
-            source.line("rough = failure")
+            source.line("rough = failure.with_traceback(None)")  # see ``lenient``
         source.line("raise located(d, rough)")
     writer.write_tags()
     return source.text, source.function("decode", f"<decode {layout}>")

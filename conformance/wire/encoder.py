@@ -65,7 +65,7 @@ def encoder(layout: Layout, again: Again) -> tuple[str, Any]:
             writer.struct(layout, "value", "")
             source.line(f"return {writer.joined()}")
         with source.block("except ROUGH as failure:"):
-            source.line("rough = failure")
+            source.line("rough = failure.with_traceback(None)")  # see ``lenient``
         source.line("return again(value, rough)")
     return source.text, source.function("encode", f"<encode {layout}>")
 

@@ -110,7 +110,7 @@ def lenient(layout: Layout, locate: Callable[[bytes, Exception], Exception]) -> 
             value: dict[str, Any] = ahead(buffer)
             value |= read(buffer)
         except ROUGH as failure:
-            rough = failure
+            rough = failure.with_traceback(None)  # in which this frame is, so that a collection would have to free both
         else:
             return value if readable is layout else with_all_fields(layout, value)
         raise locate(data, rough)

@@ -1,8 +1,10 @@
 """The compiled codec: what it writes and reads, and how it is compiled."""
 
+import gc
 import json
 import random
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 from uuid import UUID
 
@@ -401,3 +403,17 @@ def test_a_tag_of_a_field_of_other_versions_is_refused(message: str, version: in
     else:
         with pytest.raises(Refused, match=f"tag {tag} is that of a field of other versions"):
             at.encode(value)
+
+
+@pytest.mark.parametrize("lenient", [False, True])
+def test_a_refusal_leaves_nothing_to_the_garbage_collector(lenient: bool) -> None:
+    """A frame in its own traceback kept the bytes: gigabytes of them where no collection runs."""
+    gc.collect()
+    gc.disable()
+    try:
+        with suppress(Refused):
+            SUBSCRIPTION_3.decode(bytes(100), lenient=lenient)
+        kept = [each for each in gc.get_objects() if isinstance(each, FrameType) and each.f_code.co_name == "decode"]
+    finally:
+        gc.enable()
+    assert not kept
