@@ -25,7 +25,10 @@ def judge(history: History, invariants: Iterable[Invariant]) -> Iterator[Verdict
         unsure = bool(found) and each.unsure is not None and each.unsure(judged)
         if unsure:
             certain = () if each.certain is None else tuple(each.search(each.certain(judged)))
-            found = tuple(violation for violation in found if violation in certain)
+            found = tuple(
+                violation for violation in found
+                if violation in certain or (each.proven is not None and each.proven(judged, each.id, violation))
+            )  # fmt: skip
             unsure = not found
         seen = {type(op.observation) for op in read}
         result = (

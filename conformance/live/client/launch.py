@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import takewhile
 from typing import Any, Final, Protocol, final
 
@@ -112,19 +111,23 @@ class Commands:
         return named or known
 
     async def start(self, settings: Settings) -> Program:
-        """A program must not outlive this process: its next connection might reach the broker of another run."""
+        """A program must not outlive this process: its next connection might reach the broker of another run.
+
+        A guard sees to that, and not a function between fork and exec: with one the whole memory of this process is
+        mapped anew, which stops the loop for 0.1 s for each gigabyte.
+        """
         process = await asyncio.create_subprocess_exec(
             *self.argv(settings), env={**os.environ, **settings.environment}, stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, start_new_session=True,
-            preexec_fn=partial(process_tree.die_with_parent, os.getpid()),
         )  # fmt: skip
-        return _Process(process)
+        return _Process(process, process_tree.Guard(process.pid))
 
 
 @final
 @dataclass(slots=True)
 class _Process:
     process: asyncio.subprocess.Process
+    guard: process_tree.Guard
     first: list[str] = field(default_factory=list)
     last: deque[str] = field(default_factory=lambda: deque(maxlen=LINES))
     ended: "asyncio.Future[int]" = field(init=False)
@@ -152,4 +155,5 @@ class _Process:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         await self.ended
+        self.guard.dismiss()
         self._reading.cancel()

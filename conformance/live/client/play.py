@@ -57,6 +57,7 @@ from kipcheck.conformance.protocols.client.ops import (
     Tags,
     Together,
 )
+from kipcheck.conformance.protocols.client.trace import LATE_MS
 from kipcheck.conformance.targets.protocol import Broken
 
 SESSION_MS, HEARTBEAT_MS, REBALANCE_MS = 3000, 300, 6000
@@ -64,10 +65,14 @@ INSTANCE: Final = "i"
 CONSUMER: Final = "consumer"
 """The protocol of KIP-848. A client that does not have it may join a classic group, with its default timeouts."""
 CONNECT_S: Final = 30.0
+START_S: Final = 5.0
+"""After this time another program may start though this one has not joined."""
 SETTLE_S: Final = 10.0
 """The longest time until a client is a stable member again; its own longest pause is much shorter."""
 UNSENT_S: Final = 1.0
 """The longest wait for a request that a client need not send."""
+LOST_S: Final = 2.0
+"""The same for one that was none in a step before: it may still come back, and is not judged if it does not."""
 CERTAIN: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
 """The requests that each client sends, if it uses their protocol."""
 FENCED_S: Final = 0.6
@@ -109,14 +114,18 @@ def disturbance(event: Disturbed) -> Disturbance:
 class Play:
     """One script. ``close`` has to be called, and leaves no process and no connection."""
 
-    def __init__(self, edition: Edition, launcher: Launcher, settle_s: float = SETTLE_S) -> None:
+    def __init__(
+        self, edition: Edition, launcher: Launcher, settle_s: float = SETTLE_S, starts: asyncio.Semaphore | None = None
+    ) -> None:
+        """``starts``: of the programs that start at the same time, in several scripts."""
+        self._starts = starts or asyncio.Semaphore()
         self.settle_s = settle_s
         self.broker = ScriptedBroker(edition)
         self.recorder = Recorder(edition, self.broker.topics)
         self.front = Front(self.broker, edition, traffic=Traffic((self.recorder,)))
         self.launcher = launcher
         self.program: Program | None = None
-        self.idle = Idle()
+        self.idle = Idle(LATE_MS, self._note_idle)
         self.settings = Settings(
             "", GROUP, (TOPIC,), session_ms=SESSION_MS, heartbeat_ms=HEARTBEAT_MS, rebalance_ms=REBALANCE_MS
         )
@@ -125,6 +134,8 @@ class Play:
         """Of the broker, from the program's next start on; empty: that of the edition."""
         self.shut_out = False
         """Whether the client may have ended: another program has its instance id, or the broker refuses it."""
+        self._lost = False
+        """Whether it was no stable member at the end of the longest time."""
         self._suited = ""
         """What was needed of the program when it joined last."""
         self._over = False
@@ -142,8 +153,11 @@ class Play:
             await self._take(event)
         except Unsuited as why:
             return {"status": "unsupported", "message": str(why)}
-        self.recorder.add("idle", self.front.now(), late_ms=self.idle.late_ms())
+        self._note_idle()
         return {"status": "accepted", "actions": self.recorder.take()}
+
+    def _note_idle(self) -> None:
+        self.recorder.add("idle", self.front.now(), late_ms=self.idle.late_ms())
 
     async def close(self) -> None:
         self.idle.close()
@@ -232,23 +246,32 @@ class Play:
         self.broker.has_joined = self.broker.stable = False
         given = self.launcher.given(self.settings)
         known = {name: int(given[name]) for name in ("session_ms", "heartbeat_ms") if name in given}
-        self.recorder.add("launched", self.front.now(), **known)  # before it may send anything
-        try:
-            self.program = await self.launcher.start(self.settings)
-        except OSError as wrong:
-            raise Broken(f"the program cannot be started: {wrong}") from None
-        begun = self.front.now()
-        while not (self.broker.has_joined and self.broker.stable):
-            if self.program.ended.done() or self.front.now() - begun > CONNECT_S:
-                self._over = True
-                return self._not_joined(again)
-            await asyncio.wait([self.program.ended], timeout=0.02)
+        async with self._starts:
+            self.recorder.add("launched", self.front.now(), **known)  # before it may send anything
+            try:
+                self.program = await self.launcher.start(self.settings)
+            except OSError as wrong:
+                raise Broken(f"the program cannot be started: {wrong}") from None
+            begun = self.front.now()
+            joined = await self._joins(begun + START_S)
+        if not (joined or await self._joins(begun + CONNECT_S)):
+            self._over = True
+            return self._not_joined(again)
         if self.settings.protocol == CONSUMER and not self.broker.is_modern:
             raise Unsuited(f"the client joins a classic group with protocol {CONSUMER}")
         self._suited = self._wanted()
+        self._lost = False
         self.recorder.add("joined", self.front.now())
         await self._wait(AFTER_S)
-        self.idle.late_ms()  # no law about time looks at the start, in which much is loaded
+
+    async def _joins(self, until_s: float) -> bool:
+        """Waits for it, or the end of the program."""
+        assert self.program is not None
+        while not (self.broker.has_joined and self.broker.stable):
+            if self.program.ended.done() or self.front.now() > until_s:
+                return False
+            await asyncio.wait([self.program.ended], timeout=0.02)
+        return True
 
     def _become(self) -> None:
         """The broker has the versions of the older release."""
@@ -288,10 +311,10 @@ class Play:
         """Waits until the client is a stable member, and the answer that the script changes was sent."""
         if self.shut_out or kind == "LeaveGroup":
             return await self._wait(AFTER_S)
-        unsent_s = self.settle_s if kind is None or kind in CERTAIN else UNSENT_S
+        unsent_s = self._longest_s if kind is None or kind in CERTAIN else UNSENT_S
         begun = self.front.now()
         while (self.broker.pending or not self.broker.stable) and not self._has_ended():
-            if self.front.now() - begun > self.settle_s:
+            if self.front.now() - begun > self._longest_s:
                 break
             if self.broker.pending and self.broker.stable and self.front.now() - begun > unsent_s:
                 break
@@ -301,14 +324,20 @@ class Play:
             return  # which is recorded
         if unsent and not self.broker.rebalancing and self.broker.is_member:
             self.broker.stable = True  # nothing was sent that could disturb the client
-        what = "settled" if self.broker.stable else "unsettled"
+        self._lost = not self.broker.stable
+        what = "unsettled" if self._lost else "settled"
         now = self.front.now()
         self.recorder.add(what, now, waited_ms=round((now - begun) * 1000), unsent=unsent)
         await self._wait(AFTER_S)
 
+    @property
+    def _longest_s(self) -> float:
+        """The longest time until a client is a stable member. For one that is lost already it has passed."""
+        return LOST_S if self._lost else self.settle_s
+
     async def _be_refused(self, kind: Kind) -> None:
         """Waits for the first request that is refused, and looks on for a while."""
-        begun, longest_s = self.front.now(), self.settle_s if kind in CERTAIN else UNSENT_S
+        begun, longest_s = self.front.now(), self._longest_s if kind in CERTAIN else UNSENT_S
         self.shut_out = True
         if kind == "LeaveGroup":
             return await self._wait(AFTER_S)
@@ -352,10 +381,14 @@ class Play:
 
 
 async def play(
-    edition: Edition, launcher: Launcher, steps: Sequence[Step], settle_s: float = SETTLE_S
+    edition: Edition,
+    launcher: Launcher,
+    steps: Sequence[Step],
+    settle_s: float = SETTLE_S,
+    starts: asyncio.Semaphore | None = None,
 ) -> list[dict[str, Any]]:
     """The answers to the steps of a whole script. Errors as ``Play.step``."""
-    script = Play(edition, launcher, settle_s)
+    script = Play(edition, launcher, settle_s, starts)
     try:
         return [await script.step(each) for each in steps]
     finally:

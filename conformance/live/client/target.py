@@ -5,15 +5,18 @@ What follows is a command if it contains ``{bootstrap}``, else the name of a bui
 
 import asyncio
 import gc
+import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import Edition, edition as edition_of
 from kipcheck.conformance.core.history import History, Observation, Op, Unsupported
 from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.live.client.built_in import OPTIONAL
 from kipcheck.conformance.live.client.class_archive import archived
@@ -21,7 +24,7 @@ from kipcheck.conformance.live.client.launch import NEEDED, Commands, Launcher, 
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.protocols.client.model import needs
 from kipcheck.conformance.protocols.client.ops import CLIENT
-from kipcheck.conformance.protocols.client.trace import was_late
+from kipcheck.conformance.protocols.client.trace import CONFIRMED, is_in_time
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import (
     Broken,
@@ -36,12 +39,16 @@ from kipcheck.conformance.targets.protocol import (
 from kipcheck.conformance.targets.session import LONGEST_NAME, Limits
 from kipcheck.conformance.targets.toolchains import environments
 
-TOGETHER: Final = 8
+TOGETHER: Final = 16
 """Scripts that are played at once: they mostly wait."""
+STARTS: Final = 2 * (os.cpu_count() or 1)
+"""Programs that start at once, which is most of their work."""
 ALONE: Final = 6
 """The most times that a script is played again alone: a busy machine is late in every second run."""
 JAVA: Final = "java"
 """The built-in client whose classes are archived."""
+Way: TypeAlias = tuple[str, tuple[str, ...]]
+"""The id of a law, and the shape of a breach."""
 CLAIMS: Final = Claims(machines=(CLIENT,))
 
 
@@ -109,8 +116,9 @@ class LiveSession:
         self.breaches: list[str] = []
         self._launcher = launcher
         self._edition = edition
-        self._confirmed_ways: set[tuple[str, tuple[str, ...]]] = set()
+        self._confirmed_ways: set[Way] = set()
         """In which scripts that were played alone, in time, broke bounds: the next one is believed."""
+        self._starts = asyncio.Semaphore(STARTS)
         self._plays = ALONE
         """The most plays alone of the next script: half as many after one for which this machine was always late."""
 
@@ -122,14 +130,19 @@ class LiveSession:
     async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
         room = asyncio.Semaphore(TOGETHER)
 
-        async def one(case: Case) -> tuple[Observation, ...]:
+        async def one(case: Case) -> tuple[float, tuple[Observation, ...]]:
             async with room:
-                return await self._played(case)
+                begun = time.monotonic()
+                found = await self._played(case)
+                return time.monotonic() - begun, found
 
         tasks = [asyncio.ensure_future(one(each)) for each in cases]
         try:
-            found = list(await asyncio.gather(*tasks))
-            return [await self._confirmed(case, each, len(cases) == 1) for case, each in zip(cases, found, strict=True)]
+            plays = await asyncio.gather(*tasks)
+            found = [each for _, each in plays]
+            for at in sorted(range(len(cases)), key=lambda at: plays[at][0]):  # the shortest one confirms a way
+                found[at] = await self._played_again(cases[at], found[at], len(cases) == 1)
+            return [self._with_confirmed(case, each) for case, each in zip(cases, found, strict=True)]
         except Broken as why:
             self.breaches.append(str(why))
             raise
@@ -144,27 +157,44 @@ class LiveSession:
         lacking = [_braced(each) for each in needed if each not in self._taken]
         if lacking:
             return (Unsupported(f"the command lacks {', '.join(lacking)}", lacking[0]),) * len(case.steps)
-        found = tuple(observed(each) for each in await play(self._edition, self._launcher, case.steps))
+        found = tuple(observed(each) for each in await self._play(case))
         # A value that this client does not have, as librdkafka has no assignor "sticky".
         limit = _braced(needed[0]) if needed else ""
         return tuple(replace(each, limit=limit) if isinstance(each, Unsupported) else each for each in found)
 
-    async def _confirmed(self, case: Case, found: tuple[Observation, ...], alone: bool) -> tuple[Observation, ...]:
-        """What breaks a bound in time, in a way that is not confirmed or while this machine was late, is played again,
-        alone, until this machine is in time itself."""
+    async def _play(self, case: Case) -> list[dict[str, Any]]:
+        return await play(self._edition, self._launcher, case.steps, starts=self._starts)
+
+    async def _played_again(self, case: Case, found: tuple[Observation, ...], alone: bool) -> tuple[Observation, ...]:
+        """What breaks a bound in time in a way that is not confirmed is played again, alone, until this machine is in
+        time itself while it is broken."""
         for left in reversed(range(self._plays + 1)):
             history = _history(self.info.name, case, found)
-            ways, late = _ways(history), was_late(history)
-            if alone and not late:
-                self._confirmed_ways |= ways
+            ways = _ways(history)
+            if alone and (in_time := {way for way, each in ways if is_in_time(history, each)}):
+                self._confirmed_ways |= in_time
                 self._plays = ALONE
-            if not ways or (not late and ways <= self._confirmed_ways):
+            if self._confirmed_ways.issuperset(way for way, _ in ways):
                 break
             if not left:
                 self._plays = max(1, self._plays // 2)
                 break
             found, alone = await self._played(case), True
         return found
+
+    def _with_confirmed(self, case: Case, found: tuple[Observation, ...]) -> tuple[Observation, ...]:
+        """With an event for each confirmed way in which a bound is broken while this machine was late."""
+        history = _history(self.info.name, case, found)
+        ways = {way for way, each in _ways(history) if not is_in_time(history, each)} & self._confirmed_ways
+        if not ways:
+            return found
+        *_, (step, last) = history.actions()
+        confirmed = [
+            {"what": CONFIRMED, "ms": last["ms"], "law": law, "shape": [*shape]} for law, shape in sorted(ways)
+        ]  # fmt: skip
+        answer = dict(found[step].payload)  # type: ignore[union-attr]  # it has actions
+        more = observed({"status": "accepted", **answer, "actions": [*answer["actions"], *confirmed]})
+        return (*found[:step], more, *found[step + 1 :])
 
 
 @contextmanager
@@ -190,10 +220,10 @@ def _history(target: str, case: Case, found: Sequence[Observation]) -> History:
     )
 
 
-def _ways(history: History) -> set[tuple[str, tuple[str, ...]]]:
-    """The ways in which a history breaks bounds in time: laws and shapes."""
+def _ways(history: History) -> list[tuple[Way, Violation]]:
+    """The ways in which a history breaks bounds in time, with each breach."""
     timed = [each for each in all_invariants(Role.CLIENT) if each.unsure is not None]
-    return {(law.id, each.shape) for law in timed for each in law.search(history)}
+    return [((law.id, each.shape), each) for law in timed for each in law.search(history)]
 
 
 def served(name: str) -> Edition:

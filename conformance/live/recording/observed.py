@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition
@@ -61,8 +62,11 @@ class Recorder:
 class Idle:
     """An idle loop: by how many milliseconds it was late at most since it was asked last."""
 
-    def __init__(self) -> None:
+    def __init__(self, notable_ms: float = inf, note: Callable[[], None] = lambda: None) -> None:
+        """``note`` is called as soon as it was late by ``notable_ms``."""
         self._late_ms = 0.0
+        self._notable_ms = notable_ms
+        self._note = note
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
@@ -70,6 +74,8 @@ class Idle:
             begun = time.monotonic()
             await asyncio.sleep(IDLE_S)
             self._late_ms = max(self._late_ms, (time.monotonic() - begun - IDLE_S) * 1000)
+            if self._late_ms >= self._notable_ms:
+                self._note()
 
     def late_ms(self) -> int:
         found, self._late_ms = self._late_ms, 0.0

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.client.ops import (
     MALFORMED,
     OPERATIONS,
@@ -48,7 +49,9 @@ NEVER: Final = 1 << 60
 MISSING: Final[Topic] = "gone"
 """A topic that does not exist."""
 LATE_MS: Final = 50
-"""A script says nothing of bounds in time if an idle loop of ours was late by so much."""
+"""A breach of a bound in time proves nothing if an idle loop of ours was late by so much meanwhile."""
+CONFIRMED: Final = "confirmed"
+"""The event that the same law was broken in the same way when a script was played alone, and in time."""
 HEARTBEAT: Final = "ConsumerGroupHeartbeat"
 """The only request of groups of KIP-848, but for OffsetCommit; what is a generation elsewhere is an epoch there."""
 GROUP_REQUESTS: Final = frozenset({"SyncGroup", "Heartbeat", "OffsetCommit"})
@@ -215,8 +218,31 @@ def trace(history: History) -> Iterator[Happened]:
 
 
 def was_late(history: History) -> bool:
-    """Whether an idle loop of ours was late in a step, so that the script says nothing of bounds in time."""
-    return any(event["what"] == "idle" and event["late_ms"] >= LATE_MS for _, event in history.actions())
+    """Whether an idle loop of ours was late, so that a breach of a bound in time has to be proven."""
+    return any(_is_late(event) for _, event in history.actions())
+
+
+def is_in_time(history: History, violation: Violation) -> bool:
+    """Whether an idle loop of ours was in time from when a bound began until it was broken."""
+    if violation.window_ms is None:
+        return not was_late(history)
+    since_ms, until_ms = violation.window_ms
+    return not any(
+        _is_late(event) and since_ms <= event["ms"] + LATE_MS and event["ms"] - event["late_ms"] <= until_ms + LATE_MS
+        for _, event in history.actions()
+    )
+
+
+def is_proven(history: History, law: str, violation: Violation) -> bool:
+    """Whether a breach of a bound in time counts though this machine was late: in another part of the script, or the
+    law was broken in this way when a script was played alone, and in time."""
+    way = [law, [*violation.shape]]
+    confirmed = ([event["law"], event["shape"]] for _, event in history.actions() if event["what"] == CONFIRMED)
+    return way in confirmed or is_in_time(history, violation)
+
+
+def _is_late(event: Mapping[str, Any]) -> bool:
+    return bool(event["what"] == "idle" and event["late_ms"] >= LATE_MS)
 
 
 def has_malformed_member(history: History, step: int) -> bool:

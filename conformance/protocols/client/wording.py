@@ -176,6 +176,8 @@ def said(event: Mapping[str, Any], names: Names) -> str:
             return f"is a stable member, {seconds(event['waited_ms'])} after the step began"
         case "unsettled":
             return f"is no stable member, {seconds(event['waited_ms'])} after the step began"
+        case "confirmed":
+            return f"breaks {event['law']} in this way also when a script is played alone, and kipcheck is in time"
         case "ended":
             return f"ends with exit code {event['code']}"
         case other:

@@ -64,6 +64,8 @@ class Invariant:
     """
     certain: Callable[[History], History] | None = None
     """The part of a history, up to a step, whose violations prove something even if the whole is unsure. None: none."""
+    proven: Callable[[History, str, Violation], bool] | None = None
+    """Whether a violation of this law, by its id, proves something even if the history is unsure. None: none does."""
     right_answer: RightAnswer = RightAnswer.REFERENCE
 
     def lacks(self, case: Case, step: Step) -> bool:
@@ -97,6 +99,7 @@ def invariant(
     after: tuple[str, ...] = (),
     unsure: Callable[[History], bool] | None = None,
     certain: Callable[[History], History] | None = None,
+    proven: Callable[[History, str, Violation], bool] | None = None,
     right_answer: RightAnswer = RightAnswer.REFERENCE,
 ) -> Callable[[Search], Search]:
     def declare(search: Search) -> Search:
@@ -104,7 +107,7 @@ def invariant(
             raise ValueError(f"invariant {id!r} is declared twice")
         INVARIANTS[id] = Invariant(
             id, requirements, role, grade, applies_to, search, extra_requirements or {}, needs, checks,
-            frozenset(after), unsure, certain, right_answer,
+            frozenset(after), unsure, certain, proven, right_answer,
         )  # fmt: skip
         return search
 

@@ -68,8 +68,8 @@ def correlates(history: History) -> Iterator[Violation]:
 @timed("client/does-not-spin", "grp-96")
 def does_not_spin(history: History) -> Iterator[Violation]:
     """A client sends the same request at most 200 times in a second in which nothing new was sent to it."""
-    for each, number in _crowded(history, SPIN):
-        yield breach(each, _often(each, number), f"at most {SPIN}", str(number), each.api)
+    for each, number, since_ms in _crowded(history, SPIN):
+        yield breach(each, _often(each, number), f"at most {SPIN}", str(number), each.api, since_ms=since_ms)
         return
 
 
@@ -77,22 +77,23 @@ def does_not_spin(history: History) -> Iterator[Violation]:
 @timed("client/paces-itself", "grp-96", grade=Grade.SHOULD)
 def paces_itself(history: History) -> Iterator[Violation]:
     """A client sends the same request at most 20 times in a second in which nothing new was sent to it."""
-    most: dict[str, tuple[Happened, int]] = {}
-    for each, number in _crowded(history, BUSY):
+    most: dict[str, tuple[Happened, int, int]] = {}
+    for each, number, since_ms in _crowded(history, BUSY):
         if each.api not in most or number > most[each.api][1]:
-            most[each.api] = each, number
-    for api, (each, number) in most.items():
+            most[each.api] = each, number, since_ms
+    for api, (each, number, since_ms) in most.items():
         if number <= SPIN:  # else it spins
             cause = disturbance(history, each.step)
-            yield breach(each, _often(each, number), f"at most {BUSY}", str(number), api, *cause)
+            why = _often(each, number)
+            yield breach(each, why, f"at most {BUSY}", str(number), api, *cause, since_ms=since_ms)
 
 
 def _often(each: Happened, number: int) -> str:
     return f"the same {each.api} request, {number} times in a second in which nothing new was sent to the client"
 
 
-def _crowded(history: History, most: int) -> Iterator[tuple[Happened, int]]:
-    """The requests that were sent more than ``most`` times in the second before them, and how many times.
+def _crowded(history: History, most: int) -> Iterator[tuple[Happened, int, int]]:
+    """The requests that were sent more than ``most`` times in the second before them, how many times, and since when.
 
     Requests of one kind with other contents are other requests: a client may ask for each partition alone. New are
     records, a generation or assignment, and an error that the last answer of its kind did not have. Other answers
@@ -116,4 +117,4 @@ def _crowded(history: History, most: int) -> Iterator[tuple[Happened, int]]:
             while times[0] < each.ms - GRACE_MS:
                 times.popleft()
             if len(times) > most:
-                yield each, len(times)
+                yield each, len(times), times[0]

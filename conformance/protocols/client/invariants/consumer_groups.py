@@ -119,7 +119,8 @@ def beats_in_time(history: History) -> Iterator[Violation]:
         elif since is not None and each.ms - since.ms > INTERVALS * since.event["interval_ms"]:
             interval_ms, silent_ms = since.event["interval_ms"], each.ms - since.ms
             why = f"the member sent no heartbeat for {silent_ms} ms, though its interval is {interval_ms} ms"
-            yield breach(each, why, f"a heartbeat within {INTERVALS * interval_ms} ms", "none", "no heartbeat")
+            bound = f"a heartbeat within {INTERVALS * interval_ms} ms"
+            yield breach(each, why, bound, "none", "no heartbeat", since_ms=since.ms)
             return
 
 

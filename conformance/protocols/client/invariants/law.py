@@ -5,17 +5,21 @@ from typing import Final
 
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.client.trace import Happened, was_late
+from kipcheck.conformance.protocols.client.trace import Happened, is_proven, was_late
 from kipcheck.conformance.protocols.declare.invariant import invariant
 
 SURVIVES_GROUPS: Final = "client/groups"
 law = partial(invariant, role=Role.CLIENT, checks=(SURVIVES_GROUPS,))
-timed = partial(law, unsure=was_late)
+timed = partial(law, unsure=was_late, proven=is_proven)
 """Declares a law with a bound in time."""
 
 
-def breach(each: Happened, why: str, expected: str, observed: str, *shape: str) -> Violation:
-    return Violation(why, (each.step,), expected, observed, shape=shape)
+def breach(
+    each: Happened, why: str, expected: str, observed: str, *shape: str, since_ms: int | None = None
+) -> Violation:
+    """``since_ms``: when the bound in time began that is broken now; None: it is no matter of time."""
+    window_ms = None if since_ms is None else (since_ms, each.ms)
+    return Violation(why, (each.step,), expected, observed, shape=shape, window_ms=window_ms)
 
 
 def listed(partitions: frozenset[str] | set[str] | list[str]) -> str:

@@ -48,10 +48,10 @@ def stops_when_fenced(history: History) -> Iterator[Violation]:
         given = each.event.get("member"), each.event.get("generation")
         same = [one for one in each.memberships if (one.member, one.generation) == given]
         if same and not any(one.is_current(each.ms) for one in same):
-            late = each.ms - max(one.until_ms or 0 for one in same)
+            ended_ms = max(one.until_ms or 0 for one in same)
             yield breach(
-                each, f"{late} ms after its membership ended, the client sends {each.event['api']} with it",
-                "no request with that generation", f"generation {given[1]}", each.event["api"], "fenced",
+                each, f"{each.ms - ended_ms} ms after its membership ended, the client sends {each.api} with it",
+                "no request with that generation", f"generation {given[1]}", each.api, "fenced", since_ms=ended_ms,
             )  # fmt: skip
 
 
@@ -86,7 +86,8 @@ def beats(history: History) -> Iterator[Violation]:
         if silent_ms > session_ms:
             why = f"a stable member sent nothing to its group for {silent_ms} ms"
             cut_off = _answer_cut_off(history, each.step)
-            yield breach(each, why, f"a heartbeat within {session_ms} ms", "none", "no heartbeat", *cut_off)
+            bound, since_ms = f"a heartbeat within {session_ms} ms", each.ms - silent_ms
+            yield breach(each, why, bound, "none", "no heartbeat", *cut_off, since_ms=since_ms)
             return
         if each.is_request(*GROUP_REQUESTS):
             unanswered.append(each)
@@ -123,7 +124,8 @@ def beats_no_more_than_due(history: History) -> Iterator[Violation]:
             times.popleft()
         if len(times) > MOST_BEATS * INTERVALS + 1:
             why = f"{len(times)} heartbeats in {each.ms - times[0]} ms, where the interval is {interval_ms} ms"
-            yield breach(each, why, f"at most {MOST_BEATS} in {interval_ms} ms", str(len(times)), "heartbeats")
+            bound = f"at most {MOST_BEATS} in {interval_ms} ms"
+            yield breach(each, why, bound, str(len(times)), "heartbeats", since_ms=times[0])
             return
 
 
@@ -132,20 +134,29 @@ def beats_no_more_than_due(history: History) -> Iterator[Violation]:
 def comes_back(history: History) -> Iterator[Violation]:
     """After an error that it can recover from, or a rebalance, a client is a stable member again.
 
-    Not judged in a group with a member whose metadata no one can read: a leader has nothing to assign to it.
+    Not judged in a group with a member whose metadata no one can read: a leader has nothing to assign to it. A client
+    that is lost is so once, until it is a stable member or starts again: what follows may have no part in it.
     """
-    last = ""
+    last, lost = "", False
     for each in trace(history):
         if each.is_answer() and each.error and each.api not in ("Metadata", "ListOffsets"):
             last = f"{each.api} {each.error}"
         if each.is_answer() and each.error in FATAL:
             return  # it may raise, and stay out
-        if each.what == "unsettled" and not has_malformed_member(history, each.step):
+        if each.what in ("settled", *STARTS):
+            lost = False
+        if each.what == "unsettled":
+            was_lost, lost = lost, True
+            if was_lost or has_malformed_member(history, each.step):
+                continue
             waited = each.event["waited_ms"]
             why = f"{waited} ms after {last or 'the rebalance'} the client is no stable member"
             group = ("missing topic",) if has_missing_topic(history, each.step) else ()
             cut_off = _answer_cut_off(history, each.step)
-            yield breach(each, why, "JoinGroup and SyncGroup", "no stable member", "lost", last, *group, *cut_off)
+            shape = "lost", last, *group, *cut_off
+            yield breach(
+                each, why, "JoinGroup and SyncGroup", "no stable member", *shape, since_ms=each.ms - waited
+            )  # fmt: skip
         if each.what == "settled":
             last = ""
 
@@ -178,7 +189,7 @@ def syncs(history: History) -> Iterator[Violation]:
             joined, asked = each, -1
         elif joined is not None and each.is_request("Fetch", *GROUP_REQUESTS) and each.ms > joined.ms + session_ms:
             why = f"{each.ms - joined.ms} ms after it joined, or its SyncGroup failed, the client sends {each.api}"
-            yield breach(each, why, "SyncGroup or JoinGroup", each.api, "no SyncGroup")
+            yield breach(each, why, "SyncGroup or JoinGroup", each.api, "no SyncGroup", since_ms=joined.ms)
             return
 
 
@@ -208,7 +219,7 @@ def finds_its_coordinator(history: History) -> Iterator[Violation]:
         ):
             late = each.ms - lost.ms
             why = f"{late} ms after NOT_COORDINATOR the client sends {each.api} without a look-up of its coordinator"
-            yield breach(each, why, "FindCoordinator first", each.api, each.api, lost.api)
+            yield breach(each, why, "FindCoordinator first", each.api, each.api, lost.api, since_ms=lost.ms)
             lost = None
 
 
@@ -243,7 +254,7 @@ def stays_fenced(history: History) -> Iterator[Violation]:
             since = fenced.get(instance)
             if since is not None and each.ms > since + GRACE_MS and each.event.get("generation", 0) >= -1:
                 why = f"{each.ms - since} ms after FENCED_INSTANCE_ID the client sends {each.api} as {instance}"
-                yield breach(each, why, "no further request", each.api, each.api, "fenced instance")
+                yield breach(each, why, "no further request", each.api, each.api, "fenced instance", since_ms=since)
                 return
         elif each.is_answer() and each.error == FENCED_INSTANCE_ID and instance and not each.in_doubt:
             fenced.setdefault(instance, each.ms)

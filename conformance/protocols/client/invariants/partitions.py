@@ -83,7 +83,9 @@ def _strange(
     last = each.memberships[-1]
     by = (f"{last.ended_by} {FENCING[last.error]}",) if last.ended_by else ()
     why = f"the client {does} {listed(strange)}, {how}"
-    return breach(each, why, f"within {listed(mine)}", listed(strange), how, *by, *more)
+    ended_ms = [one.until_ms for one in each.memberships if one.until_ms is not None and one.partitions & strange]
+    since_ms = max(ended_ms, default=last.since_ms)
+    return breach(each, why, f"within {listed(mine)}", listed(strange), how, *by, *more, since_ms=since_ms)
 
 
 # What it claims when it joins

@@ -86,11 +86,11 @@ class _Positions:
                 del self.new[name]
                 right = " or ".join(map(str, found.committed))
                 why = f"the client begins to read {name} at {offset}; the committed offset is {right}"
-                yield breach(each, why, f"offset {right}", f"offset {offset}", "elsewhere")
+                yield breach(each, why, f"offset {right}", f"offset {offset}", "elsewhere", since_ms=found.sent_ms)
             elif not found.committed and self._is_unasked(name, found, each.ms):
                 del self.new[name]
                 why = f"the client reads {name} at {offset}, and did not ask for the offset that others committed"
-                yield breach(each, why, f"OffsetFetch for {name}", "none", "not asked")
+                yield breach(each, why, f"OffsetFetch for {name}", "none", "not asked", since_ms=found.since_ms)
 
     def _is_unasked(self, name: str, found: _New, ms: int) -> bool:
         """Whether the program, which does keep its positions in the group, goes on where it once was."""

@@ -8,11 +8,13 @@ from typing import Any, Final
 
 import pytest
 
+from kipcheck.conformance.live.client import play as play_module
 from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.consumer import Consumer
 from kipcheck.conformance.live.client.disturbances import InOneSegment
 from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers
 from kipcheck.conformance.live.client.launch import Program
+from kipcheck.conformance.live.client.odd_consumers import Stays
 from kipcheck.conformance.live.client.other_members import assignment, partitions_in
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.scripted import ScriptedBroker
@@ -154,6 +156,16 @@ def test_a_program_is_launched_before_it_sends_anything() -> None:
     steps = OPERATIONS.parse_shorthand("stop")
     (answer,) = asyncio.run(play(served("apache"), SlowlyStarted(), steps, SETTLE_S))
     assert answer["actions"][0]["what"] == "launched"
+
+
+def test_a_client_that_is_lost_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it does later is seen, but a bound that it has passed is not waited for again."""
+    monkeypatch.setattr(play_module, "LOST_S", 0.3)
+    steps = OPERATIONS.parse_shorthand("rebalance; rebalance; rebalance; stop")
+    answers = asyncio.run(play(served("apache"), Consumers(Stays), steps, SETTLE_S))
+    waited = [each["waited_ms"] for answer in answers for each in answer["actions"] if each["what"] == "unsettled"]
+    first, *later = waited
+    assert first >= SETTLE_S * 1000 and len(later) == 2 and all(300 <= each < SETTLE_S * 1000 for each in later)
 
 
 class Sent:

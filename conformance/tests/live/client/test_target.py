@@ -1,11 +1,14 @@
 """The target ``client:``: programs against a scripted broker."""
 
+import asyncio
 import gc
+import subprocess
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -13,8 +16,12 @@ from kipcheck.conformance.cli.main import run as main
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.foreign import is_data
 from kipcheck.conformance.core.history import History, Observation, Op, Replied, Unsupported
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.live.client import play
-from kipcheck.conformance.live.client.target import LiveClient, LiveSession, served
+from kipcheck.conformance.live.client.built_in import Settings
+from kipcheck.conformance.live.client.launch import Commands, Program
+from kipcheck.conformance.live.client.target import LiveClient, LiveSession, _history, served
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.declare.claims import keeps_its_claims
@@ -153,8 +160,9 @@ def test_a_program_that_does_not_have_a_value_of_a_setting_cannot_play_its_scrip
             session.run([case("stop")])
 
 
-def breaks(late_ms: int) -> tuple[Observation, ...]:
-    """The play of a client that sends no heartbeat, on a machine that was late."""
+def breaks(late_ms: int, *, idle_ms: int = 60_000, lost: bool = False) -> tuple[Observation, ...]:
+    """The play of a client that sends no SyncGroup for a minute, on a machine that was late at the end of it or at
+    another time. ``lost``: it is no stable member either."""
     at = {"ms": 60_000, "connection": 1}
     joined = {
         "what": "answer",
@@ -166,8 +174,14 @@ def breaks(late_ms: int) -> tuple[Observation, ...]:
         "member": "m",
     }
     fetch = {"what": "request", **at, "api": "Fetch", "version": 4, "digest": "d", "partitions": []}
-    idle = {"what": "idle", **at, "late_ms": late_ms}
-    return (observed({"status": "accepted", "actions": [joined, fetch, idle]}),)
+    unsettled = {"what": "unsettled", **at, "waited_ms": 10_000, "unsent": []}
+    idle = {"what": "idle", "ms": idle_ms, "late_ms": late_ms}
+    return (observed({"status": "accepted", "actions": [joined, fetch, *([unsettled] if lost else []), idle]}),)
+
+
+def keeps() -> tuple[Observation, ...]:
+    """The play of a client that does nothing wrong."""
+    return (observed({"status": "accepted", "actions": [{"what": "idle", "ms": 0, "late_ms": 0}]}),)
 
 
 class Canned(LiveSession):
@@ -183,11 +197,82 @@ class Canned(LiveSession):
         return self.plays.pop(0)
 
 
-def test_a_breach_of_a_confirmed_way_is_played_again_if_this_machine_was_late() -> None:
-    """The second of two such cases was undecided, since the first one had confirmed its way."""
-    session = Canned([breaks(0), breaks(200), breaks(200), breaks(0)])
-    assert session.run([case("stop")]) == [breaks(0)] and len(session.plays) == 3
-    assert session.run([case("stop")]) == [breaks(0)] and not session.plays
+def results(session: LiveSession, *scripts: str) -> list[tuple[str, Result]]:
+    """What scripts that are played by one run break, or might break."""
+    cases = [case(each) for each in scripts or ("stop",)]
+    laws = [each for each in all_invariants(Role.CLIENT) if each.id in ("client/syncs", "client/comes-back")]
+    histories = (_history("it", *each) for each in zip(cases, session.run(cases), strict=True))
+    verdicts = (verdict for each in histories for verdict in judge(each, laws))
+    return sorted((each.invariant, each.result) for each in verdicts if each.result is not Result.PASS)
+
+
+FAILS: Final = ("client/syncs", Result.FAIL)
+
+
+def test_a_breach_of_a_confirmed_way_is_believed_though_this_machine_was_late() -> None:
+    session = Canned([breaks(0), breaks(200)])
+    assert results(session) == [FAILS]
+    assert results(session) == [FAILS] and not session.plays
+
+
+def test_a_breach_while_this_machine_is_late_is_played_again() -> None:
+    session = Canned([breaks(200), breaks(200), breaks(0), breaks(200)])
+    assert results(session) == [FAILS] and len(session.plays) == 1
+
+
+def test_a_breach_that_stays_late_is_undecided() -> None:
+    assert results(Canned([breaks(200)] * 7)) == [("client/syncs", Result.UNKNOWN)]
+
+
+def test_a_breach_that_does_not_come_again_alone_counts_for_nothing() -> None:
+    session = Canned([breaks(0), breaks(0), keeps(), keeps()])
+    assert results(session, "stop", "stop") == [] and not session.plays
+
+
+def test_a_new_way_in_a_script_with_a_confirmed_one_is_played_again() -> None:
+    """A new defect must not vanish behind a known one."""
+    session = Canned([breaks(0), breaks(200, lost=True), breaks(200, lost=True), breaks(0, lost=True)])
+    assert results(session) == [FAILS]
+    assert results(session) == [("client/comes-back", Result.FAIL), FAILS] and not session.plays
+
+
+def test_lateness_in_another_part_of_a_script_casts_no_doubt() -> None:
+    session = Canned([breaks(200, idle_ms=61_000)])
+    assert results(session) == [FAILS] and not session.plays
+
+
+def test_the_shortest_script_confirms_a_way() -> None:
+    class Slow(Canned):
+        async def _played(self, case: Case) -> tuple[Observation, ...]:
+            lengths.append(len(case.steps))
+            await asyncio.sleep(0.05 if len(case.steps) > 1 else 0)
+            return (await super()._played(case)) * len(case.steps)
+
+    lengths: list[int] = []
+    session = Slow([breaks(200), breaks(200), breaks(0)])
+    assert results(session, "pass 200; stop", "stop") == [FAILS, FAILS]
+    assert lengths == [2, 1, 1]
+
+
+def test_as_many_programs_start_at_once_as_processors_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others wait, since a machine that starts many is late."""
+    starting: list[int] = [0]
+    most: list[int] = []
+    start = Commands.start
+
+    async def counted(self: Commands, settings: Settings) -> Program:
+        starting[0] += 1
+        most.append(starting[0])
+        program = await start(self, settings)
+        asyncio.get_running_loop().call_later(0.1, lambda: starting.__setitem__(0, starting[0] - 1))
+        return program
+
+    monkeypatch.setattr(Commands, "start", counted)
+    with target(OURS).open("apache", Role.CLIENT) as session:
+        assert isinstance(session, LiveSession)
+        session._starts = asyncio.Semaphore(1)
+        session.run([case("stop")] * 4)
+    assert len(most) == 4 and max(most) == 1
 
 
 def test_scripts_are_played_without_garbage_collection() -> None:
@@ -210,7 +295,41 @@ def test_a_machine_that_stays_late_plays_less_and_less_again() -> None:
         assert session.run([case("stop")]) == [breaks(200)]
         played.append(before - len(session.plays))
     assert played == [7, 4, 2, 2, 2]
-    session.plays[:] = [breaks(200), breaks(0), *[breaks(200)] * 7]
-    for expected in (breaks(0), breaks(200)):
-        assert session.run([case("stop")]) == [expected]
-    assert not session.plays
+    session.plays[:] = [breaks(200), breaks(0), *[breaks(200, lost=True)] * 7]
+    assert session.run([case("stop")]) == [breaks(0)]
+    assert [len(each) for each in session.run([case("stop")])] == [1] and not session.plays
+
+
+STARTER: Final = """
+import asyncio
+from kipcheck.conformance.live.client.built_in import Settings
+from kipcheck.conformance.live.client.launch import Commands
+
+async def main():
+    program = await Commands.of("sh -c 'sleep 60 & echo $! >&2; wait'").start(Settings("", "", ()))
+    while not program.output:
+        await asyncio.sleep(0.01)
+    print(program.process.pid, program.output, flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs: one that ended and that nobody waits for does not."""
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_a_program_ends_with_the_process_that_started_it() -> None:
+    """And so does what the program itself started."""
+    with subprocess.Popen([sys.executable, "-c", STARTER], stdout=subprocess.PIPE, text=True) as starter:
+        assert starter.stdout is not None
+        pids = [*map(int, starter.stdout.readline().split())]
+        assert len(pids) == 2 and all(map(is_alive, pids))
+        starter.kill()
+    end = time.monotonic() + 10
+    while time.monotonic() < end and any(map(is_alive, pids)):
+        time.sleep(0.05)
+    assert not any(map(is_alive, pids))

@@ -256,3 +256,17 @@ def test_a_history_that_begins_amid_a_membership_does_not_say_what_the_member_ha
     assert [*claims_what_it_owns(history(claims(90, -1, member=""), *failed, claims(120, 4, "t-0")))]
     complete = joined(100, 5), given(110, "t-0", generation=5)
     assert [*claims_what_it_owns(history(claims(90, 4, member=None), *complete, claims(220, 5)))]
+
+
+def test_a_client_that_is_lost_is_so_once() -> None:
+    """sarama 1.61.1: lost since a topic is missing, it was called lost for a later error of JoinGroup too."""
+
+    def unsettled(ms: int) -> tuple[Any, ...]:
+        return "unsettled", ms, {"waited_ms": 1000, "unsent": []}
+
+    error = "answer", 1500, {"api": "JoinGroup", "error": 16}
+    settled = "settled", 1800, {"waited_ms": 800, "unsent": []}
+    restarted: tuple[Any, ...] = ("restarted", 1800, {})
+    assert [each.shape for each in comes_back(history(unsettled(1000), error, unsettled(2500)))] == [("lost", "")]
+    for between in settled, restarted:
+        assert len([*comes_back(history(unsettled(1000), between, unsettled(3500)))]) == 2

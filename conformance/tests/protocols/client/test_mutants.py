@@ -26,6 +26,9 @@ TRIES: Final = 5
 
 
 def broken(history: History) -> set[str]:
+    """Each bound in time that is broken has a window, which ends with the breach."""
+    windows = [found.window_ms for law in LAWS if law.proven is not None for found in law.search(history)]
+    assert all(each is not None and each[0] <= each[1] for each in windows)
     return {each.invariant for each in judge(history, LAWS) if each.violations}
 
 
