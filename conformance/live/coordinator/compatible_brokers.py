@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from threading import Timer
 from typing import IO, Any, Final, final
 
@@ -49,6 +50,8 @@ ANY_SESSION: Final = Config(max_size=LARGEST, initial_delay_ms=0, min_session_ms
 class Library:
     command: Callable[[str], tuple[str, ...]]
     """The command of a release, which is installed or built if needed. Errors: ``Unavailable``."""
+    there: Callable[[], Sequence[str]]
+    """The releases that are installed or built."""
     needed: Callable[[], object]
     """Errors: ``Unavailable`` where what builds it is missing."""
     settings: Config
@@ -71,6 +74,10 @@ def _mock(version: str) -> tuple[str, ...]:
     return (str(python), "-s", "-P", str(program("serve_librdkafka_mock.py")))
 
 
+def _mocks_there() -> list[str]:
+    return [version for name, version in environments.made() if name == "confluent-kafka"]
+
+
 def _tansu(version: str) -> tuple[str, ...]:
     if version != TANSU:
         raise Unavailable(f"tansu-broker {version} cannot be built: kipcheck has the locked versions of {TANSU} alone")
@@ -78,9 +85,11 @@ def _tansu(version: str) -> tuple[str, ...]:
 
 
 LIBRARIES: Final[Mapping[str, Library]] = {
-    "kfake": Library(_kfake, go.go, Config(initial_delay_ms=0, max_size=LARGEST), TIMES),
-    "librdkafka-mock": Library(_mock, lambda: sys.executable, Config(max_size=LARGEST), topic="kipcheck"),
-    "tansu-broker": Library(_tansu, rust.cargo, ANY_SESSION, TIMES),
+    "kfake": Library(
+        _kfake, partial(build.releases_built, "live-kfake"), go.go, Config(initial_delay_ms=0, max_size=LARGEST), TIMES
+    ),
+    "librdkafka-mock": Library(_mock, _mocks_there, lambda: sys.executable, Config(max_size=LARGEST), topic="kipcheck"),
+    "tansu-broker": Library(_tansu, partial(build.releases_built, "live-tansu-broker"), rust.cargo, ANY_SESSION, TIMES),
 }
 
 
@@ -90,7 +99,8 @@ def target(name: str, entry: Entry, version: str, limits: Limits | None) -> Targ
 
 def rows(name: str, entry: Entry) -> Iterator[dict[str, Any]]:
     """The default release, and those already built."""
-    yield from build.rows(name, entry, LIBRARIES[name].needed, f"live-{name}")
+    library = LIBRARIES[name]
+    yield from build.rows(name, entry, library.needed, library.there())
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,19 +133,21 @@ def built(name: str, release: str, recipe: Recipe) -> Path:
     return place
 
 
-def rows(name: str, entry: Entry, needed: Callable[[], object], built_as: str = "") -> Iterator[dict[str, Any]]:
-    """Rows for the table of targets: the default release, then the others built. Builds and downloads nothing.
+def rows(
+    name: str, entry: Entry, needed: Callable[[], object], there: Sequence[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Rows for the table of targets: the default release, then the others that are there. Builds and downloads nothing.
 
-    ``built_as``: the name of builds, if it is another one.
+    ``there``: the releases that can be used as they are, if those are not the builds of that name.
     """
     try:
         needed()
         why = ""
     except Unavailable as missing:
         why = str(missing)
-    here = releases_built(built_as or name)
-    for release in (entry.default, *(each for each in here if each != entry.default)):
-        later = "" if release in here else "not built yet, built when the target is used"
+    there = releases_built(name) if there is None else there
+    for release in (entry.default, *(each for each in there if each != entry.default)):
+        later = "" if release in there else "not built yet, built when the target is used"
         yield {
             "name": name if release == entry.default else f"{name}@{release}", "version": release,
             "roles": list(entry.roles), "available": not (why or later), "why": why or later,
