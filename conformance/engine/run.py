@@ -422,7 +422,7 @@ class _Run:
         """The groups by what they shrink to; as they are if there are no workers."""
         if workers is None:
             return [FailureGroup((unshrunk(group.first), *group.rest)) for group in groups]
-        chosen = [selected(group) for group in groups]
+        chosen = [selected(group, workers.worker.lasts_s) for group in groups]
         listed = {id(each) for findings in chosen for each in findings if self.account.lists_live(each)}
         every = [finding for findings in chosen for finding in findings if id(finding) not in listed]
         found = iter(self.progress.shrinking(workers.least_cases(every), len(every)))
@@ -433,6 +433,8 @@ class _Run:
                 self._unsteady(name, finding)
             least = [(finding, least) for finding, least in pairs if least is not None]
             parts += ShrunkGroup(group, least).parts() if least else []
+        for cost in workers.searched:
+            self.progress.note(f"{name}  {cost}")
         return parts
 
     def _fail(self, line: Failure) -> None:

@@ -3,13 +3,13 @@
 The same way is a violation with the same shape, wherever it stands among the violations of the smaller case.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
 
-from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.engine import live_search
 from kipcheck.conformance.engine.worker import Finding, Worker
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.invariant import Invariant
@@ -23,30 +23,6 @@ TRIES: Final = 300
 DEADLY_TRIES: Final = 24
 """The same where each failing try costs a process, and perhaps the whole time limit of a case."""
 
-LIVE_RERUNS: Final = 3
-"""The most times that a case of a live client is run again, alone, until it fails: its threads may meet otherwise."""
-LIVE_RUNS: Final = 30
-"""The most cases that are run for one failure of a live client, each in real time."""
-
-
-class _FewRuns(Worker):
-    """The worker of a live client, which finds nothing once it has run so many cases. Each case has a process of its
-    own, so there is no state to renew."""
-
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-        self.left = LIVE_RUNS
-
-    def renew(self) -> None:
-        pass
-
-    def every_violation(
-        self, cases: list[Case], invariant: Invariant
-    ) -> Iterator[tuple[History, tuple[Violation, ...]]]:
-        if len(cases) <= self.left:
-            self.left -= len(cases)
-            yield from self._worker.every_violation(cases, invariant)
-
 
 def unshrunk(finding: Finding) -> Finding:
     """The finding as it is, if there is no time to shrink it."""
@@ -56,16 +32,14 @@ def unshrunk(finding: Finding) -> Finding:
 def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     """The finding with the smallest case found that fails in the same way; None if the case alone does not fail."""
     check, unit = CHECKS[finding.unit.check], finding.unit
-    if live := is_live(unit.target):
-        worker = _FewRuns(worker)
+    if is_live(unit.target):
+        return live_search.alone(worker, finding)
     subject = check.family.subject(unit.edition, unit.subject, unit.version)
     invariant = next(each for each in all_invariants(check.role) if each.id == finding.invariant)
     rerun = _alone(worker, finding, invariant)
-    remembers = rerun is None and not live
-    for _ in range(LIVE_RERUNS - 1 if live else 1):
-        if rerun is None:
-            worker.renew()  # state in the target may hide it: try again with a fresh session
-            rerun = _alone(worker, finding, invariant)
+    if remembers := rerun is None:
+        worker.renew()  # state in the target may hide it: try again with a fresh session
+        rerun = _alone(worker, finding, invariant)
     if rerun is None:
         return None
     history, violation = rerun
@@ -73,8 +47,6 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     best = replace(finding, history=history, violation=violation, shape=expected_shape)
     if not check.shrinks or remembers:
         return best
-    if live:
-        return _with_fewest_steps_at_once(worker, best, invariant)
     tried: set[str] = set()
     passed: set[str] = set()
     """The ids of cases that did not fail: several values may give one case."""
@@ -126,37 +98,6 @@ def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant) -> F
         if worker.violation(best.case, invariant, best.violation.shape) is None:
             return found_with
     return best
-
-
-def _with_fewest_steps_at_once(worker: Worker, best: Finding, invariant: Invariant) -> Finding:
-    """As ``_with_fewest_steps``, where a case takes seconds and cases run side by side.
-
-    All cases with one step less are run at once. The steps that each of them does without are then left out together;
-    if that does not fail, the first of these cases is taken.
-    """
-    while True:
-        shorter = {
-            case.id: (left_out, case) for left_out in range(len(best.case.steps)) if (case := _less(best, [left_out]))
-        }
-        cases = [case for _, case in shorter.values()]
-        failed = {
-            history.case.id: (history, found) for history, found in worker.violations(cases, invariant, best.shape)
-        }
-        if not failed:
-            break
-        needless = [shorter[id][0] for id in failed]
-        history, found = next(iter(failed.values()))
-        least = _less(best, needless) if len(needless) > 1 else None
-        if least is not None:
-            history, found = worker.violation(least, invariant, best.shape) or (history, found)
-        best = replace(best, history=history, violation=found)
-    return best
-
-
-def _less(best: Finding, left_out: Collection[int]) -> Case | None:
-    """The case without these steps; None: it would have none."""
-    steps = tuple(step for number, step in enumerate(best.case.steps) if number not in left_out)
-    return replace(best.case, steps=steps) if steps else None
 
 
 def _without(worker: Worker, best: Finding, invariant: Invariant, left_out: Collection[int]) -> Finding:

@@ -1,6 +1,6 @@
 """Groups the findings of a target before they are shrunk, and selects those that are shrunk."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -45,13 +45,15 @@ def by_sort(findings: Iterable[Finding]) -> list[FailureGroup[Finding]]:
     return grouped(findings, lambda each: Sort(each.invariant, Place.of(each), each.violation.shape))
 
 
-def selected(group: FailureGroup[Finding]) -> list[Finding]:
+def selected(group: FailureGroup[Finding], lasts_s: Callable[[Finding], float] = lambda _: 0.0) -> list[Finding]:
     """The findings of the group that are shrunk: of each check and subject the one with the smallest case, and of those
     the smallest of all, and then others, of other subjects and checks as far as there are any.
+
+    ``lasts_s``: how long their cases wait. In real time, those that wait least are taken.
     """
     shrink = [each for each in group.members if CHECKS[each.unit.check].shrinks]
     origins = grouped(
-        sorted(shrink or group.members, key=lambda each: each.case.size),
+        sorted(shrink or group.members, key=lambda each: (lasts_s(each), each.case.size)),
         lambda each: (each.unit.check, each.unit.subject),
     )
     left = [each.first for each in origins]

@@ -185,11 +185,22 @@ class Worker:
 
     def _at_once(self, unit: Unit) -> int:
         """The cases that the target takes at once; 0 if it runs one unit after the other."""
+        session = self.real_time(unit)
+        return 0 if session is None else session.at_once
+
+    def real_time(self, unit: Unit) -> WaitsInRealTime | None:
+        """The session, if its cases wait in real time, side by side."""
         try:
             session = self.session(*_place(unit))
         except (Broken, Unavailable):
-            return 0
-        return session.at_once if isinstance(session, WaitsInRealTime) else 0
+            return None
+        return session if isinstance(session, WaitsInRealTime) else None
+
+    def lasts_s(self, finding: Finding) -> float:
+        """About how many seconds the steps of its case wait up to the violation; 0 where they wait in no real time."""
+        session = self.real_time(finding.unit)
+        steps = finding.case.steps[: max(finding.violation.at) + 1]
+        return 0.0 if session is None else session.lasts_s(replace(finding.case, steps=steps))
 
     def run_together(self, units: Sequence[Unit]) -> Sequence[UnitResult]:
         """As ``run``, with the cases of all units at once."""
@@ -249,19 +260,23 @@ class Worker:
                     break
 
     def every_violation(
-        self, cases: list[Case], invariant: Invariant
+        self, cases: Sequence[Case], invariant: Invariant
     ) -> Iterator[tuple[History, tuple[Violation, ...]]]:
         """The cases, of one edition and role, that break the invariant, with all violations.
 
         Cases with an operation that the target does not claim are left out.
         """
-        if not cases:
-            return
-        session = self.session(cases[0].edition, cases[0].role)
-        for history in converse([each for each in cases if session.info.claims.supports(each)], session):
+        for history in self.histories(cases):
             for verdict in judge(history, (invariant,)):
                 if verdict.violations:
                     yield history, verdict.violations
+
+    def histories(self, cases: Sequence[Case]) -> Iterator[History]:
+        """Runs cases of one edition and role, without those with an operation that the target does not claim."""
+        if not cases:
+            return
+        session = self.session(cases[0].edition, cases[0].role)
+        yield from converse([each for each in cases if session.info.claims.supports(each)], session)
 
 
 def _place(unit: Unit) -> tuple[str, Role]:

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Final, Protocol
 
+from kipcheck.conformance.engine.live_search import SideBySide
 from kipcheck.conformance.engine.pool import Pool, pool
 from kipcheck.conformance.engine.shrink import shrunk, unshrunk
 from kipcheck.conformance.engine.worker import Finding, Unit, UnitResult, Worker
@@ -19,6 +21,8 @@ class Workers(Protocol):
 
     worker: Worker
     """The one of this process."""
+    searched: list[str]
+    """What searches for least cases cost that went on side by side."""
 
     def results(self, units: Iterable[Unit], left: Callable[[], bool]) -> Iterator[UnitResult]:
         """The results in the order of the units. Before each unit it asks ``left`` whether there is time."""
@@ -53,20 +57,44 @@ def least_case(worker: Worker, finding: Finding) -> Finding | None:
 @dataclass(slots=True)
 class _One:
     worker: Worker
+    searched: list[str] = field(default_factory=list)
 
     def results(self, units: Iterable[Unit], left: Callable[[], bool]) -> Iterator[UnitResult]:
         for several in self.worker.portions(units):
             yield from self.worker.run_together(several) if left() else map(_unreached, several)
 
     def least_cases(self, findings: Sequence[Finding]) -> Iterator[Finding | None]:
-        for each in findings:
-            yield least_case(self.worker, each)
+        for _, grouped in groupby(findings, lambda each: (each.case.edition, each.case.role)):
+            several = [*grouped]
+            session = self.worker.real_time(several[0].unit)
+            if session is None:
+                for each in several:
+                    yield least_case(self.worker, each)
+            else:
+                yield from self._side_by_side(several)
+
+    def _side_by_side(self, findings: Sequence[Finding]) -> Sequence[Finding | None]:
+        """As ``least_case`` of each finding."""
+        if self.worker.ran:
+            self.worker.renew()
+        session = self.worker.real_time(findings[0].unit)
+        if session is None:
+            return [unshrunk(each) for each in findings]
+        searches = SideBySide(session)
+        try:
+            return searches.least(findings)
+        except (Unstable, Broken):
+            self.worker.close()
+            return [unshrunk(each) for each in findings]
+        finally:
+            self.searched.append(str(searches))
 
 
 @dataclass(slots=True)
 class _Several:
     worker: Worker
     _processes: Pool[Unit | Finding, Any]
+    searched: list[str] = field(default_factory=list)
 
     def results(self, units: Iterable[Unit], left: Callable[[], bool]) -> Iterator[UnitResult]:
         for unit, found in self._processes.map(units, left):

@@ -3,7 +3,7 @@
 An adapter answers single operations of the testee protocol; a target runs whole cases with one.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -169,12 +169,24 @@ class Session(Protocol):
         ...
 
 
+Plan: TypeAlias = Generator[Sequence[Case], Sequence[tuple[Observation, ...]], T]
+"""Yields cases that are run at once, and is sent what was observed."""
+
+
 @runtime_checkable
-class WaitsInRealTime(Protocol):
+class WaitsInRealTime(Session, Protocol):
     """A session whose cases wait in real time, side by side: those of several checks take as long as those of one."""
 
     at_once: int
     """The number of cases that make the most of it."""
+
+    def lasts_s(self, case: Case, /) -> float:
+        """About how many seconds the steps of a case wait."""
+        ...
+
+    def run_plans(self, plans: Sequence[Plan[T]], /) -> list[T]:
+        """Runs the cases of several plans, each as soon as it can, once. Returns what the plans return."""
+        ...
 
 
 class Target(Protocol):

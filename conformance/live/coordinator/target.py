@@ -10,11 +10,11 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeVar
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import edition as edition_of
-from kipcheck.conformance.core.history import Died, Lost, Observation, Replied
+from kipcheck.conformance.core.history import Lost, Observation
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
@@ -28,10 +28,18 @@ from kipcheck.conformance.live.coordinator.cleanup import UsedGroup, delete_all
 from kipcheck.conformance.live.coordinator.consumer_group_play import ConsumerConversation, ConsumerSetting, setting_of
 from kipcheck.conformance.live.coordinator.mixed_group_play import MixedConversation
 from kipcheck.conformance.live.coordinator.played_again import PAUSES_S, proves_nothing
+from kipcheck.conformance.live.coordinator.stage import Restartable, Stage, gathered, with_end
 from kipcheck.conformance.live.coordinator.streams_group_play import (
     StreamsConversation,
     StreamsSetting,
     setting_of as streams_setting_of,
+)
+from kipcheck.conformance.live.coordinator.waits import (
+    LONGEST_MS,
+    MOST_MS,
+    STARTED_MOST_MS,
+    longest_first,
+    waits_ms,
 )
 from kipcheck.conformance.live.damage.player import Damage
 from kipcheck.conformance.protocols.consumer_group import ops as consumer_group
@@ -45,9 +53,11 @@ from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.protocols.migration import ops as migration
 from kipcheck.conformance.protocols.streams_group import model as streams_model, ops as streams_group
-from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
+from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Plan, Session, Target, TargetInfo, Unavailable
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.toolchains import kafka_broker
+
+T = TypeVar("T")
 
 TIMES: Final = 5
 """The time of brokers that kipcheck starts passes so much faster than stated: their timeouts are set accordingly."""
@@ -68,11 +78,6 @@ AT_ONCE: Final = 300
 """Conversations of several checks that are played in one go, until the longest of them has ended."""
 PROCESSES: Final = 10
 """Brokers side by side, each for one conversation, after one in which all of them were has ended."""
-LONGEST_MS: Final = 60_000
-STARTED_MOST_MS: Final = 290_000
-"""Less than the five minutes that a broker gives new members, whatever its settings."""
-MOST_MS: Final = 60_000
-"""In real time. Of 300 drawn conversations 88 leave out a wait, and 60 where they may take five minutes."""
 CLAIMS: Final = Claims(machines=(GROUP, DAMAGE), limits=LIMITS)
 CONSUMER_GROUP: Final = consumer_group.OPERATIONS.machine
 FIRST: Final = Release.parse("0.10.1.0")
@@ -92,28 +97,6 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
 def rows() -> Iterator[dict[str, Any]]:
     """No rows: any address and any release is a target."""
     return iter(())
-
-
-class Restartable(Protocol):
-    """The process of a broker."""
-
-    @property
-    def pids(self) -> Sequence[int]: ...
-
-    @property
-    def why_ended(self) -> str:
-        """Empty while it runs."""
-        ...
-
-    def start(self) -> tuple[str, int]:
-        """Host and port. Errors: ``Unavailable``."""
-        ...
-
-    def stop(self) -> None: ...
-
-    def another(self) -> "Restartable":
-        """A process of the same broker, not started."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +237,10 @@ class BrokerSession:
     """None: the broker has no consumer groups."""
     _streams: StreamsSetting | None = None
     """None: the broker has no streams groups."""
-    _began_s: float = 0.0
     _busy_s: float = 0.0
+    _starts: int = 0
+    """How often its process was started again."""
+    _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def bootstrap(self) -> Connections:
@@ -332,6 +317,25 @@ class BrokerSession:
         """Plays the conversations side by side; those that break a law in doubt again, with few beside them."""
         return self.runner.run(self._run(cases))
 
+    def run_plans(self, plans: Sequence[Plan[T]], /) -> list[T]:
+        """Conversations are not played again, whatever is in doubt in them."""
+        return self.runner.run(self._run_plans(plans))
+
+    def lasts_s(self, case: Case, /) -> float:
+        assert self._setting is not None
+        return waits_ms(case, self._setting.most_ms) / 1000 / self.times
+
+    def renew(self) -> bool:
+        """Whether the broker still answers: conversations have groups of their own, so there is nothing to forget."""
+        return self.runner.run(self._answers())
+
+    async def _answers(self) -> bool:
+        try:
+            await admin.versions_of(self.bootstrap)
+        except (Closed, Garbled, Unavailable):
+            return False
+        return True
+
     def run_again(self, cases: Sequence[Case], pause_s: float) -> list[tuple[Observation, ...]]:
         """Plays conversations that were in doubt, with few beside them, and with a pause before each request."""
         return self.runner.run(self._run_again(cases, pause_s))
@@ -341,13 +345,13 @@ class BrokerSession:
         self.doubtful += len(cases)
         self._setting = replace(self._setting, pause_s=pause_s)
         try:
-            return await self._survived(cases, ALONE)
+            return await self._survived(cases, Stage(ALONE))
         finally:
             self._setting = replace(self._setting, pause_s=0.0)
 
     async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
         began = now()
-        found = await self._survived(cases, REMOTE_TOGETHER if self.settings is None else TOGETHER)
+        found = await self._survived(cases, Stage(REMOTE_TOGETHER if self.settings is None else TOGETHER))
         for pause_s in PAUSES_S:
             repeats = any(each.repeated for each in self._brokers.values())
             doubtful = [at for at, case in enumerate(cases) if proves_nothing(self.info.name, case, found[at], repeats)]
@@ -359,16 +363,39 @@ class BrokerSession:
         self._busy_s += now() - began
         return found
 
-    async def _survived(self, cases: Sequence[Case], most: int) -> list[tuple[Observation, ...]]:
+    async def _run_plans(self, plans: Sequence[Plan[T]]) -> list[T]:
+        began, stage = now(), Stage(TOGETHER)
+
+        async def one(plan: Plan[T]) -> T:
+            try:
+                cases = next(plan)
+                while True:
+                    cases = plan.send(await self._survived(cases, stage))
+            except StopIteration as ended:
+                found: T = ended.value
+                return found
+
+        try:
+            return await gathered([one(each) for each in plans])
+        finally:
+            self._busy_s += now() - began
+
+    async def _survived(self, cases: Sequence[Case], stage: Stage) -> list[tuple[Observation, ...]]:
         """Plays them. If the process of the broker ended, each is played again with a broker of its own, side by side:
         conversations take long, and a process does not."""
-        found = await self._together(cases, most)
-        if self.process is None or not (why := self.process.why_ended):
+        starts = self._starts
+        found = await self._together(cases, stage)
+        if self.process is None:
             return found
-        await self._start_again(self.process)
-        if len(cases) == 1:
-            return [tuple(_with_end(each, why) for each in found[0])]
-        room = asyncio.Semaphore(min(most, PROCESSES))
+        async with self._starting:
+            if why := self.process.why_ended:
+                await self._start_again(self.process)
+                self._starts += 1
+        if self._starts == starts:
+            return found
+        if why and len(cases) == 1:
+            return [tuple(with_end(each, why) for each in found[0])]
+        room = asyncio.Semaphore(PROCESSES)
         return [*await asyncio.gather(*(self._alone(each, self.process, room) for each in cases))]
 
     async def _alone(self, case: Case, process: Restartable, room: asyncio.Semaphore) -> tuple[Observation, ...]:
@@ -380,12 +407,12 @@ class BrokerSession:
                 session = type(self)(self.info, address, self.rules, self.times, self.settings, self.runner, own)
                 session.pids = lambda: own.pids
                 await session.begin()
-                (found,) = await session._together([case], 1)
+                (found,) = await session._together([case], Stage(1))
                 self.played += session.played
                 self.waited_s += session.waited_s
                 why = own.why_ended
                 await session._close()
-                return tuple(_with_end(each, why) for each in found) if why else found
+                return tuple(with_end(each, why) for each in found) if why else found
             finally:
                 await asyncio.to_thread(own.stop)
 
@@ -396,21 +423,17 @@ class BrokerSession:
         self.address = replace(self.address, host=host, port=port)
         await self.begin()
 
-    async def _together(self, cases: Sequence[Case], most: int) -> list[tuple[Observation, ...]]:
-        room, turn = asyncio.Semaphore(most), asyncio.Lock()
-
+    async def _together(self, cases: Sequence[Case], stage: Stage) -> list[tuple[Observation, ...]]:
         async def one(case: Case) -> tuple[Observation, ...]:
-            async with room:
-                async with turn:
+            async with stage.room:
+                async with stage.turn:
                     await asyncio.sleep(BEGINS_S)
                 return await self._play(case)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                begun = {number: group.create_task(one(cases[number])) for number in longest_first(cases)}
-        except ExceptionGroup as several:
-            raise several.exceptions[0] from None
-        return [begun[number].result() for number in range(len(cases))]
+        order = longest_first(cases)
+        found = await gathered([one(cases[number]) for number in order])
+        played = dict(zip(order, found, strict=True))
+        return [played[number] for number in range(len(cases))]
 
     async def _play(self, case: Case) -> tuple[Observation, ...]:
         assert self._setting is not None
@@ -516,20 +539,3 @@ class BrokerSession:
 def _repeated(brokers: Iterable[Connections]) -> str:
     count = sum(each.repeated for each in brokers)
     return f"; {count} requests were answered twice" if count else ""
-
-
-def longest_first(cases: Sequence[Case]) -> list[int]:
-    """The numbers of the cases, those first whose steps wait longest: the last ones to end are not begun late."""
-    each_ms = [[step.body.get("ms", 0) for step in each.steps] for each in cases]
-    waits = [sum(ms for ms in each if ms <= LONGEST_MS) for each in each_ms]
-    return sorted(range(len(cases)), key=lambda number: -waits[number])
-
-
-def _with_end(found: Observation, why: str) -> Observation:
-    """An observation with how the process of the broker ended."""
-    match found:
-        case Died():
-            return replace(found, evidence=why)
-        case Replied(payload) if "old" in dict(payload):
-            return Replied(tuple((key, f"closed: {why}" if key in ("old", "new") else value) for key, value in payload))
-    return found

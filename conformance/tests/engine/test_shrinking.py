@@ -1,6 +1,6 @@
 """What fails is brought down to the least value that fails, by our reducer and by Hypothesis alike."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from random import Random
 from typing import Any, cast
@@ -249,7 +249,7 @@ def test_of_what_is_more_than_declared_only_steps_are_left_out() -> None:
         def violation(self, case: Case, invariant: Any, shape: Any) -> tuple[History, Violation]:
             return History(case, "t", ()), violation
 
-        def every_violation(self, cases: list[Case], invariant: Any) -> Any:
+        def every_violation(self, cases: Sequence[Case], invariant: Any) -> Any:
             return ((History(each, "t", ()), (violation,)) for each in cases)
 
         def renew(self) -> None:
@@ -275,7 +275,7 @@ def test_a_failure_is_shrunk_in_its_own_way_wherever_it_stands_among_the_violati
         def __init__(self) -> None:
             pass
 
-        def every_violation(self, cases: list[Case], invariant: Any) -> Any:
+        def every_violation(self, cases: Sequence[Case], invariant: Any) -> Any:
             return ((History(each, "t", ()), (first, second)) for each in cases)
 
         def renew(self) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pytest
 
@@ -13,8 +14,9 @@ from kipcheck.conformance.engine.workers import workers_of
 from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
-from kipcheck.conformance.targets.protocol import Session, TargetInfo, Unstable
+from kipcheck.conformance.targets.protocol import Plan, Session, TargetInfo, Unstable
 
+T = TypeVar("T")
 CHECKS = ("group/generations", "group/parked", "group/static", "group/errors")
 CASES = 2
 
@@ -33,6 +35,12 @@ class Waiting:
     @property
     def info(self) -> TargetInfo:
         return self.session.info
+
+    def lasts_s(self, case: Case, /) -> float:
+        return 0.0
+
+    def run_plans(self, plans: Sequence[Plan[T]], /) -> list[T]:
+        raise NotImplementedError
 
     def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         self.given.append(len(cases))

@@ -3,19 +3,11 @@ takes."""
 
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.engine.shrink import LIVE_RUNS, _FewRuns
-from kipcheck.conformance.engine.worker import Worker
-from kipcheck.conformance.protocols.invariants import all_invariants
-from kipcheck.conformance.targets.protocol import Unavailable
-from kipcheck.conformance.tests.live.client.test_target import case
 
 PLACES = "{bootstrap} {group} {topics}"
 ODD = f"client:{sys.executable} -m kipcheck.conformance.live.client.odd_consumers Vanishes {PLACES}"
@@ -41,28 +33,6 @@ def test_a_run_has_exit_codes_junit_and_known_deviations(tmp_path: Path, capsys:
     known.write_text(re.sub(r"^link = .*$", 'link = "https://a.org/1"', text, flags=re.MULTILINE), "utf-8")
     capsys.readouterr()
     assert run([*asked, "--known", str(known)]) in (0, 7), capsys.readouterr()
-
-
-class Endless(Worker):
-    """Finds the same violation in every case."""
-
-    count = 0
-
-    def __init__(self) -> None:
-        super().__init__("it", Unavailable("not opened"))
-
-    def every_violation(self, cases, invariant) -> Iterator[tuple[History, tuple[Violation, ...]]]:  # type: ignore[no-untyped-def]
-        for each in cases:
-            self.count += 1
-            yield History(each, "it", ()), (Violation("", (0,)),)
-
-
-def test_at_most_30_scripts_are_run_for_a_least_case() -> None:
-    worker = Endless()
-    few, law = _FewRuns(worker), all_invariants(case("stop").role)[0]
-    found = [few.violation(case("stop"), law) for _ in range(LIVE_RUNS + 5)]
-    assert worker.count == LIVE_RUNS == 30
-    assert sum(each is None for each in found) == 5
 
 
 ONCE = """

@@ -11,13 +11,17 @@ from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.history import Died, Observation, Replied
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.engine.run import Options, run
+from kipcheck.conformance.live.coordinator import compatible_brokers
 from kipcheck.conformance.live.coordinator.address import Address
 from kipcheck.conformance.live.coordinator.compatible_brokers import CLAIMS, LIBRARIES, Process
+from kipcheck.conformance.live.coordinator.stage import Stage
 from kipcheck.conformance.live.coordinator.target import BrokerSession
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import TargetInfo, Unavailable
+from kipcheck.conformance.targets.target_entries import target_entries
+from kipcheck.conformance.targets.toolchains import build, environments
 
 
 def program(code: str) -> Process:
@@ -78,7 +82,7 @@ class Mourning(BrokerSession):
     async def begin(self) -> None:
         pass
 
-    async def _together(self, cases: Sequence[Case], most: int) -> list[tuple[Observation, ...]]:
+    async def _together(self, cases: Sequence[Case], stage: Stage) -> list[tuple[Observation, ...]]:
         assert isinstance(self.process, Mortal)
         self.process.ended = any(each.steps[0].verb == "leave" for each in cases)
         return [(Died("crashed", "closed") if self.process.ended else Replied(()),) for _ in cases]
@@ -91,7 +95,7 @@ def test_a_conversation_that_ends_the_broker_is_found_and_the_others_are_played(
     with asyncio.Runner() as runner:
         address = Address("127.0.0.1", 9)
         session = Mourning(info, address, Rules.of("3.9.2"), 1, DEFAULT, runner, process)
-        found = runner.run(session._survived(cases, 8))
+        found = runner.run(session._survived(cases, Stage(8)))
         assert session.address == Address("127.0.0.1", process.starts)
     assert [type(each) for (each,) in found] == [Replied, Died, Replied]
     assert isinstance(found[1][0], Died) and found[1][0].evidence == "panic"
@@ -103,6 +107,25 @@ def test_libraries_are_targets_that_exist_once_and_take_real_time() -> None:
         assert not registry.is_shared(name) and registry.is_live(name) and not registry.is_steady(name)
     with pytest.raises(LookupError, match="invalid release"):
         registry.target("kfake@next")
+
+
+def test_releases_that_are_installed_or_built_are_available(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KIPCHECK_CACHE", str(tmp_path))
+
+    def mocks() -> list[tuple[str, bool, str]]:
+        rows = compatible_brokers.rows("librdkafka-mock", target_entries()["librdkafka-mock"])
+        return [(row["name"], row["available"], row["why"]) for row in rows]
+
+    default = target_entries()["librdkafka-mock"].default
+    assert mocks() == [("librdkafka-mock", False, "not built yet, built when the target is used")]
+    for version in (default, "2.3.0"):
+        python = tmp_path / "environments" / f"confluent-kafka-{version}-{environments.TAG}" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.touch()
+    assert mocks() == [("librdkafka-mock", True, ""), ("librdkafka-mock@2.3.0", True, "")]
+    (place := tmp_path / "testees" / "live-kfake-0").mkdir(parents=True)
+    (place / build.RELEASED).write_text("1.2.3", "utf-8")
+    assert "kfake@1.2.3" in {row["name"] for row in compatible_brokers.rows("kfake", target_entries()["kfake"])}
 
 
 @pytest.mark.go

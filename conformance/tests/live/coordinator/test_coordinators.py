@@ -15,7 +15,7 @@ from kipcheck.conformance.core.history import Replied, Unsupported
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.engine.run import Options, Outcome, run
 from kipcheck.conformance.live.coordinator.address import Address
-from kipcheck.conformance.live.coordinator.target import longest_first
+from kipcheck.conformance.live.coordinator.waits import longest_first
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.connection import Connection

@@ -1,0 +1,249 @@
+"""Searches for the least cases of live targets, whose cases take real time: few runs for each failure.
+
+A search asks for rounds of cases. Where a target plays many cases at once, searches go on side by side.
+"""
+
+import time
+from collections.abc import Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, TypeAlias
+
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.history import History, Observation, Op
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.engine.worker import Finding, Worker
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.declare.invariant import Invariant
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.targets.protocol import Plan, WaitsInRealTime
+from kipcheck.reports.phrases import some
+
+RERUNS: Final = 3
+"""The most times that a case is run again, alone, until it fails: threads may meet otherwise."""
+RUNS: Final = 30
+"""The most cases that are run for one failure."""
+FIRST_RUNS: Final = 12
+"""The most of them that are run beside the first rerun."""
+COARSE: Final = 8
+"""The most cases of a round, where different steps are enough for a failure."""
+SEARCH_S: Final = 75.0
+"""No round is begun that would end later, where searches go on side by side."""
+
+Failed: TypeAlias = Mapping[str, tuple[History, tuple[Violation, ...]]]
+"""The cases of a round that break the invariant, by id."""
+Search: TypeAlias = Generator[Sequence[Case], Failed | None, Finding | None]
+"""Yields the cases of a round; is sent those that fail, or None if there is no time for them. Returns the finding with
+the least case; None if the case alone does not fail."""
+Shorter: TypeAlias = Sequence[tuple[Collection[int], Case]]
+"""Steps, and a case without them."""
+
+
+def search(finding: Finding, at_once: bool = False) -> Search:
+    """The search for the least case of a finding.
+
+    ``at_once``: the case without the steps after its violation is run at first, beside those with a step less than
+    that: in real time they cost nothing more.
+    """
+    shrinks = CHECKS[finding.unit.check].shrinks
+    after = range(max(finding.violation.at) + 1, len(finding.case.steps))
+    beginning = _without(finding.case, after) or finding.case
+    shorter = _with_less(beginning, FIRST_RUNS) if at_once and shrinks else []
+    cases = [beginning, *_cases(shorter)] if shorter else [finding.case]
+    left = RUNS
+    for _ in range(RERUNS):
+        if (failed := (yield cases)) is None:
+            return None
+        left -= len(cases)
+        if (best := _rerun(finding, beginning, cases, failed)) is not None:
+            shorter = shorter if best.case is beginning else []
+            return (yield from _with_fewest_steps(best, left, shorter, failed)) if shrinks else best
+        cases, shorter = [finding.case], []
+    return None
+
+
+def _rerun(finding: Finding, beginning: Case, cases: Sequence[Case], failed: Failed) -> Finding | None:
+    """The finding as its case shows it, or a shorter one that fails in the same way: its beginning if that does."""
+    found = [each for case in cases if (each := _alike(finding, finding.violation.shape, failed, case)) is not None]
+    if found:
+        return min(found, key=lambda each: (each.case is not beginning, _length(each)))
+    if finding.case.id not in failed:
+        return None
+    history, (violation, *_) = failed[finding.case.id]
+    return replace(finding, history=history, violation=violation, shape=violation.shape)
+
+
+def _with_fewest_steps(best: Finding, left: int, shorter: Shorter, failed: Failed) -> Search:
+    """Leaves out steps, as long as the case fails in the same way. ``shorter``: cases that were run beside the best
+    one, some of which ``failed``.
+
+    The steps that a case does without, one by one, are left out together in the next round, which at once has the cases
+    with a step less than that. If any of them is enough for the failure, halves of them are left out, and from then on
+    several steps at once, as long as the case does without some.
+    """
+    whole, needless, together, most = best.case, list[int](), list[Case](), RUNS
+    if shorter:
+        found = _all_alike(best, _cases(shorter), failed)
+        best = min((best, *found.values()), key=_length)
+        if needless := _needless(shorter, found):
+            together = _together(whole, needless, best)
+        elif _is_fine(shorter):
+            return best
+    while True:
+        start = together[0] if together else best.case
+        shorter = _with_less(start, min(most, left - len(together))) if len(together) < 2 else []
+        cases = [*together, *_cases(shorter)]
+        answer = (yield cases) if 0 < len(cases) <= left else None
+        if answer is None:
+            return best
+        left -= len(cases)
+        found = _all_alike(best, cases, answer)
+        best = min((best, *found.values()), key=_length)
+        if len(together) == 2:
+            together = []
+        elif together and together[0].id not in found:
+            together, most = [] if found else _halves(whole, needless), COARSE
+        elif needless := _needless(shorter, found):
+            whole, together = start, _together(start, needless, best)
+        elif _is_fine(shorter):
+            return best
+        else:
+            together, most = [], 2 * most
+
+
+def _is_fine(shorter: Shorter) -> bool:
+    """Whether each of the cases lacks one step only."""
+    return all(len(steps) == 1 for steps, _ in shorter)
+
+
+def _needless(shorter: Shorter, found: Mapping[str, Finding]) -> list[int]:
+    """The steps without which, one by one, a case fails in the same way."""
+    return sorted({step for steps, case in shorter if case.id in found for step in steps})
+
+
+def _together(case: Case, needless: Sequence[int], best: Finding) -> list[Case]:
+    """The case without all these steps, if that is less than the best one; without halves of them if none is left."""
+    least = _without(case, needless)
+    if least is None:
+        return _halves(case, needless)
+    return [least] if len(least.steps) < _length(best) else []
+
+
+def _halves(case: Case, needless: Sequence[int]) -> list[Case]:
+    """The case without one half of these steps, and without the other one; none if a half is a single step."""
+    half = len(needless) // 2
+    made = [_without(case, each) for each in (needless[:half], needless[half:])]
+    return [each for each in made if each is not None] if half > 1 else []
+
+
+def _alike(finding: Finding, shape: tuple[str, ...], failed: Failed, case: Case) -> Finding | None:
+    """The finding with that case, if it fails in this way."""
+    if case.id not in failed:
+        return None
+    history, violations = failed[case.id]
+    found = next((each for each in violations if each.shape == shape), None)
+    return None if found is None else replace(finding, history=history, violation=found, shape=shape)
+
+
+def _all_alike(best: Finding, cases: Sequence[Case], failed: Failed) -> dict[str, Finding]:
+    """By the id of the case."""
+    return {case.id: each for case in cases if (each := _alike(best, best.shape, failed, case)) is not None}
+
+
+def _length(found: Finding) -> int:
+    return len(found.case.steps)
+
+
+def _with_less(case: Case, most: int) -> Shorter:
+    """Different cases with a step less, with the number of that step; with several, if there are more than ``most``."""
+    count = len(case.steps)
+    size = 1 if count <= most else -(-count // max(1, most // 2))
+    made: dict[str, tuple[Collection[int], Case]] = {}
+    for at in range(0, count, size):
+        steps = range(at, min(at + size, count))
+        if (shorter := _without(case, steps)) is not None:
+            made[shorter.id] = steps, shorter
+    return [*made.values()] if len(made) <= most else []
+
+
+def _cases(shorter: Shorter) -> list[Case]:
+    return [case for _, case in shorter]
+
+
+def _without(case: Case, left_out: Collection[int]) -> Case | None:
+    """The case without these steps; None if it would have none, or all."""
+    steps = tuple(step for number, step in enumerate(case.steps) if number not in left_out)
+    return replace(case, steps=steps) if 0 < len(steps) < len(case.steps) else None
+
+
+def invariant_of(finding: Finding) -> Invariant:
+    return next(each for each in all_invariants(finding.case.role) if each.id == finding.invariant)
+
+
+def alone(worker: Worker, finding: Finding) -> Finding | None:
+    """What a search for the least case of a finding returns, which goes on alone."""
+    going, invariant = search(finding), invariant_of(finding)
+    cases = next(going)
+    while True:
+        failed = {each.case.id: (each, found) for each, found in worker.every_violation(cases, invariant)}
+        try:
+            cases = going.send(failed)
+        except StopIteration as ended:
+            least: Finding | None = ended.value
+            return least
+
+
+@dataclass(slots=True)
+class SideBySide:
+    """Searches that go on side by side, with what they cost."""
+
+    session: WaitsInRealTime
+    searches: int = 0
+    runs: int = 0
+    cut_short: int = 0
+    """Searches for whose next round there was no time."""
+    seconds: float = 0.0
+
+    def least(self, findings: Sequence[Finding]) -> list[Finding | None]:
+        """As ``alone``, of each finding; all are of one edition and role. Errors: ``Unstable``, ``Broken``."""
+        began_s = time.monotonic()
+        self.searches = len(findings)
+        try:
+            return self.session.run_plans([self._plan(each, began_s) for each in findings])
+        finally:
+            self.seconds = time.monotonic() - began_s
+
+    def _plan(self, finding: Finding, began_s: float) -> Plan[Finding | None]:
+        """A search as the session runs it, which ends when the next round would end too late."""
+        going, invariant = search(finding, at_once=True), invariant_of(finding)
+        cases = next(going)
+        try:
+            while True:
+                claimed = [each for each in cases if self.session.info.claims.supports(each)]
+                self.runs += len(claimed)
+                observations = yield claimed
+                histories = map(partial(history_of, self.session.info.name), claimed, observations)
+                found = [(each, verdict) for each in histories for verdict in judge(each, (invariant,))]
+                failed = {each.case.id: (each, verdict.violations) for each, verdict in found if verdict.violations}
+                cases = going.send(failed)
+                if time.monotonic() - began_s + max(map(self.session.lasts_s, cases)) > SEARCH_S:
+                    self.cut_short += 1
+                    going.send(None)
+        except StopIteration as ended:
+            least: Finding | None = ended.value
+            return least
+
+    def __str__(self) -> str:
+        text = (
+            f"searched for {some(self.searches, 'least case')} side by side in {self.seconds:.0f} s, with "
+            f"{some(self.runs, 'run')}"
+        )
+        if self.cut_short:
+            text += f"; ended {self.cut_short} of them early, since no run begins that would end after {SEARCH_S:.0f} s"
+        return text
+
+
+def history_of(target: str, case: Case, observations: Sequence[Observation]) -> History:
+    steps = zip(case.steps, observations, strict=True)
+    return History(case, target, tuple(Op(at, step, each, at + 1) for at, (step, each) in enumerate(steps)))
