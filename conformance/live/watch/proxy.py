@@ -24,7 +24,7 @@ PIECE: Final = 64 << 10
 LARGEST_READ: Final = 8 << 20
 """The largest frame that is held to be read."""
 LARGEST_CHANGED: Final = 64 << 20
-"""The largest answer that is held to be changed; one at a time above ``LARGEST_READ``."""
+"""The largest answer that is held to be changed; one at a time above ``LARGEST_READ``, and beyond ``MOST_HELD``."""
 MOST_HELD: Final = 128 << 20
 """Bytes of frames that are held, of all connections. Beyond it frames pass without being read."""
 MOST_CONNECTIONS: Final = 1000
@@ -225,13 +225,15 @@ class Proxy:
         """Passes an answer with the addresses of this proxy, and the versions that it can change."""
         if size > LARGEST_CHANGED:
             raise Ended(f"an answer of {size} bytes names brokers: above {LARGEST_CHANGED >> 20} MiB none is changed")
-        async with self._large if size > LARGEST_READ else contextlib.nullcontext():
-            payload = head + await pair.broker[0].readexactly(size - SIZE)
-            made = await self._changed(pair, asked, payload)
-            at_s = self.now()
-            pair.client[1].write(len(made).to_bytes(SIZE, "big") + made)
-            self.watcher.answer(pair.watched, at_s, asked, made)
-            await pair.client[1].drain()
+        alone = size > LARGEST_READ or self._held.total + size > MOST_HELD
+        async with self._large if alone else contextlib.nullcontext():
+            with self._held.of(size):
+                payload = head + await pair.broker[0].readexactly(size - SIZE)
+                made = await self._changed(pair, asked, payload)
+                at_s = self.now()
+                pair.client[1].write(len(made).to_bytes(SIZE, "big") + made)
+                self.watcher.answer(pair.watched, at_s, asked, made)
+                await pair.client[1].drain()
 
     async def _changed(self, pair: Pair, asked: Asked, payload: bytes) -> bytes:
         key = asked.key

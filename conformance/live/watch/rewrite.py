@@ -8,19 +8,22 @@ from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.wire.framing import decode_response, encode_response, header_layout, header_version
-from kipcheck.conformance.wire.schema import spec
+from kipcheck.conformance.wire.schema import MessageSpec, spec
 
-PRODUCE, FETCH, METADATA, FIND_COORDINATOR, SASL_HANDSHAKE, API_VERSIONS, DESCRIBE_CLUSTER = 0, 1, 3, 10, 17, 18, 60
+PRODUCE, FETCH, METADATA, FIND_COORDINATOR, SASL_HANDSHAKE, API_VERSIONS = 0, 1, 3, 10, 17, 18
+DESCRIBE_QUORUM, DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE = 55, 60, 78, 79
 NAMES: Final[Mapping[int, str]] = {
     PRODUCE: "Produce", METADATA: "Metadata", FIND_COORDINATOR: "FindCoordinator", API_VERSIONS: "ApiVersions",
-    DESCRIBE_CLUSTER: "DescribeCluster",
+    DESCRIBE_QUORUM: "DescribeQuorum", DESCRIBE_CLUSTER: "DescribeCluster", SHARE_FETCH: "ShareFetch",
+    SHARE_ACKNOWLEDGE: "ShareAcknowledge",
 }  # fmt: skip
-"""The requests whose answers are changed, by API key."""
+"""The requests whose answers are changed, by API key. All others that clients send are answered without addresses of
+brokers: endpoints of members of streams groups are those of applications."""
+LATER: Final[Mapping[int, str]] = {PRODUCE: "nodeEndpoints", DESCRIBE_QUORUM: "nodes"}
+"""The fields with addresses that older versions lack."""
 FETCH_BEFORE_ENDPOINTS: Final = 15
-"""Fetch names brokers from version 16 on, after the records. A proxy that changed them would have to hold the whole."""
-SHARE_FETCH, SHARE_ACKNOWLEDGE = 78, 79
-NOT_OFFERED: Final[Mapping[int, str]] = {SHARE_FETCH: "ShareFetch", SHARE_ACKNOWLEDGE: "ShareAcknowledge"}
-"""Requests of share consumers (KIP-932) whose answers name brokers in every version, and have no layout here."""
+"""Fetch names brokers from version 16 on, after the records. A proxy that changed them would have to hold the whole of
+what consumers read most. ShareFetch names them so in every version, and is held."""
 SASL_IN_FRAMES: Final = 1
 """From this version of SaslHandshake on, what follows are requests with headers."""
 UNSUPPORTED_VERSION: Final = 35
@@ -29,23 +32,24 @@ Address: TypeAlias = tuple[str, int]
 
 def ranges() -> dict[int, tuple[int, int]]:
     """The versions that a proxy lets through, by API key; keys that are not here are not narrowed."""
-    found = {key: _known(name) for key, name in NAMES.items()}
-    return {**found, FETCH: (_known("Fetch")[0], FETCH_BEFORE_ENDPOINTS)}
+    found = {key: _known(_response(key)) for key in NAMES}
+    return {**found, FETCH: (_known(spec(APACHE, "FetchResponse"))[0], FETCH_BEFORE_ENDPOINTS)}
 
 
-def _known(name: str) -> tuple[int, int]:
-    versions = spec(APACHE, f"{name}Response").versions
-    assert versions.high is not None
-    return versions.low, versions.high
+def _response(key: int) -> MessageSpec:
+    return spec(APACHE, f"{NAMES[key]}Response")
+
+
+def _known(message: MessageSpec) -> tuple[int, int]:
+    assert message.versions.high is not None
+    return message.versions.low, message.versions.high
 
 
 def is_rewritten(key: int, version: int) -> bool:
     """Whether answers of that version can hold an address or a range, and have a layout here."""
-    if key not in NAMES or version not in spec(APACHE, f"{NAMES[key]}Response").versions:
+    if key not in NAMES or version not in _response(key).versions:
         return False
-    return key != PRODUCE or "nodeEndpoints" in {
-        each.name for each in spec(APACHE, "ProduceResponse").at(version).slots
-    }
+    return key not in LATER or LATER[key] in {each.name for each in _response(key).at(version).slots}
 
 
 def decoded(payload: bytes, key: int, version: int) -> tuple[int, dict[str, Any], dict[str, Any]]:
@@ -61,22 +65,24 @@ def decoded(payload: bytes, key: int, version: int) -> tuple[int, dict[str, Any]
 
 def encoded(key: int, version: int, header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
     """An answer without its size, with the tags of its header. Errors: ``Refused``."""
-    message = f"{NAMES[key]}Response"
-    layout = spec(APACHE, message).at(version)
+    layout = _response(key).at(version)
     if len(header) == 1:
-        return encode_response(APACHE, message, version, header["correlationId"], body)
+        return encode_response(APACHE, f"{NAMES[key]}Response", version, header["correlationId"], body)
     return header_layout("Response", header_version(layout)).encode(header) + layout.encode(body)
 
 
 def nodes(key: int, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The parts of an answer that have a host and a port."""
     match key:
-        case 0:
+        case 0 | 78 | 79:
             yield from body.get("nodeEndpoints") or ()
         case 3 | 60:
             yield from body.get("brokers") or ()
         case 10:
             yield from body.get("coordinators") or ([body] if "coordinators" not in body else [])
+        case 55:
+            for node in body.get("nodes") or ():
+                yield from node["listeners"]
 
 
 def addresses(key: int, body: Mapping[str, Any]) -> set[Address]:
@@ -104,9 +110,6 @@ def narrow(body: Mapping[str, Any], allowed: Mapping[int, tuple[int, int]]) -> l
     said, kept = [], []
     for each in body["apiKeys"]:
         key, low, high = each["apiKey"], each["minVersion"], each["maxVersion"]
-        if key in NOT_OFFERED:
-            said.append(f"{_name(key)} (none of {low} to {high})")
-            continue
         least, most = allowed.get(key, (low, high))
         if key == SASL_HANDSHAKE and high >= SASL_IN_FRAMES:
             least = SASL_IN_FRAMES
@@ -122,4 +125,4 @@ def narrow(body: Mapping[str, Any], allowed: Mapping[int, tuple[int, int]]) -> l
 
 
 def _name(key: int) -> str:
-    return {**NAMES, **NOT_OFFERED, FETCH: "Fetch", SASL_HANDSHAKE: "SaslHandshake"}.get(key, f"key {key}")
+    return {**NAMES, FETCH: "Fetch", SASL_HANDSHAKE: "SaslHandshake"}.get(key, f"key {key}")

@@ -1,7 +1,8 @@
 """Runs brokers of Kafka releases, for a test that is skipped where their jars cannot be had."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 import pytest
 
@@ -11,8 +12,10 @@ from kipcheck.conformance.targets.toolchains.kafka_nodes import BOTH, CONTROLLER
 
 
 @contextmanager
-def running(release: str, level: str | None = None) -> Iterator[int]:
-    """The port of a broker with the settings of Kafka's quickstart; it ends with the block.
+def running(
+    release: str, level: str | None = None, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[int]:
+    """The port of a broker with the settings of Kafka's quickstart, and more; it ends with the block.
 
     ``level``: the metadata.version of its new cluster; None for the usual one.
     """
@@ -20,7 +23,7 @@ def running(release: str, level: str | None = None) -> Iterator[int]:
         kafka_broker.class_path(release)
     except Unavailable as why:
         pytest.skip(str(why))
-    with kafka_broker.running(release, level=level) as broker:
+    with kafka_broker.running(release, settings, level=level) as broker:
         yield broker.port
 
 

@@ -11,7 +11,9 @@ from kipcheck.conformance.live.watch import proxy as proxies, rewrite
 from kipcheck.conformance.live.watch.proxy import Proxy
 from kipcheck.conformance.live.watch.watcher import Watcher
 from kipcheck.conformance.tests.support.live import Client, World, serving
+from kipcheck.conformance.wire.describe import describe
 from kipcheck.conformance.wire.framing import encode_response, frame
+from kipcheck.conformance.wire.schema import messages, spec
 
 UNKNOWN = bytes.fromhex("03e70001 0000002a".replace(" ", ""))
 """Key 999, version 1, correlation id 42."""
@@ -88,6 +90,17 @@ def test_endpoints_of_produce_and_brokers_of_describe_cluster_are_changed() -> N
     assert rewrite.readdress(rewrite.PRODUCE, body, lambda _: ("near", 1))
     made = encode_response(APACHE, "ProduceResponse", 12, 7, body)
     assert rewrite.decoded(made, rewrite.PRODUCE, 12)[2]["nodeEndpoints"][0]["host"] == "near"
+    for key in (rewrite.SHARE_FETCH, rewrite.SHARE_ACKNOWLEDGE):
+        shared = {"errorCode": 0, "responses": [], "nodeEndpoints": [{**node, "host": "far", "port": 9092}]}
+        assert rewrite.readdress(key, shared, lambda _: ("near", 1))
+        made = encode_response(APACHE, f"{rewrite.NAMES[key]}Response", 2, 7, shared)
+        assert rewrite.decoded(made, key, 2)[2]["nodeEndpoints"] == [{**node, "host": "near", "port": 1}]
+        assert rewrite.is_rewritten(key, 1)
+    listeners = [{"name": each, "host": "far", "port": port} for each, port in (("CONTROLLER", 9093), ("SASL", 9094))]
+    quorum = {"nodes": [{"nodeId": 1, "listeners": listeners}]}
+    assert rewrite.addresses(rewrite.DESCRIBE_QUORUM, quorum) == {("far", 9093), ("far", 9094)}
+    assert rewrite.is_rewritten(rewrite.DESCRIBE_QUORUM, 2)
+    assert not rewrite.is_rewritten(rewrite.DESCRIBE_QUORUM, 1)
     cluster = {"brokers": [{"brokerId": 1, "host": "", "port": -1}]}
     assert not rewrite.readdress(rewrite.DESCRIBE_CLUSTER, cluster, lambda _: ("near", 1))
     assert rewrite.is_rewritten(rewrite.PRODUCE, 10)
@@ -102,12 +115,25 @@ def test_versions_that_it_cannot_change_are_not_offered() -> None:
     body = {
         "apiKeys": [offered(3, 0, 99), offered(1, 4, 18), offered(17, 0, 1), offered(999, 0, 5), offered(60, 50, 60)]
     }
-    body["apiKeys"] += [offered(78, 1, 2), offered(79, 1, 2)]
+    body["apiKeys"] += [offered(78, 0, 3), offered(79, 1, 2)]
     said = rewrite.narrow(body, rewrite.ranges())
-    assert body["apiKeys"] == [offered(3, 0, 13), offered(1, 4, 15), offered(17, 1, 1), offered(999, 0, 5)]
-    assert said[-3:] == [
-        "DescribeCluster (none of 50 to 60)", "ShareFetch (none of 1 to 2)", "ShareAcknowledge (none of 1 to 2)"
+    assert body["apiKeys"] == [
+        offered(3, 0, 13), offered(1, 4, 15), offered(17, 1, 1), offered(999, 0, 5), offered(78, 1, 2),
+        offered(79, 1, 2),
     ]  # fmt: skip
+    assert said[-2:] == ["DescribeCluster (none of 50 to 60)", "ShareFetch 1 to 2 (of 0 to 3)"]
+
+
+def test_no_other_answer_to_clients_has_an_address() -> None:
+    """Of all messages with a layout; endpoints of streams groups are those of applications."""
+    newest = [spec(APACHE, each).at(spec(APACHE, each).versions.high or 0) for each in messages(APACHE)]
+    named = {
+        each.message for each in newest
+        if each.message.endswith("Response") and any(row.path.rpartition(".")[2] == "port" for row in describe(each))
+    }  # fmt: skip
+    rewritten = {f"{name}Response" for name in rewrite.NAMES.values()}
+    assert named - rewritten == {"FetchResponse", "StreamsGroupDescribeResponse", "StreamsGroupHeartbeatResponse"}
+    assert rewritten - named == {"ApiVersionsResponse"}
 
 
 def test_what_is_not_known_passes_unchanged_and_large_answers_are_not_held() -> None:
