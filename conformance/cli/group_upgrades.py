@@ -6,6 +6,7 @@ from itertools import groupby
 from kipcheck.conformance.core.releases_table import judges
 from kipcheck.conformance.live.inspect.group import ConsumerGroup, Group, Subscription, streams_subscription
 from kipcheck.conformance.live.inspect.inspection import Inspected
+from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
 from kipcheck.conformance.matrix.advice import Route, routes
 from kipcheck.conformance.matrix.release_lines import line_of
 from kipcheck.conformance.matrix.scenario_names import BOUNCE, OFFLINE, TWO_BOUNCE
@@ -18,11 +19,12 @@ EAGER = (RANGE, ROUNDROBIN, STICKY)
 
 def advice(inspected: Inspected) -> Iterator[str]:
     group = inspected.group
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, ConsumerGroup | StreamsGroup):
         classic = [each.id for each in group.members if each.is_classic]
+        protocol = "consumer (KIP-848)" if isinstance(group, ConsumerGroup) else "streams (KIP-1071)"
         if classic:
             yield f"to be finished: {', '.join(classic)} still use the classic protocol; restart them with " \
-                  "group.protocol=consumer (KIP-848)"  # fmt: skip
+                  f"group.protocol={protocol}"  # fmt: skip
         return
     if not isinstance(group, Group) or inspected.judged.unjudged or not group.members:
         return

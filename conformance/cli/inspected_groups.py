@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from kipcheck.conformance.cli import inspected_streams_groups
 from kipcheck.conformance.cli.group_upgrades import advice, release_span
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.live.inspect.group import (
@@ -10,9 +11,11 @@ from kipcheck.conformance.live.inspect.group import (
     ConsumerGroup,
     ConsumerMember,
     Group,
+    Inspectable,
     Member,
     OtherGroup,
     Partitions,
+    ShareGroup,
     Subscription,
     Unreadable,
     claims,
@@ -21,6 +24,7 @@ from kipcheck.conformance.live.inspect.group import (
 )
 from kipcheck.conformance.live.inspect.inspection import Inspected
 from kipcheck.conformance.live.inspect.judging import Broken
+from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
 from kipcheck.conformance.protocols.assignment.model.assignment import NO_GENERATION, partition_names
 from kipcheck.conformance.protocols.streams.model.members import (
     NO_REBALANCE,
@@ -40,13 +44,7 @@ def lines(inspected: Inspected) -> Iterator[str]:
         yield f"group {group.id}: not inspected: {group.why}"
         return
     yield _head(group)
-    for member in group.members:
-        if isinstance(group, ConsumerGroup):
-            assert isinstance(member, ConsumerMember)
-            yield from _consumer_member(member)
-        else:
-            assert isinstance(member, Member)
-            yield from _member(group, member)
+    yield from _members(group)
     if isinstance(group, Group) and group.leader_unknown:
         yield f"  leader: not known: {group.leader_unknown}"
     found = inspected.judged
@@ -61,9 +59,24 @@ def lines(inspected: Inspected) -> Iterator[str]:
                 for each in advice(inspected))  # fmt: skip
 
 
-def _head(group: Group | ConsumerGroup) -> str:
+def _members(group: Inspectable) -> Iterator[str]:
+    if isinstance(group, StreamsGroup | ShareGroup):
+        yield from inspected_streams_groups.lines(group)
+        return
+    for member in group.members:
+        if isinstance(group, ConsumerGroup):
+            assert isinstance(member, ConsumerMember)
+            yield from _consumer_member(member)
+        else:
+            assert isinstance(member, Member)
+            yield from _member(group, member)
+
+
+def _head(group: Inspectable) -> str:
     count = f"{len(group.members)} member{'s' * (len(group.members) != 1)}"
     at = f"coordinator {group.coordinator[0]}:{group.coordinator[1]}"
+    if isinstance(group, StreamsGroup | ShareGroup):
+        return f"group {group.id}: {inspected_streams_groups.head(group)}, {count}, {at}"
     if isinstance(group, ConsumerGroup):
         epochs = f"group epoch {group.epoch}, assignment epoch {group.assignment_epoch}"
         return f"group {group.id}: {group.state}, KIP-848, assignor {group.assignor or '-'}, {epochs}, {count}, {at}"
@@ -170,9 +183,11 @@ def plain(inspected: Inspected) -> dict[str, Any]:
     }
 
 
-def _plain_group(group: Group | ConsumerGroup) -> dict[str, Any]:
+def _plain_group(group: Inspectable) -> dict[str, Any]:
     host, port = group.coordinator
     shown: dict[str, Any] = {"coordinator": f"{host}:{port}", "state": group.state}
+    if isinstance(group, StreamsGroup | ShareGroup):
+        return shown | inspected_streams_groups.plain(group)
     if isinstance(group, ConsumerGroup):
         return shown | {
             "type": "consumer", "epoch": group.epoch, "assignmentEpoch": group.assignment_epoch,

@@ -2,23 +2,26 @@
 
 import asyncio
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from kipcheck.conformance.live.inspect.cluster import Address, Cluster, Unanswered
 from kipcheck.conformance.live.inspect.group import (
     EMPTY_STATES,
     STABLE,
-    ConsumerGroup,
     Described,
     Group,
+    Inspectable,
     Member,
     OtherGroup,
-    read_consumer_member,
+    read_consumer_group,
     read_member,
+    read_share_group,
     read_subscription_of_consumer,
 )
 from kipcheck.conformance.live.inspect.group_records import Found, newest_record
+from kipcheck.conformance.live.inspect.streams_group import read_streams_group
 
 UNSUPPORTED_VERSION, GROUP_ID_NOT_FOUND = 35, 69
 RETRIED: Final = frozenset({14, 15, 16})
@@ -27,6 +30,13 @@ DENIED: Final = 30
 WAIT_S: Final = 10.0
 """How long a group that rebalances is asked again."""
 AGAIN_S: Final = 0.5
+CONSUMER_GROUP_DESCRIBE: Final = "ConsumerGroupDescribe"
+READERS: Final[Mapping[str, Callable[[str, Address, Mapping[str, Any]], Inspectable]]] = {
+    CONSUMER_GROUP_DESCRIBE: read_consumer_group,
+    "StreamsGroupDescribe": read_streams_group,
+    "ShareGroupDescribe": read_share_group,
+}
+"""The request that describes groups of a type -> reads its answer. Classic groups are described by DescribeGroups."""
 
 
 class NoGroup(Exception):
@@ -66,10 +76,14 @@ async def described(cluster: Cluster, group: str) -> Described:
 async def _once(cluster: Cluster, group: str) -> Described:
     coordinator = await cluster.coordinator(group)
     has_consumer_groups = False
-    if await cluster.version(coordinator, "ConsumerGroupDescribe") is not None:
-        found, has_consumer_groups = await _consumer_group(cluster, coordinator, group)
-        if found is not None:
-            return found
+    for api, read in READERS.items():
+        row = await _row(cluster, coordinator, api, group)
+        if row is None or row["errorCode"] == UNSUPPORTED_VERSION:
+            continue
+        has_consumer_groups |= api == CONSUMER_GROUP_DESCRIBE
+        if row["errorCode"] == GROUP_ID_NOT_FOUND:
+            continue
+        return _refused(group, api, row["errorCode"]) if row["errorCode"] else read(group, coordinator, row)
     body = await cluster.ask(coordinator, "DescribeGroups", {"groups": [group], "includeAuthorizedOperations": False})
     for each in body["groups"]:
         if each["groupId"] != group:
@@ -87,23 +101,13 @@ async def _once(cluster: Cluster, group: str) -> Described:
     raise Unanswered(f"the coordinator of group {group!r} answers DescribeGroups without this group")
 
 
-async def _consumer_group(cluster: Cluster, at: Address, group: str) -> tuple[ConsumerGroup | OtherGroup | None, bool]:
-    """None: it is no group of KIP-848. And whether the coordinator has such groups at all: 3.7 to 3.9 know the request
-    and refuse it, unless configured otherwise."""
-    body = await cluster.ask(at, "ConsumerGroupDescribe", {"groupIds": [group], "includeAuthorizedOperations": False})
-    for each in body["groups"]:
-        if each["errorCode"] == UNSUPPORTED_VERSION:
-            return None, False
-        if each["errorCode"] == GROUP_ID_NOT_FOUND or each["groupId"] != group:
-            continue
-        if each["errorCode"]:
-            return _refused(group, "ConsumerGroupDescribe", each["errorCode"]), True
-        found = ConsumerGroup(
-            group, at, each["groupState"], each["groupEpoch"], each["assignmentEpoch"], each["assignorName"],
-            tuple(map(read_consumer_member, each["members"])),
-        )  # fmt: skip
-        return found, True
-    return None, True
+async def _row(cluster: Cluster, at: Address, api: str, group: str) -> Mapping[str, Any] | None:
+    """How a coordinator describes the group; None: it does not know the request. Brokers may know it and refuse it, as
+    3.7 to 3.9 refuse ConsumerGroupDescribe, unless configured otherwise."""
+    if await cluster.version(at, api) is None:
+        return None
+    body = await cluster.ask(at, api, {"groupIds": [group], "includeAuthorizedOperations": False})
+    return next((each for each in body["groups"] if each["groupId"] == group or each["errorCode"]), None)
 
 
 def _refused(group: str, api: str, error: int) -> OtherGroup:

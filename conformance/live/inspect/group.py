@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
 from kipcheck.conformance.live.recording.contents import NEWEST
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, NO_GENERATION, STICKY, Partition
 from kipcheck.conformance.protocols.assignment.ops import read_user_data
@@ -115,6 +116,33 @@ class ConsumerGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareMember:
+    """A member of a share group."""
+
+    id: str
+    client_id: str
+    host: str
+    rack: str | None
+    epoch: int
+    topics: tuple[str, ...]
+    assigned: Partitions
+    """Several members may have a partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGroup:
+    """A share group (KIP-932)."""
+
+    id: str
+    coordinator: tuple[str, int]
+    state: str
+    epoch: int
+    assignment_epoch: int
+    assignor: str
+    members: tuple[ShareMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OtherGroup:
     """A group that is not inspected: of another type, or not readable."""
 
@@ -122,7 +150,8 @@ class OtherGroup:
     why: str
 
 
-Described: TypeAlias = Group | ConsumerGroup | OtherGroup
+Inspectable: TypeAlias = Group | ConsumerGroup | StreamsGroup | ShareGroup
+Described: TypeAlias = Inspectable | OtherGroup
 
 
 def read_member(found: Mapping[str, Any], protocol_type: str) -> Member:
@@ -140,8 +169,32 @@ def read_member(found: Mapping[str, Any], protocol_type: str) -> Member:
     )
 
 
-def read_consumer_member(found: Mapping[str, Any]) -> ConsumerMember:
+def read_consumer_group(group: str, at: tuple[str, int], found: Mapping[str, Any]) -> ConsumerGroup:
     """A row of ConsumerGroupDescribe."""
+    return ConsumerGroup(
+        group, at, found["groupState"], found["groupEpoch"], found["assignmentEpoch"], found["assignorName"],
+        tuple(map(read_consumer_member, found["members"])),
+    )  # fmt: skip
+
+
+def read_share_group(group: str, at: tuple[str, int], found: Mapping[str, Any]) -> ShareGroup:
+    """A row of ShareGroupDescribe."""
+    members = [
+        ShareMember(
+            each["memberId"], each["clientId"], each["clientHost"].removeprefix("/"), each["rackId"],
+            each["memberEpoch"], tuple(each["subscribedTopicNames"]),
+            _by_topic(each["assignment"]["topicPartitions"], "topicName"),
+        )
+        for each in found["members"]
+    ]  # fmt: skip
+    return ShareGroup(
+        group, at, found["groupState"], found["groupEpoch"], found["assignmentEpoch"], found["assignorName"],
+        tuple(members),
+    )  # fmt: skip
+
+
+def read_consumer_member(found: Mapping[str, Any]) -> ConsumerMember:
+    """A member in ConsumerGroupDescribe."""
     kind = found.get("memberType", -1)
     return ConsumerMember(
         found["memberId"],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kipcheck.conformance.live.connections.security import OPEN, Security
 from kipcheck.conformance.live.inspect.cluster import Address, Cluster
 from kipcheck.conformance.live.inspect.describing import described, groups
-from kipcheck.conformance.live.inspect.group import ConsumerGroup, Described, Group, OtherGroup
+from kipcheck.conformance.live.inspect.group import Described, OtherGroup
 from kipcheck.conformance.live.inspect.judging import Judged, judged, topics_of
 
 
@@ -45,5 +45,4 @@ async def _one(cluster: Cluster, name: str) -> Inspected:
     group = await described(cluster, name)
     if isinstance(group, OtherGroup):
         return Inspected(group, Judged(unjudged=group.why))
-    assert isinstance(group, Group | ConsumerGroup)
     return Inspected(group, judged(group, await cluster.topics(topics_of(group))))

@@ -22,12 +22,16 @@ from kipcheck.conformance.live.inspect.group import (
     ConsumerGroup,
     ConsumerMember,
     Group,
+    Inspectable,
     Partitions,
+    ShareGroup,
+    ShareMember,
     Subscription,
     Unreadable,
     claims,
     streams_subscription,
 )
+from kipcheck.conformance.live.inspect.streams_group import StreamsGroup, task_names
 from kipcheck.conformance.protocols.assignment import ops as assigning
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     ASSIGNORS,
@@ -38,6 +42,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as HEARTBEATS, Answered, Beat, Says
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
+from kipcheck.conformance.protocols.declare.real_time import SETTINGS
 from kipcheck.conformance.protocols.streams.blobs import latest
 from kipcheck.conformance.protocols.streams.model.members import STREAM, SubscriptionInfo
 from kipcheck.conformance.protocols.streams.ops import (
@@ -49,6 +54,9 @@ from kipcheck.conformance.protocols.streams.ops import (
     ObservedEvent,
     Sent,
 )
+from kipcheck.conformance.protocols.streams_group import ops as streams_group
+from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS as STREAMS_GROUPS
+from kipcheck.conformance.protocols.streams_group.trace import OTHER_TOPICS
 
 CHECK: Final = "inspect"
 ANY_ASSIGNOR: Final = ("assign/nothing-else", "assign/one-owner")
@@ -60,6 +68,12 @@ OF_ANY_STREAMS: Final = ("assign/one-owner",)
 """Where its user data is not judged. Members may be assigned topics that were created after they subscribed."""
 OF_STREAMS: Final = ("streams/one-owner", "streams/decodable", "streams/lowest-version", "streams/hosts")
 OF_HEARTBEATS: Final = ("consumer-group/one-owner", "consumer-group/co-subscription")
+OF_STREAMS_GROUPS: Final = (
+    "streams-group/one-owner", "streams-group/group-epoch-rises", "streams-group/empty-without-members",
+    "streams-group/not-ready-without-topics",
+)  # fmt: skip
+WITH_ALL_TASKS: Final = ("streams-group/known-tasks", "streams-group/stable-is-complete")
+"""Where all topics that tasks read are there."""
 NOT_THERE: Final = "not there"
 """The shape of a violation that is about the topics of the model, and not of this cluster."""
 GENERATION: Final = 1
@@ -83,10 +97,15 @@ class Judged:
     """Why the group, which has members, was not judged; empty: it was, or has none."""
 
 
-def topics_of(group: Group | ConsumerGroup) -> list[str]:
+def topics_of(group: Inspectable) -> list[str]:
     """The topics that members of the group subscribe to or are assigned."""
+    if isinstance(group, StreamsGroup):
+        return sorted(group.topics)
     found: set[str] = set()
     for each in group.members:
+        if isinstance(each, ShareMember):
+            found |= {*each.topics, *(topic for topic, _ in each.assigned)}
+            continue
         if isinstance(each, ConsumerMember):
             found |= {*each.topics, *(topic for topic, _ in (*each.assigned, *each.target))}
             continue
@@ -97,10 +116,16 @@ def topics_of(group: Group | ConsumerGroup) -> list[str]:
     return sorted(found)
 
 
-def judged(group: Group | ConsumerGroup, topics: Topics) -> Judged:
+def judged(group: Inspectable, topics: Topics) -> Judged:
     """``topics``: those of ``topics_of`` that exist now."""
-    if not group.members or group.state in EMPTY_STATES:
+    if not group.members:
         return Judged()
+    if isinstance(group, StreamsGroup):
+        return _of_streams_group(group, topics)
+    if group.state in EMPTY_STATES:
+        return Judged()
+    if isinstance(group, ShareGroup):
+        return Judged(unjudged="kipcheck has no requirements for share groups")
     if isinstance(group, ConsumerGroup):
         return _of_heartbeats(group)
     if group.state != STABLE:
@@ -258,6 +283,56 @@ def _reconciling(group: ConsumerGroup) -> Iterator[str]:
             yield f"{each.id} waits for {partition_names(waits)}"
         if gives:
             yield f"{each.id} has to give up {partition_names(gives)}"
+
+
+# Streams groups of KIP-1071
+
+
+def _of_streams_group(group: StreamsGroup, topics: Topics) -> Judged:
+    """In the words of a conversation: each member has joined, and was answered with its tasks; then the group was
+    described. A subtopology stands for the topics that it reads."""
+    missing = sorted(group.topics - topics.keys())
+    sizes = {
+        each.id: max((len(topics[topic]) for topic in each.sources), default=0)
+        for each in group.subtopologies if not {*each.sources} & {*missing}
+    }  # fmt: skip
+    topology, epoch = tuple(sorted(each.id for each in group.subtopologies)), group.topology_epoch or 0
+    talk: list[tuple[Step, Mapping[str, Any]]] = []
+    for each in group.members:
+        step = STREAMS_GROUPS.step_of(
+            streams_group.Beat(each.id, Says.JOIN, topology=topology, topology_epoch=epoch, owned="none")
+        )
+        answered = streams_group.Answered(each.id, max(each.epoch, 0), each.assigned.active)
+        talk.append((step, STREAMS_GROUPS.answer_of([answered])))
+    first, answer = talk[0]
+    talk[0] = first, {**answer, SETTINGS: {OTHER_TOPICS: sizes}}
+    members = [
+        streams_group.DescribedMember(
+            each.id, each.epoch, each.topology_epoch, each.assigned.active, each.target.active
+        )
+        for each in group.members
+    ]
+    described = streams_group.Described(
+        group.state, group.epoch, group.assignment_epoch, epoch, topology, tuple(members)
+    )
+    talk.append((STREAMS_GROUPS.step_of(streams_group.Describe()), STREAMS_GROUPS.answer_of([described])))
+    laws = [INVARIANTS[each] for each in (OF_STREAMS_GROUPS if missing else (*OF_STREAMS_GROUPS, *WITH_ALL_TASKS))]
+    broken = _broken(laws, _history(Role.COORDINATOR, talk))
+    return Judged(tuple(laws), tuple(broken), tuple(_notes_of_streams(group, missing)))
+
+
+def _notes_of_streams(group: StreamsGroup, missing: Sequence[str]) -> Iterator[str]:
+    if missing:
+        yield f"{', '.join(missing)}: read, and not there, or the user may not describe it"
+    for each in group.members:
+        waits = tuple(sorted({*each.target.active} - {*each.assigned.active}))
+        gives = tuple(sorted({*each.assigned.active} - {*each.target.active}))
+        if waits:
+            yield f"{each.id} waits for active tasks {task_names(waits)}"
+        if gives:
+            yield f"{each.id} has to give up active tasks {task_names(gives)}"
+        if group.topology_epoch is not None and each.topology_epoch < group.topology_epoch:
+            yield f"{each.id} has topology epoch {each.topology_epoch}, the group {group.topology_epoch}"
 
 
 # All

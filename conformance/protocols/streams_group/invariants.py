@@ -12,7 +12,7 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
-from kipcheck.conformance.protocols.consumer_group.model import LEAVING, TOPICS
+from kipcheck.conformance.protocols.consumer_group.model import LEAVING
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
 from kipcheck.conformance.protocols.streams_group.model import (
@@ -100,7 +100,7 @@ def known_tasks(history: History) -> Iterator[Violation]:
     for each in beats(history):
         after = each.known_after()
         for task in sorted({*(each.given or ())} - {*after.tasks}):
-            kind = "partition" if task[0] in after.topology and task[0] in TOPICS else "subtopology"
+            kind = "partition" if task[0] in after.topology and task[0] in after.topics else "subtopology"
             yield breach(each, f"{each.client.name} gets {partition_name(task)}", "tasks of the topology", kind)
 
 
@@ -120,7 +120,7 @@ def missing_topics_reported(history: History) -> Iterator[Violation]:
     for each in beats(history):
         if not each.accepted or each.epoch == LEAVING:
             continue
-        missing = sorted({*each.known_after().topology} - {*TOPICS})
+        missing = sorted({*each.known_after().topology} - {*each.before.topics})
         reported = MISSING_SOURCE_TOPICS in each.statuses
         if bool(missing) != reported:
             why = f"{', '.join(missing) or 'no source topic'} is missing; the status is {each.statuses}"

@@ -6,7 +6,7 @@ lacks it, until the client joins again or leaves, or until the time after which 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.core.once import cached_on_history
@@ -33,6 +33,8 @@ from kipcheck.conformance.protocols.streams_group.ops import (
     Tasks,
 )
 
+OTHER_TOPICS: Final = "topics"
+"""The key in the settings of a coordinator whose topics are not those of conversations: their partitions by name."""
 Form: TypeAlias = Literal["none", "streams", "consumer", "unknown"]
 
 
@@ -79,13 +81,15 @@ class Group:
     highest: int = 0
     """The highest epoch of the group or a member so far."""
     config: Config = DEFAULT
+    topics: Mapping[str, int] = field(default_factory=lambda: TOPICS)
+    """Those that exist, with their partitions."""
 
     @property
     def tasks(self) -> Tasks:
         """All tasks of the topology; none if a topic does not exist."""
-        if any(each not in TOPICS for each in self.topology):
+        if any(each not in self.topics for each in self.topology):
             return ()
-        return tuple((each, number) for each in self.topology for number in range(TOPICS[each]))
+        return tuple((each, number) for each in self.topology for number in range(self.topics[each]))
 
     @property
     def members(self) -> list[Client]:
@@ -209,7 +213,9 @@ def group_steps(history: History) -> tuple[GroupStep, ...]:
     def read(op: Op, known: Group) -> GroupStep:
         return GroupStep(op, OPERATIONS.event_of(op.step), payload(op), known)
 
-    begun = Group(config=replace(DEFAULT, **stated_settings(history)))
+    stated = dict(stated_settings(history))
+    topics = dict(stated.pop(OTHER_TOPICS, TOPICS))
+    begun = Group(config=replace(DEFAULT, **stated), topics=topics)
     return tuple(each for each in answered_steps(history, begun, read) if not isinstance(each.request, Pass))
 
 
