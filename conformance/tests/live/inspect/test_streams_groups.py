@@ -204,9 +204,15 @@ async def beat(port: int, streams: Mapping[str, int], share: str) -> None:
                 assert not found["errorCode"], found
                 epochs[id] = found["memberEpoch"]
                 owned[id] = owned.get(id, []) if found["activeTasks"] is None else found["activeTasks"]
-        joins = {"groupId": "share", "memberId": share, "memberEpoch": 0, "rackId": None, "subscribedTopicNames": ["t"]}
+        joining = {
+            "groupId": "share",
+            "memberId": share,
+            "memberEpoch": 0,
+            "rackId": None,
+            "subscribedTopicNames": ["t"],
+        }
         for _ in range(100):  # a broker that has just started may answer with UNKNOWN_SERVER_ERROR
-            found = await over.ask("ShareGroupHeartbeat", 1, "me", joins)
+            found = await over.ask("ShareGroupHeartbeat", 1, "me", joining)
             if not found["errorCode"]:
                 break
             await asyncio.sleep(0.1)
