@@ -40,6 +40,7 @@ AFTER_S: Final = 0.003
 """Between two answers of one step that go to different connections."""
 REQUEST_S: Final = 0.03
 """What a request takes, for the plan of a wait before it."""
+SUSPECT: Final = "a member was answered in the moment in which its session would have ended without the request"
 VERSIONS: Final = "versions"
 BROKER: Final = "broker"
 NAMELESS: Final = "nameless"
@@ -89,6 +90,8 @@ class Conversation:
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
     _schedule: Schedule = field(init=False)
+    _suspect: int | None = None
+    """The first step at which the coordinator may have removed a member by chance."""
 
     def __post_init__(self) -> None:
         given = self.setting
@@ -110,11 +113,19 @@ class Conversation:
                 found.append(await self._step(index, step, steps))
                 if self._failed is not None:
                     found[-1] = self._failed
-            return tuple(found)
+            return tuple(self._suspected(found))
         finally:
             for each in self._tasks:
                 each.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _suspected(self, found: list[Observation]) -> list[Observation]:
+        """With doubt where a member may have been removed by chance, if the coordinator answered otherwise since."""
+        if self._schedule.apart and self._suspect is not None:
+            index, answer = self._suspect, found[self._suspect]
+            if isinstance(answer, Replied) and DOUBT not in dict(answer.payload):
+                found[index] = Replied((*answer.payload, (DOUBT, SUSPECT)))
+        return found
 
     async def _step(self, index: int, step: Step, steps: Sequence[Step]) -> Observation:
         match OPERATIONS.event_of(step):
@@ -129,7 +140,10 @@ class Conversation:
                 if ms > self.setting.longest_ms or total > self.setting.most_ms:
                     self._schedule.skip()
                     return Unsupported(LIMITS[TIME], TIME)
-                return await self._elapse(ms, steps[index + 1 :])
+                observed = await self._elapse(ms, steps[index + 1 :])
+                if self._schedule.suspect and self._suspect is None:
+                    self._suspect = index
+                return observed
             case _:
                 self._schedule.skip()
                 return Unsupported(LIMITS[BROKER], BROKER)

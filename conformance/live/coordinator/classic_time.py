@@ -20,8 +20,10 @@ from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.messages import Action, Arm, Error, Event, Join, Joined, Reply, Timer
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.service import By, Elapse, Served, Service
-from kipcheck.conformance.protocols.group.model.state import Member, State
+from kipcheck.conformance.protocols.group.model.state import Member, State, session
 
+AT_ONCE_S: Final = 0.003
+"""Two timers whose distance is known to be less may expire while the other is handled, where threads differ."""
 EARLY: Final = "a timer of the coordinator may have expired before its time"
 
 
@@ -73,6 +75,12 @@ class Schedule:
     _before: Served[State] = field(init=False)
     _deadlines: dict[Armed, Span] = field(default_factory=dict)
     """When armed timers expire."""
+    _idle: dict[Timer, Span] = field(default_factory=dict)
+    """When the sessions of members that wait would have ended: up to 3.9 their timers run on, and their end counts only
+    if the member does not wait any more."""
+    suspect: bool = False
+    """Whether such a member was answered, in the last wait, in the moment in which its former session ended. Kafka then
+    seldom removes it: what the coordinator answers later shows it."""
     _lengths: set[int] = field(default_factory=set)
     """Of all timers that the coordinator may have armed."""
     _moments: list[tuple[int, Span]] = field(default_factory=list)
@@ -128,7 +136,7 @@ class Schedule:
             self._follow(event, found)
         doubt = self._overdue(self._before, sent.last)
         self._moments.append((self.now_ms, sent))
-        self._arm(sent)
+        self._arm(self._before, sent)
         # One that the request armed may have expired before the step ended, if this process was held up.
         doubt = doubt or self._overdue(self._state, sent.last)
         return doubt or (EARLY if self.apart and self._is_early(sent.last) else "")
@@ -177,6 +185,7 @@ class Schedule:
         start = Course(self._state, {each[1]: self._deadlines[each] for each in self._state.clock.timers})
         expired: list[Span] = []
         answers: list[Reply] = []
+        self.suspect = False
         while (due := self._next_deadline()) is not None and due <= until:
             before = self._state
             expiring = [self._deadlines[each] for each in before.clock.timers if each[0] == due]
@@ -186,7 +195,7 @@ class Schedule:
             self._state, replies = self._service.step(before, Elapse(due - self.now_ms))
             self._state = replace(self._state, actors=before.actors)
             answers += replies
-            self._arm(at)
+            self._arm(before, at)
         self._raced = not self._in_any_order(start, until, tuple(answers))
         self._state, _ = self._service.step(self._state, Elapse(until - self.now_ms))
         self._state = replace(self._state, actors=actors)
@@ -223,11 +232,16 @@ class Schedule:
         late = [each for each in state.clock.timers if self._deadlines[each].first <= now_s + NEAREST_S / 2]
         return EARLY if late else ""
 
-    def _arm(self, at: Span) -> None:
+    def _arm(self, before: Served[State], at: Span) -> None:
         """Notes when the timers expire that the machine has just armed."""
         for each in self._state.clock.timers:
             if each[1] in self._machine.armed:
                 self._deadlines[each] = at.plus((each[0] - self.now_ms) / 1000 / self.times)
+                former = self._idle.pop(each[1], None)
+                self.suspect |= former is not None and abs(former.first - at.first) < AT_ONCE_S
+        if not self.rules.java:
+            waiting = {session(each.id) for each in self._state.group.members if each.waits}
+            self._idle |= {each[1]: self._deadlines[each] for each in before.clock.timers if each[1] in waiting}
 
     def _is_near(self, until_s: float) -> bool:
         """Whether any timer that a request may have armed expires around this moment."""

@@ -81,7 +81,8 @@ class Deadlines:
         return Deadline(self.now_ms + ms, at.plus(ms / 1000 / self.times))
 
     def wait(self, ms: int, now_s: float, requests_s: float) -> tuple[float, str]:
-        """Time passes: the moment at which the wait ends, and the doubt.
+        """Time passes: the moment at which the wait ends, and the doubt. The interval between target assignments, which
+        is not known from answers, is surely over if the wait is as long.
 
         ``requests_s``: what the requests up to the next wait may take.
         """
@@ -90,7 +91,7 @@ class Deadlines:
         left = [each.real for each in self._armed.values() if each.stated_ms > until]
         least = max((each.last + self.margin_s for each in over), default=now_s)
         most = min((each.first for each in left), default=float("inf")) - self.margin_s - requests_s
-        usual = now_s + ms / 1000 / self.times
+        usual = now_s + ms / 1000 / self.times + NEAREST_S
         if least <= most:
             return min(max(usual, least), most), ""
         return max(least, now_s), CLOSE

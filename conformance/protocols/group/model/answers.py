@@ -30,7 +30,7 @@ from kipcheck.conformance.protocols.group.model.messages import (
     Synced,
 )
 from kipcheck.conformance.protocols.group.model.rules import INSTANCE_SINCE, Rules
-from kipcheck.conformance.protocols.group.model.state import Member, Parked, State
+from kipcheck.conformance.protocols.group.model.state import Member, Parked, State, lacks_protocol
 
 JOIN_TYPE_SINCE: Final = 7
 """JoinGroup: successful answers have the protocol type (KIP-559)."""
@@ -140,11 +140,14 @@ class Answers:
         return Left(leave.request, Error.NONE, results)
 
     def described(self, state: State, asked: Describe) -> Described:
-        """Protocol, metadata and assignments appear only for a stable group; in Java, old assignments stay visible."""
+        """Protocol, metadata and assignments appear only for a stable group; in Java, old assignments stay visible. It
+        fails if a member lacks the protocol, as the successor of a static member may."""
         if state.phase is Phase.DEAD:
             unknown = Error.GROUP_ID_NOT_FOUND if asked.version >= UNKNOWN_DESCRIBED_SINCE else Error.NONE
             return Described(asked.request, unknown, Phase.DEAD.called)
         stable = state.phase is Phase.STABLE
+        if stable and lacks_protocol(state):
+            return Described(asked.request, Error.UNKNOWN_SERVER_ERROR)
         has_instances = asked.version >= INSTANCES_DESCRIBED_SINCE
         protocol = state.protocol if stable else None
         members = []

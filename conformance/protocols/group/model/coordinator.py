@@ -61,6 +61,7 @@ from kipcheck.conformance.protocols.group.model.state import (
     Parked,
     State,
     arm_session,
+    lacks_protocol,
     pending,
 )
 from kipcheck.conformance.protocols.group.model.storage import Storage
@@ -250,7 +251,7 @@ class Coordinator(Storage):
 
         A static member that was replaced without the chosen protocol has no metadata for the record: writing it fails.
         """
-        if any(state.protocol not in [name for name, _ in each.protocols] for each in state.members):
+        if lacks_protocol(state):
             state = state._replace(failed=True)
         return self.append(state, Assigning(self.group_record(state, dict(sync.assignments))), out)
 

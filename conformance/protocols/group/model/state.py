@@ -212,6 +212,11 @@ class State(NamedTuple):
         return self._replace(members=tuple([member if each.id == id else each for each in self.members]))
 
 
+def lacks_protocol(state: State) -> bool:
+    """Whether a member does not have the protocol of the group: the successor of a static member, up to 2.6.0."""
+    return any(state.protocol not in [name for name, _ in each.protocols] for each in state.members)
+
+
 def _use_fast_replace(made: type[Member] | type[State]) -> None:
     """Replaces ``_replace`` by one that takes a third of the time; most of a coordinator's steps change one field.
 

@@ -146,6 +146,28 @@ def test_timers_of_one_moment_are_not_in_doubt_if_any_order_comes_to_the_same() 
         assert doubts(text, 0.001)[-1] == "", text
 
 
+@pytest.mark.parametrize(("release", "suspect"), [("3.9.2", True), ("4.0.2", False)])
+def test_a_member_is_suspect_that_is_answered_when_its_former_session_ends(release: str, suspect: bool) -> None:
+    """The deadline for SyncGroups and the follower's session were armed at once. Up to 3.9 its SyncGroup does not
+    disarm the session, which ends in another thread than the deadline."""
+    rules = Rules.of(release)
+    schedule, service, now_s = Schedule(rules, DEFAULT, 5, MARGIN_S), Service(Coordinator(rules)), 0.0
+    state = service.initial()
+    joins = "join a session=30000 rebalance=30000 v2; join b session=30000 rebalance=30000 v2; elapse 9000"
+    for step in OPERATIONS.parse_shorthand(f"{joins}; sync b; elapse 30000"):
+        assert not schedule.suspect
+        event = OPERATIONS.event_of(step)
+        if isinstance(event, Elapse):
+            now_s = schedule.elapse(event.ms, now_s, 0.0).until_s
+            state, _ = service.step(state, event)
+        else:
+            assert isinstance(event, By)
+            schedule.ask(event)
+            state, replies = service.step(state, event)
+            schedule.asked(event, replies, Span(now_s, now_s + 0.001))
+    assert schedule.suspect is suspect
+
+
 def test_a_join_phase_without_members_is_in_doubt() -> None:
     """It has no length, and ends before the next request or after it."""
     *before, leave = doubts("join a v3; elapse 3000; sync a; join b v4; leave a v2", 0.01)
