@@ -33,7 +33,7 @@ from kipcheck.conformance.protocols.group.model.service import By, Elapse, canon
 from kipcheck.conformance.protocols.group.ops import OPERATIONS
 
 PATIENCE_S: Final = 2.0
-"""How long an answer is awaited that the machine of the edition would give at once."""
+"""How long an answer is awaited that the machine of the edition would give at once, or has given by then."""
 PARKS_S: Final = 0.02
 """How long a request may take to the coordinator if nothing shows that it is there."""
 AFTER_S: Final = 0.003
@@ -183,7 +183,8 @@ class Conversation:
         requests = len([*takewhile(lambda each: each.verb != "elapse", after)])
         wait = self._schedule.elapse(ms, began, requests * (REQUEST_S + self.setting.pause_s))
         await asyncio.sleep(wait.until_s - began)
-        await self._until(wait.answered, now() + self.setting.margin_s)
+        late = min(now() + PATIENCE_S, wait.latest_s)
+        await self._until(wait.answered, max(now() + self.setting.margin_s, late))
         await self._fence()
         ended = now()
         self.waited_s += ended - began

@@ -34,6 +34,8 @@ class Wait:
     until_s: float
     answered: frozenset[int]
     """The requests that should be answered in it."""
+    latest_s: float
+    """It may last until then if these are not answered yet: no timer expires before."""
     doubt: str = ""
 
 
@@ -223,7 +225,7 @@ class Schedule:
             doubt = "timers of the coordinator expire too close together"
         elif self.apart and self._is_near(until):
             doubt = "a timer may expire close to the end of the wait"
-        return Wait(until, answered, doubt)
+        return Wait(until, answered, high, doubt)
 
     def _next_deadline(self) -> int | None:
         return self._state.clock.timers[0][0] if self._state.clock.timers else None
