@@ -1,6 +1,7 @@
 """A released share consumer (KIP-932) through the proxy to a released broker: it gets all records, and each of its
 connections passes the proxy."""
 
+import asyncio
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ import pytest
 from kafka.admin import NewTopic  # type: ignore[import-untyped]
 
 from kipcheck.conformance.clients.java.programs import coordinates
+from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.tests.live.watch.test_watch import started
@@ -58,6 +60,17 @@ def shared(app: list[str], port: int, producer: Any) -> list[str]:
         return process.stdout.read().splitlines()
 
 
+async def controller(port: int) -> tuple[str, int]:
+    """The address of the controller in the answer to DescribeQuorum."""
+    over = Connections("127.0.0.1", port)
+    try:
+        asked = {"topics": [{"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}]}
+        found = await over.ask("DescribeQuorum", 2, "me", asked)
+        return found["nodes"][0]["listeners"][0]["host"], found["nodes"][0]["listeners"][0]["port"]
+    finally:
+        await over.close()
+
+
 @pytest.mark.long
 @pytest.mark.jars
 @pytest.mark.timeout(200)
@@ -73,6 +86,7 @@ def test_a_share_consumer_consumes_through_the_proxy(tmp_path: Path) -> None:
         producer: Any = kafka.KafkaProducer(bootstrap_servers=f"127.0.0.1:{broker}", linger_ms=0)
         found = shared(app, port, producer)
         producer.close()
+        controllers = [asyncio.run(controller(each)) for each in (broker, port)]
         watch.send_signal(signal.SIGINT)
         out, _ = watch.communicate(timeout=60)
     assert len({*found}) == len(found) >= RECORDS
@@ -81,4 +95,7 @@ def test_a_share_consumer_consumes_through_the_proxy(tmp_path: Path) -> None:
         assert offsets == [*range(offsets[0], offsets[-1] + 1)], "a record between others was not delivered"
     assert watch.returncode == 0, out
     assert f"broker 127.0.0.1:{broker} is 127.0.0.1:" in out
+    direct, through = controllers
+    assert direct != through
+    assert f"broker {direct[0]}:{direct[1]} is {through[0]}:{through[1]}" in out
     assert "Share" not in out, "requests of share consumers were narrowed"
