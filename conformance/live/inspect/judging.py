@@ -69,9 +69,10 @@ OF_ANY_STREAMS: Final = ("assign/one-owner",)
 OF_STREAMS: Final = ("streams/one-owner", "streams/decodable", "streams/lowest-version", "streams/hosts")
 OF_HEARTBEATS: Final = ("consumer-group/one-owner", "consumer-group/co-subscription")
 OF_STREAMS_GROUPS: Final = (
-    "streams-group/one-owner", "streams-group/group-epoch-rises", "streams-group/empty-without-members",
-    "streams-group/not-ready-without-topics",
-)  # fmt: skip
+    "streams-group/one-owner",
+    "streams-group/group-epoch-rises",
+    "streams-group/empty-without-members",
+)
 WITH_ALL_TASKS: Final = ("streams-group/known-tasks", "streams-group/stable-is-complete")
 """Where all topics that tasks read are there."""
 NOT_THERE: Final = "not there"
@@ -292,10 +293,7 @@ def _of_streams_group(group: StreamsGroup, topics: Topics) -> Judged:
     """In the words of a conversation: each member has joined, and was answered with its tasks; then the group was
     described. A subtopology stands for the topics that it reads."""
     missing = sorted(group.topics - topics.keys())
-    sizes = {
-        each.id: max((len(topics[topic]) for topic in each.sources), default=0)
-        for each in group.subtopologies if not {*each.sources} & {*missing}
-    }  # fmt: skip
+    sizes, notes = _tasks_then(group, topics)
     topology, epoch = tuple(sorted(each.id for each in group.subtopologies)), group.topology_epoch or 0
     talk: list[tuple[Step, Mapping[str, Any]]] = []
     for each in group.members:
@@ -318,7 +316,25 @@ def _of_streams_group(group: StreamsGroup, topics: Topics) -> Judged:
     talk.append((STREAMS_GROUPS.step_of(streams_group.Describe()), STREAMS_GROUPS.answer_of([described])))
     laws = [INVARIANTS[each] for each in (OF_STREAMS_GROUPS if missing else (*OF_STREAMS_GROUPS, *WITH_ALL_TASKS))]
     broken = _broken(laws, _history(Role.COORDINATOR, talk))
-    return Judged(tuple(laws), tuple(broken), tuple(_notes_of_streams(group, missing)))
+    return Judged(tuple(laws), tuple(broken), (*notes, *_notes_of_streams(group, missing)))
+
+
+def _tasks_then(group: StreamsGroup, topics: Topics) -> tuple[dict[str, int], list[str]]:
+    """The number of tasks of each subtopology whose topics are there, as far as the assignments show: topics grow, and
+    coordinators see it with a later heartbeat."""
+    sizes: dict[str, int] = {}
+    notes: list[str] = []
+    for each in group.subtopologies:
+        if not {*each.sources} <= topics.keys():
+            continue
+        size = max((len(topics[topic]) for topic in each.sources), default=0)
+        given = [task for member in group.members for task in (*member.assigned.active, *member.target.active)]
+        seen = 1 + max((number for subtopology, number in given if subtopology == each.id), default=-1)
+        sizes[each.id] = min(seen, size)
+        if seen < size:
+            unseen = task_names(tuple((each.id, number) for number in range(seen, size)))
+            notes.append(f"tasks that no member has: {unseen}. If their partitions are new, they are assigned soon")
+    return sizes, notes
 
 
 def _notes_of_streams(group: StreamsGroup, missing: Sequence[str]) -> Iterator[str]:
