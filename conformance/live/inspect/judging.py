@@ -331,7 +331,7 @@ def _tasks_then(group: StreamsGroup, topics: Topics) -> tuple[dict[str, int], li
         given = [task for member in group.members for task in (*member.assigned.active, *member.target.active)]
         seen = 1 + max((number for subtopology, number in given if subtopology == each.id), default=-1)
         sizes[each.id] = min(seen, size)
-        if seen < size:
+        if seen < size and group.state == STABLE:
             unseen = task_names(tuple((each.id, number) for number in range(seen, size)))
             notes.append(f"tasks that no member has: {unseen}. If their partitions are new, they are assigned soon")
     return sizes, notes

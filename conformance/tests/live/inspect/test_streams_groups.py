@@ -187,6 +187,16 @@ def test_share_groups_are_shown_and_not_judged() -> None:
 # A released broker
 
 
+async def answered(over: Connections, api: str, version: int, body: dict[str, Any]) -> dict[str, Any]:
+    """The answer without an error. A broker that has just started may answer with UNKNOWN_SERVER_ERROR for a while."""
+    for _ in range(100):
+        found = await over.ask(api, version, "me", body)
+        if not found["errorCode"]:
+            return found
+        await asyncio.sleep(0.1)
+    raise AssertionError(found)
+
+
 async def beat(port: int, streams: Mapping[str, int], share: str) -> None:
     """Members of the streams group ``app`` join and take what they are given, and one of the share group ``share``.
 
@@ -202,7 +212,7 @@ async def beat(port: int, streams: Mapping[str, int], share: str) -> None:
         for turn in range(max(streams.values())):
             for id in [each for each, times in streams.items() if turn < times]:
                 joins = epochs[id] == 0
-                found = await over.ask("StreamsGroupHeartbeat", 0, "me", {
+                found = await answered(over, "StreamsGroupHeartbeat", 0, {
                     "groupId": "app", "memberId": id, "memberEpoch": epochs[id], "endpointInformationEpoch": 0,
                     "instanceId": None, "rackId": "x", "rebalanceTimeoutMs": 60_000 if joins else -1,
                     "topology": topology if joins else None, "activeTasks": [] if joins else owned[id],
@@ -211,7 +221,6 @@ async def beat(port: int, streams: Mapping[str, int], share: str) -> None:
                     "clientTags": [{"key": "zone", "value": id}] if joins else None, "taskOffsets": None,
                     "taskEndOffsets": None, "shutdownApplication": False,
                 })  # fmt: skip
-                assert not found["errorCode"], found
                 epochs[id] = found["memberEpoch"]
                 owned[id] = owned.get(id, []) if found["activeTasks"] is None else found["activeTasks"]
         joining = {
@@ -221,12 +230,7 @@ async def beat(port: int, streams: Mapping[str, int], share: str) -> None:
             "rackId": None,
             "subscribedTopicNames": ["t"],
         }
-        for _ in range(100):  # a broker that has just started may answer with UNKNOWN_SERVER_ERROR
-            found = await over.ask("ShareGroupHeartbeat", 1, "me", joining)
-            if not found["errorCode"]:
-                break
-            await asyncio.sleep(0.1)
-        assert not found["errorCode"], found
+        await answered(over, "ShareGroupHeartbeat", 1, joining)
     finally:
         await over.close()
 
