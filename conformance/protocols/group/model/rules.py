@@ -170,6 +170,9 @@ class Rules:
     """A static member's new id is written before the answer, and changed protocols rebalance (KAFKA-10284)."""
     replacement_rejoins: bool
     """A static member that returns while the assignment is pending starts a rebalance (KAFKA-9801)."""
+    new_successors_time_out: bool
+    """The successor of a new static member that waits may do so for one more session; up to 2.4 without a limit
+    (KAFKA-9752), as in Java."""
 
     # A rebalance
     sync_deadline: bool
@@ -231,6 +234,7 @@ class Rules:
             strict_instances=has("strict-instances"),
             replacement_written=has("replacement-written"),
             replacement_rejoins=has("replacement-rejoins"),
+            new_successors_time_out=has("new-successors-time-out") and not has("java"),
             sync_deadline=has("sync-deadline"),
             votes=(Table.JAVA if has("java") else Table.SCALA_2_13 if has("votes-by-scala-2-13") else Table.SCALA_2_12),
             keeps_empty_groups=has("keeps-empty-groups"),

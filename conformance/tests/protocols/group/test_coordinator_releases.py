@@ -234,6 +234,36 @@ def test_who_is_new_waits_without_a_bound_up_to_2_1_0(release: str, ms: int | No
     assert talk.armed().get(session("c")) == ms
 
 
+@pytest.mark.parametrize(("release", "ms"), [("2.4.1", None), ("2.5.0", 10_000), ("3.9.2", 10_000), ("4.0.0", None)])
+def test_the_successor_of_a_new_static_member_waits_for_one_session_in_scala_from_2_5_on(
+    release: str, ms: int | None
+) -> None:
+    talk = Talk(release)
+    talk.ask(talk.join("", "i", fresh="s.1"))
+    talk.ask(talk.join("", "i", fresh="s.2"))
+    assert [each.id for each in talk.state.members] == ["s.2"]
+    assert talk.armed().get(session("s.2")) == ms
+
+
+@pytest.mark.parametrize("release", ["0.11.0.3", "3.9.2", "4.4.0"])
+def test_who_joins_in_the_last_round_of_the_first_join_phase_prolongs_the_next_one(release: str) -> None:
+    """The rebalance timeout leaves time for two rounds; the group is empty before its second first join phase."""
+    talk, phases = Talk(release), []
+    events = (
+        *(talk.join("", fresh=id, version=2, rebalance_ms=4_000) for id in ("a", "b")), REBALANCE,
+        talk.join("", fresh="c", version=2, rebalance_ms=4_000), REBALANCE, *map(session, ("a", "b", "c")),
+        talk.join("", fresh="d", version=2), REBALANCE, REBALANCE,
+    )  # fmt: skip
+    for event in events:
+        if isinstance(event, Timer):
+            talk.fire(event)
+        else:
+            talk.ask(event)
+        phases.append(talk.phase)
+    assert [each.name for each in phases[3:5]] == ["PREPARING", "COMPLETING"]
+    assert [each.name for each in phases[-4:]] == ["EMPTY", "PREPARING", "PREPARING", "COMPLETING"]
+
+
 @pytest.mark.parametrize(("release", "runs"), [("2.0.0", True), ("2.0.1", False)])
 def test_the_session_of_a_member_that_missed_a_join_phase_runs_on_up_to_2_0_0(release: str, runs: bool) -> None:
     talk = at("stable", release)
