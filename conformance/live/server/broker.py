@@ -28,6 +28,7 @@ NODE: Final = 1
 CLUSTER: Final = "kipcheck"
 NONE, UNKNOWN_TOPIC_OR_PARTITION, COORDINATOR_NOT_AVAILABLE = 0, 3, 15
 UNSUPPORTED_VERSION, INVALID_REQUEST, UNKNOWN_TOPIC_ID = 35, 42, 100
+HEARTBEAT: Final = "ConsumerGroupHeartbeatRequest"
 LISTED_ONLY: Final = ("ProduceRequest",)
 """Some clients give up if these are not advertised, and never send them: Java 2.3.1, librdkafka."""
 LEAST: Final = {"FetchRequest": 4, "ListOffsetsRequest": 1}
@@ -60,6 +61,15 @@ def coordinator_of(edition: Edition, settings: Settings) -> Coordinator:
     return Coordinator(found.rules, settings.group)
 
 
+def _has_consumer_groups(edition: Edition, settings: Settings) -> bool:
+    """Errors: LookupError if the settings ask for them, and the edition has no such request."""
+    if settings.consumer_groups is None:
+        return _is_from(edition, "kip-848")
+    if settings.consumer_groups and HEARTBEAT not in {each.name for each in requests(edition).values()}:
+        raise LookupError(f"edition {edition} has no consumer groups, nor a preview of them: use apache@3.7.0 or later")
+    return settings.consumer_groups
+
+
 class Broker:
     """A script of a front. Errors of the constructor: LookupError for an edition without a group coordinator."""
 
@@ -70,7 +80,7 @@ class Broker:
         self.edition = edition
         machine = coordinator_of(edition, self.settings)
         self.groups = Groups(machine, self.settings, topics.sizes)
-        self.has_consumer_groups = _is_from(edition, "kip-848")
+        self.has_consumer_groups = _has_consumer_groups(edition, self.settings)
         self.handlers = self._handlers()
         self.versions = self._versions(machine)
         """Served versions by API key."""
@@ -140,7 +150,7 @@ class Broker:
             {"apiKey": key, "minVersion": each.start, "maxVersion": each.stop - 1} for key, each in sorted(keys.items())
         ]
         body: dict[str, Any] = {"errorCode": error, "apiKeys": found}
-        if self.has_consumer_groups and version >= 3:
+        if self.has_consumer_groups and _is_from(self.edition, "kip-848") and version >= 3:
             # Up to version 3, features whose least level is 0 are not shown as supported.
             shown = version >= ALL_FEATURES_SINCE
             body["supportedFeatures"] = [{"name": "group.version", "minVersion": 0, "maxVersion": 1}] if shown else []

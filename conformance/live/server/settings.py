@@ -18,6 +18,8 @@ class Settings:
     group: Config = field(default_factory=lambda: Config(max_size=LARGEST, initial_delay_ms=0))
     consumer_session_ms: int = 45_000
     consumer_heartbeat_ms: int = 5_000
+    consumer_groups: bool | None = None
+    """Whether there are groups of KIP-848; None: as by default in the release, from 4.0 on."""
     records: int = 10
     """Records of each partition."""
 
@@ -32,7 +34,10 @@ _OWN: Final = {
     "group.consumer.session.timeout.ms": ("consumer_session_ms", 1),
     "group.consumer.heartbeat.interval.ms": ("consumer_heartbeat_ms", 1),
 }
-NAMES: Final = (*_GROUP, *_OWN)
+PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
+_PROTOCOLS: Final = {"classic": False, "classic,consumer": True}
+"""With consumer, releases from 3.7 on have the preview of KIP-848."""
+NAMES: Final = (*_GROUP, *_OWN, PROTOCOLS)
 
 
 def parse(given: Iterable[str]) -> Settings:
@@ -42,6 +47,11 @@ def parse(given: Iterable[str]) -> Settings:
         key, equals, value = text.partition("=")
         if key not in NAMES:
             raise ValueError(f"unknown setting {key!r}{hint(key, NAMES) or '; known: ' + ', '.join(NAMES)}")
+        if key == PROTOCOLS:
+            if value not in _PROTOCOLS:
+                raise ValueError(f"invalid value of {key}: {value!r}; use {' or '.join(_PROTOCOLS)}")
+            settings = replace(settings, consumer_groups=_PROTOCOLS[value])
+            continue
         name, least = {**_GROUP, **_OWN}[key]
         if not equals or not value.isascii() or not value.isdigit() or not least <= int(value) <= LARGEST:
             raise ValueError(f"invalid value of {key}: {value!r}; use an integer from {least} to {LARGEST}")

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,22 @@ changed forgets that join if it outlasts a poll, so that it sends nothing any mo
 (docs/findings/kafka-python-forgets-a-join-for-a-new-subscription.md)."""
 
 
-def play(client: str, story: Story, place: Path, named: str = f"apache@{NEWEST}", **settings: Any) -> Watch:
-    """Plays a story; then the client may have sent nothing that strict decoding refuses. Returns what was seen."""
+def play(
+    client: str,
+    story: Story,
+    place: Path,
+    named: str = f"apache@{NEWEST}",
+    broker: Sequence[str] = SETTINGS,
+    **settings: Any,
+) -> Watch:
+    """Plays a story; then the client may have sent nothing that strict decoding refuses. Returns what was seen.
+
+    ``broker``: its settings.
+    """
 
     async def main() -> Watch:
         watch = Watch(Topics.of(TOPICS.items()))
-        async with serving(topics=TOPICS, settings=parse(SETTINGS), observers=(watch,), named=named) as world:
+        async with serving(topics=TOPICS, settings=parse(broker), observers=(watch,), named=named) as world:
             consumers = Consumers(world, watch, client, place, **{**QUICK, **settings})
             try:
                 await story(consumers)
@@ -116,6 +126,15 @@ def test_static_members_return(client: str, tmp_path: Path) -> None:
 def test_members_of_consumer_groups_die_and_join(client: str, tmp_path: Path) -> None:
     watch = play(client, one_dies_and_one_joins, tmp_path, protocol="consumer")
     assert all("ConsumerGroupHeartbeat" in watch.apis[name] for name in "abcd")
+    assert not watch.generations
+
+
+@pytest.mark.jars
+def test_members_of_the_preview_of_consumer_groups_die_and_join(tmp_path: Path) -> None:
+    """With version 0 of the heartbeat, in which the coordinator makes the member ids."""
+    preview = *SETTINGS, "group.coordinator.rebalance.protocols=classic,consumer"
+    watch = play("java@3.9.2", one_dies_and_one_joins, tmp_path, "apache@3.9.2", preview, protocol="consumer")
+    assert {watch.apis[name]["ConsumerGroupHeartbeat"] for name in "abcd"} == {0}
     assert not watch.generations
 
 

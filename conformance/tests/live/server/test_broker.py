@@ -1,7 +1,7 @@
 """The broker: every served API in every version, and conversations of members in real time."""
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -341,6 +341,36 @@ def test_a_consumer_group_checks_its_requests() -> None:
     run(test)
 
 
+PREVIEW: Final = "group.coordinator.rebalance.protocols=classic,consumer"
+
+
+async def versions(world: World) -> dict[int, int]:
+    """The highest version by API key."""
+    found = await (await world.connect()).ask("ApiVersions", 0, {})
+    return {each["apiKey"]: each["maxVersion"] for each in found["apiKeys"]}
+
+
+def test_the_preview_of_consumer_groups_is_served_if_it_is_switched_on() -> None:
+    """In version 0 alone, in which the coordinator makes the member ids."""
+
+    async def test(world: World) -> None:
+        assert (await versions(world))[68] == 0
+        body = {"groupId": "c", "memberId": "", "memberEpoch": 0, "rebalanceTimeoutMs": 1000,
+                "subscribedTopicNames": ["t"], "topicPartitions": []}  # fmt: skip
+        found = await (await world.connect()).ask("ConsumerGroupHeartbeat", 0, body)
+        assert found["errorCode"] == 0 and found["memberId"] and given(found) == [0, 1, 2]
+
+    run(test, named="apache@3.9.2", settings=parse([PREVIEW]))
+
+    async def lacks(world: World) -> None:
+        assert 68 not in await versions(world)
+
+    run(lacks, named="apache@3.9.2")
+    run(lacks, settings=parse(["group.coordinator.rebalance.protocols=classic"]))
+    with pytest.raises(LookupError, match=r"nor a preview of them: use apache@3\.7\.0"):
+        run(lacks, named="apache@3.6.2", settings=parse([PREVIEW]))
+
+
 # Settings
 
 
@@ -356,6 +386,7 @@ def test_settings_are_a_brokers_defaults() -> None:
         ("group.max.siz=3", "the nearest: group.max.size"),
         ("group.max.size=0", "use an integer from 1"),
         ("group.max.size", "invalid value"),
+        ("group.coordinator.rebalance.protocols=streams", "use classic or classic,consumer"),
     ]
 )
 def test_wrong_settings_are_refused(text: str, why: str) -> None:
