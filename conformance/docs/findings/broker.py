@@ -7,11 +7,14 @@ python3 broker.py [OPTION]... COMMAND...    starts the command with the address 
 --refuse API=CODE       all further requests of that kind are answered with an error
 --cut API=WHEN          the connection is reset before, amid or after the answer to the next request of that kind
 --late API=MS           requests of that kind are answered MS after the consumer was assigned its partitions
+--slow API=MS           each request of that kind is answered so much later, once the consumer is a member
 --member HEX            another member of the group, with this subscription
 --follow                another member leads, and assigns t-0 and t-1 to the consumer
 --take                  the same, but only after the first rebalance: until then the consumer leads, and has t-0 to t-3
+--consumer              the group has the protocol of KIP-848, of which there is ConsumerGroupHeartbeat alone
 --fence                 another process takes the instance id of the consumer
 --count API=N           says at the end whether there were more than N requests of that kind in a second
+--silence API=MS        says at the end whether the member sent none of these requests for so long
 --show API,...          the requests that are printed, and Connection; equal lines that follow each other once
 --seconds N             SIGTERM is sent so long after the consumer was assigned its partitions (4), or 8 s
                         after it joined
@@ -73,17 +76,37 @@ MESSAGES = """
 """
 """Key, name, lowest and highest version, and the fields of a request and its answer: i: integer of so many bytes,
 s: string, d: bytes, []: array, @: the versions that have it."""
-APIS = {
-    int(key): (name, int(low), int(high), asked, answered)
-    for key, name, low, high, asked, answered in re.findall(
-        r"^(\d+) (\w+) (\d+) (\d+)\n>([^<]*)<(.*(?:\n  .*)*)", MESSAGES, re.MULTILINE
-    )
-}
+CONSUMER_GROUPS = """
+3 Metadata 12 12
+> topics[id:u name:s]
+< throttle:i4 brokers[node:i4 host:s port:i4 rack:s] cluster:s controller:i4 topics[error:i2 name:s id:u internal:i1
+  partitions[error:i2 index:i4 leader:i4 epoch:i4 replicas:n isr:n offline:n] ops:i4]
+68 ConsumerGroupHeartbeat 1 1
+> group:s member:s epoch:i4 instance:s
+< throttle:i4 error:i2 why:s member:s epoch:i4 interval:i4 assignment:b
+"""
+"""What consumer groups have in place of that, all in flexible versions: u: uuid, n: array of int32, b: the bytes of a
+field. The fields of a request that follow are not read."""
+
+
+def listed_apis(text: str) -> Any:
+    return {
+        int(key): (name, int(low), int(high), asked, answered)
+        for key, name, low, high, asked, answered in re.findall(
+            r"^(\d+) (\w+) (\d+) (\d+)\n>([^<]*)<(.*(?:\n  .*)*)", text, re.MULTILINE
+        )
+    }
+
+
+APIS, FLEXIBLE = listed_apis(MESSAGES), listed_apis(CONSUMER_GROUPS)
 FIELD = re.compile(r"(\w+)(?::(\w+)|\[)(?:@(\d+)(?:-(\d+))?)?|\](?:@(\d+))?")
 CODES = {"i1": ">b", "i2": ">h", "i4": ">i", "i8": ">q", "s": ">h", "d": ">i"}
 LONGEST_START_S, LONGEST_SYNC_S = 60, 8
 UNKNOWN_TOPIC, NOT_MEMBER, OLD_GENERATION, REBALANCE, ID_REQUIRED, FENCED = 3, 25, 22, 27, 79, 82
+TOPIC_ID, INTERVAL_MS = b"t" * 16, 300
 T0_AND_T1 = struct.pack(">hih1siiii", 0, 1, 1, b"t", 2, 0, 1, -1)
+NO_ASSIGNMENT = b"\xff"
+ALL_OF_T = b"\1\2" + TOPIC_ID + struct.pack(">biiii", 5, 0, 1, 2, 3) + bytes(2)
 
 
 def fields(text: str, version: int) -> Any:
@@ -121,6 +144,46 @@ def write(found: Any, version: int, value: Any) -> bytes:
     return out
 
 
+def flexible(found: Any, value: Any) -> bytes:
+    """The same in a flexible version. All lengths are below 127."""
+    out = b""
+    for name, kind, _ in found:
+        given = value.get(name)
+        if isinstance(kind, list):
+            out += bytes([len(given or ()) + 1]) + b"".join(flexible(kind, each) for each in given or ())
+        elif kind == "n":
+            out += bytes([len(given or ()) + 1]) + b"".join(struct.pack(">i", each["node"]) for each in given or ())
+        elif kind == "s":
+            out += b"\0" if given is None else bytes([len(given) + 1]) + given.encode()
+        elif kind in "ub":
+            out += given
+        else:
+            out += struct.pack(CODES[kind], given or 0)
+    return out + b"\0"
+
+
+def read_flexible(found: Any, data: bytes, at: int) -> Any:
+    """The first fields of a request, and the place after them. All lengths are below 127."""
+    value: Any = {}
+    for name, kind, _ in found:
+        if isinstance(kind, list):
+            size, value[name], at = data[at] - 1, [], at + 1
+            for _ in range(size):
+                each, at = read_flexible(kind, data, at)
+                value[name].append(each)
+                at += 1  # no tags
+        elif kind == "s":
+            size, at = data[at] - 1, at + 1
+            value[name] = data[at : at + size].decode() if size >= 0 else None
+            at += max(size, 0)
+        elif kind == "u":
+            value[name], at = data[at : at + 16], at + 16
+        else:
+            (value[name],) = struct.unpack_from(CODES[kind], data, at)
+            at += struct.calcsize(CODES[kind])
+    return value, at
+
+
 def read(found: Any, version: int, data: bytes, at: int = 0) -> Any:
     """The message at that place of the bytes, and the place after it."""
     value: Any = {}
@@ -142,8 +205,8 @@ def read(found: Any, version: int, data: bytes, at: int = 0) -> Any:
     return value, at
 
 
-def api_versions(version: int) -> bytes:
-    rows = [struct.pack(">hhh", key, *row[1:3]) for key, row in APIS.items()]
+def api_versions(version: int, apis: Any) -> bytes:
+    rows = [struct.pack(">hhh", key, *row[1:3]) for key, row in apis.items()]
     if version >= 3:
         return bytes([0, 0, len(rows) + 1]) + b"".join(each + b"\0" for each in rows) + bytes(5)
     return struct.pack(">hi", 0, len(rows)) + b"".join(rows) + bytes(4 if version else 0)
@@ -163,10 +226,12 @@ def record(offset: int) -> bytes:
 class Broker:
     def __init__(self, options: Any) -> None:
         self.options = options
+        self.apis = {**APIS, **FLEXIBLE} if options.consumer else APIS
         self.shown = options.show.split(",")
         self.faults = [api for text in options.answer for api in parsed(text)]
         self.refusals = dict(each for text in options.refuse for each in parsed(text))
         self.late = {api: int(ms) / 1000 for api, _, ms in (text.partition("=") for text in options.late)}
+        self.slow = {api: int(ms) / 1000 for api, _, ms in (text.partition("=") for text in options.slow)}
         self.cuts = [text.partition("=")[::2] for text in options.cut]
         self.member: Any = None
         self.instance: Any = None
@@ -181,6 +246,9 @@ class Broker:
         self.limits = {api: int(most) for api, _, most in (each.partition("=") for each in options.count)}
         self.times: Any = {api: deque(maxlen=most + 1) for api, most in self.limits.items()}
         self.exceeded: set[str] = set()
+        self.silences = {api: int(ms) / 1000 for api, _, ms in (each.partition("=") for each in options.silence)}
+        self.sent: Any = {}
+        self.was_silent: set[str] = set()
 
     # Connections
 
@@ -196,12 +264,16 @@ class Broker:
 
     async def answer(self, request: bytes, writer: Any) -> None:
         key, version, id, skipped = struct.unpack_from(">hhih", request)
-        name, _, _, asked, answered = APIS[key]
+        name, _, _, asked, answered = self.apis[key]
         if key == 18:
-            send(writer, id, api_versions(version))
+            send(writer, id, api_versions(version, self.apis))
             return
         self.count(name)
-        value, _ = read(fields(asked, version), version, request, 10 + max(skipped, 0))
+        is_flexible, begin = self.options.consumer and key in FLEXIBLE, 10 + max(skipped, 0)
+        if is_flexible:
+            value, _ = read_flexible(fields(asked, version), request, begin + 1)
+        else:
+            value, _ = read(fields(asked, version), version, request, begin)
         cut = next((each for each in self.cuts if each[0] == name and self.armed), None)
         fault = next((each for each in self.faults if each[0] == name and self.armed), None)
         error = fault[1] if fault else self.refusal(name, value)
@@ -211,9 +283,12 @@ class Broker:
             self.forget(error)
         if name in self.late and self.assigned_s:
             await asyncio.sleep(self.assigned_s + self.late[name] - time.monotonic())
+        if self.armed:
+            await asyncio.sleep(self.slow.get(name, 0))
         body = await getattr(self, name)(value, error)
         self.show(f"{name} v{version}", value, error, cut)
-        data = write(fields(answered, version), version, body)
+        layout = fields(answered, version)
+        data = b"\0" + flexible(layout, body) if is_flexible else write(layout, version, body)
         if cut:
             self.cuts.remove(cut)
             send(writer, id, data, {"before": -8, "amid": len(data) // 2, "after": len(data)}[cut[1]])
@@ -223,7 +298,15 @@ class Broker:
             return
         send(writer, id, data)
 
+    def listen(self) -> None:
+        """Between the assignment and the end."""
+        for name, longest_s in self.silences.items():
+            if self.assigned_s and time.monotonic() > self.sent.get(name, self.assigned_s) + longest_s:
+                self.was_silent.add(name)
+
     def count(self, name: str) -> None:
+        self.listen()
+        self.sent[name] = time.monotonic()
         times = self.times.get(name, ())
         if name in self.times:
             times.append(time.monotonic())
@@ -233,7 +316,9 @@ class Broker:
     def show(self, title: str, value: Any, error: int, cut: Any) -> None:
         name = title.partition(" ")[0]
         about = {
-            each: value[each] for each in ("member", "instance", "generation") if value.get(each) not in (None, -1)
+            each: value[each]
+            for each in ("member", "instance", "generation", "epoch")
+            if value.get(each) not in (None, -1)
         }
         if "member" in about:
             about["member"] = about["member"] and self.names.setdefault(about["member"], f"m{len(self.names) + 1}")
@@ -306,14 +391,17 @@ class Broker:
             return {"error": error, "assignment": b""}
         found = {each["member"]: each["assignment"] for each in value["assignments"]}
         self.assignment = T0_AND_T1 if self.follows else found.get(self.member, self.assignment)
+        self.begin()
+        return {"assignment": self.assignment}
+
+    def begin(self) -> None:
+        """The consumer is a member; it is disturbed a second later."""
         if not self.assigned_s:
             self.assigned_s = time.monotonic()
             self.joined.set()
             asyncio.get_running_loop().call_later(1, self.disturb)
-        return {"assignment": self.assignment}
 
     def disturb(self) -> None:
-        """The consumer is a member."""
         self.armed = True
         pending = {each[0] for each in (*self.faults, *self.cuts)} | self.refusals.keys()
         self.rebalancing = self.rebalancing or bool(pending & {"JoinGroup", "SyncGroup"})
@@ -322,6 +410,18 @@ class Broker:
 
     async def Heartbeat(self, value: Any, error: int) -> Any:
         return {"error": error}
+
+    async def ConsumerGroupHeartbeat(self, value: Any, error: int) -> Any:
+        """The consumer has all partitions."""
+        id, epoch = value["member"], value["epoch"]
+        if error or (epoch > 0 and id != self.member):
+            return {"error": error or NOT_MEMBER, "member": id, "assignment": NO_ASSIGNMENT}
+        if epoch == 0:
+            self.member, self.generation = id, self.generation + 1
+            self.begin()
+        given = ALL_OF_T if epoch == 0 else NO_ASSIGNMENT
+        epoch = epoch if epoch < 0 else self.generation
+        return {"member": id, "epoch": epoch, "interval": INTERVAL_MS, "assignment": given}
 
     async def LeaveGroup(self, value: Any, error: int) -> Any:
         return {"error": error}
@@ -337,10 +437,11 @@ class Broker:
     async def Metadata(self, value: Any, error: int) -> Any:
         nodes = [{"node": 1}]
         partitions = [{"index": each, "leader": 1, "replicas": nodes, "isr": nodes} for each in range(4)]
+        names = [each["name"] or "t" for each in value["topics"] or [{"name": "t"}]]
         topics = [
-            {"name": each["name"], "error": error or UNKNOWN_TOPIC * (each["name"] != "t"),
-             "partitions": [] if error or each["name"] != "t" else partitions}
-            for each in value["topics"] or [{"name": "t"}]
+            {"name": name, "id": TOPIC_ID, "error": error or UNKNOWN_TOPIC * (name != "t"),
+             "partitions": [] if error or name != "t" else partitions}
+            for name in names
         ]  # fmt: skip
         broker = {"node": 1, "host": "127.0.0.1", "port": self.port}
         return {"brokers": [broker], "cluster": "c", "controller": 1, "topics": topics}
@@ -414,6 +515,7 @@ async def main(options: Any) -> None:
     ended, joined = asyncio.ensure_future(program.wait()), asyncio.ensure_future(broker.joined.wait())
     await asyncio.wait([ended, joined], timeout=LONGEST_START_S, return_when=asyncio.FIRST_COMPLETED)
     await asyncio.wait([ended], timeout=options.seconds)
+    broker.listen()
     if not ended.done():
         print("SIGTERM", flush=True)
         program.terminate()
@@ -425,13 +527,15 @@ async def main(options: Any) -> None:
         program.kill()
     for name, most in broker.limits.items():
         print("more than" if name in broker.exceeded else "at most", most, f"{name} in a second")
+    for name, longest_s in broker.silences.items():
+        print("no" if name in broker.was_silent else "always a", name, f"within {longest_s:g} s")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(usage=__doc__)
-    for option in ("--answer", "--refuse", "--cut", "--late", "--member", "--count"):
+    for option in ("--answer", "--refuse", "--cut", "--late", "--member", "--count", "--silence", "--slow"):
         parser.add_argument(option, action="append", default=[])
-    for option in ("--follow", "--take", "--fence"):
+    for option in ("--follow", "--take", "--fence", "--consumer"):
         parser.add_argument(option, action="store_true")
     parser.add_argument("--show", default="JoinGroup,SyncGroup,Heartbeat,OffsetCommit,LeaveGroup,FindCoordinator")
     parser.add_argument("--seconds", type=float, default=4)
