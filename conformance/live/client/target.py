@@ -108,12 +108,11 @@ class LiveClient:
 
 
 class LiveSession:
-    troubles: Sequence[str] = ()
-
     def __init__(self, info: TargetInfo, launcher: Launcher, taken: frozenset[str], edition: Edition) -> None:
         self.info = info
         self._taken = taken
         self.breaches: list[str] = []
+        self.troubles: list[str] = []
         self._launcher = launcher
         self._edition = edition
         self._confirmed_ways: set[Way] = set()
@@ -185,7 +184,14 @@ class LiveSession:
     def _with_confirmed(self, case: Case, found: tuple[Observation, ...]) -> tuple[Observation, ...]:
         """With an event for each confirmed way in which a bound is broken while this machine was late."""
         history = _history(self.info.name, case, found)
-        ways = {way for way, each in _ways(history) if not is_in_time(history, each)} & self._confirmed_ways
+        every = _ways(history)
+        proven = self._confirmed_ways | {way for way, each in every if is_in_time(history, each)}
+        ways = {way for way, each in every if not is_in_time(history, each)}
+        for law, shape in sorted(ways - proven):
+            if any(each == law for each, _ in proven & {way for way, _ in every}):  # else the law itself is undecided
+                why = f"{law}: whether {', '.join(shape)} breaks it in {case.id} is undecided, since kipcheck was late"
+                self.troubles.append(why)
+        ways &= self._confirmed_ways
         if not ways:
             return found
         *_, (step, last) = history.actions()

@@ -68,7 +68,7 @@ def java(path: Path, code: str, place: Path) -> list[str]:
 def node(path: Path, code: str, place: Path) -> list[str]:
     skip_a_release_for_later_nodes(*client(path))
     (place / "consume.mjs").write_text(code, "utf-8")
-    runs, _, folder = installed(path)
+    runs, *_, folder = installed(path)
     (place / "node_modules").symlink_to(Path(folder) / "node_modules")
     return [runs, str(place / "consume.mjs")]
 

@@ -56,7 +56,7 @@ def test_signals_reach_node_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     wrapper.chmod(0o755)
     monkeypatch.setattr(node, "node", lambda: wrapper)
     monkeypatch.setattr(build, "built", lambda *given: tmp_path)
-    assert compiled.in_node("kafkajs", "2.2.4", Path("a.mjs")) == ("/opt/node", "a.mjs", str(tmp_path))
+    assert compiled.in_node("kafkajs", "2.2.4", Path("a.mjs")) == ("/opt/node", "--no-opt", "a.mjs", str(tmp_path))
 
 
 def test_what_a_program_reads_is_known() -> None:

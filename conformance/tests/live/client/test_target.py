@@ -236,6 +236,23 @@ def test_a_new_way_in_a_script_with_a_confirmed_one_is_played_again() -> None:
     assert results(session) == [("client/comes-back", Result.FAIL), FAILS] and not session.plays
 
 
+def test_a_way_in_doubt_beside_a_certain_one_is_named() -> None:
+    """Of one law: the certain one makes its verdict."""
+
+    def event(what: str, ms: int, api: str, error: int = 0) -> dict[str, Any]:
+        more = {"digest": api, "version": 1, "member": "m", "generation": 1, "partitions": []}
+        return {"what": what, "ms": ms, "connection": 1, "api": api, "error": error, **more}
+
+    twice = [(0, "Heartbeat"), (1000, "OffsetCommit")]
+    events = [(event("answer", ms, api, 16), event("request", ms + 200, api)) for ms, api in twice]
+    idle = {"what": "idle", "ms": 1200, "late_ms": 60}
+    found = (observed({"status": "accepted", "actions": [*sum(events, ()), idle]}),)
+    session = Canned([found] * 7)
+    session.run([case("stop")])
+    (trouble,) = session.troubles
+    assert trouble.startswith("client/finds-its-coordinator: whether OffsetCommit, OffsetCommit breaks it in ")
+
+
 def test_lateness_in_another_part_of_a_script_casts_no_doubt() -> None:
     session = Canned([breaks(200, idle_ms=61_000)])
     assert results(session) == [FAILS] and not session.plays
