@@ -166,20 +166,36 @@ class LiveSession:
 
     async def _played_again(self, case: Case, found: tuple[Observation, ...], alone: bool) -> tuple[Observation, ...]:
         """What breaks a bound in time in a way that is not confirmed is played again, alone, until this machine is in
-        time itself while it is broken."""
-        for left in reversed(range(self._plays + 1)):
-            history = _history(self.info.name, case, found)
-            ways = _ways(history)
-            if alone and (in_time := {way for way, each in ways if is_in_time(history, each)}):
-                self._confirmed_ways |= in_time
-                self._plays = ALONE
-            if self._confirmed_ways.issuperset(way for way, _ in ways):
-                break
-            if not left:
-                self._plays = max(1, self._plays // 2)
-                break
+        time itself while it is broken.
+
+        Up to the last such breach, first; whole if that does not show them, and the last time: what a script breaks
+        beside others counts only in ways that are confirmed, so its play alone takes the place of that one.
+        """
+        missing = self._unconfirmed(case, found, alone)
+        for left in reversed(range(self._plays)):
+            if not missing:
+                return found
+            part = replace(case, steps=case.steps[: max(missing.values()) + 1])
+            if not alone and left and part != case:
+                shown = await self._played(part)
+                self._unconfirmed(part, shown, True)
+                missing = {way: step for way, step in missing.items() if way not in self._confirmed_ways}
+                if missing.keys() <= {way for way, _ in _ways(_history(self.info.name, part, shown))}:
+                    continue
             found, alone = await self._played(case), True
+            missing = self._unconfirmed(case, found, alone)
+        if missing:
+            self._plays = max(1, self._plays // 2)
         return found
+
+    def _unconfirmed(self, case: Case, found: tuple[Observation, ...], alone: bool) -> dict[Way, int]:
+        """The ways that are not confirmed, also not by this play, with the step of each breach."""
+        history = _history(self.info.name, case, found)
+        ways = _ways(history)
+        if alone and (in_time := {way for way, each in ways if is_in_time(history, each)}):
+            self._confirmed_ways |= in_time
+            self._plays = ALONE
+        return {way: each.at[-1] for way, each in ways if way not in self._confirmed_ways}
 
     def _with_confirmed(self, case: Case, found: tuple[Observation, ...]) -> tuple[Observation, ...]:
         """With an event for each confirmed way in which a bound is broken while this machine was late."""

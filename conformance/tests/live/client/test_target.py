@@ -229,6 +229,26 @@ def test_a_breach_that_does_not_come_again_alone_counts_for_nothing() -> None:
     assert results(session, "stop", "stop") == [] and not session.plays
 
 
+def test_a_script_is_played_again_up_to_its_breach() -> None:
+    """And whole, if that does not show the breach, or if this machine stays late."""
+
+    class Parts(Canned):
+        async def _played(self, case: Case) -> tuple[Observation, ...]:
+            lengths.append(len(case.steps))
+            return ((await super()._played(case)) + keeps() * len(case.steps))[: len(case.steps)]
+
+    lengths: list[int] = []
+    scripts = "pass 200; pass 400; stop", "stop"
+    assert results(Parts([breaks(200), keeps(), breaks(0)]), *scripts) == [FAILS]
+    assert lengths == [3, 1, 1]
+    lengths.clear()
+    assert results(Parts([breaks(0), keeps(), keeps(), breaks(0)]), *scripts) == [FAILS]
+    assert lengths == [3, 1, 1, 3]
+    lengths.clear()
+    assert results(Parts([breaks(0), keeps(), *[breaks(200)] * 6]), *scripts) == [("client/syncs", Result.UNKNOWN)]
+    assert lengths == [3, 1, 1, 1, 1, 1, 1, 3]
+
+
 def test_a_new_way_in_a_script_with_a_confirmed_one_is_played_again() -> None:
     """A new defect must not vanish behind a known one."""
     session = Canned([breaks(0), breaks(200, lost=True), breaks(200, lost=True), breaks(0, lost=True)])
@@ -268,7 +288,7 @@ def test_the_shortest_script_confirms_a_way() -> None:
     lengths: list[int] = []
     session = Slow([breaks(200), breaks(200), breaks(0)])
     assert results(session, "pass 200; stop", "stop") == [FAILS, FAILS]
-    assert lengths == [2, 1, 1]
+    assert lengths == [2, 1, 1] and not session.plays
 
 
 def test_as_many_programs_start_at_once_as_processors_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
