@@ -117,7 +117,7 @@ class LiveSession:
         self._edition = edition
         self._confirmed_ways: set[Way] = set()
         """In which scripts that were played alone, in time, broke bounds: the next one is believed."""
-        self._starts = asyncio.Semaphore(STARTS)
+        self._starts = asyncio.Semaphore()
         self._plays = ALONE
         """The most plays alone of the next script: half as many after one for which this machine was always late."""
 
@@ -127,7 +127,7 @@ class LiveSession:
             return runner.run(self._run(cases))
 
     async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
-        room = asyncio.Semaphore(TOGETHER)
+        room, self._starts = asyncio.Semaphore(TOGETHER), asyncio.Semaphore(STARTS)  # of the loop of this run
 
         async def one(case: Case) -> tuple[float, tuple[Observation, ...]]:
             async with room:
