@@ -19,7 +19,7 @@ from kipcheck.conformance.live.coordinator.target import BrokerSession
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.targets import registry
-from kipcheck.conformance.targets.protocol import TargetInfo, Unavailable
+from kipcheck.conformance.targets.protocol import Plan, TargetInfo, Unavailable
 from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.targets.toolchains import build, environments
 
@@ -100,6 +100,35 @@ def test_a_conversation_that_ends_the_broker_is_found_and_the_others_are_played(
     assert [type(each) for (each,) in found] == [Replied, Died, Replied]
     assert isinstance(found[1][0], Died) and found[1][0].evidence == "panic"
     assert [(each.starts, each.stops) for each in made] == [(1, 0), (1, 1), (1, 1), (1, 1)]
+
+
+class Slowly(Mourning):
+    """Harmless rounds of several plans go on while one ends the broker."""
+
+    async def _together(self, cases: Sequence[Case], stage: Stage) -> list[tuple[Observation, ...]]:
+        assert isinstance(self.process, Mortal)
+        guilty = any(each.steps[0].verb == "leave" for each in cases)
+        self.process.ended = self.process.ended or guilty
+        await asyncio.sleep(0 if guilty else 0.01)
+        over = self.process.ended or self.process.starts != 1
+        return [(Died("crashed", "closed") if over else Replied(()),) for _ in cases]
+
+
+def test_a_plan_that_ends_the_broker_starts_it_once_and_harms_no_other() -> None:
+    made: list[Mortal] = []
+    process, info = Mortal(made), TargetInfo("mine", "1", "", "", CLAIMS.roles, CLAIMS)
+    process.start()
+
+    def plan(*verbs: str) -> Plan[list[type]]:
+        found = yield [Case("c", "apache@3.9.2", Role.COORDINATOR, (step("a", verb),)) for verb in verbs]
+        return [type(each) for (each,) in found]
+
+    with asyncio.Runner() as runner:
+        session = Slowly(info, Address("127.0.0.1", 1), Rules.of("3.9.2"), 1, DEFAULT, runner, process)
+        found = session.run_plans([plan("join", "sync"), plan("leave"), plan("fetch")])
+    assert found == [[Replied, Replied], [Died], [Replied]]
+    assert process.starts == 2, "it was started at first, and once again"
+    assert [each.starts for each in made[1:]] == [1, 1, 1], "a process for each harmless conversation"
 
 
 def test_libraries_are_targets_that_exist_once_and_take_real_time() -> None:
