@@ -61,6 +61,7 @@ from kipcheck.conformance.protocols.group.model.state import (
     Parked,
     State,
     arm_session,
+    disarm_session,
     lacks_protocol,
     pending,
 )
@@ -225,8 +226,14 @@ class Coordinator(Storage):
         if state.phase is Phase.COMPLETING:
             return self.park_sync(state, member, sync, out)
         out.append(self.synced(state, member, Parked(sync.request, sync.version), Error.NONE))
-        if self.refreshed_by_sync(member):
-            out.append(arm_session(member.id, member.session_ms))
+        return self.refreshed(state, member, out) if self.refreshed_by_sync(member) else state
+
+    def refreshed(self, state: State, member: Member, out: Out) -> State:
+        """The session of a member begins anew."""
+        if member.new and not self.rules.new_sessions_end:
+            out.append(disarm_session(member.id))
+            return state.placed(member._replace(new=False))
+        out.append(arm_session(member.id, member.session_ms))
         return state
 
     def refreshed_by_sync(self, member: Member) -> bool:
@@ -258,7 +265,7 @@ class Coordinator(Storage):
     def heartbeat(self, state: State, beat: Heartbeat, out: Out) -> State:
         member = state.known(beat.member)
         if self.refreshed_by_heartbeat(state, member):
-            out.append(arm_session(member.id, member.session_ms))
+            state = self.refreshed(state, member, out)
         out.append(Beat(beat.request, Error.REBALANCE_IN_PROGRESS if self.must_rejoin(state) else Error.NONE))
         return state
 
@@ -298,7 +305,7 @@ class Coordinator(Storage):
             state = self.without_all_pending(state, out)._replace(phase=Phase.EMPTY)
         member = state.member(commit.member)
         if member is not None and not member.waits:
-            out.append(arm_session(member.id, member.session_ms))
+            state = self.refreshed(state, member, out)
         records = tuple([OffsetRecord(*each) for each in commit.offsets])
         return self.append(state, Committing(OffsetBatch(records), commit.request), out)
 

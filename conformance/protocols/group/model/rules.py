@@ -156,6 +156,9 @@ class Rules:
     absent_sessions_end: bool
     """The session of a member ends when a join phase removes it; up to 2.0.0 it runs on, and its end starts a rebalance
     (KAFKA-7196)."""
+    new_sessions_end: bool
+    """A new member that waits is removed if its session ends, once a heartbeat or a successor with its instance id has
+    begun one; up to 2.4 it may wait without a bound then (KAFKA-9752)."""
     removed_joins_answered: bool
     """A parked JoinGroup of a member that is removed is answered (KAFKA-7610)."""
     removed_answered: bool
@@ -170,9 +173,6 @@ class Rules:
     """A static member's new id is written before the answer, and changed protocols rebalance (KAFKA-10284)."""
     replacement_rejoins: bool
     """A static member that returns while the assignment is pending starts a rebalance (KAFKA-9801)."""
-    new_successors_time_out: bool
-    """The successor of a new static member that waits may do so for one more session; up to 2.4 without a limit
-    (KAFKA-9752), as in Java."""
 
     # A rebalance
     sync_deadline: bool
@@ -228,13 +228,13 @@ class Rules:
             refusals_end_join_phase=not has("java"),
             deletes_unwritten=not has("java"),
             absent_sessions_end=has("absent-sessions-end"),
+            new_sessions_end=has("new-sessions-end"),
             removed_joins_answered=has("removed-joins-answered"),
             removed_answered=False,
             superseded_answered=has("superseded-answered"),
             strict_instances=has("strict-instances"),
             replacement_written=has("replacement-written"),
             replacement_rejoins=has("replacement-rejoins"),
-            new_successors_time_out=has("new-successors-time-out") and not has("java"),
             sync_deadline=has("sync-deadline"),
             votes=(Table.JAVA if has("java") else Table.SCALA_2_13 if has("votes-by-scala-2-13") else Table.SCALA_2_12),
             keeps_empty_groups=has("keeps-empty-groups"),

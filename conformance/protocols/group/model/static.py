@@ -24,14 +24,15 @@ class StaticMembers(Rounds):
         return self.append(state, Replacing(self.group_record(state), holder, join.fresh, former_leader), out)
 
     def fence_off(self, state: State, holder: Member, fresh: str, out: Out) -> State:
-        """Fences the parked requests of the former process, and gives the membership a new id."""
+        """Fences the parked requests of the former process, and gives the membership a new id. A new member that waits
+        may do so for one more session in Scala, in Java without a limit."""
         if holder.join is not None:
             out.append(self.join_refusal(holder.join.to, Error.FENCED_INSTANCE_ID, holder.id))
         if holder.sync is not None:
             out.append(self.synced(state, holder, holder.sync, Error.FENCED_INSTANCE_ID))
         if not holder.waits:
             out.append(disarm_session(holder.id))
-        new = holder.new and self.rules.new_successors_time_out
+        new = holder.new and self.rules.new_sessions_end and not self.rules.java
         if new:
             out.append(arm_session(fresh, holder.session_ms))
         leader = fresh if state.leader == holder.id else state.leader

@@ -245,6 +245,15 @@ def test_the_successor_of_a_new_static_member_waits_for_one_session_in_scala_fro
     assert talk.armed().get(session("s.2")) == ms
 
 
+@pytest.mark.parametrize(("release", "ms"), [("2.4.1", None), ("2.5.0", 10_000), ("4.0.0", 10_000)])
+def test_a_heartbeat_of_a_new_member_that_waits_begins_no_session_up_to_2_4(release: str, ms: int | None) -> None:
+    talk = Talk(release)
+    talk.enter("a", version=4)
+    assert talk.armed()[session("a")] == 300_000
+    assert talk.error(talk.beat("a")) is Error.REBALANCE_IN_PROGRESS
+    assert talk.armed().get(session("a")) == ms
+
+
 @pytest.mark.parametrize("release", ["0.11.0.3", "3.9.2", "4.4.0"])
 def test_who_joins_in_the_last_round_of_the_first_join_phase_prolongs_the_next_one(release: str) -> None:
     """The rebalance timeout leaves time for two rounds; the group is empty before its second first join phase."""
