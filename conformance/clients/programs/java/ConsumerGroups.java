@@ -1,12 +1,11 @@
 package kipcheck;
 
 import java.util.ArrayList;
-import java.util.Collection;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
@@ -22,8 +21,6 @@ final class ConsumerGroups {
     private static final List<String> BEATS = List.of("consumer-heartbeat", "mixed-heartbeat");
     private static final List<String> PASSES = List.of("consumer-elapse", "mixed-elapse");
     private static final int VERSION = 1;
-    private static final int LEAVING = -1;
-    private static final int AWAY = -2;
 
     private final Coordinator coordinator;
     private final Release release;
@@ -33,7 +30,7 @@ final class ConsumerGroups {
     private Object held;
     private CoordinatorBroker broker;
     private ClassicMembers classic;
-    private final Map<String, Memory> memories = new HashMap<>();
+    private final Map<String, Member> members = new HashMap<>();
 
     ConsumerGroups(Release release, Coordinator coordinator, KnownTopics topics) {
         this.coordinator = coordinator;
@@ -57,7 +54,7 @@ final class ConsumerGroups {
             held = order.get("case");
             broker = coordinator.broker();
             topics.publish(broker);
-            memories.clear();
+            members.clear();
             classic = new ClassicMembers(coordinator, broker, KnownTopics.TOPICS);
         }
         String op = Values.text(order.get("op"));
@@ -73,80 +70,43 @@ final class ConsumerGroups {
 
     private Map<String, Object> beat(Map<String, Object> order) throws Throwable {
         String client = Values.text(order.get("client"));
-        Memory memory = memories.computeIfAbsent(client, none -> new Memory());
+        Member member = members.computeIfAbsent(client, none -> new Member());
         Map<String, Object> fields = new LinkedHashMap<>();
         String lacks = Values.text(order.get("lacks"));
         fields.put("groupId", "group".equals(lacks) ? "" : GROUP);
         fields.put("memberId", "member".equals(lacks) ? "" : client);
-        fields.put("memberEpoch", epoch(memory, order));
+        fields.put("memberEpoch", member.known.epoch(order));
         fields.put("instanceId", "instance".equals(lacks) ? "" : order.get("instance"));
         fields.put("rackId", "rack".equals(lacks) ? "" : null);
         fields.put("rebalanceTimeoutMs", "timeout".equals(lacks) ? -1L : PATIENCE);
         fields.put("subscribedTopicNames", order.get("topics"));
         fields.put("subscribedTopicRegex", order.get("regex"));
         fields.put("serverAssignor", order.get("assignor"));
-        fields.put("topicPartitions", owned(memory, Values.text(order.get("owned"))));
+        fields.put("topicPartitions", byId(member.partitions.owned(Values.text(order.get("owned")))));
         Object context = coordinator.context("CONSUMER_GROUP_HEARTBEAT", VERSION, client);
         Object request = coordinator.request(context, "ConsumerGroupHeartbeat", VERSION, fields);
-        List<Object> made = new ArrayList<>();
-        broker.ask("consumerGroupHeartbeat", context, request)
-            .whenComplete((told, thrown) -> made.add(thrown == null ? told : thrown));
-        broker.work();
-        if (made.isEmpty()) {
-            throw new IllegalStateException("a heartbeat is not answered");
-        }
-        Map<String, Object> told = coordinator.told("ConsumerGroupHeartbeatResponse", VERSION, made.get(0));
-        Map<String, Object> result = new LinkedHashMap<>();
+        Object made = broker.answer("consumerGroupHeartbeat", context, request);
+        Map<String, Object> told = coordinator.told("ConsumerGroupHeartbeatResponse", VERSION, made);
         if (!told.get("error").equals("NONE")) {
-            result.put("status", "rejected");
-            result.put("class", told.get("error"));
-            result.put("message", Objects.toString(told.get("errorMessage"), ""));
-            return result;
+            return GroupClient.refused(told.get("error"), told.get("errorMessage"));
         }
         int epoch = (Integer) told.get("memberEpoch");
         List<Object> assignment = told.get("assignment") == null ? null : assignment(Values.object(told.get("assignment")));
-        memory.learn(epoch, assignment);
+        member.known.learn(epoch, Collections.singletonMap(member.partitions, assignment));
+        Map<String, Object> result = new LinkedHashMap<>();
         result.put("epoch", epoch);
         result.put("assignment", assignment);
         return result;
     }
 
-    private static long epoch(Memory memory, Map<String, Object> order) {
-        switch (Values.text(order.get("says"))) {
-            case "join":
-                return 0;
-            case "leave":
-                return LEAVING;
-            case "away":
-                return AWAY;
-            default:
-                return memory.epoch - (Long) order.getOrDefault("behind", 0L);
-        }
-    }
-
-    /** Null where the heartbeat omits it. */
-    private static List<Object> owned(Memory memory, String owned) {
+    private static List<Object> byId(Map<String, TreeSet<Long>> owned) {
         if (owned == null) {
             return null;
         }
-        Map<String, List<Object>> topics = new TreeMap<>();
-        if (!owned.equals("none")) {
-            add(topics, memory.given);
-        }
-        if (owned.equals("before")) {
-            add(topics, memory.before);
-        }
-        List<Object> told = new ArrayList<>();
-        topics.forEach((topic, partitions) -> told.add(new LinkedHashMap<>(
-            Map.of("topicId", KnownTopics.id(topic), "partitions", new ArrayList<>(new TreeSet<>(partitions))))));
-        return told;
-    }
-
-    private static void add(Map<String, List<Object>> topics, Collection<?> partitions) {
-        for (Object each : partitions) {
-            List<Object> one = Values.list(each);
-            topics.computeIfAbsent((String) one.get(0), none -> new ArrayList<>()).add(one.get(1));
-        }
+        List<Object> rows = new ArrayList<>();
+        owned.forEach((topic, numbers) -> rows.add(new LinkedHashMap<>(
+            Map.of("topicId", KnownTopics.id(topic), "partitions", new ArrayList<>(numbers)))));
+        return rows;
     }
 
     /** Sorted by topic and number. */
@@ -160,26 +120,11 @@ final class ConsumerGroups {
                 }
             }
         }
-        List<Object> assignment = new ArrayList<>();
-        topics.forEach((topic, numbers) -> numbers.forEach(number -> assignment.add(List.of(topic, number))));
-        return assignment;
+        return GroupClient.rows(topics);
     }
 
-    /** State of a client. */
-    private static final class Memory {
-        int epoch;
-        List<Object> given = List.of();
-        List<Object> before = List.of();
-
-        void learn(int epoch, List<Object> assignment) {
-            this.epoch = Math.max(epoch, 0);
-            if (epoch == LEAVING || epoch == AWAY) {
-                given = List.of();
-                before = List.of();
-            } else if (assignment != null) {
-                before = given;
-                given = assignment;
-            }
-        }
+    private static final class Member {
+        final GroupClient known = new GroupClient();
+        final GroupClient.Share partitions = new GroupClient.Share();
     }
 }

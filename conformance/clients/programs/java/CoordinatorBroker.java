@@ -2,7 +2,9 @@ package kipcheck;
 
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
@@ -69,6 +71,17 @@ final class CoordinatorBroker {
                 Release.call(event, "complete", thrown);
             }
         }
+    }
+
+    /** The result of a method of the service, or the exception in its place, once all is done that it causes. */
+    Object answer(String method, Object... arguments) throws Throwable {
+        List<Object> made = new ArrayList<>();
+        ask(method, arguments).whenComplete((found, thrown) -> made.add(thrown == null ? found : thrown));
+        work();
+        if (made.isEmpty()) {
+            throw new IllegalStateException(method + " is not answered");
+        }
+        return made.get(0);
     }
 
     void elapse(long milliseconds) throws Throwable {

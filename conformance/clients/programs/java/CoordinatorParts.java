@@ -25,6 +25,7 @@ final class CoordinatorParts {
         Map.entry("group.consumer.assignor.offload.enable", false),
         Map.entry("group.consumer.max.size", 3),
         Map.entry("group.streams.assignor.offload.enable", false),
+        Map.entry("group.streams.num.standby.replicas", 1),
         Map.entry("group.streams.initial.rebalance.delay.ms", 0),
         Map.entry("group.streams.assignment.interval.ms", 0),
         // No group and no offset expires.

@@ -13,8 +13,9 @@ final class KnownTopics {
 
     private final Release release;
     private final Generated generated;
-    private Object delta;
-    private Object image;
+    /** With {@code TOPICS}. */
+    private Known begun;
+    private Known last;
 
     KnownTopics(Release release, Generated generated) {
         this.release = release;
@@ -27,28 +28,46 @@ final class KnownTopics {
 
     /** The broker learns of the topics. */
     void publish(CoordinatorBroker broker) throws Throwable {
-        if (image == null) {
-            build();
+        if (begun == null) {
+            begun = known(Release.need(release.need(IMAGE + "MetadataImage"), "EMPTY").get(null), TOPICS);
         }
-        broker.know(image, delta);
+        last = begun;
+        broker.know(last.image, last.delta);
     }
 
-    private void build() throws Throwable {
-        Object empty = Release.need(release.need(IMAGE + "MetadataImage"), "EMPTY").get(null);
+    /** The broker learns of further topics, with their numbers of partitions. */
+    void add(CoordinatorBroker broker, Map<String, Integer> topics) throws Throwable {
+        last = known(last.image, topics);
+        broker.know(last.image, last.delta);
+    }
+
+    private Known known(Object image, Map<String, Integer> topics) throws Throwable {
         Object builder = Release.create(release.need(IMAGE + "MetadataDelta$Builder"));
-        delta = Release.call(Release.call(builder, "setImage", empty), "build");
-        for (Map.Entry<String, Integer> topic : TOPICS.entrySet()) {
-            record("TopicRecord", Map.of("name", topic.getKey(), "topicId", id(topic.getKey())));
+        Object delta = Release.call(Release.call(builder, "setImage", image), "build");
+        for (Map.Entry<String, Integer> topic : topics.entrySet()) {
+            replay(delta, "TopicRecord", Map.of("name", topic.getKey(), "topicId", id(topic.getKey())));
             for (long number = 0; number < topic.getValue(); number++) {
-                record("PartitionRecord", Map.of(
+                replay(delta, "PartitionRecord", Map.of(
                     "partitionId", number, "topicId", id(topic.getKey()), "replicas", List.of(0L), "isr", List.of(0L),
                     "leader", 0L, "leaderEpoch", 0L, "partitionEpoch", 0L));
             }
         }
-        image = Release.call(delta, "apply", Release.need(release.need(IMAGE + "MetadataProvenance"), "EMPTY").get(null));
+        Object provenance = Release.need(release.need(IMAGE + "MetadataProvenance"), "EMPTY").get(null);
+        return new Known(Release.call(delta, "apply", provenance), delta);
     }
 
-    private void record(String name, Map<String, Object> fields) throws Throwable {
+    private void replay(Object delta, String name, Map<String, Object> fields) throws Throwable {
         Release.call(delta, "replay", generated.read(release.need(RECORDS + name), fields));
+    }
+
+    /** The metadata of a broker, and what changed last. */
+    private static final class Known {
+        final Object image;
+        final Object delta;
+
+        Known(Object image, Object delta) {
+            this.image = image;
+            this.delta = delta;
+        }
     }
 }

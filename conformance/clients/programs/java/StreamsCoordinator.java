@@ -1,22 +1,19 @@
 package kipcheck;
 
 import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
 /**
  * The coordinator of one streams group of KIP-1071 behind the operations of the testee protocol.
  *
- * <p>Each subtopology reads one topic, and has its name. A client remembers its name, the last epoch and tasks it
- * received, and the tasks before that; a heartbeat states which of these it owns.
+ * <p>A client remembers its name, the last epoch and tasks it received, and the tasks before that; a heartbeat states
+ * which of these it owns.
  */
 final class StreamsCoordinator {
     private static final String VERB = "streams-group-";
@@ -27,8 +24,6 @@ final class StreamsCoordinator {
         "STALE_TOPOLOGY", "MISSING_SOURCE_TOPICS", "INCORRECTLY_PARTITIONED_TOPICS", "MISSING_INTERNAL_TOPICS",
         "SHUTDOWN_APPLICATION", "ASSIGNMENT_DELAYED", "MISSING_CLIENT_TAGS");
     private static final int VERSION = 0;
-    private static final int LEAVING = -1;
-    private static final int AWAY = -2;
     private static final long NO_TASK = 99;
 
     private final Release release;
@@ -39,7 +34,7 @@ final class StreamsCoordinator {
     // State of one case.
     private Object held;
     private CoordinatorBroker broker;
-    private final Map<String, Memory> memories = new HashMap<>();
+    private final Map<String, Member> members = new HashMap<>();
 
     StreamsCoordinator(Release release, Generated generated, Coordinator coordinator, KnownTopics topics) {
         this.release = release;
@@ -71,7 +66,7 @@ final class StreamsCoordinator {
             held = order.get("case");
             broker = coordinator.broker();
             topics.publish(broker);
-            memories.clear();
+            members.clear();
         }
         switch (Values.text(order.get("op")).substring(VERB.length())) {
             case "heartbeat":
@@ -88,38 +83,63 @@ final class StreamsCoordinator {
 
     private Map<String, Object> beat(Map<String, Object> order) throws Throwable {
         String client = Values.text(order.get("client"));
-        Memory memory = memories.computeIfAbsent(client, none -> new Memory());
+        Member member = members.computeIfAbsent(client, none -> new Member());
         String flaw = Values.text(order.get("flaw"));
-        List<Object> owned = owned(memory, Values.text(order.get("owned")), "task".equals(flaw));
-        List<Object> others = owned == null ? null : List.of();
+        String owns = Values.text(order.get("owned"));
+        Map<String, TreeSet<Long>> owned = member.active.owned(owns);
+        if ("task".equals(flaw)) {
+            owned = owned == null ? new TreeMap<>() : owned;
+            owned.computeIfAbsent("t", none -> new TreeSet<>()).add(NO_TASK);
+        }
+        Map<String, TreeSet<Long>> standby = owned == null ? null : owns == null ? Map.of() : member.standby.owned(owns);
         Map<String, Object> fields = new LinkedHashMap<>();
         fields.put("groupId", "group".equals(flaw) ? "" : ConsumerGroups.GROUP);
         fields.put("memberId", "member".equals(flaw) ? "" : client);
-        fields.put("memberEpoch", epoch(memory, order));
+        fields.put("memberEpoch", member.known.epoch(order));
         fields.put("endpointInformationEpoch", 0L);
-        fields.put("instanceId", "instance".equals(flaw) ? "" : null);
+        fields.put("instanceId", "instance".equals(flaw) ? "" : order.get("instance"));
         fields.put("rackId", "rack".equals(flaw) ? "" : null);
         fields.put("rebalanceTimeoutMs", "timeout".equals(flaw) ? -1L : ConsumerGroups.PATIENCE);
-        fields.put("topology", order.get("topology") == null ? null : topology(order, flaw));
-        fields.put("activeTasks", owned);
-        fields.put("standbyTasks", "standby".equals(flaw) ? null : others);
-        fields.put("warmupTasks", others);
+        fields.put("topology", order.get("topology") == null ? null : StreamsSubtopologies.topology(order, flaw));
+        fields.put("activeTasks", bySubtopology(owned));
+        fields.put("standbyTasks", "standby".equals(flaw) ? null : bySubtopology(standby));
+        fields.put("warmupTasks", owned == null ? null : List.of());
         fields.put("processId", client);
         Object context = coordinator.context("STREAMS_GROUP_HEARTBEAT", VERSION, client);
-        Object made = asked("streamsGroupHeartbeat", context, coordinator.request(context, HEARTBEAT, VERSION, fields));
+        Object request = coordinator.request(context, HEARTBEAT, VERSION, fields);
+        Object made = broker.answer("streamsGroupHeartbeat", context, request);
         Object data = made instanceof Throwable ? made : Release.call(made, "data");
         Map<String, Object> found = coordinator.told(HEARTBEAT + "Response", VERSION, data);
         if (!found.get("error").equals("NONE")) {
-            return refused(found.get("error"), found.get("errorMessage"));
+            return GroupClient.refused(found.get("error"), found.get("errorMessage"));
         }
         int epoch = (Integer) found.get("memberEpoch");
-        List<Object> tasks = found.get("activeTasks") == null ? null : rows(found.get("activeTasks"));
-        memory.learn(epoch, tasks);
         Map<String, Object> result = new LinkedHashMap<>();
         result.put("epoch", epoch);
-        result.put("tasks", tasks);
+        result.put("tasks", rows(found.get("activeTasks")));
+        result.put("standby", rows(found.get("standbyTasks")));
+        result.put("warmup", rows(found.get("warmupTasks")));
         result.put("statuses", statuses(found.get("status")));
+        result.put("created", created((Map<?, ?>) Release.call(made, "creatableTopics")));
+        Map<GroupClient.Share, List<Object>> assigned = new HashMap<>();
+        assigned.put(member.active, rows(found.get("activeTasks")));
+        assigned.put(member.standby, rows(found.get("standbyTasks")));
+        member.known.learn(epoch, assigned);
         return result;
+    }
+
+    /** The broker creates the topics that the response lists, with these numbers of partitions. */
+    private List<Object> created(Map<?, ?> topics) throws Throwable {
+        Map<String, Integer> sizes = new TreeMap<>();
+        for (Object each : topics.values()) {
+            sizes.put((String) Release.call(each, "name"), (Integer) Release.call(each, "numPartitions"));
+        }
+        if (!sizes.isEmpty()) {
+            this.topics.add(broker, sizes);
+        }
+        List<Object> rows = new ArrayList<>();
+        sizes.forEach((topic, size) -> rows.add(List.of(topic, size)));
+        return rows;
     }
 
     private Map<String, Object> describe() throws Throwable {
@@ -128,9 +148,9 @@ final class StreamsCoordinator {
         if (release.find("org.apache.kafka.common.message.StreamsGroupTopologyDescriptionUpdateRequestData") != null) {
             arguments.add(false); // without the description of the topology
         }
-        Object groups = asked("streamsGroupDescribe", arguments.toArray());
+        Object groups = broker.answer("streamsGroupDescribe", arguments.toArray());
         if (groups instanceof Throwable) {
-            return refused(coordinator.told(DESCRIBE + "Response", VERSION, groups).get("error"), null);
+            return GroupClient.refused(coordinator.told(DESCRIBE + "Response", VERSION, groups).get("error"), null);
         }
         Object response = Release.create(release.need(DESCRIBED));
         Release.call(response, "setGroups", groups);
@@ -138,12 +158,12 @@ final class StreamsCoordinator {
         Map<String, Object> found = Values.object(Values.list(sent.get("groups")).get(0));
         String error = coordinator.error(found.get("errorCode"));
         if (!error.equals("NONE")) {
-            return refused(error, found.get("errorMessage"));
+            return GroupClient.refused(error, found.get("errorMessage"));
         }
         Map<String, Object> topology = Values.object(found.get("topology"));
         TreeSet<Object> read = new TreeSet<>();
         for (Object each : Values.list(topology.get("subtopologies"))) {
-            read.addAll(Values.list(Values.object(each).get("sourceTopics")));
+            read.add(Values.object(each).get("subtopologyId"));
         }
         List<Object> members = new ArrayList<>();
         for (Object each : Values.list(found.get("members"))) {
@@ -165,8 +185,12 @@ final class StreamsCoordinator {
         member.put("client", found.get("memberId"));
         member.put("epoch", found.get("memberEpoch"));
         member.put("topology_epoch", found.get("topologyEpoch"));
-        member.put("tasks", rows(Values.object(found.get("assignment")).get("activeTasks")));
-        member.put("target", rows(Values.object(found.get("targetAssignment")).get("activeTasks")));
+        Map<String, Object> assigned = Values.object(found.get("assignment"));
+        Map<String, Object> target = Values.object(found.get("targetAssignment"));
+        member.put("tasks", rows(assigned.get("activeTasks")));
+        member.put("target", rows(target.get("activeTasks")));
+        member.put("standby", rows(assigned.get("standbyTasks")));
+        member.put("standby_target", rows(target.get("standbyTasks")));
         return member;
     }
 
@@ -181,98 +205,19 @@ final class StreamsCoordinator {
         fields.put("subscribedTopicNames", List.of("t"));
         fields.put("topicPartitions", List.of());
         Object context = coordinator.context("CONSUMER_GROUP_HEARTBEAT", VERSION, "consumer");
-        Object made = asked("consumerGroupHeartbeat", context, coordinator.request(context, api, VERSION, fields));
+        Object made = broker.answer("consumerGroupHeartbeat", context, coordinator.request(context, api, VERSION, fields));
         Map<String, Object> found = coordinator.told(api + "Response", VERSION, made);
-        return found.get("error").equals("NONE") ? Map.of() : refused(found.get("error"), found.get("errorMessage"));
+        return found.get("error").equals("NONE") ? Map.of() : GroupClient.refused(found.get("error"), found.get("errorMessage"));
     }
 
-    /** The result of the service, or the exception in its place. */
-    private Object asked(String method, Object... arguments) throws Throwable {
-        List<Object> made = new ArrayList<>();
-        broker.ask(method, arguments).whenComplete((found, thrown) -> made.add(thrown == null ? found : thrown));
-        broker.work();
-        if (made.isEmpty()) {
-            throw new IllegalStateException(method + " is not answered");
-        }
-        return made.get(0);
-    }
-
-    private static Map<String, Object> refused(Object error, Object message) {
-        Map<String, Object> result = new LinkedHashMap<>();
-        result.put("status", "rejected");
-        result.put("class", error);
-        result.put("message", Objects.toString(message, ""));
-        return result;
-    }
-
-    private static long epoch(Memory memory, Map<String, Object> order) {
-        switch (Values.text(order.get("says"))) {
-            case "join":
-                return 0;
-            case "leave":
-                return LEAVING;
-            case "away":
-                return AWAY;
-            default:
-                return memory.epoch - (Long) order.getOrDefault("behind", 0L);
-        }
-    }
-
-    /** Null where the heartbeat omits them. */
-    private static List<Object> owned(Memory memory, String owned, boolean another) {
-        Map<String, Collection<Object>> found = new TreeMap<>();
-        if ("told".equals(owned) || "before".equals(owned)) {
-            add(found, memory.given);
-        }
-        if ("before".equals(owned)) {
-            add(found, memory.before);
-        }
-        if (another) {
-            found.computeIfAbsent("t", none -> new TreeSet<>(Comparator.comparing(Object::toString))).add(NO_TASK);
-        }
-        if (owned == null && !another) {
+    private static List<Object> bySubtopology(Map<String, TreeSet<Long>> tasks) {
+        if (tasks == null) {
             return null;
         }
         List<Object> rows = new ArrayList<>();
-        found.forEach((subtopology, partitions) -> rows.add(new LinkedHashMap<>(
-            Map.of("subtopologyId", subtopology, "partitions", new ArrayList<>(partitions)))));
+        tasks.forEach((subtopology, numbers) -> rows.add(new LinkedHashMap<>(
+            Map.of("subtopologyId", subtopology, "partitions", new ArrayList<>(numbers)))));
         return rows;
-    }
-
-    private static void add(Map<String, Collection<Object>> found, List<Object> tasks) {
-        for (Object each : tasks) {
-            List<Object> task = Values.list(each);
-            found.computeIfAbsent((String) task.get(0), none -> new TreeSet<>(Comparator.comparing(Object::toString)))
-                .add(((Number) task.get(1)).longValue());
-        }
-    }
-
-    private static Map<String, Object> topology(Map<String, Object> order, String flaw) {
-        List<Object> subtopologies = new ArrayList<>();
-        for (Object each : Values.list(order.get("topology"))) {
-            Map<String, Object> one = new LinkedHashMap<>();
-            one.put("subtopologyId", each);
-            one.put("sourceTopics", List.of(each));
-            one.put("sourceTopicRegex", "regex".equals(flaw) ? List.of("x.*") : List.of());
-            one.put("stateChangelogTopics", "changelog".equals(flaw) ? List.of(changelog()) : List.of());
-            one.put("repartitionSinkTopics", List.of());
-            one.put("repartitionSourceTopics", List.of());
-            one.put("copartitionGroups", List.of());
-            subtopologies.add(one);
-        }
-        Map<String, Object> topology = new LinkedHashMap<>();
-        topology.put("epoch", order.get("topology_epoch"));
-        topology.put("subtopologies", subtopologies);
-        return topology;
-    }
-
-    private static Map<String, Object> changelog() {
-        Map<String, Object> changelog = new LinkedHashMap<>();
-        changelog.put("name", "changelog");
-        changelog.put("partitions", 1L);
-        changelog.put("replicationFactor", 0L);
-        changelog.put("topicConfigs", List.of());
-        return changelog;
     }
 
     /** Sorted by name. */
@@ -286,8 +231,11 @@ final class StreamsCoordinator {
         return names;
     }
 
-    /** Pairs of subtopology and partition, sorted. */
+    /** Pairs of subtopology and partition, sorted; null if they are omitted. */
     private static List<Object> rows(Object found) {
+        if (found == null) {
+            return null;
+        }
         TreeMap<String, TreeSet<Integer>> tasks = new TreeMap<>();
         for (Object each : Values.list(found)) {
             Map<String, Object> one = Values.object(each);
@@ -296,26 +244,12 @@ final class StreamsCoordinator {
                     .add(((Number) number).intValue());
             }
         }
-        List<Object> rows = new ArrayList<>();
-        tasks.forEach((subtopology, numbers) -> numbers.forEach(each -> rows.add(Arrays.asList(subtopology, each))));
-        return rows;
+        return GroupClient.rows(tasks);
     }
 
-    /** State of a client. */
-    private static final class Memory {
-        int epoch;
-        List<Object> given = List.of();
-        List<Object> before = List.of();
-
-        void learn(int epoch, List<Object> tasks) {
-            this.epoch = Math.max(epoch, 0);
-            if (epoch == LEAVING) {
-                given = List.of();
-                before = List.of();
-            } else if (tasks != null) {
-                before = given;
-                given = tasks;
-            }
-        }
+    private static final class Member {
+        final GroupClient known = new GroupClient();
+        final GroupClient.Share active = new GroupClient.Share();
+        final GroupClient.Share standby = new GroupClient.Share();
     }
 }
