@@ -211,7 +211,7 @@ PAYLOAD = (
     "responses", "sent", "old", "new", "descriptors", "threads", "memory_mib", "processor_ms",
     "dynamic", "uses", "asks", "all", "rebalances", "members", "crashed", "exit", "loaded",
     "received", "generation", "led", "leads", "controller",
-    "tasks", "statuses", "state", "assignment_epoch", "topology", "topology_epoch",
+    "tasks", "standby", "warmup", "statuses", "created", "state", "assignment_epoch", "topology", "topology_epoch",
 )  # fmt: skip
 """Fields that an accepted result may have; others are ignored."""
 

@@ -24,6 +24,8 @@ KAFKAS: Final = Config(max_size=LARGEST)
 """Kafka's defaults, for a broker that does not describe its settings."""
 KAFKAS_CONSUMER: Final = consumer_groups.Config(max_size=LARGEST)
 """The same of consumer groups."""
+KAFKAS_STREAMS: Final = streams_groups.Config(standbys=0)
+"""The same of streams groups."""
 _SETTINGS: Final = {
     "group.max.size": "max_size",
     "group.initial.rebalance.delay.ms": "initial_delay_ms",
@@ -36,7 +38,10 @@ _CONSUMER_SETTINGS: Final = {
     "group.consumer.max.size": "max_size",
 }
 _POLICY: Final = "group.consumer.migration.policy"
-_STREAMS_SESSION: Final = "group.streams.session.timeout.ms"
+_STREAMS_SETTINGS: Final = {
+    "group.streams.session.timeout.ms": "session_ms",
+    "group.streams.num.standby.replicas": "standbys",
+}
 
 
 class Reader:
@@ -139,7 +144,7 @@ async def settings_of(
     connections: Connections, versions: Mapping[int, tuple[int, int]]
 ) -> tuple[Config, consumer_groups.Config, streams_groups.Config]:
     """The settings of the three types of groups; Kafka's defaults for what the broker does not describe."""
-    names = [*_SETTINGS, *_CONSUMER_SETTINGS, _POLICY, _STREAMS_SESSION]
+    names = [*_SETTINGS, *_CONSUMER_SETTINGS, _POLICY, *_STREAMS_SETTINGS]
     try:
         node = await _node(connections, versions)
         asked = struct.pack(">ib", 1, BROKER_RESOURCE) + text(str(node)) + struct.pack(">i", len(names))
@@ -152,8 +157,11 @@ async def settings_of(
     classic = {key: known[name] for name, key in _SETTINGS.items() if name in known}
     consumer = {key: known[name] for name, key in _CONSUMER_SETTINGS.items() if name in known}
     policy = described.get(_POLICY, consumer_groups.DEFAULT.policy).lower()
-    streams = streams_groups.Config(known.get(_STREAMS_SESSION, streams_groups.DEFAULT.session_ms))
-    return replace(KAFKAS, **classic), replace(KAFKAS_CONSUMER, policy=policy, **consumer), streams
+    streams = {key: known[name] for name, key in _STREAMS_SETTINGS.items() if name in known}
+    return (
+        replace(KAFKAS, **classic), replace(KAFKAS_CONSUMER, policy=policy, **consumer),
+        replace(KAFKAS_STREAMS, **streams),
+    )  # fmt: skip
 
 
 def _described(body: Reader) -> Iterator[tuple[str, str]]:

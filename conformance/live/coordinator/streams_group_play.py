@@ -1,5 +1,6 @@
 """Plays a conversation with the coordinator of a streams group (KIP-1071) of a running broker, in real time."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator import consumer_group_play as consumer
+from kipcheck.conformance.live.coordinator.admin import delete, partitions_of
 from kipcheck.conformance.live.coordinator.classic_play import LIMITS, LOST, TIME, Setting
 from kipcheck.conformance.live.coordinator.consumer_group_play import UNSUPPORTED_VERSION, ConsumerSetting, noted
 from kipcheck.conformance.live.coordinator.consumer_group_time import Deadlines
@@ -18,7 +20,7 @@ from kipcheck.conformance.live.coordinator.moments import Span
 from kipcheck.conformance.live.server.answered_errors import name_of
 from kipcheck.conformance.protocols.consumer_group.model import LEAVING
 from kipcheck.conformance.protocols.declare.trace import payload
-from kipcheck.conformance.protocols.streams_group.model import DEFAULT, Config
+from kipcheck.conformance.protocols.streams_group.model import DEFAULT, MISSING_INTERNAL_TOPICS, Config
 from kipcheck.conformance.protocols.streams_group.ops import (
     OPERATIONS,
     REBALANCE_MS,
@@ -29,12 +31,27 @@ from kipcheck.conformance.protocols.streams_group.ops import (
     Pass,
     Tasks,
 )
+from kipcheck.conformance.protocols.streams_group.topology import (
+    CHANGELOG,
+    REPARTITIONED,
+    STATEFUL,
+    WRONG,
+    internal_topics,
+    repartitions,
+    source,
+)
 from kipcheck.conformance.protocols.streams_group.trace import Group, GroupStep
 
 HEARTBEAT: Final = "StreamsGroupHeartbeat"
 DESCRIBE: Final = "StreamsGroupDescribe"
 KEYS: Final = {HEARTBEAT: 88, DESCRIBE: 89}
 NEWEST: Final = 1
+CREATES_S: Final = 10.0
+"""How long the broker may take to create internal topics."""
+ASKS_S: Final = 0.05
+"""Between two questions whether it has."""
+LEARNS_S: Final = 0.1
+"""How much later the coordinator of a group may learn of topics than the broker."""
 CONSUMER: Final = "consumer"
 """The member id of the one that does not run the application."""
 STATUSES: Final = (
@@ -56,9 +73,6 @@ class StreamsSetting:
     def topic(self, own: str) -> str:
         """The name on the broker of a topic of the conversation, which may not exist."""
         return self.consumers.names.get(own, f"{self.consumers.names['t']}-missing-{own}")
-
-    def own(self, topic: str) -> str:
-        return next((own for own, name in self.consumers.names.items() if name == topic), topic.rpartition("-")[2])
 
 
 async def setting_of(
@@ -82,6 +96,8 @@ class StreamsConversation:
     group: str
     connections: Connections
     waited_s: float = 0.0
+    _created: set[str] = field(default_factory=set)
+    """The internal topics that the broker has created, by their names there."""
     _known: Group = field(init=False)
     _deadlines: Deadlines = field(init=False)
     _doubt: str = ""
@@ -131,6 +147,8 @@ class StreamsConversation:
             case Beat():
                 about = GroupStep(Op(index, step, LOST), event, {}, self._known)
                 seen = await self._ask(HEARTBEAT, event.client, self._heartbeat(about))
+                if isinstance(seen, Replied):
+                    seen = await self._with_topics(event, seen)
             case Describe():
                 seen = await self._ask(DESCRIBE, "kipcheck", {"groupIds": [self.group]})
             case Consume():
@@ -142,20 +160,19 @@ class StreamsConversation:
 
     def _heartbeat(self, about: GroupStep) -> dict[str, Any]:
         """The body of the request."""
-        event, flaw, owned = about.beat, about.beat.flaw, about.owned
-        others: list[Any] | None = None if owned is None else []
+        event, flaw, owned, standby = about.beat, about.beat.flaw, about.owned, about.owned_standby
         return {
             "groupId": "" if flaw == "group" else self.group,
             "memberId": "" if flaw == "member" else event.client,
             "memberEpoch": about.epoch,
             "endpointInformationEpoch": 0,
-            "instanceId": "" if flaw == "instance" else None,
+            "instanceId": "" if flaw == "instance" else event.instance,
             "rackId": "" if flaw == "rack" else None,
             "rebalanceTimeoutMs": -1 if flaw == "timeout" else self.shared.scale.ms(REBALANCE_MS),
             "topology": None if event.topology is None else self._topology(event),
             "activeTasks": None if owned is None else _by_subtopology(owned),
-            "standbyTasks": None if flaw == "standby" else others,
-            "warmupTasks": others,
+            "standbyTasks": None if flaw == "standby" or standby is None else _by_subtopology(standby),
+            "warmupTasks": None if owned is None else [],
             "processId": event.client,
             "userEndpoint": None,
             "clientTags": None,
@@ -165,20 +182,31 @@ class StreamsConversation:
         }
 
     def _topology(self, event: Beat) -> dict[str, Any]:
-        sized = {"name": "changelog", "partitions": 1, "replicationFactor": 0, "topicConfigs": []}
-        subtopologies = [
-            {
-                "subtopologyId": each,
-                "sourceTopics": [self.setting.topic(each)],
-                "sourceTopicRegex": ["x.*"] if event.flaw == "regex" else [],
-                "stateChangelogTopics": [sized] if event.flaw == "changelog" else [],
-                "repartitionSinkTopics": [],
-                "repartitionSourceTopics": [],
-                "copartitionGroups": [],
-            }
-            for each in event.topology or ()
-        ]
+        names = event.topology or ()
+        subtopologies = []
+        for each in names:
+            reads = each == REPARTITIONED and repartitions(names)
+            changelog = self._internal(CHANGELOG) if each != WRONG else self.setting.topic("u")
+            stores = [_internal_topic(changelog)] if each in STATEFUL else []
+            flawed = [{**_internal_topic("changelog"), "partitions": 1}]
+            subtopologies.append(
+                {
+                    "subtopologyId": each,
+                    "sourceTopics": [] if reads else [self.setting.topic(source(each))],
+                    "sourceTopicRegex": ["x.*"] if event.flaw == "regex" else [],
+                    "stateChangelogTopics": flawed if event.flaw == "changelog" else stores,
+                    "repartitionSinkTopics": [self._internal(REPARTITIONED)]
+                    if repartitions(names) and not reads
+                    else [],
+                    "repartitionSourceTopics": [_internal_topic(self._internal(REPARTITIONED))] if reads else [],
+                    "copartitionGroups": [],
+                }
+            )
         return {"epoch": event.topology_epoch, "subtopologies": subtopologies}
+
+    def _internal(self, topic: str) -> str:
+        """The name on the broker of an internal topic."""
+        return f"{self.group}-{topic}"
 
     def _consumer(self, epoch: int) -> dict[str, Any]:
         return {
@@ -201,6 +229,25 @@ class StreamsConversation:
             return _answered(found)
         return self._described(found) if api == DESCRIBE else Replied(())
 
+    async def _with_topics(self, event: Beat, seen: Replied) -> Replied:
+        """The answer, with the internal topics that the broker creates then."""
+        answer = dict(seen.payload)
+        if MISSING_INTERNAL_TOPICS not in answer["statuses"]:
+            return seen
+        topology = self._known.topology if self._known.form == "streams" else event.topology or ()
+        owed = {*internal_topics(topology)} - self._known.created
+        found: dict[str, int] = {}
+        until = now() + CREATES_S
+        while owed - found.keys() and now() < until:
+            await asyncio.sleep(ASKS_S)
+            for topic in owed - found.keys():
+                name = self._internal(topic)
+                if count := await partitions_of(name, self.connections, self.shared.versions):
+                    found[topic] = count
+                    self._created.add(name)
+        await asyncio.sleep(LEARNS_S)
+        return Replied(tuple({**answer, "created": sorted(map(list, found.items()))}.items()))
+
     def _described(self, found: Mapping[str, Any]) -> Replied:
         members = [
             {
@@ -209,18 +256,20 @@ class StreamsConversation:
                 "topology_epoch": each["topologyEpoch"],
                 "tasks": _rows(each["assignment"]["activeTasks"]),
                 "target": _rows(each["targetAssignment"]["activeTasks"]),
+                "standby": _rows(each["assignment"]["standbyTasks"]),
+                "standby_target": _rows(each["targetAssignment"]["standbyTasks"]),
             }
             for each in found["members"]
         ]
         topology = found["topology"] or {"epoch": -1, "subtopologies": []}
-        topics = [topic for each in topology["subtopologies"] or () for topic in each["sourceTopics"]]
+        names = [each["subtopologyId"] for each in topology["subtopologies"] or ()]
         return Replied(
             (
                 ("state", found["groupState"]),
                 ("epoch", found["groupEpoch"]),
                 ("assignment_epoch", found["assignmentEpoch"]),
                 ("topology_epoch", topology["epoch"]),
-                ("topology", sorted(map(self.setting.own, topics))),
+                ("topology", sorted(names)),
                 ("members", sorted(members, key=lambda each: str(each["client"]))),
             )
         )
@@ -232,7 +281,7 @@ class StreamsConversation:
         return Replied(())
 
     async def leave(self) -> None:
-        """All members leave."""
+        """All members leave, and the internal topics are deleted."""
         leaving = {"groupId": self.group, "memberEpoch": LEAVING, "endpointInformationEpoch": 0}
         with suppress(Closed, Garbled):
             for each in self._known.members:
@@ -241,13 +290,20 @@ class StreamsConversation:
             if self._known.form == "consumer":
                 version = self.setting.consumers.version
                 await self.connections.ask(consumer.HEARTBEAT, version, "kipcheck", self._consumer(LEAVING))
+            if self._created:
+                await delete(self._created, self.connections)
 
 
 def _answered(found: Mapping[str, Any]) -> Replied:
-    tasks = None if found["activeTasks"] is None else _rows(found["activeTasks"])
+    kinds = {"tasks": "activeTasks", "standby": "standbyTasks", "warmup": "warmupTasks"}
+    tasks = {kind: None if found[name] is None else _rows(found[name]) for kind, name in kinds.items()}
     codes = [each["statusCode"] for each in found["status"] or ()]
     statuses = sorted(STATUSES[each] if 0 <= each < len(STATUSES) else f"status {each}" for each in codes)
-    return Replied((("epoch", found["memberEpoch"]), ("tasks", tasks), ("statuses", statuses)))
+    return Replied((("epoch", found["memberEpoch"]), *tasks.items(), ("statuses", statuses), ("created", [])))
+
+
+def _internal_topic(name: str) -> dict[str, Any]:
+    return {"name": name, "partitions": 0, "replicationFactor": 0, "topicConfigs": []}
 
 
 def _by_subtopology(tasks: Tasks) -> list[dict[str, Any]]:

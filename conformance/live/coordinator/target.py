@@ -134,6 +134,7 @@ class StartedBroker:
             "group.streams.initial.rebalance.delay.ms": 0,
             "group.streams.assignment.interval.ms": 0,
             "group.streams.assignor.offload.enable": False,
+            "group.streams.num.standby.replicas": streams_model.DEFAULT.standbys,
         }
         stated = {key: str(value).lower() for key, value in settings.items()}
         with kafka_broker.running(self.release, stated) as broker:

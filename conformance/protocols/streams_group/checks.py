@@ -32,9 +32,33 @@ FLAWS = (
 """Each invalid heartbeat, and a valid one."""
 LOST = (
     "join a runs t,u at 0 none; join b runs t,u at 0 none; beat b told; beat a; beat a; beat b told; beat a told; "
-    "beat a-1 told; beat a-1; beat b told; beat b told"
+    "beat a-1 told; beat a-1; beat b told; beat b told; leave c"
 )
 """Heartbeats without tasks while some have to be revoked; and an answer that is lost."""
+INTERNAL = (
+    "join a runs r,t none; join b runs r,t none; beat a told; beat b told; beat a told; beat b told; describe; "
+    "leave a; beat b told; describe"
+)
+"""A repartition topic, which the broker creates."""
+STANDBY = (
+    "join a runs s,u none; beat a told; join b runs s,u none; beat a told; beat a told; beat b told; beat a told; "
+    "beat b told; describe; leave a; beat b told; beat b told; beat b told; describe"
+)
+"""Tasks with a changelog, whose standby task becomes the active one."""
+WRONG = "join a runs w none; beat a told; describe; join b runs w,t at 1 none; leave a"
+"""A changelog with a wrong number of partitions."""
+STATIC = (
+    "join a runs t none as i; join b runs t none as i; beat b told as i; beat a told as i; away a as i; describe; "
+    "join b runs t none as i; beat a told as i; beat b told as j; beat b told as i; join c runs t none; "
+    "beat b told as i; beat b told as i; beat c told; join a runs t none as i; beat c told; describe; "
+    "leave b as i; beat c told; describe"
+)
+"""A static member that another process replaces, and one that is refused."""
+WAITING = (
+    "join b runs t,u none; join a runs t,u none as i; beat b told; beat b told; join c runs t,u none as i; "
+    "beat a told as i; beat b told; describe"
+)
+"""A refused join with the instance of a member that waits for tasks."""
 OTHER_TYPE = "describe; beat a told; consume; join a runs t at 0 none; describe; leave a"
 """No group, and then a consumer group."""
 SILENT = (
@@ -42,7 +66,18 @@ SILENT = (
     f"{3 * 'pass 15000; describe; beat b told; '}describe; beat a told; beat b told; describe"
 )
 """One of two members is silent, and only described, until its session has ended."""
-KNOWN: Final = {"life": LIFE, "flaws": FLAWS, "lost": LOST, "type": OTHER_TYPE, "silent": SILENT}
+KNOWN: Final = {
+    "life": LIFE,
+    "flaws": FLAWS,
+    "lost": LOST,
+    "type": OTHER_TYPE,
+    "silent": SILENT,
+    "internal": INTERNAL,
+    "standby": STANDBY,
+    "wrong": WRONG,
+    "static": STATIC,
+    "waiting": WAITING,
+}
 
 
 def editions(name: str) -> Iterable[str]:

@@ -4,7 +4,8 @@ Each invariant reads requests and their answers, as ``trace.py`` understands the
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -12,14 +13,21 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
-from kipcheck.conformance.protocols.consumer_group.model import LEAVING
+from kipcheck.conformance.protocols.consumer_group.model import (
+    FENCED_INSTANCE_ID,
+    LEAVING,
+    LEFT,
+    UNRELEASED_INSTANCE_ID,
+)
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
 from kipcheck.conformance.protocols.streams_group.model import (
     EMPTY,
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,
+    INCORRECTLY_PARTITIONED_TOPICS,
     INVALID_REQUEST,
+    MISSING_INTERNAL_TOPICS,
     MISSING_SOURCE_TOPICS,
     NOT_READY,
     STABLE,
@@ -30,12 +38,15 @@ from kipcheck.conformance.protocols.streams_group.model import (
     is_invalid,
 )
 from kipcheck.conformance.protocols.streams_group.ops import Consume
-from kipcheck.conformance.protocols.streams_group.trace import GroupStep, beats, describes, group_steps
+from kipcheck.conformance.protocols.streams_group.topology import WRONG
+from kipcheck.conformance.protocols.streams_group.trace import Group, GroupStep, beats, describes, group_steps
 
 TASKS: Final = "streams-group/tasks"
 EPOCHS: Final = "streams-group/epochs"
 DESCRIBE: Final = "streams-group/describe"
 HEARTBEAT: Final = "streams-group-heartbeat"
+OF_INSTANCES: Final = (INVALID_REQUEST, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID)
+"""How a heartbeat with an instance id may be refused: as the first one where members cannot be static."""
 
 
 def sends(case: Case, step: Step) -> bool:
@@ -93,14 +104,19 @@ def revoked_first(history: History) -> Iterator[Violation]:
         yield from taken(each, revoked=True)
 
 
+def asked(step: GroupStep) -> Group:
+    """The group as the coordinator sees it when it answers: with a topology that the member brings."""
+    return replace(step.known_after(), created=step.before.created)
+
+
 @impact("A member gets tasks that do not exist", "wrong data", "ownership", "wrong-data", links=("KIP-1071",))
 @tasks("streams-group/known-tasks", "grp-132")
 def known_tasks(history: History) -> Iterator[Violation]:
     """An assigned task is of a subtopology of the group's topology, and of a partition of its source topic."""
     for each in beats(history):
-        after = each.known_after()
+        after = asked(each)
         for task in sorted({*(each.given or ())} - {*after.tasks}):
-            kind = "partition" if task[0] in after.topology and task[0] in after.topics else "subtopology"
+            kind = "partition" if task[0] in after.topology and task[0] in after.sizes else "subtopology"
             yield breach(each, f"{each.client.name} gets {partition_name(task)}", "tasks of the topology", kind)
 
 
@@ -118,15 +134,83 @@ def joins_get_tasks(history: History) -> Iterator[Violation]:
 def missing_topics_reported(history: History) -> Iterator[Violation]:
     """The status of an answer says MISSING_SOURCE_TOPICS if a source topic does not exist, and only then."""
     for each in beats(history):
-        if not each.accepted or each.epoch == LEAVING:
+        if not each.accepted or each.epoch in LEFT:
             continue
-        missing = sorted({*each.known_after().topology} - {*each.before.topics})
+        missing = each.known_after().missing
         reported = MISSING_SOURCE_TOPICS in each.statuses
         if bool(missing) != reported:
             why = f"{', '.join(missing) or 'no source topic'} is missing; the status is {each.statuses}"
             yield breach(
                 each, why, "the status names it" if missing else "no such status", "hidden" if missing else "made up"
             )
+
+
+@impact("A member does not learn why it gets no task", "stuck group", "answers", "stuck-group", links=("KIP-1071",))
+@tasks("streams-group/wrong-partitions-reported", "grp-156")
+def wrong_partitions_reported(history: History) -> Iterator[Violation]:
+    """The status of an answer says INCORRECTLY_PARTITIONED_TOPICS if a changelog has a wrong number of partitions.
+
+    A source topic that is missing comes first. Otherwise the status does not say so.
+    """
+    for each in answered(history):
+        after = each.known_after()
+        wrong = after.is_wrong and not after.missing
+        if wrong is not (INCORRECTLY_PARTITIONED_TOPICS in each.statuses):
+            why = f"the changelog of {WRONG} has {'a wrong number of' if wrong else 'no'} partitions"
+            expected = "the status names it" if wrong else "no such status"
+            yield breach(each, f"{why}; the status is {each.statuses}", expected, "hidden" if wrong else "made up")
+
+
+@impact("Internal topics are not created, and no task runs", "stuck group", "answers", "stuck-group",
+        links=("KIP-1071",))  # fmt: skip
+@tasks("streams-group/internal-topics-created", "grp-157")
+def internal_topics_created(history: History) -> Iterator[Violation]:
+    """While internal topics are missing, a status says so, and the broker creates them, as large as tasks need."""
+    for each in answered(history):
+        owed = asked(each).uncreated
+        if dict(each.created) != dict(owed):
+            why = f"of the internal topics {_named(owed)} are missing"
+            kind = "none" if not each.created else "others" if {*each.created} != {*owed} else "partitions"
+            yield Violation(why, (each.op.index,), _named(owed), _named(each.created), shape=("topics", kind))
+        if bool(owed) is not (MISSING_INTERNAL_TOPICS in each.statuses):
+            why = f"of the internal topics {_named(owed)} are missing; the status is {each.statuses}"
+            expected = "the status says so" if owed else "no such status"
+            yield breach(each, why, expected, "status", "hidden" if owed else "made up")
+
+
+def _named(topics: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} ({size})" for name, size in sorted(topics.items())) or "none"
+
+
+def answered(history: History) -> Iterator[GroupStep]:
+    """The accepted heartbeats of clients that do not leave."""
+    return (each for each in beats(history) if each.accepted and each.epoch not in LEFT)
+
+
+# Standby tasks
+
+
+@impact("A standby task protects against nothing", "stuck group", "ownership", "needless-move", links=("KIP-1071",))
+@tasks("streams-group/standby-elsewhere", "grp-158")
+def standby_elsewhere(history: History) -> Iterator[Violation]:
+    """A member does not get the standby of a task that it runs; standbys are of tasks that have a changelog."""
+    for each in answered(history):
+        for task in each.given_standby or ():
+            if task in (each.given or ()):
+                why = f"{each.client.name} gets {partition_name(task)} as an active and as a standby task"
+                yield breach(each, why, "one of both", "active")
+            elif task not in asked(each).tasks or not asked(each).has_changelog(task):
+                why = f"{each.client.name} gets {partition_name(task)} as a standby task"
+                yield breach(each, why, "standbys of tasks with a changelog", "no changelog")
+
+
+@impact("Members warm up tasks that they never run", "trivia", "ownership", "needless-move", links=("KIP-1071",))
+@tasks("streams-group/no-warm-up-unasked", "grp-159", grade=Grade.INFO)
+def no_warm_up_unasked(history: History) -> Iterator[Violation]:
+    """A member that reports no offsets of its tasks gets no warm-up task."""
+    for each in answered(history):
+        for task in each.given_warmup or ():
+            yield breach(each, f"{each.client.name} gets {partition_name(task)} to warm up", "no warm-up task")
 
 
 # Epochs and errors
@@ -138,7 +222,7 @@ def epochs_rise(history: History) -> Iterator[Violation]:
     """The epoch of a member never falls while it is in the group."""
     for each in beats(history):
         last = each.client.memory.epoch
-        if each.accepted and each.epoch != LEAVING and each.client.surely and each.answered_epoch < last:
+        if each.accepted and each.epoch not in LEFT and each.client.surely and each.answered_epoch < last:
             why = f"{each.client.name} had epoch {last}; now it gets {each.answered_epoch}"
             yield breach(each, why, f"epoch {last} or above")
 
@@ -155,7 +239,10 @@ def answers_leaving(history: History) -> Iterator[Violation]:
 def _may_be_a_repetition(step: GroupStep) -> bool:
     """Is it the previous epoch, with no more tasks than the last response gave, as after a lost response?"""
     owned = step.owned
-    return step.epoch == step.client.previous and owned is not None and {*owned} <= {*step.client.memory.given}
+    if step.epoch != step.client.previous or owned is None:
+        return False
+    standby = {*(step.owned_standby or ())} <= {*step.client.standbys.given}
+    return standby and {*owned} <= {*step.client.memory.given}
 
 
 @impact(
@@ -200,6 +287,8 @@ def _faults(step: GroupStep) -> tuple[str, ...]:
     """The expected errors of a heartbeat that is invalid whatever the group is; none for another one."""
     if is_invalid(step.beat, step.epoch, step.owned):
         return (INVALID_REQUEST,)
+    if step.beat.instance is not None and step.error in OF_INSTANCES:
+        return (step.error,)
     return (STREAMS_INVALID_TOPOLOGY,) if step.beat.flaw == "changelog" and step.epoch == 0 else ()
 
 
@@ -255,6 +344,19 @@ def silent_are_removed(history: History) -> Iterator[Violation]:
             yield breach(each, why, "accepted", "removed too early")
 
 
+@impact("Two processes act as one static member", "double processing", "identity", "double-processing",
+        links=("KIP-345", "KIP-1071"))  # fmt: skip
+@epochs("streams-group/one-member-an-instance", "grp-160")
+def one_member_an_instance(history: History) -> Iterator[Violation]:
+    """While a member has an instance id, and has not left, no other client is accepted with it."""
+    for each in beats(history):
+        holder = each.before.clients.get(each.before.instances.get(each.beat.instance or "", ""))
+        if holder is not None and holder.surely and holder.name != each.client.name and each.accepted:
+            expected = UNRELEASED_INSTANCE_ID if each.epoch == 0 else FENCED_INSTANCE_ID
+            why = f"{each.client.name} sends instance id {each.beat.instance}, which {holder.name} has"
+            yield breach(each, why, f"refused: {expected}", "joins" if each.epoch == 0 else "stays")
+
+
 # Topologies
 
 
@@ -264,7 +366,7 @@ def silent_are_removed(history: History) -> Iterator[Violation]:
 def stale_topology_reported(history: History) -> Iterator[Violation]:
     """A status of an answer is STALE_TOPOLOGY if the member's topology epoch is below the group's, and only then."""
     for each in beats(history):
-        if not each.accepted or each.epoch == LEAVING:
+        if not each.accepted or each.epoch in LEFT:
             continue
         after = each.known_after()
         own, group = after.clients[each.client.name].topology_epoch, after.topology_epoch
@@ -332,6 +434,7 @@ def describes_members(history: History) -> Iterator[Violation]:
                 ("epoch", client.memory.epoch, member.epoch),
                 ("topology-epoch", client.topology_epoch, member.topology_epoch),
                 ("tasks", client.memory.given, member.tasks),
+                ("standby", client.standbys.given, member.standby),
             ):
                 yield from differs(each, f"{what} of {client.name}", expected, observed, what)
 
@@ -380,15 +483,24 @@ def group_epoch_rises(history: History) -> Iterator[Violation]:
         links=("KIP-1071",))  # fmt: skip
 @described("streams-group/stable-is-complete", "grp-149")
 def stable_is_complete(history: History) -> Iterator[Violation]:
-    """In state Stable each task has one active owner, all members have their targets, and all epochs are the same."""
+    """In state Stable each task has one active owner, all members have their targets, and all epochs are the same.
+
+    Each task with a changelog has so many standby tasks as are configured, if there are enough other members.
+    """
     for each in describes(history):
         found = each.described
         if found.state != STABLE:
             continue
         owned = Counter(task for member in found.members for task in member.tasks)
         yield from differs(each, "the owned tasks", sorted(each.before.tasks), sorted(owned.elements()), "tasks")
+        copies = min(each.before.config.standbys, max(len(found.members) - 1, 0))
+        owed = sorted(task for task in each.before.tasks for _ in range(copies) if each.before.has_changelog(task))
+        standby = Counter(task for member in found.members for task in member.standby)
+        yield from differs(each, "the standby tasks", owed, sorted(standby.elements()), "standbys")
         for member in found.members:
             yield from differs(each, f"the tasks of {member.client}", member.target, member.tasks, "target")
+            expected, observed = member.standby_target, member.standby
+            yield from differs(each, f"the standby tasks of {member.client}", expected, observed, "standby target")
             yield from differs(each, f"the epoch of {member.client}", found.epoch, member.epoch, "epoch")
 
 

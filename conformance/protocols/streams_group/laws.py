@@ -5,9 +5,9 @@ from typing import Any
 
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
-from kipcheck.conformance.protocols.consumer_group.model import TOPICS
-from kipcheck.conformance.protocols.streams_group.model import Member, State
 from kipcheck.conformance.protocols.streams_group.ops import Event
+from kipcheck.conformance.protocols.streams_group.state import Member, State
+from kipcheck.conformance.protocols.streams_group.topology import sizes
 
 
 def _one_owner(views: tuple[tuple[Member, ...]]) -> str | None:
@@ -30,7 +30,8 @@ def _complete(views: tuple[State]) -> str | None:
         for each in state.members
     )
     owned = {task for each in state.members for task in each.assigned}
-    wanted = {(topic, number) for topic in state.topology or () for number in range(TOPICS.get(topic, 0))}
+    ready = state.validated
+    wanted = {(each, number) for each, size in sizes(state.topology or ()).items() for number in range(size) if ready}
     if state.members and settled and owned != wanted:
         return f"all members are settled, and {partition_name(min(wanted ^ owned))} has no owner"
     return None

@@ -12,13 +12,13 @@ from kipcheck.conformance.protocols.streams_group.invariants import DESCRIBE, EP
 from kipcheck.conformance.protocols.streams_group.model import (
     EMPTY,
     FENCED_MEMBER_EPOCH,
+    INCORRECTLY_PARTITIONED_TOPICS,
+    MISSING_INTERNAL_TOPICS,
     MISSING_SOURCE_TOPICS,
     RECONCILING,
     STABLE,
     STALE_TOPOLOGY,
     UNKNOWN_MEMBER_ID,
-    Member,
-    State,
     StreamsGroup,
 )
 from kipcheck.conformance.protocols.streams_group.ops import (
@@ -33,6 +33,8 @@ from kipcheck.conformance.protocols.streams_group.ops import (
     Event,
     Tasks,
 )
+from kipcheck.conformance.protocols.streams_group.state import Member, State
+from kipcheck.conformance.protocols.streams_group.topology import REPARTITIONED, STATEFUL
 
 
 class Playing(MachineMutant, StreamsGroup):
@@ -83,8 +85,8 @@ class GivesTasksBeingRevoked(Playing):
 class TakesOmittedTasksForRevoked(Playing):
     """A heartbeat without owned tasks confirms the revocation."""
 
-    def has_revoked(self, member: Member, owned: Tasks | None) -> bool:
-        return owned is None or super().has_revoked(member, owned)
+    def has_revoked(self, member: Member, owned: Tasks | None, standby: Tasks | None) -> bool:
+        return owned is None or super().has_revoked(member, owned, standby)
 
 
 @tasks("known-tasks", ...)
@@ -93,7 +95,8 @@ class GivesOneTaskTooMany(Playing):
 
     def shares(self, state: State) -> Iterator[tuple[str, Tasks]]:
         first = state.members[0].id
-        extra = tuple((each, self.topics[each]) for each in (state.topology or ())[:1] if each in self.topics)
+        found = self.sizes(state)
+        extra = tuple((each, found[each]) for each in (state.topology or ())[:1] if each in found)
         return ((id, (*given, *extra) if id == first else given) for id, given in super().shares(state))
 
 
@@ -112,6 +115,66 @@ class HidesMissingTopics(Playing):
 
     def statuses(self, state: State, member: Member) -> tuple[str, ...]:
         return tuple(each for each in super().statuses(state, member) if each != MISSING_SOURCE_TOPICS)
+
+
+@tasks("wrong-partitions-reported", ...)
+class HidesWrongPartitions(Playing):
+    """The status does not say that a changelog has a wrong number of partitions."""
+
+    def statuses(self, state: State, member: Member) -> tuple[str, ...]:
+        return tuple(each for each in super().statuses(state, member) if each != INCORRECTLY_PARTITIONED_TOPICS)
+
+
+@tasks("internal-topics-created", ...)
+class HidesMissingInternalTopics(Playing):
+    """The status does not say that internal topics are missing."""
+
+    def statuses(self, state: State, member: Member) -> tuple[str, ...]:
+        return tuple(each for each in super().statuses(state, member) if each != MISSING_INTERNAL_TOPICS)
+
+
+@tasks("internal-topics-created", ...)
+class CreatesTopicsOfOnePartition(Playing):
+    """Internal topics are created with one partition."""
+
+    def creates(self, missing: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+        return tuple((name, 1) for name, _ in missing)
+
+
+@tasks("internal-topics-created", ...)
+class CreatesNoRepartitionTopics(Playing):
+    """Only changelogs are created."""
+
+    def creates(self, missing: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+        return tuple(each for each in missing if each[0] != REPARTITIONED)
+
+
+@tasks("standby-elsewhere", ...)
+class StandsByItself(Playing):
+    """The member that runs a task gets its standby."""
+
+    def standby_shares(self, state: State) -> Iterator[tuple[str, Tasks]]:
+        return ((id, tuple(each for each in tasks if each[0] == STATEFUL[0])) for id, tasks in state.target)
+
+    def may_stand_by(self, state: State, member: Member, task: Partition) -> bool:
+        return True
+
+
+@tasks("standby-elsewhere", ...)
+class StandsByWithoutChangelogs(Playing):
+    """Tasks without a changelog have standby tasks, too."""
+
+    def standby_shares(self, state: State) -> Iterator[tuple[str, Tasks]]:
+        everything = {task for _, tasks in state.target for task in tasks}
+        return ((id, tuple(sorted(everything - {*tasks}))) for id, tasks in state.target)
+
+
+@tasks("no-warm-up-unasked", ...)
+class WarmsUpStandbys(Playing):
+    """Each standby task is a warm-up task as well."""
+
+    def _answered(self, state: State, memory: Memory, answer: Answered) -> Transition[State, Action]:
+        return super()._answered(state, memory, replace(answer, warmup=answer.standby))
 
 
 # Epochs
@@ -140,15 +203,15 @@ class AnswersLeaversWithTheGroup(Playing):
 class BelievesHigherEpochs(Playing):
     """Only epochs that are too old are fenced, not those that are too new."""
 
-    def is_stale(self, member: Member, epoch: int, owned: Tasks | None) -> bool:
-        return epoch < member.epoch and super().is_stale(member, epoch, owned)
+    def is_stale(self, member: Member, epoch: int, owned: Tasks | None, standby: Tasks | None) -> bool:
+        return epoch < member.epoch and super().is_stale(member, epoch, owned, standby)
 
 
 @epochs("stale-epoch-fenced", ...)
 class BelievesAnyOldEpoch(Playing):
     """An older epoch is accepted whatever the member owns."""
 
-    def is_stale(self, member: Member, epoch: int, owned: Tasks | None) -> bool:
+    def is_stale(self, member: Member, epoch: int, owned: Tasks | None, standby: Tasks | None) -> bool:
         return epoch > member.epoch
 
 
@@ -156,7 +219,7 @@ class BelievesAnyOldEpoch(Playing):
 class KnowsNoLostAnswers(Playing):
     """A member that repeats its previous epoch after a lost response is fenced."""
 
-    def is_stale(self, member: Member, epoch: int, owned: Tasks | None) -> bool:
+    def is_stale(self, member: Member, epoch: int, owned: Tasks | None, standby: Tasks | None) -> bool:
         return epoch not in (0, member.epoch)
 
 
@@ -164,8 +227,10 @@ class KnowsNoLostAnswers(Playing):
 class FencesStrangers(Playing):
     """A client that is no member is fenced."""
 
-    def fault(self, state: State, beat: Beat, epoch: int, owned: Tasks | None) -> str | None:
-        error = super().fault(state, beat, epoch, owned)
+    def fault(
+        self, state: State, beat: Beat, epoch: int, owned: Tasks | None, standby: Tasks | None = ()
+    ) -> str | None:
+        error = super().fault(state, beat, epoch, owned, standby)
         return FENCED_MEMBER_EPOCH if error == UNKNOWN_MEMBER_ID else error
 
 
@@ -205,9 +270,11 @@ class AdmitsConsumers(Playing):
 class TurnsConsumerGroups(Playing):
     """A consumer group becomes a streams group when a member joins that."""
 
-    def fault(self, state: State, beat: Beat, epoch: int, owned: Tasks | None) -> str | None:
+    def fault(
+        self, state: State, beat: Beat, epoch: int, owned: Tasks | None, standby: Tasks | None = ()
+    ) -> str | None:
         form = "none" if state.form == "consumer" else state.form
-        return super().fault(state._replace(form=form), beat, epoch, owned)
+        return super().fault(state._replace(form=form), beat, epoch, owned, standby)
 
 
 @epochs("silent-are-removed", ...)
@@ -235,6 +302,22 @@ class DescribesForHeartbeats(Playing):
         if not isinstance(event, Describe):
             return Transition(after, actions)
         return Transition(after._replace(members=tuple(each._replace(silent_ms=0) for each in after.members)), actions)
+
+
+@epochs("one-member-an-instance", ...)
+class ReleasesInstances(Playing):
+    """A process that joins as an instance replaces the member that has it."""
+
+    def is_released(self, holder: Member) -> bool:
+        return True
+
+
+@epochs("one-member-an-instance", ...)
+class IgnoresInstances(Playing):
+    """A member may state the instance id of another one."""
+
+    def holds(self, holder: Member, client: str) -> bool:
+        return True
 
 
 # Topologies
@@ -338,12 +421,28 @@ class LosesTasksOfTheSilent(Playing):
         return after._replace(epoch=state.epoch) if after.members else after
 
 
+@described("stable-is-complete", ...)
+class StandsByNothing(Playing):
+    """There are no standby tasks."""
+
+    def standby_shares(self, state: State) -> Iterator[tuple[str, Tasks]]:
+        return iter(())
+
+
+@described("describes-members", ...)
+class HidesStandbys(Playing):
+    """The description of a member has no standby tasks."""
+
+    def described_member(self, state: State, member: Member) -> DescribedMember:
+        return replace(super().described_member(state, member), standby=())
+
+
 @described("revokes-before-its-epoch", ...)
 class RaisesEpochsTooSoon(Playing):
     """A member gets the epoch of the target assignment while it has tasks to revoke."""
 
-    def computed(self, state: State, member: Member, owned: Tasks | None, epoch: int) -> Member:
-        return super().computed(state, member, owned, state.target_epoch)
+    def computed(self, state: State, member: Member, owned: Tasks | None, standby: Tasks | None, epoch: int) -> Member:
+        return super().computed(state, member, owned, standby, state.target_epoch)
 
 
 @described("not-ready-without-topics", ...)
@@ -351,4 +450,4 @@ class ReadyWithoutTopics(Playing):
     """A group whose source topics are missing is described as stable."""
 
     def phase(self, state: State) -> str:
-        return STABLE if state.members and not self.is_ready(state) else super().phase(state)
+        return STABLE if state.members and not state.validated else super().phase(state)

@@ -1,6 +1,6 @@
 """The operations of a coordinator of one KIP-1071 streams group, and its answers.
 
-Each subtopology reads one topic, and is named as the topic: a task is a partition of it.
+A task is a subtopology and a partition of the topic that it reads. ``topology.py`` has the subtopologies.
 """
 
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.field_annotations import about, hidden, optional, typical
 from kipcheck.conformance.core.operations import Operations, answer, operation
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.ops import Owns, Rejected, Says
+from kipcheck.conformance.protocols.consumer_group.ops import INSTANCES, Owns, Rejected, Says
 
 SESSION_MS: Final = 45_000
 """``group.streams.session.timeout.ms``: a member without a heartbeat for this long is removed."""
 REBALANCE_MS: Final = 30_000
 """Rebalance timeout of every member: how long it may take to revoke tasks."""
 CLIENTS: Final = ("a", "b", "c")
-TOPOLOGIES: Final = (("t",), ("t", "u"), ("v",))
-"""By the topics that their subtopologies read. The last one does not exist."""
+TOPOLOGIES: Final = (("t",), ("t", "u"), ("v",), ("s",), ("s", "u"), ("r", "t"), ("w",))
+"""By the names of their subtopologies."""
 PASSES: Final = (15_000, SESSION_MS)
 
 Tasks: TypeAlias = tuple[Partition, ...]
@@ -36,8 +36,14 @@ class Answered:
     epoch: int
     tasks: Tasks | None
     """The active tasks; None: unchanged."""
+    standby: Tasks | None = None
+    """The standby tasks; None: unchanged."""
+    warmup: Tasks | None = None
+    """The warm-up tasks; None: unchanged."""
     statuses: tuple[str, ...] = ()
     """The names of the status codes. Sorted."""
+    created: tuple[tuple[str, int], ...] = ()
+    """The internal topics that the broker creates now, with their numbers of partitions. Sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,8 @@ class DescribedMember:
     topology_epoch: int
     tasks: Tasks
     target: Tasks
+    standby: Tasks = ()
+    standby_target: Tasks = ()
 
 
 @answer()
@@ -58,7 +66,7 @@ class Described:
     assignment_epoch: int
     topology_epoch: int
     topology: tuple[str, ...]
-    """The topics that subtopologies read. Sorted."""
+    """The names of the subtopologies. Sorted."""
     members: tuple[DescribedMember, ...]
     """Sorted by client."""
 
@@ -68,8 +76,9 @@ Action: TypeAlias = Answered | Described | Rejected
 
 @operation(
     "streams-group-heartbeat", "client",
-    "{says:stay=beat} {client}{behind:-}[ runs {topology}][ at {topology_epoch}][ {owned}][ flaw {flaw}]",
-    examples="join a runs t,u at 0 none; beat a-1 told; leave a; join b runs t at 0 none flaw timeout",
+    "{says:stay=beat} {client}{behind:-}[ runs {topology}][ at {topology_epoch}][ {owned}][ as {instance}]"
+    "[ flaw {flaw}]",
+    examples="join a runs t,u at 0 none; beat a-1 told; leave a; join b runs t at 0 none flaw timeout; away a as i",
     sender="{client}",
     accepted=Answered,
 )  # fmt: skip
@@ -77,7 +86,8 @@ Action: TypeAlias = Answered | Described | Rejected
 class Beat:
     """A client sends a StreamsGroupHeartbeat; its name is its member id and its process id.
 
-    `tasks` is omitted or null where the response has no active tasks. `statuses` has the names of the status codes.
+    `tasks` is omitted or null where the response has no active tasks, and so are `standby` and `warmup`. `statuses`
+    has the names of the status codes, and `created` the internal topics that the broker creates before the next step.
     """
 
     client: Annotated[str, about("its name"), typical(*CLIENTS)]
@@ -87,18 +97,23 @@ class Beat:
     behind: Annotated[int, about("how far the epoch of `stay` is behind"), typical(range(-1, 3))] = 0
     topology: Annotated[
         tuple[str, ...] | None,
-        about("topics, each of which a subtopology of this name reads; null: no topology"),
+        about(
+            "subtopologies, each of which reads the topic of its name; `s` and `w` read topic t: `s` has a changelog, "
+            "`w` takes topic u for one; `r` reads a repartition topic that the others write; null: no topology"
+        ),
         typical(None, *TOPOLOGIES),
     ] = None
     topology_epoch: Annotated[int, about("epoch of the topology"), typical(range(3))] = 0
     owned: Annotated[
         Owns,
         about(
-            "active tasks that it owns: `none`; `told`: those of the last assignment that it received; `before`: those "
-            "of the last two; null: omitted"
+            "active and standby tasks that it owns: `none`; `told`: those of the last assignment that it received; "
+            "`before`: those of the last two; null: omitted"
         ),
         typical("told", None, "none", "before"),
     ] = None
+    instance: Annotated[str | None, about("group.instance.id"), typical(None, *INSTANCES),
+                        optional] = None  # fmt: skip
     flaw: Annotated[
         Flaw,
         about(

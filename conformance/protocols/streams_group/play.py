@@ -9,8 +9,9 @@ from kipcheck.conformance.protocols.consumer_group.ops import Says
 from kipcheck.conformance.protocols.declare.play import Bound, Conversation, Playable, Product, Scope, verbs
 from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.protocols.streams_group.laws import LAWS
-from kipcheck.conformance.protocols.streams_group.model import State, StreamsGroup
+from kipcheck.conformance.protocols.streams_group.model import StreamsGroup
 from kipcheck.conformance.protocols.streams_group.ops import CLIENTS, OPERATIONS, SESSION_MS, Beat, Event, Pass
+from kipcheck.conformance.protocols.streams_group.state import State
 from kipcheck.conformance.protocols.streams_group.target import adapter, machine_of
 
 

@@ -1,7 +1,8 @@
 """KIP-1071: members of one group join with topologies, send heartbeats, revoke tasks, fall silent and leave."""
 
-from kipcheck.conformance.protocols.streams_group.model import State, StreamsGroup
+from kipcheck.conformance.protocols.streams_group.model import StreamsGroup
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS, Beat, Consume, Describe, Event, Pass
+from kipcheck.conformance.protocols.streams_group.state import State
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.operations import nodes
 

@@ -3,11 +3,12 @@
 from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition, Standing
-from kipcheck.conformance.core.release import NEWEST, Release, releases
-from kipcheck.conformance.core.releases_table import since, span
+from kipcheck.conformance.core.release import NEWEST, Release
+from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.protocols.declare.machine_adapter import adapter_of
 from kipcheck.conformance.protocols.streams_group.model import StreamsGroup
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS
+from kipcheck.conformance.protocols.streams_group.rules import Rules
 from kipcheck.conformance.targets.machine_target import MachineAdapter
 
 KIP_1071: Final = Release.parse(since("kip-1071"))
@@ -22,8 +23,7 @@ def adapter(edition: Edition) -> MachineAdapter[Any, Any, Any] | None:
 
 def machine_of(release: str) -> StreamsGroup:
     """The machine of a release. Errors: ValueError for an invalid release."""
-    aims = releases(span("aims-when-empty", "streams-coordinator"))
-    return StreamsGroup(aims_when_empty=Release.parse(release) in aims)
+    return StreamsGroup(Rules.of(release))
 
 
 ADAPTERS = {OPERATIONS.machine: adapter}

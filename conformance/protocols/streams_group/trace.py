@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.core.once import cached_on_history
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.model import LEAVING, TOPICS, Memory, sent_epoch
+from kipcheck.conformance.protocols.consumer_group.model import AWAY, LEAVING, LEFT, TOPICS, Memory, sent_epoch
 from kipcheck.conformance.protocols.consumer_group.ops import Answered as Remembered
 from kipcheck.conformance.protocols.declare.real_time import stated_settings
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, answered_steps, payload
@@ -19,6 +19,7 @@ from kipcheck.conformance.protocols.streams_group.model import (
     DEFAULT,
     UNKNOWN_MEMBER_ID,
     Config,
+    owned_standby,
     owned_tasks,
 )
 from kipcheck.conformance.protocols.streams_group.ops import (
@@ -32,10 +33,21 @@ from kipcheck.conformance.protocols.streams_group.ops import (
     Pass,
     Tasks,
 )
+from kipcheck.conformance.protocols.streams_group.topology import (
+    STATEFUL,
+    WRONG,
+    internal_topics,
+    missing_sources,
+    sizes,
+)
 
 OTHER_TOPICS: Final = "topics"
-"""The key in the settings of a coordinator whose topics are not those of conversations: their partitions by name."""
+"""The key in the settings of a coordinator whose topologies are not those of conversations: the number of tasks of each
+subtopology whose topics exist."""
 Form: TypeAlias = Literal["none", "streams", "consumer", "unknown"]
+
+
+NOTHING_GIVEN: Final = Memory("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +56,14 @@ class Client:
 
     name: str
     memory: Memory
+    """With active tasks."""
+    standbys: Memory = NOTHING_GIVEN
+    """With standby tasks."""
     member: bool = False
     expired: bool = False
     """It may have been removed because it was silent, or did not revoke in time."""
+    away: bool = False
+    """It left for a while."""
     previous: int | None = None
     """The epoch before its current one."""
     unused: bool = False
@@ -66,7 +83,7 @@ class Client:
     @property
     def surely(self) -> bool:
         """It is a member for certain."""
-        return self.member and not self.expired
+        return self.member and not self.expired and not self.away
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +95,51 @@ class Group:
     topology: tuple[str, ...] = ()
     topology_epoch: int = 0
     """Both of the first member that joined."""
+    created: frozenset[str] = frozenset()
+    """The internal topics that the broker has created."""
+    instances: Mapping[str, str] = field(default_factory=dict)
+    """Instance id -> the client that joined with it last, unless it has left."""
     highest: int = 0
     """The highest epoch of the group or a member so far."""
     config: Config = DEFAULT
     topics: Mapping[str, int] = field(default_factory=lambda: TOPICS)
-    """Those that exist, with their partitions."""
+    """Those that exist, with their partitions; of a topology that is not one of conversations, ``OTHER_TOPICS``."""
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether its topology is one of those of conversations."""
+        return self.topics == TOPICS
+
+    @property
+    def missing(self) -> list[str]:
+        """The source topics that do not exist. Sorted."""
+        return missing_sources(self.topology) if self.is_drawn else sorted({*self.topology} - {*self.topics})
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether an internal topic has a wrong number of partitions."""
+        return self.is_drawn and WRONG in self.topology
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The number of tasks of each subtopology."""
+        return sizes(self.topology) if self.is_drawn else self.topics
+
+    @property
+    def uncreated(self) -> Mapping[str, int]:
+        """The internal topics that do not exist, with the numbers of partitions that they should have."""
+        owed = internal_topics(self.topology) if self.is_drawn else {}
+        return {name: size for name, size in owed.items() if name not in self.created}
+
+    def has_changelog(self, task: Partition) -> bool:
+        return self.is_drawn and task[0] in STATEFUL
 
     @property
     def tasks(self) -> Tasks:
-        """All tasks of the topology; none if a topic does not exist."""
-        if any(each not in self.topics for each in self.topology):
+        """All tasks of the topology; none if a topic does not exist, or has another number of partitions."""
+        if self.missing or self.is_wrong or self.uncreated:
             return ()
-        return tuple((each, number) for each in self.topology for number in range(self.topics[each]))
+        return tuple((each, number) for each in self.topology for number in range(self.sizes[each]))
 
     @property
     def members(self) -> list[Client]:
@@ -125,13 +175,34 @@ class GroupStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         return owned_tasks(self.client.memory, self.beat)
 
     @property
+    def owned_standby(self) -> Tasks | None:
+        """The standby tasks in the request."""
+        return owned_standby(self.client.standbys, self.beat)
+
+    @property
     def answered_epoch(self) -> int:
         return int(self.answer.get("epoch", 0))
 
     @property
     def given(self) -> Tasks | None:
-        found = self.answer.get("tasks")
+        return self._assigned("tasks")
+
+    @property
+    def given_standby(self) -> Tasks | None:
+        return self._assigned("standby")
+
+    @property
+    def given_warmup(self) -> Tasks | None:
+        return self._assigned("warmup")
+
+    def _assigned(self, kind: str) -> Tasks | None:
+        found = self.answer.get(kind)
         return None if found is None else _tasks(found)
+
+    @property
+    def created(self) -> Mapping[str, int]:
+        """The internal topics that the broker creates after the answer, with their numbers of partitions."""
+        return {name: size for name, size in self.answer.get("created") or ()}
 
     @property
     def statuses(self) -> tuple[str, ...]:
@@ -142,7 +213,13 @@ class GroupStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         found = self.answer
         members = tuple(
             DescribedMember(
-                each["client"], each["epoch"], each["topology_epoch"], _tasks(each["tasks"]), _tasks(each["target"])
+                each["client"],
+                each["epoch"],
+                each["topology_epoch"],
+                _tasks(each["tasks"]),
+                _tasks(each["target"]),
+                _tasks(each.get("standby") or ()),
+                _tasks(each.get("standby_target") or ()),
             )
             for each in found["members"]
         )
@@ -167,26 +244,45 @@ class GroupStep(AnsweredStep[Event, Mapping[str, Any], Group]):
     def _after_beat(self) -> Group:
         known, client = self.before, self.client
         if not self.accepted:
-            gone = self.epoch > 0 and self.error == UNKNOWN_MEMBER_ID
-            return known.having(Client(client.name, client.memory)) if gone else known
+            gone = self.epoch > 0 and self.error == UNKNOWN_MEMBER_ID and self.beat.instance is None
+            return known.having(Client(client.name, client.memory, client.standbys)) if gone else known
         if self.epoch == 0 and known.form != "streams":
             topology, epoch = tuple(sorted(self.beat.topology or ())), self.beat.topology_epoch
             known = replace(known, form="streams", topology=topology, topology_epoch=epoch)
+        if self.epoch == 0 and self.beat.instance is not None:
+            known = self._taken_over(known, self.beat.instance)
+        if self.epoch == LEAVING:
+            held = {each: name for each, name in known.instances.items() if name != client.name}
+            known = replace(known, instances=held)
+        known = replace(known, created=known.created | {*self.created})
         return replace(known.having(self._client_after()), highest=max(known.highest, self.answered_epoch))
+
+    def _taken_over(self, known: Group, instance: str) -> Group:
+        """The client has the instance; its former process is no member any more."""
+        former = known.clients.get(known.instances.get(instance, self.client.name))
+        if former is not None and former.name != self.client.name:
+            known = known.having(Client(former.name, former.memory, former.standbys))
+        held = {each: name for each, name in known.instances.items() if name != self.client.name}
+        return replace(known, instances={**held, instance: self.client.name})
 
     def _client_after(self) -> Client:
         before, joins = self.client, self.epoch == 0
-        epoch = LEAVING if self.epoch == LEAVING else self.answered_epoch
+        epoch = self.epoch if self.epoch in LEFT else self.answered_epoch
         memory = before.memory.after(Remembered(before.name, epoch, self.given))
-        if self.epoch == LEAVING:
-            return Client(before.name, memory)
+        standbys = before.standbys.after(Remembered(before.name, epoch, self.given_standby))
+        if self.epoch in LEFT:
+            away = self.epoch == AWAY
+            return Client(
+                before.name, memory, standbys, away, away=away, topology_epoch=before.topology_epoch,
+                silent_ms=before.silent_ms,
+            )  # fmt: skip
         owned = () if joins else self.owned
         known = {**dict.fromkeys(before.memory.given, self.op.index), **before.readable}
         kept = before.readable if owned is None else {each: known[each] for each in owned if each in known}
         readable = {**dict.fromkeys(self.given or (), self.op.index), **kept}
         newer = before.member and memory.epoch != before.memory.epoch
         after = Client(
-            before.name, memory, True, previous=before.memory.epoch if newer else before.previous,
+            before.name, memory, standbys, True, previous=before.memory.epoch if newer else before.previous,
             unused=newer and not joins, readable=readable,
             topology_epoch=self.beat.topology_epoch if joins else before.topology_epoch,
         )  # fmt: skip

@@ -9,7 +9,7 @@ from kipcheck.conformance.protocols.streams_group.target import machine_of
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.tests.support.machines import differences, session_answers
 
-COMPARED = ("epoch", "statuses", "state", "assignment_epoch", "topology", "topology_epoch")
+COMPARED = ("epoch", "statuses", "created", "state", "assignment_epoch", "topology", "topology_epoch")
 """Not tasks: which member gets which task is the coordinator's choice."""
 
 

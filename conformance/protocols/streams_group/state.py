@@ -1,0 +1,76 @@
+"""The state of a coordinator of one streams group, and of its clients."""
+
+from typing import Literal, NamedTuple, TypeAlias
+
+from kipcheck.conformance.protocols.consumer_group.model import Memory
+from kipcheck.conformance.protocols.streams_group.ops import Tasks
+
+Form: TypeAlias = Literal["none", "streams", "consumer"]
+
+
+class Member(NamedTuple):
+    id: str
+    topology_epoch: int
+    epoch: int = 0
+    previous: int = 0
+    """The previous epoch, which a client uses that did not get the last answer."""
+    assigned: Tasks = ()
+    pending: Tasks = ()
+    """Tasks that it must revoke, and has not confirmed as revoked."""
+    waiting: bool = False
+    """It waits for tasks that other members must revoke."""
+    silent_ms: int = 0
+    revoking_ms: int = 0
+    standby: Tasks = ()
+    standby_pending: Tasks = ()
+    """The same of standby tasks."""
+    instance: str | None = None
+
+
+class State(NamedTuple):
+    form: Form = "none"
+    """``none``: there is no group."""
+    epoch: int = 1
+    target_epoch: int = 1
+    target: tuple[tuple[str, Tasks], ...] = ()
+    topology: tuple[str, ...] | None = None
+    topology_epoch: int = 0
+    members: tuple[Member, ...] = ()
+    """Sorted by id."""
+    clients: tuple[Memory, ...] = ()
+    """With active tasks."""
+    standby_target: tuple[tuple[str, Tasks], ...] = ()
+    standbys: tuple[Memory, ...] = ()
+    """The same clients, with standby tasks."""
+    validated: bool = False
+    """When the group last looked, all topics existed with the right numbers of partitions."""
+    created: bool = False
+    """The broker has created the internal topics."""
+
+    def member(self, id: str) -> Member | None:
+        return next((each for each in self.members if each.id == id), None)
+
+    def holder(self, instance: str | None) -> Member | None:
+        """The member with this instance id."""
+        return next((each for each in self.members if instance is not None and each.instance == instance), None)
+
+    def memory(self, client: str) -> Memory:
+        return _memory(self.clients, client)
+
+    def standby_memory(self, client: str) -> Memory:
+        return _memory(self.standbys, client)
+
+    def target_of(self, id: str) -> Tasks:
+        return next((given for member, given in self.target if member == id), ())
+
+    def standby_target_of(self, id: str) -> Tasks:
+        return next((given for member, given in self.standby_target if member == id), ())
+
+
+def with_member(state: State, member: Member) -> State:
+    others = (each for each in state.members if each.id != member.id)
+    return state._replace(members=tuple(sorted((*others, member))))
+
+
+def _memory(clients: tuple[Memory, ...], client: str) -> Memory:
+    return next((each for each in clients if each.client == client), Memory(client))
