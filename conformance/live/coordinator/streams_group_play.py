@@ -50,8 +50,11 @@ CREATES_S: Final = 10.0
 """How long the broker may take to create internal topics."""
 ASKS_S: Final = 0.05
 """Between two questions whether it has."""
-LEARNS_S: Final = 0.1
+LEARNS_S: Final = 3.0
 """How much later the coordinator of a group may learn of topics than the broker."""
+PAUSE_S: Final = 0.3
+"""How much later it usually has."""
+NOT_LEARNED: Final = "the coordinator may not have learned yet of the internal topics"
 CONSUMER: Final = "consumer"
 """The member id of the one that does not run the application."""
 STATUSES: Final = (
@@ -98,6 +101,8 @@ class StreamsConversation:
     waited_s: float = 0.0
     _created: set[str] = field(default_factory=set)
     """The internal topics that the broker has created, by their names there."""
+    _created_s: float = 0.0
+    """When the last of them was seen."""
     _known: Group = field(init=False)
     _deadlines: Deadlines = field(init=False)
     _doubt: str = ""
@@ -236,6 +241,8 @@ class StreamsConversation:
             return seen
         topology = self._known.topology if self._known.form == "streams" else event.topology or ()
         owed = {*internal_topics(topology)} - self._known.created
+        if not owed and now() < self._created_s + LEARNS_S:
+            self._doubt = self._doubt or NOT_LEARNED
         found: dict[str, int] = {}
         until = now() + CREATES_S
         while owed - found.keys() and now() < until:
@@ -245,7 +252,8 @@ class StreamsConversation:
                 if count := await partitions_of(name, self.connections, self.shared.versions):
                     found[topic] = count
                     self._created.add(name)
-        await asyncio.sleep(LEARNS_S)
+        self._created_s = now()
+        await asyncio.sleep(PAUSE_S)
         return Replied(tuple({**answer, "created": sorted(map(list, found.items()))}.items()))
 
     def _described(self, found: Mapping[str, Any]) -> Replied:
