@@ -72,6 +72,7 @@ REMOTE_TOGETHER: Final = 300
 """The same with a broker of its own settings, where they wait longer."""
 ALONE: Final = 16
 """The same for those that are played again."""
+LEARNS_S: Final = 0.3
 BEGINS_S: Final = 0.02
 """Between the beginnings of two conversations: those that begin together delay each other's first requests."""
 AT_ONCE: Final = 300
@@ -312,6 +313,8 @@ class BrokerSession:
                 if await admin.partitions_of(each, self.bootstrap, versions) == count:
                     break
                 await asyncio.sleep(0.1)
+        # Coordinators learn of topics a moment later than the broker shows them.
+        await asyncio.sleep(LEARNS_S)
         return Topics(names, sizes)
 
     def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:

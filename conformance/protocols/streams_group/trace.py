@@ -146,6 +146,10 @@ class Group:
         """Those that are, or may be, in the group."""
         return [each for each in self.clients.values() if each.member]
 
+    def without_instance(self, name: str) -> "Group":
+        """A client has no instance id any more, or may have none."""
+        return replace(self, instances={each: holder for each, holder in self.instances.items() if holder != name})
+
     def having(self, client: Client) -> "Group":
         return replace(self, clients={**self.clients, client.name: client})
 
@@ -245,15 +249,15 @@ class GroupStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         known, client = self.before, self.client
         if not self.accepted:
             gone = self.epoch > 0 and self.error == UNKNOWN_MEMBER_ID and self.beat.instance is None
-            return known.having(Client(client.name, client.memory, client.standbys)) if gone else known
+            removed = Client(client.name, client.memory, client.standbys)
+            return known.without_instance(client.name).having(removed) if gone else known
         if self.epoch == 0 and known.form != "streams":
             topology, epoch = tuple(sorted(self.beat.topology or ())), self.beat.topology_epoch
             known = replace(known, form="streams", topology=topology, topology_epoch=epoch)
         if self.epoch == 0 and self.beat.instance is not None:
             known = self._taken_over(known, self.beat.instance)
-        if self.epoch == LEAVING:
-            held = {each: name for each, name in known.instances.items() if name != client.name}
-            known = replace(known, instances=held)
+        if self.epoch == LEAVING or (self.epoch == 0 and self.beat.instance is None and not client.surely):
+            known = known.without_instance(client.name)
         known = replace(known, created=known.created | {*self.created})
         return replace(known.having(self._client_after()), highest=max(known.highest, self.answered_epoch))
 
@@ -262,8 +266,8 @@ class GroupStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         former = known.clients.get(known.instances.get(instance, self.client.name))
         if former is not None and former.name != self.client.name:
             known = known.having(Client(former.name, former.memory, former.standbys))
-        held = {each: name for each, name in known.instances.items() if name != self.client.name}
-        return replace(known, instances={**held, instance: self.client.name})
+        known = known.without_instance(self.client.name)
+        return replace(known, instances={**known.instances, instance: self.client.name})
 
     def _client_after(self) -> Client:
         before, joins = self.client, self.epoch == 0
