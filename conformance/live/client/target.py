@@ -47,6 +47,8 @@ ALONE: Final = 6
 """The most times that a script is played again alone: a busy machine is late in every second run."""
 JAVA: Final = "java"
 """The built-in client whose classes are archived."""
+FEATURE: Final = "feature"
+"""The limit of a client that does not join, and joins where a script needs less."""
 Way: TypeAlias = tuple[str, tuple[str, ...]]
 """The id of a law, and the shape of a breach."""
 CLAIMS: Final = Claims(machines=(CLIENT,))
@@ -97,6 +99,7 @@ class LiveClient:
         self.launcher = launcher
         self.taken = taken
         limits = {_braced(each): f"the command lacks {_braced(each)}" for each in OPTIONAL if each not in taken}
+        limits[FEATURE] = "the client may lack what a script needs, such as the versions of an older broker"
         claims = replace(CLAIMS, limits=limits)
         self.info = TargetInfo(name, version, "", "", claims.roles, claims, command)
 
@@ -157,8 +160,8 @@ class LiveSession:
         if lacking:
             return (Unsupported(f"the command lacks {', '.join(lacking)}", lacking[0]),) * len(case.steps)
         found = tuple(observed(each) for each in await self._play(case))
-        # A value that this client does not have, as librdkafka has no assignor "sticky".
-        limit = _braced(needed[0]) if needed else ""
+        # A value that this client does not have, as librdkafka has no assignor "sticky", or no versions so old.
+        limit = _braced(needed[0]) if needed else FEATURE
         return tuple(replace(each, limit=limit) if isinstance(each, Unsupported) else each for each in found)
 
     async def _play(self, case: Case) -> list[dict[str, Any]]:

@@ -95,6 +95,8 @@ def breach(history: History, violation: Violation) -> tuple[int, int | None]:
     """The step of the breach, and the place of its event: the last of the fewest events that break the law in this way.
     None: no law breaks without the rest of the script."""
     step = violation.at[-1]
+    if not isinstance(history.ops[step].observation, Replied):
+        return step, None
     laws = [each for id, each in INVARIANTS.items() if id.startswith("client/")]
 
     def breaks(count: int) -> bool:

@@ -24,6 +24,7 @@ from kipcheck.conformance.live.client.launch import Commands, Program
 from kipcheck.conformance.live.client.target import LiveClient, LiveSession, _history, served
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
+from kipcheck.conformance.protocols.client.wording import exhibits
 from kipcheck.conformance.protocols.declare.claims import keeps_its_claims
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import Broken, NotPlayed, observed
@@ -158,6 +159,26 @@ def test_a_program_that_does_not_have_a_value_of_a_setting_cannot_play_its_scrip
         assert isinstance(last, Unsupported) and last.limit == "{assignors}" and "assignor: sticky" in last.reason
         with pytest.raises(Broken):
             session.run([case("stop")])
+
+
+def test_a_program_that_does_not_have_the_versions_of_an_older_broker_cannot_play_its_script() -> None:
+    """platformatic-kafka 1.35.0 begins with JoinGroup 6, and was said not to keep its claims."""
+    steps = case("older 2.1.1; rebalance; stop")
+    name = f'client:{sys.executable} -c "raise SystemExit(1)" {{bootstrap}} {{group}} {{topics}}'
+    live = target(name)
+    with live.open("apache", Role.CLIENT) as session:
+        (found,) = session.run([steps])
+    history = _history("it", steps, found)
+    assert [each.limit in live.info.claims.limits for each in found if isinstance(each, Unsupported)] == [True]  # type: ignore[attr-defined]
+    assert not list(keeps_its_claims(history))
+
+
+def test_a_step_that_a_client_cannot_take_is_shown_as_a_failure_of_its_claims() -> None:
+    steps = case("rebalance; stop")
+    history = _history("it", steps, (Unsupported("no such thing"), *keeps()))
+    (violation,) = keeps_its_claims(history)
+    (shown,) = exhibits(history, violation)
+    assert [each["guilty"] for each in shown["steps"]] == [True, False]
 
 
 def breaks(late_ms: int, *, idle_ms: int = 60_000, lost: bool = False) -> tuple[Observation, ...]:
