@@ -31,6 +31,17 @@ REFUSED = (
     "join a rebalance=60000; join b v5; elapse 3000; rejoin b v5; join c session=6000 v6; join a session=6000 v6; "
     "join a id=a-old; join c session=6000; rejoin c session=6000 v6; rejoin a; elapse 10001; fetch c"
 )
+LATE = (
+    "join e lists=p:x,q:x session=30000 v2; elapse 1500; elapse 29650; join e lists=q:x,p:x session=30000 v2; "
+    "join a lists=q:,p: v0; elapse 3000; rejoin e lists=p:x,q:x session=30000 v2; "
+    "join c lists=q:x,p:x session=6000 v4; rejoin a lists=q:,p: rebalance=60000 v0; join b lists=q:x,p:x session=6000 v4; "
+    "rejoin c lists=q:x,p:x session=6000 v4; join d lists=q:,p: session=6000 v2; "
+    "rejoin b lists=p:x,q:x session=6000 v4"
+)
+LAPSING = (
+    "join a lists=q:x,p:x session=30000 rebalance=4000 v0; elapse 3000; "
+    "join b lists=q:,p: session=30000 rebalance=4000 v0; beat a v0; elapse 15000; elapse 15000; sync b v0"
+)
 SHOWN = (
     f"{TWO}; rejoin a lists=p:y v2; rejoin a lists=p:y v2",
     f"{TWO}; sync b v1; sync b v1",
@@ -62,11 +73,14 @@ SHOWN = (
     "join a v2; join b v2; elapse 6000; join c v2; join d v2; join e v2 lists=q:x",
     "join a v2; join b v2; elapse 6000; join c v2; join d v2; join e v4",
     "join a as i lists=q:x,p:x v5; elapse 3000; sync a as i v3; join a as i lists=p:x v5; describe v3",
+    LATE,
+    "join a v2; join a v2; join b v4; join a v2; join d v2; rejoin b v4; elapse 9000; rejoin b lists=q:x,p:x v4",
+    LAPSING,
 )
 """Conversations that show the entries in the machines of the releases."""
 RELEASES = (
-    "0.11.0.3", "1.1.1", "2.0.1", "2.1.0", "2.1.1", "2.2.0", "2.2.2", "2.3.0", "2.3.1", "2.4.0", "2.5.1", "2.6.0",
-    "2.6.1", "2.8.0", "2.8.1", "2.8.2", "3.0.0", "3.9.2", "4.0.0", "4.4.0",
+    "0.11.0.3", "1.1.1", "2.0.0", "2.0.1", "2.1.0", "2.1.1", "2.2.0", "2.2.2", "2.3.0", "2.3.1", "2.4.0", "2.5.1",
+    "2.6.0", "2.6.1", "2.8.0", "2.8.1", "2.8.2", "3.0.0", "3.9.2", "4.0.0", "4.4.0",
 )  # fmt: skip
 """The ends of the spans in the list, and the releases before and after them. 0.10 has no JoinGroup v2."""
 
