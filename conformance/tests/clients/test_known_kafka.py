@@ -34,8 +34,8 @@ REFUSED = (
 LATE = (
     "join e lists=p:x,q:x session=30000 v2; elapse 1500; elapse 29650; join e lists=q:x,p:x session=30000 v2; "
     "join a lists=q:,p: v0; elapse 3000; rejoin e lists=p:x,q:x session=30000 v2; "
-    "join c lists=q:x,p:x session=6000 v4; rejoin a lists=q:,p: rebalance=60000 v0; join b lists=q:x,p:x session=6000 v4; "
-    "rejoin c lists=q:x,p:x session=6000 v4; join d lists=q:,p: session=6000 v2; "
+    "join c lists=q:x,p:x session=6000 v4; rejoin a lists=q:,p: rebalance=60000 v0; "
+    "join b lists=q:x,p:x session=6000 v4; rejoin c lists=q:x,p:x session=6000 v4; join d lists=q:,p: session=6000 v2; "
     "rejoin b lists=p:x,q:x session=6000 v4"
 )
 LAPSING = (
