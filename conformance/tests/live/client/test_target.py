@@ -322,14 +322,15 @@ def test_as_many_programs_start_at_once_as_processors_can_start(monkeypatch: pyt
         starting[0] += 1
         most.append(starting[0])
         program = await start(self, settings)
-        asyncio.get_running_loop().call_later(0.1, lambda: starting.__setitem__(0, starting[0] - 1))
+        asyncio.get_running_loop().call_later(0.05, lambda: starting.__setitem__(0, starting[0] - 1))
         return program
 
     monkeypatch.setattr(Commands, "start", counted)
     monkeypatch.setattr(live_target, "STARTS", 1)
-    with target(OURS).open("apache", Role.CLIENT) as session:
+    joins_no_older_one = "client:sh -c 'sleep 0.2; exit 1' {bootstrap} {group} {topics}"
+    with target(joins_no_older_one).open("apache", Role.CLIENT) as session:
         for _ in range(2):  # each run has an event loop of its own
-            session.run([case("stop")] * 3)
+            session.run([case("older 2.1.1; rebalance; stop")] * 3)
     assert len(most) == 6 and max(most) == 1
 
 
