@@ -247,6 +247,7 @@ class Play:
         given = self.launcher.given(self.settings)
         known = {name: int(given[name]) for name in ("session_ms", "heartbeat_ms") if name in given}
         async with self._starts:
+            first = len(self.recorder.events)
             self.recorder.add("launched", self.front.now(), **known)  # before it may send anything
             try:
                 self.program = await self.launcher.start(self.settings)
@@ -263,6 +264,8 @@ class Play:
         self._lost = False
         self.recorder.add("joined", self.front.now())
         await self._wait(AFTER_S)
+        self.idle.late_ms()
+        self.recorder.forget("idle", first)  # no law about time looks at the start, in which much is loaded
 
     async def _joins(self, until_s: float) -> bool:
         """Waits for it, or the end of the program."""

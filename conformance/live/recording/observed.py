@@ -30,6 +30,10 @@ class Recorder:
         found, self.events = self.events, []
         return found
 
+    def forget(self, what: str, first: int) -> None:
+        """Drops events of that kind, from the number of the first on."""
+        self.events[first:] = [each for each in self.events[first:] if each["what"] != what]
+
     # Called by the front
 
     def opened(self, at_s: float, connection: int, peer: tuple[str, int]) -> None:

@@ -1,6 +1,7 @@
 """The broker that follows scripts: what it answers, and what our own consumer gets of it over sockets."""
 
 import asyncio
+import time
 import uuid
 from collections.abc import Mapping
 from itertools import pairwise
@@ -156,6 +157,22 @@ def test_a_program_is_launched_before_it_sends_anything() -> None:
     steps = OPERATIONS.parse_shorthand("stop")
     (answer,) = asyncio.run(play(served("apache"), SlowlyStarted(), steps, SETTLE_S))
     assert answer["actions"][0]["what"] == "launched"
+
+
+class Loaded(SlowlyStarted):
+    """Its start stops the event loop."""
+
+    async def start(self, settings: Settings) -> Program:
+        program = await super().start(settings)
+        time.sleep(0.5)  # noqa: ASYNC251 - as a busy machine does
+        return program
+
+
+def test_what_is_late_while_a_program_starts_casts_no_doubt() -> None:
+    steps = OPERATIONS.parse_shorthand("pass 200; stop")
+    answers = asyncio.run(play(served("apache"), Loaded(), steps, SETTLE_S))
+    late = [each["late_ms"] for answer in answers for each in answer["actions"] if each["what"] == "idle"]
+    assert len(late) >= len(steps) and max(late) < 400
 
 
 def test_a_client_that_is_lost_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
