@@ -54,6 +54,11 @@ STATIC = (
     "leave b as i; beat c told; describe"
 )
 """A static member that another process replaces, and one that is refused."""
+AWAY = (
+    "join a runs t none as i; join b runs t none; beat a told as i; beat a told as i; beat b told; away a as i; "
+    f"beat b told; describe; {3 * 'pass 15000; beat b told; '}describe; beat b told; describe"
+)
+"""A static member that leaves for a while, and does not come back."""
 WAITING = (
     "join b runs t,u none; join a runs t,u none as i; beat b told; beat b told; join c runs t,u none as i; "
     "beat a told as i; beat b told; describe"
@@ -76,6 +81,7 @@ KNOWN: Final = {
     "standby": STANDBY,
     "wrong": WRONG,
     "static": STATIC,
+    "away": AWAY,
     "waiting": WAITING,
 }
 

@@ -15,7 +15,6 @@ from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import partition_name
 from kipcheck.conformance.protocols.consumer_group.model import (
     FENCED_INSTANCE_ID,
-    LEAVING,
     LEFT,
     UNRELEASED_INSTANCE_ID,
 )
@@ -187,6 +186,23 @@ def answered(history: History) -> Iterator[GroupStep]:
     return (each for each in beats(history) if each.accepted and each.epoch not in LEFT)
 
 
+@impact("A static member that restarts loses its tasks", "trivia", "ownership", "needless-move",
+        links=("KIP-345", "KIP-1071"))  # fmt: skip
+@tasks("streams-group/away-keeps-tasks", "grp-161")
+def away_keeps_tasks(history: History) -> Iterator[Violation]:
+    """A static member that left for a while keeps its tasks until a process joins as it, or its session ends."""
+    for each in beats(history):
+        joined = each.before.instances.get(each.beat.instance or "") if each.epoch == 0 else None
+        for other in each.before.clients.values():
+            if other.name in (each.client.name, joined):
+                continue
+            for task in sorted({*(each.given or ())} & {*other.kept}):
+                why = f"{partition_name(task)} is kept for {other.name}, which left for a while"
+                yield breach(
+                    each, f"{why}; now {each.client.name} gets it", f"{partition_name(task)} to no other member"
+                )
+
+
 # Standby tasks
 
 
@@ -230,10 +246,10 @@ def epochs_rise(history: History) -> Iterator[Violation]:
 @impact("A member that leaves gets an unexpected epoch", "trivia", "epochs", "stale-view", links=("KIP-1071",))
 @epochs("streams-group/answers-leaving", "grp-135", grade=Grade.SHOULD)
 def answers_leaving(history: History) -> Iterator[Violation]:
-    """A heartbeat that leaves is answered with epoch -1."""
+    """A heartbeat that leaves is answered with epoch -1; that of a static member that leaves for a while with -2."""
     for each in beats(history):
-        if each.accepted and each.epoch == LEAVING and each.answered_epoch != LEAVING:
-            yield breach(each, f"{each.client.name} left and got epoch {each.answered_epoch}", f"epoch {LEAVING}")
+        if each.accepted and each.epoch in LEFT and each.answered_epoch != each.epoch:
+            yield breach(each, f"{each.client.name} left and got epoch {each.answered_epoch}", f"epoch {each.epoch}")
 
 
 def _may_be_a_repetition(step: GroupStep) -> bool:
@@ -422,7 +438,9 @@ def describes_members(history: History) -> Iterator[Violation]:
     """A describe has the members of the group, each with the epochs and tasks of the last answer to it."""
     for each in describes(history):
         found = {member.client: member for member in each.described.members}
-        possible = {client.name for client in each.before.members}
+        over = each.before.config.session_ms
+        ended = {client.name for client in each.before.members if client.away and client.silent_ms >= over}
+        possible = {client.name for client in each.before.members} - ended
         sure = [client for client in each.before.members if client.surely]
         names = sorted({client.name for client in sure} | (possible & found.keys()))
         yield from differs(each, "the members", names, sorted(found), "members")

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
-from kipcheck.conformance.protocols.consumer_group.model import LEAVING, Memory
+from kipcheck.conformance.protocols.consumer_group.model import AWAY, LEAVING, Memory
 from kipcheck.conformance.protocols.declare.mutant import Least, MachineMutant, mutant
 from kipcheck.conformance.protocols.streams_group.invariants import DESCRIBE, EPOCHS, TASKS
 from kipcheck.conformance.protocols.streams_group.model import (
@@ -33,7 +33,7 @@ from kipcheck.conformance.protocols.streams_group.ops import (
     Event,
     Tasks,
 )
-from kipcheck.conformance.protocols.streams_group.state import Member, State
+from kipcheck.conformance.protocols.streams_group.state import Member, State, with_member
 from kipcheck.conformance.protocols.streams_group.topology import REPARTITIONED, STATEFUL
 
 
@@ -149,6 +149,16 @@ class CreatesNoRepartitionTopics(Playing):
         return tuple(each for each in missing if each[0] != REPARTITIONED)
 
 
+@tasks("away-keeps-tasks", ...)
+class ReleasesTasksOfTheAway(Playing):
+    """The tasks of a static member that leaves for a while are free."""
+
+    def away(self, state: State, id: str) -> State:
+        after = super().away(state, id)
+        member = after.member(id)
+        return after if member is None else with_member(after, member._replace(assigned=()))
+
+
 @tasks("standby-elsewhere", ...)
 class StandsByItself(Playing):
     """The member that runs a task gets its standby."""
@@ -197,6 +207,14 @@ class AnswersLeaversWithTheGroup(Playing):
         after, (found,) = super()._answered(state, memory, answer)
         assert isinstance(found, Answered)
         return Transition(after, (replace(found, epoch=state.epoch) if found.epoch == LEAVING else found,))
+
+
+@epochs("answers-leaving", ...)
+class AnswersTheAwayAsLeavers(Playing):
+    """A static member that leaves for a while gets epoch -1."""
+
+    def _answered(self, state: State, memory: Memory, answer: Answered) -> Transition[State, Action]:
+        return super()._answered(state, memory, replace(answer, epoch=max(answer.epoch, LEAVING)))
 
 
 @epochs("stale-epoch-fenced", ...)
@@ -365,6 +383,14 @@ class DescribesTheGroupsTopologyEpoch(Playing):
 
     def described_member(self, state: State, member: Member) -> DescribedMember:
         return replace(super().described_member(state, member), topology_epoch=state.topology_epoch)
+
+
+@described("describes-members", ...)
+class KeepsTheAwayForever(Playing):
+    """The session of a static member that left for a while never ends."""
+
+    def is_late(self, member: Member) -> bool:
+        return member.epoch != AWAY and super().is_late(member)
 
 
 @described("describes-topology", ...)

@@ -64,6 +64,8 @@ class Client:
     """It may have been removed because it was silent, or did not revoke in time."""
     away: bool = False
     """It left for a while."""
+    kept: Tasks = ()
+    """The active tasks that it had then, until its session has ended."""
     previous: int | None = None
     """The epoch before its current one."""
     unused: bool = False
@@ -277,7 +279,8 @@ class GroupStep(AnsweredStep[Event, Mapping[str, Any], Group]):
         if self.epoch in LEFT:
             away = self.epoch == AWAY
             return Client(
-                before.name, memory, standbys, away, away=away, topology_epoch=before.topology_epoch,
+                before.name, memory, standbys, away, before.expired and away, away,
+                before.memory.given if before.surely and away else (), topology_epoch=before.topology_epoch,
                 silent_ms=before.silent_ms,
             )  # fmt: skip
         owned = () if joins else self.owned
@@ -303,7 +306,10 @@ def _aged(client: Client, ms: int, known: Group) -> Client:
     revoking = client.revoking_ms + ms if client.expired or client.late else 0
     over = silent >= known.config.session_ms or revoking >= REBALANCE_MS
     readable = {} if over else client.readable
-    return replace(client, expired=client.expired or over, readable=readable, silent_ms=silent, revoking_ms=revoking)
+    return replace(
+        client, expired=client.expired or over, readable=readable, kept=() if over else client.kept, silent_ms=silent,
+        revoking_ms=revoking,
+    )  # fmt: skip
 
 
 @cached_on_history
