@@ -24,6 +24,7 @@ from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.engine.known.shipped import kafka_clients_like, shipped_entry
 from kipcheck.conformance.engine.unshrunk_groups import NOWHERE, Place
 from kipcheck.conformance.engine.worker import Finding, Shape
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants, effect_of
 
 
@@ -76,7 +77,11 @@ def causes_of(lines: Sequence[Failure], groups: Mapping[str, FailureGroup[Findin
 
 
 def _shown(line: Failure, group: FailureGroup[Finding] | None, invariants: frozenset[str]) -> Shown:
-    """``invariants``: those that are broken in this run, to which the violations of the least case are limited."""
+    """``invariants``: those that are broken in this run.
+
+    The violations of the least case are limited to those of its family, and to those that bind every target: others
+    read no steps of its kind.
+    """
     entry = line.known or line.beyond or line.changed or shipped_entry(line)
     if group is None:
         return Shown(line, frozenset(), (0, ""), NOWHERE, entry)
@@ -86,7 +91,10 @@ def _shown(line: Failure, group: FailureGroup[Finding] | None, invariants: froze
 
 def _violations(least: Finding, invariants: frozenset[str]) -> Mapping[tuple[str, Shape], int]:
     found: dict[tuple[str, Shape], int] = {}
-    judges = (each for each in all_invariants(least.case.role) if each.id in invariants)
+    family = least.case.check.partition("/")[0]
+    own = {id for each in CHECKS.values() if each.id.partition("/")[0] == family for id in each.invariants}
+    wanted = {each for each in invariants if each in own or "/" not in each}
+    judges = (each for each in all_invariants(least.case.role) if each.id in wanted)
     for verdict in judge(least.history, judges):
         for each in verdict.violations:
             key = verdict.invariant, each.shape

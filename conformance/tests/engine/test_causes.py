@@ -10,11 +10,12 @@ import pytest
 
 from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.effects import Severity, severity_rank
+from kipcheck.conformance.core.failure_group import FailureGroup
 from kipcheck.conformance.core.history import History, Op, Refused
 from kipcheck.conformance.core.ledger import Cause, Failure, KnownEntry, read
 from kipcheck.conformance.core.verdict import Result, Verdict, Violation
 from kipcheck.conformance.engine import worker
-from kipcheck.conformance.engine.causes import Shown, causes, united_causes
+from kipcheck.conformance.engine.causes import Shown, causes, causes_of, united_causes
 from kipcheck.conformance.engine.finding_pages import page_at
 from kipcheck.conformance.engine.known.lists import load
 from kipcheck.conformance.engine.known.shipped import kafka_clients_like
@@ -22,6 +23,7 @@ from kipcheck.conformance.engine.run import Options, run
 from kipcheck.conformance.engine.unshrunk_groups import NOWHERE, Place, ShrunkGroup, by_sort, selected
 from kipcheck.conformance.engine.worker import Finding, Unit, judged
 from kipcheck.conformance.protocols.declare.check import Sample
+from kipcheck.conformance.protocols.migration.ops import OPERATIONS
 from kipcheck.conformance.tests.support.ledgers import FAILURE
 
 TABLE = tomllib.loads((Path(__file__).parents[1] / "support" / "kafka_python_causes.toml").read_text("utf-8"))["cause"]
@@ -268,3 +270,15 @@ def test_the_failures_of_kafka_python_have_the_reviewed_causes(tmp_path: Path) -
     notes = {each.id for each in ledger.failures if each.grade == "INFO"}
     counted = [each for each in ledger.causes if not {*each.failures} <= notes]
     assert len(counted) <= MOST
+
+
+def test_a_least_case_is_judged_by_the_laws_of_its_own_family() -> None:
+    text = "join a on t none as i; classic-join x on t as i"
+    case = Case("migration/members", "apache", Role.COORDINATOR, OPERATIONS.parse_shorthand(text))
+    ops = tuple(Op(at, each, Refused("UNKNOWN_SERVER_ERROR", ""), at + 1) for at, each in enumerate(case.steps))
+    unit = Unit("t", "apache", case.check, "migration", None, 0, None)
+    violation = Violation("it is refused", (1,))
+    finding = Finding(unit, History(case, "t", ops), None, 0, "", "migration/takes-over", violation)
+    group = FailureGroup((finding,))
+    failures = [line("migration/takes-over"), line("streams-group/one-type", id="b" * 12)]
+    assert len(causes_of(failures, {failures[0].id: group})) == 2
