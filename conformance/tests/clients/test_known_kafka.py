@@ -72,7 +72,7 @@ SHOWN = (
     f"{THREE}; join d v2; join e v2; rejoin a v2",
     "join a v2; join b v2; elapse 6000; join c v2; join d v2; join e v2 lists=q:x",
     "join a v2; join b v2; elapse 6000; join c v2; join d v2; join e v4",
-    "join a as i lists=q:x,p:x v5; elapse 3000; sync a as i v3; join a as i lists=p:x v5; describe v3",
+    "join a as i lists=q:x,p:x v5; elapse 3000; sync a as i v3; join a as i lists=p:x v5; describe v3; describe v3",
     LATE,
     "join a v2; join a v2; join b v4; join a v2; join d v2; rejoin b v4; elapse 9000; rejoin b lists=q:x,p:x v4",
     LAPSING,
