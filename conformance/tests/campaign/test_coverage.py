@@ -34,25 +34,25 @@ RANGE = Assignor("apache", "range")
 JOINED = {"to": 0, "answer": "joined", "error": "NONE", "member": "a.1"}
 
 
-def history(*said: tuple[Step, Observation]) -> History:
-    case = Case("c", "apache", Role.COORDINATOR, tuple(each for each, _ in said))
-    return History(case, "t", tuple(Op(at, each, seen, at + 1) for at, (each, seen) in enumerate(said)))
+def history(*stated: tuple[Step, Observation]) -> History:
+    case = Case("c", "apache", Role.COORDINATOR, tuple(each for each, _ in stated))
+    return History(case, "t", tuple(Op(at, each, seen, at + 1) for at, (each, seen) in enumerate(stated)))
 
 
-def of_group(*said: tuple[Step, Observation]) -> tuple[tuple[int, ...], ...]:
-    return keys(CHECKS["group/static"], GROUP, history(*said))
+def of_group(*stated: tuple[Step, Observation]) -> tuple[tuple[int, ...], ...]:
+    return keys(CHECKS["group/static"], GROUP, history(*stated))
 
 
-def of_codec(*said: tuple[Step, Observation]) -> tuple[tuple[int, ...], ...]:
-    return keys(CHECKS["wire/round-trip"], JOIN_GROUP, history(*said))
+def of_codec(*stated: tuple[Step, Observation]) -> tuple[tuple[int, ...], ...]:
+    return keys(CHECKS["wire/round-trip"], JOIN_GROUP, history(*stated))
 
 
-def of_leader(*said: tuple[Step, Observation]) -> tuple[tuple[int, ...], ...]:
-    return keys(CHECKS["assign/one-round"], RANGE, history(*said))
+def of_leader(*stated: tuple[Step, Observation]) -> tuple[tuple[int, ...], ...]:
+    return keys(CHECKS["assign/one-round"], RANGE, history(*stated))
 
 
-def answers(*told: Any) -> Replied:
-    return Replied((("answers", [*told]),))
+def answers(*reported: Any) -> Replied:
+    return Replied((("answers", [*reported]),))
 
 
 def test_a_key_is_the_same_in_every_process() -> None:
@@ -90,18 +90,18 @@ def value(**fields: Any) -> dict[str, Any]:
     return {**JOIN_GROUP.layout.defaults(), **fields}
 
 
-def told(of: Any) -> tuple[tuple[int, ...], ...]:
+def reported(of: Any) -> tuple[tuple[int, ...], ...]:
     return of_codec((JOIN_GROUP.decode(b""), Replied((("value", of),))))
 
 
 def test_of_codecs_fields_count_by_sort_and_size() -> None:
-    assert told(value(groupId="ab")) == told(value(groupId="cd"))
+    assert reported(value(groupId="ab")) == reported(value(groupId="cd"))
     sorts = [
         value(groupId=""), value(groupId="abcd"), value(sessionTimeoutMs=-5), value(sessionTimeoutMs=1 << 20),
         value(groupInstanceId="i"), value(protocols=[{"name": "", "metadata": ""}]),
         value(protocols=[{"name": "range", "metadata": ""}]),
     ]  # fmt: skip
-    assert len({told(each) for each in sorts}) == len(sorts)
+    assert len({reported(each) for each in sorts}) == len(sorts)
 
 
 @pytest.mark.parametrize(
@@ -112,17 +112,17 @@ def test_of_codecs_fields_count_by_sort_and_size() -> None:
     ],
 )  # fmt: skip
 def test_whatever_a_codec_answers_has_keys_along_the_layout(strange: Any) -> None:
-    (found,) = told(strange)
+    (found,) = reported(strange)
     assert found
     if isinstance(strange, dict):
-        assert told({**strange, "of no layout": 1}) == (found,)
+        assert reported({**strange, "of no layout": 1}) == (found,)
 
 
 def test_one_and_true_are_two_things_in_whatever_order_they_come() -> None:
     """They are equal in Python, and so would be what is looked up by them."""
-    first = told(value(memberId="x", groupId=True)), told(value(memberId="x", groupId=1))
+    first = reported(value(memberId="x", groupId=True)), reported(value(memberId="x", groupId=1))
     assert first[0] != first[1]
-    other = told(value(memberId="xyz", groupId=1)), told(value(memberId="xyz", groupId=True))
+    other = reported(value(memberId="xyz", groupId=1)), reported(value(memberId="xyz", groupId=True))
     assert {*first[0][0]} - {*first[1][0]} == {*other[1][0]} - {*other[0][0]}
 
 

@@ -31,9 +31,9 @@ from kipcheck.conformance.core import exits, ledger as core_ledger
 from kipcheck.conformance.tests.support import broken_testees
 from kipcheck.conformance.tests.support.without_arrow import without_arrow
 
-VICE = "miniature/stuck-epoch"
+MUTANT = "miniature/stuck-epoch"
 SMALL = CampaignRequest(
-    targets=(VICE,), checks=("features/epochs", "features/gating"), cases=120, rounds=2, engine="compiled",
+    targets=(MUTANT,), checks=("features/epochs", "features/gating"), cases=120, rounds=2, engine="compiled",
     executor="inline", workers=1,
 )  # fmt: skip
 
@@ -126,7 +126,7 @@ def test_a_planted_defect_is_found_and_shrunk_and_its_replay_reproduces_it(
 ) -> None:
     filed = [json.loads(path.read_text()) for path in (whole / "failures").glob("*.json")]
     (one,) = [each for each in filed if each["invariant"] == "features/epoch-grows"]
-    assert one["target"] == VICE
+    assert one["target"] == MUTANT
     assert len(one["case"]["steps"]) <= 4
     assert main.run(["replay", one["id"], "--out", str(whole)]) == exits.FAILED
     assert "fails again" in capsys.readouterr().out
@@ -143,7 +143,7 @@ def test_results_of_a_command_have_the_name_that_it_is_given(
     assert campaign(asked, inline).exit_code == exits.FAILED
     ledger = core_ledger.read(tmp_path / core_ledger.NAME)
     assert {each.target for each in ledger.failures} == {"mine"}
-    assert campaign(replace(asked, targets=(VICE,)), inline).exit_code == exits.USAGE  # it is no command
+    assert campaign(replace(asked, targets=(MUTANT,)), inline).exit_code == exits.USAGE  # it is no command
     assert main.run(["campaign", "--resume", str(tmp_path), "--name", "other"]) == exits.USAGE
     assert "--name is fixed by the manifest" in capsys.readouterr().err
 
@@ -174,8 +174,8 @@ def test_the_folder_holds_what_others_read(whole: Path) -> None:
     manifest = Manifest.read(whole)
     assert manifest.complete
     assert manifest.hash == row_files.read(whole).hash
-    held = [each for each in row_files.read(whole).rows.values() if each.stage == "hold"]
-    assert sum(each.cases for each in held) == 120
+    result = [each for each in row_files.read(whole).rows.values() if each.stage == "hold"]
+    assert sum(each.cases for each in result) == 120
 
 
 class _Faulty:
@@ -237,8 +237,8 @@ def test_what_cannot_be_gone_on_with_is_said(tmp_path: Path, whole: Path) -> Non
     nothing = campaign(CampaignRequest(out=tmp_path, resume=True, executor="inline"))
     assert nothing.exit_code == exits.USAGE
     assert "contains no manifest.json" in nothing.why
-    told = json.loads((whole / "manifest.json").read_text())
-    (tmp_path / "manifest.json").write_text(json.dumps({**told, "kipcheck": "0.0.1"}))
+    reported = json.loads((whole / "manifest.json").read_text())
+    (tmp_path / "manifest.json").write_text(json.dumps({**reported, "kipcheck": "0.0.1"}))
     older = campaign(CampaignRequest(out=tmp_path, resume=True, executor="inline"))
     assert older.exit_code == exits.USAGE
     assert "started by kipcheck 0.0.1" in older.why
@@ -333,7 +333,9 @@ def test_on_a_disk_that_is_really_full_it_says_what_to_do_and_goes_on_to_the_sam
     pages = sum(-(-path.stat().st_size // 4096) for path in whole.rglob("*") if path.is_file())
     out, kipcheck = tmp_path / "disk" / "out", f"{sys.executable} -m kipcheck campaign --executor inline"
     out.parent.mkdir()
-    asked = f"--target {VICE} --check features/epochs --check features/gating --cases 120 --rounds 2 --engine compiled"
+    asked = (
+        f"--target {MUTANT} --check features/epochs --check features/gating --cases 120 --rounds 2 --engine compiled"
+    )
     script = f"""
 mount -t tmpfs -o size={int(pages * share) * 4}k tmpfs {out.parent} || exit 77
 {kipcheck} {asked} --out {out} 2>&1 >/dev/null | tail -1; echo ${{PIPESTATUS[0]}}
@@ -356,7 +358,7 @@ def test_a_driver_that_is_killed_is_followed_by_another_to_the_same_end(tmp_path
     undisturbed, out = tmp_path / "undisturbed", tmp_path / "killed"
     campaign(replace(asked, out=undisturbed))
     arguments: tuple[str, ...] = (
-        "campaign", "--target", VICE, "--check", "features/epochs", "--check", "features/gating", "--cases", "1500",
+        "campaign", "--target", MUTANT, "--check", "features/epochs", "--check", "features/gating", "--cases", "1500",
         "--rounds", "2", "--engine", "compiled", "--executor", "pool", "--workers", "2",
     )  # fmt: skip
     more = ("--out", str(out))

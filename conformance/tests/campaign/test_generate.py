@@ -91,10 +91,10 @@ def test_the_same_batches_come_in_every_process_whatever_was_imported_before() -
     other = subprocess.run(
         [sys.executable, "-c", script], env={"PYTHONHASHSEED": "2"}, capture_output=True, text=True, check=True
     )
-    assert other.stdout.strip() == told()
+    assert other.stdout.strip() == reported()
 
 
-def told() -> str:
+def reported() -> str:
     found = hashlib.blake2b(digest_size=8)
     for each in drawn(
         24, "features/gating", "wire/round-trip", "assign/rounds", snapshot=Snapshot((*conversations(3),))

@@ -23,9 +23,20 @@ from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.conformance.targets.protocol import Session, Target, Unavailable
 from kipcheck.conformance.targets.session import Limits
 
-VICE = "stuck-epoch"
+MUTANT = "stuck-epoch"
 SHARD = Shard(
-    "c", 0, 0, "hold", f"miniature/{VICE}", "1", "apache", ("features/epochs", "features/gating"), "compiled", 0, 60, ""
+    "c",
+    0,
+    0,
+    "hold",
+    f"miniature/{MUTANT}",
+    "1",
+    "apache",
+    ("features/epochs", "features/gating"),
+    "compiled",
+    0,
+    60,
+    "",
 )
 
 
@@ -34,18 +45,18 @@ def here(name: str, limits: Limits | None) -> Target:
     return Afresh(name, MUTANTS[name.removeprefix("miniature/")].made)
 
 
-held = partial(run_shard, snapshot=Snapshot.empty(), find=here)
+result = partial(run_shard, snapshot=Snapshot.empty(), find=here)
 
 
 @pytest.fixture(scope="module")
 def row() -> Row:
-    return held(SHARD)
+    return result(SHARD)
 
 
 def test_it_is_a_function_of_what_it_is_given(row: Row) -> None:
-    again = held(SHARD)
+    again = result(SHARD)
     assert again == row
-    assert held(replace(SHARD, seed=1)).digest != row.digest
+    assert result(replace(SHARD, seed=1)).digest != row.digest
 
 
 def test_it_holds_as_many_cases_as_are_asked_for_and_counts_each(row: Row) -> None:
@@ -53,7 +64,7 @@ def test_it_holds_as_many_cases_as_are_asked_for_and_counts_each(row: Row) -> No
     whole = [each for each in row.counts if not each.invariant]
     assert sum(each.cases for each in whole) == 60
     assert {each.check for each in whole} <= set(SHARD.checks)
-    assert held(replace(SHARD, cases=7)).cases == 7
+    assert result(replace(SHARD, cases=7)).cases == 7
 
 
 def test_what_it_finds_names_the_first_case_and_how_many_there_were(row: Row) -> None:
@@ -68,11 +79,11 @@ def test_what_it_finds_names_the_first_case_and_how_many_there_were(row: Row) ->
 
 def test_the_least_case_is_looked_for_apart_and_every_time_the_same(row: Row) -> None:
     asked = replace(SHARD, stage="reduce", shard=1, cases=0, reduces=row.found)
-    least = held(asked)
-    assert held(asked) == least
+    least = result(asked)
+    assert result(asked) == least
     assert [each.group for each in least.found] == [each.group for each in row.found]
     filed = json.loads(next(each.line for each in least.found if each.invariant == "features/epoch-grows"))
-    assert len(filed["case"]["steps"]) == len(str(MUTANTS[VICE].least).split("; "))
+    assert len(filed["case"]["steps"]) == len(str(MUTANTS[MUTANT].least).split("; "))
 
 
 def test_what_does_not_come_again_has_no_least_case(row: Row) -> None:
@@ -83,9 +94,9 @@ def test_what_does_not_come_again_has_no_least_case(row: Row) -> None:
 
 def test_what_is_kept_shows_its_keys_again_and_is_no_longer_than_that_takes(row: Row) -> None:
     assert row.kept
-    vice = subject_of(MUTANTS[VICE])
+    mutant = subject_of(MUTANTS[MUTANT])
     for each in row.kept:
-        value = value_of(CHECKS[each.check].declaration(vice), each.value)
+        value = value_of(CHECKS[each.check].declaration(mutant), each.value)
         assert len(value) == each.steps
         assert set(each.keys) & set(row.coverage)
     known = Snapshot(row.kept, frozenset(row.coverage))
@@ -103,7 +114,7 @@ def test_a_target_that_is_not_there_is_said_and_nothing_held() -> None:
 
 def test_before_cases_are_held_they_are_noted() -> None:
     noted: list[tuple[int, Sequence[Case]]] = []
-    row = held(SHARD, note=lambda number, cases: noted.append((number, cases)))
+    row = result(SHARD, note=lambda number, cases: noted.append((number, cases)))
     assert [number for number, _ in noted] == list(range(60))
     assert sum(len(cases) for _, cases in noted) == row.cases
 
@@ -144,7 +155,7 @@ def test_what_answers_with_ten_times_as_much_time_was_no_failure(row: Row) -> No
     asked: list[str] = []
     found = run_shard(replace(SHARD, cases=20), Snapshot.empty(), find=slow(asked))
     assert len(asked) == 20
-    assert found.digest == held(replace(SHARD, cases=20)).digest
+    assert found.digest == result(replace(SHARD, cases=20)).digest
 
 
 def test_what_does_not_answer_then_either_counts_and_others_of_the_sort_are_not_waited_for() -> None:

@@ -138,8 +138,8 @@ def test_a_refusal_gives_its_reason_and_nothing_is_written(tool: Tool, words: tu
     brokers = [{**BROKER, "half": [1, 1]}, BROKER]
     tool.on({**CLUSTER, "brokers": brokers, "known": {"2.9.0": {"later": 1}}})
     before = tool.file.read_bytes()
-    code, (told,), err = tool("update", *words)
-    assert (code, err) == (1, "") and told.endswith(f"Result: {why}")
+    code, (reported,), err = tool("update", *words)
+    assert (code, err) == (1, "") and reported.endswith(f"Result: {why}")
     assert tool.file.read_bytes() == before
 
 
@@ -148,24 +148,24 @@ def test_minimum_levels_are_those_of_brokers_and_hold_a_downgrade_up(tool: Tool)
     assert tool("update", "--upgrade", f"{GROUP}:4")[0] == 0
     assert tool.state["node"]["features"] == {GROUP: {"min_version_level": 2, "max_version_level": 4}}
     tool.on({**tool.state, "brokers": [{GROUP: [1, 5]}]})
-    _, (told,), _ = tool("update", "--downgrade", f"{GROUP}:1")
-    assert told.endswith("FEATURE_UPDATE_FAILED: the finalized minimum level is 2")
+    _, (reported,), _ = tool("update", "--downgrade", f"{GROUP}:1")
+    assert reported.endswith("FEATURE_UPDATE_FAILED: the finalized minimum level is 2")
 
 
 def test_without_a_node_nothing_is_finalized_and_the_first_update_creates_it(tool: Tool) -> None:
     tool.on({"brokers": [{GROUP: [1, 2]}], "node": None, "known": {"2.7.0": {GROUP: 2}}})
-    _, (told,), _ = tool("describe")
-    assert told.endswith("FinalizedMinVersionLevel: - FinalizedMaxVersionLevel: - Epoch: -")
+    _, (reported,), _ = tool("describe")
+    assert reported.endswith("FinalizedMinVersionLevel: - FinalizedMaxVersionLevel: - Epoch: -")
     assert tool("upgrade-all") == (0, [line("Add", GROUP, "-", 2)], "")
     assert (tool.state["epoch"], tool.levels()) == (0, {GROUP: 2})
 
 
 def test_a_disabled_node_is_not_updated(tool: Tool) -> None:
     tool.on({**CLUSTER, "node": {**node(), "status": 0}})
-    assert {told.partition("Epoch: ")[2] for told in tool("describe")[1]} == {"-"}
+    assert {reported.partition("Epoch: ")[2] for reported in tool("describe")[1]} == {"-"}
     code, lines, _ = tool("upgrade-all")
     assert code == 1
-    assert {told.partition("Result: ")[2] for told in lines} == {
+    assert {reported.partition("Result: ")[2] for reported in lines} == {
         "FEATURE_UPDATE_FAILED: feature versioning is disabled"
     }
 

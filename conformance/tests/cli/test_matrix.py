@@ -38,8 +38,8 @@ class Forgetful:
         return getattr(self._binary, name)
 
     def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
-        heard = self._binary.assigned(memory, share)
-        return replace(heard, memory=replace(heard.memory, used=memory.used))
+        received = self._binary.assigned(memory, share)
+        return replace(received, memory=replace(received.memory, used=memory.used))
 
 
 def forgetful(settings: Settings) -> Binary:
@@ -71,8 +71,8 @@ def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
         monkeypatch.setattr("kipcheck.conformance.matrix.known.listed", lambda: tuple(known))
         monkeypatch.chdir(tmp_path)
         code = main.run(["matrix", *arguments])
-        told = capsys.readouterr()
-        return code, told.out if "--json" in arguments else " ".join(told.out.split()), told.err
+        printed = capsys.readouterr()
+        return code, printed.out if "--json" in arguments else " ".join(printed.out.split()), printed.err
 
     return at
 
@@ -85,11 +85,11 @@ def test_a_matrix_as_predicted(ran: Ran, tmp_path: Path) -> None:
     assert code == 0, out
     assert "join: one new member" in out and "every cell is as predicted" in out
     assert "played 1 of 1 cells" in err
-    told = json.loads((tmp_path / "kipcheck-out" / "matrix.json").read_text())
-    (cell,) = told["cells"]
+    printed = json.loads((tmp_path / "kipcheck-out" / "matrix.json").read_text())
+    (cell,) = printed["cells"]
     wanted = {"from": "2.8", "to": "3.9", "scenario": "join", "verdict": "ok", "predicted": "ok",
               "requirement": None, "reason": None, "differs": False, "known": None}  # fmt: skip
-    assert {key: cell[key] for key in wanted} == wanted and told["complete"] and cell["rounds"] > 1
+    assert {key: cell[key] for key in wanted} == wanted and printed["complete"] and cell["rounds"] > 1
     assert (tmp_path / "kipcheck-out" / "matrix.html").is_file()
 
 
@@ -97,10 +97,10 @@ def test_what_is_written_is_as_the_schema_says(ran: Ran, tmp_path: Path) -> None
     ran("--from", "2.1", "--to", "2.0", "--to", "future", "--scenario", "join")
     schema = json.loads((files("kipcheck.reports") / "matrix.schema.json").read_text("utf-8"))
     valid = Draft202012Validator(schema)
-    told = json.loads((tmp_path / "kipcheck-out" / "matrix.json").read_text())
-    valid.validate(told)
-    assert {each["to"]: each["verdict"] for each in told["cells"]}["2.0"] == "breaks"
-    for cell in told["cells"]:
+    printed = json.loads((tmp_path / "kipcheck-out" / "matrix.json").read_text())
+    valid.validate(printed)
+    assert {each["to"]: each["verdict"] for each in printed["cells"]}["2.0"] == "breaks"
+    for cell in printed["cells"]:
         history = json.loads((tmp_path / "kipcheck-out" / "histories" / f"{cell['case']}.json").read_text())
         valid.validate(history)
         assert history["play"] == cell["play"] and history["case"] == cell["case"]
@@ -108,10 +108,10 @@ def test_what_is_written_is_as_the_schema_says(ran: Ran, tmp_path: Path) -> None
 
 def test_json_goes_to_standard_output_alone(ran: Ran) -> None:
     code, out, err = ran(*JOINS, "--json", "--out", "elsewhere")
-    told = json.loads(out)
-    assert code == 0 and told["complete"] and len(told["cells"]) == 1
+    printed = json.loads(out)
+    assert code == 0 and printed["complete"] and len(printed["cells"]) == 1
     assert "every cell is as predicted" in err
-    assert told["cells"][0]["play"].endswith(f"elsewhere/histories/{told['cells'][0]['case']}.json")
+    assert printed["cells"][0]["play"].endswith(f"elsewhere/histories/{printed['cells'][0]['case']}.json")
 
 
 def deviation(verdict: str = "breaks") -> Deviation:
@@ -136,13 +136,13 @@ def test_a_known_deviation_is_expected_and_stale_where_it_does_not_come(ran: Ran
 
 def test_missing_jars_are_told_and_what_they_are_needed_for_is_skipped(ran: Ran) -> None:
     code, out, _ = ran("--from", "2.8", "--to", "3.9", "--to", "2.7", "--scenario", "join", "--json", missing="3.9.2")
-    told = json.loads(out)
-    assert code == 0 and told["complete"]
-    assert [each["to"] for each in told["cells"]] == ["2.7"]
-    assert told["skipped"] == [
+    printed = json.loads(out)
+    assert code == 0 and printed["complete"]
+    assert [each["to"] for each in printed["cells"]] == ["2.7"]
+    assert printed["skipped"] == [
         {"from": "2.8", "to": "3.9", "scenario": "join", "why": "kafka-streams 3.9.2: no network"}
     ]
-    assert told["counts"]["skipped"] == 1
+    assert printed["counts"]["skipped"] == 1
 
 
 def test_what_cannot_be_asked_of_a_release_is_skipped(ran: Ran) -> None:
@@ -161,8 +161,8 @@ def test_a_run_that_was_ended_is_incomplete(ran: Ran) -> None:
         done.found.popitem()
 
     code, out, _ = ran(*JOINS, "--to", "3.8", "--json", done=ended)
-    told = json.loads(out)
-    assert code == 6 and not told["complete"] and len(told["cells"]) == 1
+    printed = json.loads(out)
+    assert code == 6 and not printed["complete"] and len(printed["cells"]) == 1
 
 
 def test_without_a_jdk_nothing_starts(ran: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_without_a_jdk_nothing_starts(ran: Ran, monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "printed"),
     [
         (["--from", "9.9"], "unknown release of Kafka Streams '9.9'"),
         (["--to", "2.8.9"], "unknown release of Kafka Streams '2.8.9'"),
@@ -186,9 +186,9 @@ def test_without_a_jdk_nothing_starts(ran: Ran, monkeypatch: pytest.MonkeyPatch,
         (["--case", "nowhere.json"], "nowhere.json cannot be read: no such file"),
     ],
 )
-def test_wrong_usage(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage(arguments: list[str], printed: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["matrix", *arguments]) == 2
-    assert told in capsys.readouterr().err
+    assert printed in capsys.readouterr().err
 
 
 def test_an_exact_patch_is_named_as_asked_and_foretold_where_it_is_not_committed(
@@ -202,8 +202,8 @@ def test_an_exact_patch_is_named_as_asked_and_foretold_where_it_is_not_committed
 
     monkeypatch.setattr(build, "predict", predict)
     code, out, _ = ran("--from", "2.1.0", "--from", "2.1", "--to", "2.0.1", "--scenario", "join", "--json")
-    told = json.loads(out)
-    assert [(each["from"], each["to"], each["rule"]) for each in told["cells"]] == [
+    printed = json.loads(out)
+    assert [(each["from"], each["to"], each["rule"]) for each in printed["cells"]] == [
         ("2.1.0", "2.0.1", "fitted"), ("2.1", "2.0.1", "fitted")
     ]  # fmt: skip
     assert [cell.key for cell in asked] == [("join", "2.1.0", "2.0.1")] and code == 0
@@ -217,8 +217,8 @@ def test_a_history_is_played_again(ran: Ran, tmp_path: Path, monkeypatch: pytest
         if step["verb"] == "stream-start":
             step["body"]["release"] = "future"
     path.write_text(json.dumps(filed))
-    told, breaks = replay(path)
-    assert not breaks and told.endswith(" rebalances\n") and "start a future" in told
+    printed, breaks = replay(path)
+    assert not breaks and printed.endswith(" rebalances\n") and "start a future" in printed
     assert main.run(["matrix", "--case", str(path)]) == 0
 
 
@@ -251,13 +251,13 @@ def test_a_budget_ends_what_goes_on_in_other_processes() -> None:
     asked = cells(["failure"], [named("2.8")], [named("3.9")])
     done = run.predict(asked, lambda what, now, of, last: ticks.append(now), budget=0.2, workers=1)
     assert not done.complete and not done.found
-    assert not run.predict(asked, lambda *told: None, budget=0).complete, "none is left: nothing begins"
-    assert run.predict((), lambda *told: None, budget=0).complete
+    assert not run.predict(asked, lambda *printed: None, budget=0).complete, "none is left: nothing begins"
+    assert run.predict((), lambda *printed: None, budget=0).complete
 
 
 def test_other_processes_play_and_tell_what_they_cannot_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = cells(["offline"], [named("0.10.0")], [named("2.0")])
-    done = run.predict(asked, lambda *told: None, workers=1)
+    done = run.predict(asked, lambda *printed: None, workers=1)
     assert done.complete and Predictions({"offline": {"0.10.0.1": {"2.0.1": "ok"}}}).of(asked[0]) is not None
     assert [*done.found.values()] == ["ok"]
 

@@ -52,12 +52,12 @@ def asked(
     return code, json.loads(out) if out else err
 
 
-def merged(given: Mapping[str, Any], said: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    return {**given, "members": {id: {**each, **said[id]} for id, each in given["members"].items()}}
+def merged(given: Mapping[str, Any], stated: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {**given, "members": {id: {**each, **stated[id]} for id, each in given["members"].items()}}
 
 
 @pytest.mark.parametrize(
-    ("edition", "said", "sent"),
+    ("edition", "stated", "sent"),
     [
         ("apache@0.10.0.1", f"00000001{SAID_BY_C1}0000000000000000", "00000001"),
         ("apache@2.0.1", f"0000000300000003{SAID_BY_C1}000000000000000000000000", "0000000300000003"),
@@ -67,10 +67,10 @@ def merged(given: Mapping[str, Any], said: Mapping[str, Mapping[str, Any]]) -> d
     ],
 )
 def test_what_is_said_is_what_an_assignment_is_made_of(
-    edition: str, said: str, sent: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    edition: str, stated: str, sent: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, subscribed = asked(capsys, monkeypatch, "subscribe", "--edition", edition, given=PLAIN)
-    assert code == 0 and list(subscribed) == ["c1", "c2"] and subscribed["c1"] == {"userData": said}
+    assert code == 0 and list(subscribed) == ["c1", "c2"] and subscribed["c1"] == {"userData": stated}
     words = "assign", "--target", "reference", "--assignor", "stream", "--edition", edition
     code, assigned = asked(capsys, monkeypatch, *words, given=merged(PLAIN, subscribed))
     assert code == 0 and list(assigned) == ["c1", "c2"]
@@ -98,23 +98,23 @@ def test_what_a_member_remembers_is_told(capsys: pytest.CaptureFixture[str], mon
             },
         },
     }  # fmt: skip
-    _, said = asked(capsys, monkeypatch, "subscribe", "--edition", "apache@3.9.2", given=given)
-    found = read_subscription(bytes.fromhex(said["c1"]["userData"]))
+    _, stated = asked(capsys, monkeypatch, "subscribe", "--edition", "apache@3.9.2", given=given)
+    found = read_subscription(bytes.fromhex(stated["c1"]["userData"]))
     assert (found.process, found.end_point, found.tags) == (process, "h:9092", (("rack", "a"), ("zone", "b")))
     assert dict(found.sums) == {TaskId(0, 1): 0, TaskId(0, 2): 77, TaskId(0, 9): -2, TaskId(0, 10): -2}
-    _, said = asked(capsys, monkeypatch, "subscribe", "--edition", "apache@2.0.1", given=given)
-    found = read_subscription(bytes.fromhex(said["c1"]["userData"]))
+    _, stated = asked(capsys, monkeypatch, "subscribe", "--edition", "apache@2.0.1", given=given)
+    found = read_subscription(bytes.fromhex(stated["c1"]["userData"]))
     assert (found.active, found.standby) == ((TaskId(0, 9), TaskId(0, 10)), (TaskId(0, 1),))
 
 
 def test_upgrade_from_is_heeded_or_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"topics": {"t": 1}, "members": {"c1": {"upgradeFrom": "0.10.0"}}}
-    _, said = asked(capsys, monkeypatch, "subscribe", "--edition", "apache@2.0.1", given=given)
-    assert said == {"c1": {"userData": f"00000001{SAID_BY_C1}0000000000000000"}}
+    _, stated = asked(capsys, monkeypatch, "subscribe", "--edition", "apache@2.0.1", given=given)
+    assert stated == {"c1": {"userData": f"00000001{SAID_BY_C1}0000000000000000"}}
     given = {"topics": {"t": 1}, "members": {"c0": {}, "c1": {"upgradeFrom": "2.0"}}}
-    code, said = asked(capsys, monkeypatch, "subscribe", "--edition", "apache@2.0.1", given=given)
-    assert code == 1 and said["error"]["class"].endswith("ConfigException")
-    assert said["error"]["message"].startswith("c1: ") and "2.0" in said["error"]["message"]
+    code, stated = asked(capsys, monkeypatch, "subscribe", "--edition", "apache@2.0.1", given=given)
+    assert code == 1 and stated["error"]["class"].endswith("ConfigException")
+    assert stated["error"]["message"].startswith("c1: ") and "2.0" in stated["error"]["message"]
 
 
 def test_defaults() -> None:
@@ -209,8 +209,8 @@ def test_an_assignment_wants_what_everybody_says(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = "assign", "--target", "reference", "--assignor", "stream"
-    code, told = asked(capsys, monkeypatch, *words, given=PLAIN)
-    assert code == 2 and "members.c1.userData: " in told and "kipcheck subscribe" in told
+    code, printed = asked(capsys, monkeypatch, *words, given=PLAIN)
+    assert code == 2 and "members.c1.userData: " in printed and "kipcheck subscribe" in printed
 
 
 def test_lines_fail_each_for_itself(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,8 +243,8 @@ def test_who_has_no_streams_says_who_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     given = {"topics": {"t": 1}, "members": {"c1": {"userData": "00"}}}
-    code, said = asked(capsys, monkeypatch, *words, *more, given=given)
-    assert code == 1 and said["error"]["class"] == "Unsupported" and said["error"]["message"].startswith(why)
+    code, stated = asked(capsys, monkeypatch, *words, *more, given=given)
+    assert code == 1 and stated["error"]["class"] == "Unsupported" and stated["error"]["message"].startswith(why)
 
 
 # A jar in whose place something else answers
@@ -300,7 +300,7 @@ def jar(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("member", "said"),
+    ("member", "stated"),
     [
         ({"subscription": ["t"]}, {"c1": {"userData": "0102"}}),
         ({"subscription": ["spins"]}, ("timeout", "more than 10000 ms of processor time")),
@@ -309,11 +309,11 @@ def jar(monkeypatch: pytest.MonkeyPatch) -> Any:
         ({"upgradeFrom": "7"}, ("x.ConfigException", "c1: nobody knows it")),
     ],
 )
-def test_what_a_jar_does_is_told(member: Mapping[str, Any], said: Any, jar: Any) -> None:
+def test_what_a_jar_does_is_told(member: Mapping[str, Any], stated: Any, jar: Any) -> None:
     given = json.dumps({"topics": {"t": 1}, "members": {"c1": member}})
     line, well = streams_members.subscribed(given, jar, "apache")
-    failed = isinstance(said, tuple)
-    wanted = {"error": {"class": said[0], "message": said[1]}} if failed else said
+    failed = isinstance(stated, tuple)
+    wanted = {"error": {"class": stated[0], "message": stated[1]}} if failed else stated
     assert json.loads(line) == wanted and well is not failed
 
 
@@ -340,8 +340,8 @@ def test_without_jars_the_target_does_not_start(
 
     monkeypatch.setattr(streams_members, "open_jars", missing)
     monkeypatch.setattr("kipcheck.conformance.targets.registry.target", lambda name: Named())
-    code, said = asked(capsys, monkeypatch, "subscribe", "--target", Named.name, given=PLAIN)
-    assert code == 3 and "nobody has it" in said
+    code, stated = asked(capsys, monkeypatch, "subscribe", "--target", Named.name, given=PLAIN)
+    assert code == 3 and "nobody has it" in stated
 
 
 @pytest.mark.jars
@@ -349,11 +349,11 @@ def test_a_released_jar_says_what_it_says(capsys: pytest.CaptureFixture[str], mo
     unknown = {"topics": {"t": 1}, "members": {"c1": {}, "c2": {"upgradeFrom": "2.0"}}}
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{json.dumps(PLAIN)}\n{json.dumps(unknown)}\n"))
     assert run(["subscribe", "--target", Named.name, "--assignor", "stream", "--batch"]) == 1
-    said, refused = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert said["c1"] == {"userData": f"0000000300000003{SAID_BY_C1}000000000000000000000000"}
+    stated, refused = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert stated["c1"] == {"userData": f"0000000300000003{SAID_BY_C1}000000000000000000000000"}
     assert refused["error"]["class"] == "org.apache.kafka.common.config.ConfigException"
     assert refused["error"]["message"].startswith("c2: ") and "upgrade.from" in refused["error"]["message"]
     words = "assign", "--target", Named.name, "--assignor", "stream"
-    code, sent = asked(capsys, monkeypatch, *words, given=merged(PLAIN, said))
+    code, sent = asked(capsys, monkeypatch, *words, given=merged(PLAIN, stated))
     assert code == 0 and sent["c1"]["userData"].startswith("0000000300000003")
     assert sorted(each for one in sent.values() for each in one["partitions"]) == [["t", 0], ["t", 1], ["t", 2]]

@@ -68,8 +68,8 @@ def assign(session: Session, assignor: str, given: dict[str, Any]) -> Observatio
 
 
 def answer(session: Session, *steps: Any) -> Observation:
-    (held,) = session.run([Case("t", "apache", Role.LEADER, steps)])
-    return held[-1]
+    (found,) = session.run([Case("t", "apache", Role.LEADER, steps)])
+    return found[-1]
 
 
 def user_data(session: Session, assignor: str, owned: list[list[Any]], generation: int) -> Any:

@@ -14,7 +14,7 @@ from kipcheck.conformance.engine.run import Options, run
 from kipcheck.conformance.targets.protocol import NotPlayed, Session, Unavailable
 from kipcheck.conformance.targets.registry import target
 from kipcheck.conformance.tests.support.releases import FRANZ_GO
-from kipcheck.conformance.tests.support.sessions import asked, held, member, shares
+from kipcheck.conformance.tests.support.sessions import asked, executed, member, shares
 from kipcheck.golden.vectors import vectors
 
 pytestmark = pytest.mark.go
@@ -67,7 +67,7 @@ def test_it_reads_and_writes_what_real_kafka_wrote(codec: Session, message: str)
         and each.value is not None and "_unknownTaggedFields" not in str(each.value)
     )  # fmt: skip
     for vector in islice(plain, 12):
-        read, written = held(
+        read, written = executed(
             codec,
             asked("decode", message, vector.version, hex=vector.data.hex()),
             asked("encode", message, vector.version, value=vector.value),
@@ -81,7 +81,7 @@ def test_it_reads_and_writes_what_real_kafka_wrote(codec: Session, message: str)
 def test_unknown_tags_are_taken_shown_and_kept(codec: Session) -> None:
     value = {"throttleTimeMs": 1, "errorCode": 0, "_unknownTaggedFields": [{"tag": 7, "data": "61"}]}
     data = "00000001000001070161"
-    answers = held(
+    answers = executed(
         codec,
         asked("encode", "HeartbeatResponse", 4, value=value),
         asked("decode", "HeartbeatResponse", 4, hex=data),
@@ -92,18 +92,18 @@ def test_unknown_tags_are_taken_shown_and_kept(codec: Session) -> None:
 
 def test_whole_numbers_keep_their_value_and_states_stay_numbers(codec: Session) -> None:
     highest = {"offset": (1 << 63) - 1, "leaderEpoch": 1, "metadata": "", "commitTimestamp": -(1 << 63)}
-    (written,) = held(codec, asked("encode", "OffsetCommitValue", 3, value=highest))
+    (written,) = executed(codec, asked("encode", "OffsetCommitValue", 3, value=highest))
     assert isinstance(written, Replied)
-    (read,) = held(codec, asked("decode", "OffsetCommitValue", 3, hex=written["hex"]))
+    (read,) = executed(codec, asked("decode", "OffsetCommitValue", 3, hex=written["hex"]))
     assert read == Replied((("value", highest),))
     data = "0000" + "00" * 8 + "0000" + "00" * 4 + "7f" + "00000000" + "00" * 16
-    (read,) = held(codec, asked("decode", "TransactionLogValue", 0, hex=data))
+    (read,) = executed(codec, asked("decode", "TransactionLogValue", 0, hex=data))
     assert isinstance(read, Replied)
     assert read["value"]["transactionStatus"] == 127
 
 
 def test_what_is_refused_is_told_with_the_words_of_the_library(codec: Session) -> None:
-    (found,) = held(codec, asked("decode", "HeartbeatResponse", 4, hex="0000"))
+    (found,) = executed(codec, asked("decode", "HeartbeatResponse", 4, hex="0000"))
     assert found == Refused("errors.errorString", "response did not contain enough data to be valid")
 
 
@@ -120,7 +120,7 @@ def test_what_it_has_no_words_for_is_unsupported_by_a_limit_that_it_told(
     codec: Session, ask: Step, capability: str
 ) -> None:
     assert capability in codec.info.claims.limits
-    (found,) = held(codec, ask)
+    (found,) = executed(codec, ask)
     assert isinstance(found, Unsupported)
 
 
@@ -188,7 +188,7 @@ def test_members_with_an_instance_id_come_first_and_a_topic_that_is_not_there_is
 )
 def test_user_data_are_what_its_own_member_writes(leader: Session, assignor: str, data: str | None) -> None:
     body = {"assignor": assignor, "subscription": ["t"], "owned": [["t", 1], ["t", 0]], "generation": 4}
-    assert held(leader, step("leader", "user-data", **body)) == (Replied((("hex", data),)),)
+    assert executed(leader, step("leader", "user-data", **body)) == (Replied((("hex", data),)),)
 
 
 def test_another_release_is_that_release_and_its_panics_are_told() -> None:

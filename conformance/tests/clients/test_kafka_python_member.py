@@ -34,11 +34,11 @@ class Talk:
         return self._adapter.answer({"op": f"member-{verb}", "case": self._case, **body})
 
     def __call__(self, verb: str, **body: Any) -> list[dict[str, Any]]:
-        told = self.raw(verb, **body)
-        assert told["status"] == "accepted", told
-        for each in told["actions"]:
+        printed = self.raw(verb, **body)
+        assert printed["status"] == "accepted", printed
+        for each in printed["actions"]:
             ACTIONS.from_json(each)  # in the words of the protocol
-        actions: list[dict[str, Any]] = told["actions"]
+        actions: list[dict[str, Any]] = printed["actions"]
         return actions
 
     def names(self, verb: str, **body: Any) -> list[str]:
@@ -75,8 +75,8 @@ def numbers() -> Iterator[int]:
 
 
 def test_it_is_claimed_and_loaded_when_it_is_asked_for() -> None:
-    told = "from kipcheck.conformance.clients.kafka_python import KafkaPython as K; import sys; a = K(); a.claims(); print(*[m for m in sys.modules if 'kafka_python_' in m])"  # noqa: E501
-    loaded = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.split()
+    printed = "from kipcheck.conformance.clients.kafka_python import KafkaPython as K; import sys; a = K(); a.claims(); print(*[m for m in sys.modules if 'kafka_python_' in m])"  # noqa: E501
+    loaded = subprocess.run([sys.executable, "-c", printed], capture_output=True, text=True, check=True).stdout.split()
     assert loaded == ["kipcheck.conformance.clients.kafka_python_assignors"]
 
 
@@ -84,8 +84,8 @@ def test_it_claims_to_be_a_member_with_one_limit(adapter: KafkaPython, talk: Tal
     claims = adapter.claims()
     assert Role.MEMBER in claims.roles and claims.machines == (MEMBER,)
     talk.assigned([["t", 0]])
-    told = talk.raw("told", **{**JOINED, "skip_assignment": True})
-    assert (told["status"], claims.limits[told["capability"]]) == ("unsupported", LIMITS["skip-assignment"])
+    printed = talk.raw("told", **{**JOINED, "skip_assignment": True})
+    assert (printed["status"], claims.limits[printed["capability"]]) == ("unsupported", LIMITS["skip-assignment"])
 
 
 def test_a_leader_assigns_with_its_own_assignor(talk: Talk) -> None:
@@ -206,8 +206,8 @@ def test_a_static_member_goes_without_a_word(talk: Talk) -> None:
 
 
 def test_there_is_no_consumer_without_a_protocol(talk: Talk) -> None:
-    told = talk.raw("open", **{**OPEN, "assignors": ["incremental", "range"]})
-    assert (told["status"], told["class"]) == ("rejected", "kafka.errors.KafkaConfigurationError")
+    printed = talk.raw("open", **{**OPEN, "assignors": ["incremental", "range"]})
+    assert (printed["status"], printed["class"]) == ("rejected", "kafka.errors.KafkaConfigurationError")
     assert talk("poll") == []
 
 

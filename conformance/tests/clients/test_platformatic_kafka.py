@@ -14,7 +14,7 @@ from kipcheck.conformance.targets.testee import Limits, Testee
 from kipcheck.conformance.targets.toolchains import build, node
 from kipcheck.conformance.targets.transport.pipe import Command
 from kipcheck.conformance.tests.support.releases import PLATFORMATIC
-from kipcheck.conformance.tests.support.sessions import asked, held, member, shares
+from kipcheck.conformance.tests.support.sessions import asked, executed, member, shares
 from kipcheck.golden.vectors import vectors
 
 pytestmark = pytest.mark.node
@@ -57,14 +57,14 @@ def test_the_newest_release_claims_more() -> None:
         assert claims.assignors == ("roundrobin", "cooperative-sticky")
         data = "000300000001000174ffffffff0000000000000005ffff"
         value = {"topics": ["t"], "userData": None, "ownedPartitions": [], "generationId": 5, "rackId": None}
-        (written,) = held(session, asked("encode", "ConsumerProtocolSubscription", 3, value=value))
+        (written,) = executed(session, asked("encode", "ConsumerProtocolSubscription", 3, value=value))
         assert written == Replied((("hex", data),))
         nameless = {
             "topics": [{"topicId": "00000000-0000-0000-0000-000000000000", "name": None}],
             "allowAutoTopicCreation": False,
             "includeClusterAuthorizedOperations": False, "includeTopicAuthorizedOperations": False,
         }  # fmt: skip
-        (unable,) = held(session, asked("encode", "MetadataRequest", 10, value=nameless))
+        (unable,) = executed(session, asked("encode", "MetadataRequest", 10, value=nameless))
         assert isinstance(unable, Unsupported) and unable.limit == "place"  # it reads names only
 
 
@@ -75,13 +75,13 @@ def test_it_writes_what_real_kafka_wrote(codec: Session, message: str) -> None:
     plain = [each for each in plain if low <= each.version <= high and "_unknownTagged" not in str(each.value)]
     assert plain
     for vector in islice(plain, 12):
-        (written,) = held(codec, asked("encode", message, vector.version, value=vector.value))
+        (written,) = executed(codec, asked("encode", message, vector.version, value=vector.value))
         assert written == Replied((("hex", vector.data.hex()),)), vector.name
 
 
 def test_what_it_read_is_told_although_it_raises_at_an_error_code(codec: Session) -> None:
     data = "00000001001bffffffff00000100026d0100"
-    (found,) = held(codec, asked("decode", "JoinGroupResponse", 9, hex=data))
+    (found,) = executed(codec, asked("decode", "JoinGroupResponse", 9, hex=data))
     assert isinstance(found, Replied)
     assert found["value"] == {
         "throttleTimeMs": 1, "errorCode": 27, "generationId": -1, "protocolType": None, "protocolName": None,
@@ -96,17 +96,17 @@ def test_whole_numbers_keep_their_value(codec: Session) -> None:
         "groupId": "g", "generationIdOrMemberEpoch": 1, "memberId": "m", "groupInstanceId": None,
         "topics": [{"name": "t", "partitions": [partition]}],
     }  # fmt: skip
-    (written,) = held(codec, asked("encode", "OffsetCommitRequest", 8, value=value))
+    (written,) = executed(codec, asked("encode", "OffsetCommitRequest", 8, value=value))
     assert isinstance(written, Replied)
     assert "7fffffffffffffff" in written["hex"]
     data = "0000000002026702027402000000017fffffffffffffffffffffff00000000000000"
-    (read,) = held(codec, asked("decode", "OffsetFetchResponse", 8, hex=data + "0000"))
+    (read,) = executed(codec, asked("decode", "OffsetFetchResponse", 8, hex=data + "0000"))
     assert isinstance(read, Replied)
     assert read["value"]["groups"][0]["topics"][0]["partitions"][0]["committedOffset"] == offset
 
 
 def test_what_is_refused_is_told_with_the_words_of_the_library(codec: Session) -> None:
-    (found,) = held(codec, asked("decode", "HeartbeatResponse", 4, hex="0000"))
+    (found,) = executed(codec, asked("decode", "HeartbeatResponse", 4, hex="0000"))
     assert found == Refused("OutOfBoundsError", "Out of bounds.")
 
 
@@ -122,7 +122,7 @@ def test_what_it_has_no_words_for_is_unsupported_by_a_limit_that_it_told(
     codec: Session, ask: Step, capability: str
 ) -> None:
     assert capability in codec.info.claims.limits
-    (found,) = held(codec, ask)
+    (found,) = executed(codec, ask)
     assert isinstance(found, Unsupported)
 
 
@@ -137,7 +137,7 @@ def test_it_claims_to_write_requests_and_to_read_responses(codec: Session) -> No
         asked("encode", "HeartbeatResponse", 4, value=value),
         asked("recode", "HeartbeatResponse", 4, hex="00000000000000"),
     ):
-        (found,) = held(codec, ask)
+        (found,) = executed(codec, ask)
         assert isinstance(found, Unsupported) and not found.limit
 
 
@@ -147,7 +147,7 @@ def test_a_small_group_is_assigned_as_its_leader_the_first_member_does(leader: S
         "b": [["t", 0], ["t", 2]], "a": [["t", 1], ["u", 0]],
     }  # fmt: skip
     body = {"assignor": "roundrobin", "subscription": ["t"], "owned": [["t", 0]], "generation": 4}
-    assert held(leader, step("leader", "user-data", **body)) == (Replied((("hex", None),)),)
+    assert executed(leader, step("leader", "user-data", **body)) == (Replied((("hex", None),)),)
 
 
 def test_it_knows_no_draft_and_plays_no_controller() -> None:
@@ -163,7 +163,7 @@ def test_it_knows_no_draft_and_plays_no_controller() -> None:
 def test_another_release_is_that_release() -> None:
     with target(OLDER).open("apache", Role.CODEC) as session:
         assert session.info.version == "1.34.0"
-        (found,) = held(session, asked("decode", "HeartbeatResponse", 4, hex="00000000000000"))
+        (found,) = executed(session, asked("decode", "HeartbeatResponse", 4, hex="00000000000000"))
         assert found == Replied((("value", {"throttleTimeMs": 0, "errorCode": 0}),))
 
 
@@ -233,7 +233,7 @@ def test_a_death_is_told_and_the_next_case_is_answered(stub: Session, does: str,
 
 def test_memory_has_a_limit(stub: Session) -> None:
     body = {"assignor": "roundrobin", "topics": [], "members": [member("grow", [])]}
-    (found,) = held(stub, step("leader", "assign", **body))
+    (found,) = executed(stub, step("leader", "assign", **body))
     assert isinstance(found, Died)
     assert found.cause in ("memory", "timeout")  # whichever comes first on this machine
 

@@ -41,8 +41,8 @@ def schema() -> Callable[[str], jsonschema.Draft202012Validator]:
     return lambda part: jsonschema.Draft202012Validator({"$ref": f"{CASE}#/$defs/{part}"}, registry=registry)
 
 
-ONE_OF_EACH = {check.family.role: name for check in CHECKS.values() for name, vice in MUTANTS.items()
-               if vice.check == check.id and not vice.deadly and not vice.remembers
+ONE_OF_EACH = {check.family.role: name for check in CHECKS.values() for name, mutant in MUTANTS.items()
+               if mutant.check == check.id and not mutant.deadly and not mutant.remembers
                and check.id.partition("/")[0] != "damage"}  # fmt: skip
 """Without those that wait for real connections."""
 ONE_OF_EACH[Role.CLIENT] = "beats-with-one-byte-more"  # which any script shows: a live client takes seconds for each
@@ -53,14 +53,14 @@ LIVE_CASES = 4
 
 def filed(name: str, out: Path) -> list[dict[str, Any]]:
     """The failures of a run with a miniature."""
-    vice = MUTANTS[name]
+    mutant = MUTANTS[name]
 
     def find(target: str) -> Target:
-        return InProcess(vice.made())
+        return InProcess(mutant.made())
 
-    chosen = (vice.check,), (vice.subject,)
-    cases = LIVE_CASES if CHECKS[vice.check].role is Role.CLIENT else None
-    options = Options((f"miniature/{name}",), subject_of(vice).edition, *chosen, cases=cases, workers=1, out=out)
+    chosen = (mutant.check,), (mutant.subject,)
+    cases = LIVE_CASES if CHECKS[mutant.check].role is Role.CLIENT else None
+    options = Options((f"miniature/{name}",), subject_of(mutant).edition, *chosen, cases=cases, workers=1, out=out)
     assert run.hold(options, find).ledger is not None
     return [json.loads(path.read_text("utf-8")) for path in sorted((out / "failures").glob("*.json"))]
 

@@ -41,12 +41,12 @@ from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Target
 from kipcheck.reports import matrix
 
-VICE = "miniature/refuses-unknown-tags"
+MUTANT = "miniature/refuses-unknown-tags"
 ID = "0123456789ab"
 ASKED = ("run", "--message", "HeartbeatRe*", "--check", "wire/repeat", "--cases", "1", "--workers", "1", "--target")
 RUN = (*ASKED, "reference")
 ONE = ("--message", "HeartbeatRequest", "--check", "wire/unknown-tags", "--cases", "2", "--workers", "1")
-FAILING = ("run", *ONE, "--target", VICE)
+FAILING = ("run", *ONE, "--target", MUTANT)
 CAMPAIGN = ("campaign", "--target", "reference", "--check", "wire/round-trip", "--cases", "300", "--executor", "inline")
 SMALL = CampaignRequest(
     targets=("reference",), checks=("features/epochs",), cases=20, rounds=1, engine="compiled",
@@ -109,11 +109,11 @@ def refused(capsys: pytest.CaptureFixture[str], within: Path, *arguments: object
     before = state(within)
     capsys.readouterr()
     code = main.run([*map(str, arguments)])
-    told = capsys.readouterr()
-    assert code == exits.USAGE, (arguments, told)
+    printed = capsys.readouterr()
+    assert code == exits.USAGE, (arguments, printed)
     assert state(within) == before, arguments
-    assert told.err.count("\n") == 1, told.err
-    return told.err
+    assert printed.err.count("\n") == 1, printed.err
+    return printed.err
 
 
 # ---- files of somebody else
@@ -149,10 +149,10 @@ def test_a_file_that_kipcheck_did_not_write_stays_and_is_named(
     for number, (arguments, names) in enumerate(commands.items()):
         for name in names:
             out = placed(tmp_path / f"{number}-{names.index(name)}", name)
-            told = refused(capsys, tmp_path, *arguments, "--out", out)
+            printed = refused(capsys, tmp_path, *arguments, "--out", out)
             place = name.partition(" -> ")[0]
-            assert f"{out}/{place} is in the way: " in told, (arguments, told)
-            assert "Move it elsewhere, or name another folder with --out" in told
+            assert f"{out}/{place} is in the way: " in printed, (arguments, printed)
+            assert "Move it elsewhere, or name another folder with --out" in printed
 
 
 def test_other_files_in_the_folder_are_left_alone_and_the_folder_may_be_a_link(tmp_path: Path) -> None:
@@ -238,9 +238,9 @@ def test_a_list_that_is_damaged_is_named_with_what_to_do(tmp_path: Path, capsys:
     }
     for data, why in wrong.items():
         (out / LIST).write_bytes(data)
-        told = refused(capsys, tmp_path, *RUN, "--out", out)
-        assert f"{out / LIST} is damaged: " in told and why in told
-        assert "move the files to keep elsewhere and remove the folder, or name another folder with --out" in told
+        printed = refused(capsys, tmp_path, *RUN, "--out", out)
+        assert f"{out / LIST} is damaged: " in printed and why in printed
+        assert "move the files to keep elsewhere and remove the folder, or name another folder with --out" in printed
     (out / LIST).unlink()
     (out / LIST).symlink_to(tmp_path / "list")
     (tmp_path / "list").write_bytes(good)
@@ -368,8 +368,8 @@ def test_a_second_campaign_keeps_the_corpus_of_the_first_and_comes_to_its_own_en
     other = replace(SMALL, seed=7, checks=("features/gating",))
     capsys.readouterr()
     campaign(replace(other, out=out), inline)
-    told = capsys.readouterr().err
-    assert f"the corpus of the previous campaign is kept in {newest}; to start from it: --corpus {newest}" in told
+    printed = capsys.readouterr().err
+    assert f"the corpus of the previous campaign is kept in {newest}; to start from it: --corpus {newest}" in printed
     campaign(replace(other, out=fresh), inline)
     assert capsys.readouterr().err.count("the previous campaign") == 0
     assert state(out / "corpus").items() >= first.items()
@@ -405,7 +405,7 @@ def test_a_run_that_does_not_start_leaves_the_results_of_the_run_before(
         ("--target", "reference", "--target", "nosuch"): "unknown target 'nosuch'",
         ("--target", "reference", "--check", "wire/rond-trip"): "no check matches 'wire/rond-trip'",
         ("--target", "reference", "--message", "NoSuch*"): "'NoSuch*' matches no message",
-        ("--target", "reference", "--target", VICE, "--message", "NoSuch*"): "'NoSuch*' matches no message",
+        ("--target", "reference", "--target", MUTANT, "--message", "NoSuch*"): "'NoSuch*' matches no message",
         ("--target", "reference", "--edition", "kip-1"): "unknown edition 'kip-1'",
         ("--target", "reference", "--known", str(tmp_path / "known.toml")): "known.toml",
         ("--target", "reference", "--known", str(tmp_path / "none.toml")): "none.toml",

@@ -19,9 +19,9 @@ from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
 
-VICE = "refuses-unknown-tags"
+MUTANT = "refuses-unknown-tags"
 ASKED = Options(
-    targets=(f"miniature/{VICE}", "reference"), messages=("HeartbeatRe*", "SyncGroupRequest", "LeaveGroupRequest"),
+    targets=(f"miniature/{MUTANT}", "reference"), messages=("HeartbeatRe*", "SyncGroupRequest", "LeaveGroupRequest"),
     checks=("wire/vectors", "wire/prefixes", "wire/unknown-tags"), cases=2, workers=1,
 )  # fmt: skip
 
@@ -56,12 +56,12 @@ def test_a_part_of_the_environment_is_read_too() -> None:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
-    return held(replace(ASKED, out=tmp_path_factory.mktemp("whole")))
+    return executed(replace(ASKED, out=tmp_path_factory.mktemp("whole")))
 
 
-def held(options: Options) -> Ledger:
+def executed(options: Options) -> Ledger:
     """Without a process for each target."""
-    targets = {options.targets[0]: InProcess(MUTANTS[VICE].made()), "reference": InProcess(Reference())}
+    targets = {options.targets[0]: InProcess(MUTANTS[MUTANT].made()), "reference": InProcess(Reference())}
     outcome = hold(options, targets.__getitem__)
     assert outcome.ledger is not None
     return read(outcome.ledger)
@@ -70,7 +70,7 @@ def held(options: Options) -> Ledger:
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> list[Ledger]:
     out = tmp_path_factory.mktemp("parts")
-    return [held(replace(ASKED, part=Part(number, 3), out=out / str(number))) for number in (1, 2, 3)]
+    return [executed(replace(ASKED, part=Part(number, 3), out=out / str(number))) for number in (1, 2, 3)]
 
 
 def verdicts(ledger: Ledger) -> Counter[str]:

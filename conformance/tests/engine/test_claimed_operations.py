@@ -57,7 +57,7 @@ def small(tmp_path: Path) -> Options:
     )
 
 
-def held(options: Options, monkeypatch: pytest.MonkeyPatch, target: OneWay) -> tuple[Outcome, Ledger]:
+def executed(options: Options, monkeypatch: pytest.MonkeyPatch, target: OneWay) -> tuple[Outcome, Ledger]:
     known = registry.target
 
     def target_of(name: str) -> Target:
@@ -71,12 +71,12 @@ def held(options: Options, monkeypatch: pytest.MonkeyPatch, target: OneWay) -> t
 
 
 def test_what_is_not_claimed_is_neither_run_nor_skipped(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome, ledger = held(small, monkeypatch, OneWay())
+    outcome, ledger = executed(small, monkeypatch, OneWay())
     assert (outcome.exit_code, ledger.inconclusive) == (0, ())
     assert {result for counts in ledger.cases.values() for result in counts} == {"PASS"}
     nothing = {each.check: each.why for each in ledger.skips}
     assert nothing == {"wire/unknown-tags": "there are no cases for the operations that the target claims"}
-    without, ledger = held(small, monkeypatch, OneWay({}))
+    without, ledger = executed(small, monkeypatch, OneWay({}))
     assert without.exit_code == 7
     assert "were skipped, more than a tenth" in ledger.inconclusive[0].why
 
@@ -93,14 +93,14 @@ def test_the_cases_are_those_of_every_target(small: Options, monkeypatch: pytest
 
 
 def test_a_dry_run_plans_the_cases_that_are_run(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, ledger = held(small, monkeypatch, OneWay())
+    _, ledger = executed(small, monkeypatch, OneWay())
     planned = run(replace(small, dry_run=True)).plan
     assert sum(row["cases"] for row in planned) == sum(counts.total() for counts in ledger.cases.values())
     assert "wire/unknown-tags" not in {row["check"] for row in planned}
 
 
 def test_a_check_named_in_full_without_a_case_is_wrong_usage(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    held(small, monkeypatch, OneWay())
+    executed(small, monkeypatch, OneWay())
     outcome = run(replace(small, checks=("wire/unknown-tags",), out=small.out / "2"))
     assert (outcome.exit_code, outcome.ledger) == (2, None)
     assert outcome.why.startswith(
@@ -111,9 +111,9 @@ def test_a_check_named_in_full_without_a_case_is_wrong_usage(small: Options, mon
 @pytest.mark.integration
 def test_targets_are_compared_by_case(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     both = replace(small, targets=("reference", "one-way"))
-    outcome, ledger = held(both, monkeypatch, OneWay())
+    outcome, ledger = executed(both, monkeypatch, OneWay())
     assert (outcome.exit_code, tuple(ledger.differences)) == (0, ())
-    _, ledger = held(both, monkeypatch, OneWay(misreads=True))
+    _, ledger = executed(both, monkeypatch, OneWay(misreads=True))
     assert {each.subject for each in ledger.differences} == {RESPONSE}
     assert {each.check for each in ledger.differences} >= {"wire/two-readings"}
 
@@ -134,7 +134,7 @@ def test_smaller_and_stored_cases_are_not_run_either(small: Options, monkeypatch
     with Worker("one-way", InProcess(OneWay())) as worker:
         assert list(worker.every_violation([case], survives)) == []
     broken = OneWay(misreads=True)
-    outcome, _ = held(replace(small, checks=("wire/two-readings",)), monkeypatch, broken)
+    outcome, _ = executed(replace(small, checks=("wire/two-readings",)), monkeypatch, broken)
     assert outcome.exit_code == 1
     file = next((small.out / FOLDER).glob("*.json"))
     assert engine_replay.replay(file).exit_code == 1

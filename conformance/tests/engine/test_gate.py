@@ -59,7 +59,7 @@ def small(tmp_path: Path) -> Options:
     return replace(SMALL, out=tmp_path / "out")
 
 
-def held(options: Options, monkeypatch: pytest.MonkeyPatch, **targets: Planted) -> tuple[Outcome, Ledger]:
+def executed(options: Options, monkeypatch: pytest.MonkeyPatch, **targets: Planted) -> tuple[Outcome, Ledger]:
     known = registry.target
 
     def target_of(name: str) -> Target:
@@ -82,7 +82,7 @@ def test_exit_codes_have_an_order() -> None:
 
 
 def test_a_target_that_takes_no_operation_is_inconclusive(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome, ledger = held(small, monkeypatch, planted=Planted(CANNOT))
+    outcome, ledger = executed(small, monkeypatch, planted=Planted(CANNOT))
     assert (outcome.exit_code, outcome.failures) == (7, 0)
     assert {result for counts in ledger.cases.values() for result in counts} == {"SKIP"}
     whys = [(each.target, each.why) for each in ledger.inconclusive]
@@ -95,14 +95,14 @@ def test_a_target_that_takes_no_operation_is_inconclusive(small: Options, monkey
 
 
 def test_more_than_a_tenth_of_the_cases_in_a_role_is_too_much(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    one_in_five, ledger = held(small, monkeypatch, planted=Planted(CANNOT, versions=(0,)))
+    one_in_five, ledger = executed(small, monkeypatch, planted=Planted(CANNOT, versions=(0,)))
     assert one_in_five.exit_code == 7
     assert [each.why for each in ledger.inconclusive] == [
         "24 of 120 cases in the role codec were skipped, more than a tenth"
     ]
     wider = replace(small, messages=("Heartbeat*", "SyncGroup*", "LeaveGroup*"))
     few = Planted(CANNOT, "decode", versions=(5,))  # a round trip also encodes
-    enough, ledger = held(wider, monkeypatch, planted=few)
+    enough, ledger = executed(wider, monkeypatch, planted=few)
     skipped = sum(counts["SKIP"] for counts in ledger.cases.values())
     cases = sum(counts.total() for counts in ledger.cases.values())
     assert 0 < skipped <= cases / 10
@@ -110,9 +110,9 @@ def test_more_than_a_tenth_of_the_cases_in_a_role_is_too_much(small: Options, mo
 
 
 def test_a_required_check_must_pass_or_fail(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    met, ledger = held(replace(small, require=("wire/two*", "wire/round-trip")), monkeypatch)
+    met, ledger = executed(replace(small, require=("wire/two*", "wire/round-trip")), monkeypatch)
     assert (met.exit_code, ledger.inconclusive) == (0, ())
-    unmet, ledger = held(replace(small, require=("wire/two*", "group/*")), monkeypatch)
+    unmet, ledger = executed(replace(small, require=("wire/two*", "group/*")), monkeypatch)
     assert unmet.exit_code == 7
     assert [each.check for each in ledger.inconclusive][:2] == ["group/generations", "group/parked"]
     assert "--require group/*" in unmet.text
@@ -128,7 +128,9 @@ def test_a_part_of_a_run_is_not_judged_alone(small: Options, monkeypatch: pytest
     folders = []
     for number in (1, 2):
         folders.append(small.out.with_name(f"part{number}"))
-        outcome, _ = held(replace(both, part=Part(number, 2), out=folders[-1]), monkeypatch, planted=Planted(CANNOT))
+        outcome, _ = executed(
+            replace(both, part=Part(number, 2), out=folders[-1]), monkeypatch, planted=Planted(CANNOT)
+        )
         assert outcome.exit_code == 0
     merged = merge(folders, small.out)
     assert merged.exit_code == 7
@@ -148,7 +150,7 @@ def test_a_check_named_in_full_that_meets_nothing_is_wrong_usage(
             # Alone, a check of groups makes the message the mistake.
             alone = not beside and named == "group/static"
             assert outcome.why.startswith("--message " if alone else f"--check {named}: "), outcome.why
-    assert held(replace(small, checks=("wire/two-readings", "wire/later*")), monkeypatch)[0].exit_code == 0
+    assert executed(replace(small, checks=("wire/two-readings", "wire/later*")), monkeypatch)[0].exit_code == 0
 
 
 @pytest.mark.parametrize("name", ["kip-384", "kip-258"])
@@ -168,7 +170,7 @@ def test_an_edition_with_other_checks_names_them(small: Options) -> None:
 
 
 def test_a_death_uses_up_three_cases_of_a_check_and_subject(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome, ledger = held(replace(small, checks=("wire/two-readings",)), monkeypatch, planted=Planted(DIES))
+    outcome, ledger = executed(replace(small, checks=("wire/two-readings",)), monkeypatch, planted=Planted(DIES))
     assert outcome.exit_code == 1
     assert ledger.footer is not None and not ledger.complete
     (failure,) = (each for each in ledger.failures if each.invariant == "survives")
@@ -192,7 +194,7 @@ def test_behind_a_listed_death_cases_are_skipped_and_the_run_is_complete(
         'link = "https://issues.apache.org/jira/browse/KAFKA-1"\n[deviation.where]\nHeartbeatResponse = "4"\n'
     )
     options = replace(small, known=(str(listed),), messages=("HeartbeatRe*",), checks=("wire/two-readings",))
-    outcome, ledger = held(options, monkeypatch, planted=Planted(DIES, message="HeartbeatResponse", versions=(4,)))
+    outcome, ledger = executed(options, monkeypatch, planted=Planted(DIES, message="HeartbeatResponse", versions=(4,)))
     assert (outcome.exit_code, outcome.known, ledger.complete) == (0, 1, True)
     assert [(each.result, each.cases, each.version) for each in ledger.held_back] == [("SKIP", 5, 4)]
     (died,) = (counts for place, counts in ledger.cases.items() if (place.subject, place.version) == PLACE)
@@ -202,7 +204,7 @@ def test_behind_a_listed_death_cases_are_skipped_and_the_run_is_complete(
     in_full = reports.render(outcome.ledger, "text")
     (row,) = (line for line in in_full.splitlines() if "wire/two-readings " in line and "72" in line)
     assert row.split() == ["wire/two-readings", "72", "0", "0", "0", "3", "0", "5"]
-    unlisted, ledger = held(
+    unlisted, ledger = executed(
         replace(options, known=()), monkeypatch, planted=Planted(DIES, message="HeartbeatResponse", versions=(4,))
     )
     assert unlisted.exit_code == 1
@@ -239,7 +241,7 @@ def died(case: Case) -> History:
 
 def test_what_does_not_look_like_a_death_is_run(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     options = replace(small, checks=("wire/damage", "wire/prefixes", "wire/round-trip"))
-    _, ledger = held(options, monkeypatch, planted=Planted(DIES, "encode"))
+    _, ledger = executed(options, monkeypatch, planted=Planted(DIES, "encode"))
     by_check = {each.check for each in ledger.held_back}
     assert by_check == {"wire/round-trip"}, "the others encode nothing"
     assert {each.cases for each in ledger.held_back} == {8 * 2 - 3}

@@ -250,8 +250,8 @@ def test_exported_programs_compile_and_start_no_command_that_a_file_names(
                 names: dict[str, Any] = {"__name__": "exported"}
                 exec(compile(seen.out, "exported.py", "exec"), names)  # noqa: S102 - what we wrote
                 judged = case is owners
-                told = names["TARGET"] if judged else names["COMMAND"]
-                assert told == ((command if judged else ["./evil", "--now"]) if more else ("" if judged else []))
+                reported = names["TARGET"] if judged else names["COMMAND"]
+                assert reported == ((command if judged else ["./evil", "--now"]) if more else ("" if judged else []))
                 assert ("which has to be given" in " ".join(names["__doc__"].split())) == (not more)
                 left_out = f"{path} names the command '{command}', which is written only with --trust"
                 assert (left_out in seen.err) == (not more)
@@ -330,8 +330,8 @@ def test_a_ledger_of_other_keys_and_types_is_told_in_one_line(
 
 def test_a_known_list_is_shown_in_lines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "list.toml"
-    said = f"A reason of some words: {EVIL}".replace("\ud800", "")
-    text = json.dumps(said, ensure_ascii=False).replace("\x7f", "\\u007f")
+    stated = f"A reason of some words: {EVIL}".replace("\ud800", "")
+    text = json.dumps(stated, ensure_ascii=False).replace("\x7f", "\\u007f")
     path.write_text(
         f'[[deviation]]\ntarget = "kio"\nchecks = ["wire/round-trip"]\ninvariant = "wire/decodes"\nversions = "all"\n'
         f'shape = ["x"]\nreason = {text}\nlink = "https://issues.example.de/1"\n[deviation.where]\n"*" = "*"\n',

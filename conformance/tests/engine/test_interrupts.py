@@ -91,9 +91,9 @@ def test_a_signal_ends_a_command_with_reports_and_leaves_no_process(
         kipcheck.wait_for(lambda: len(kipcheck.below()) >= processes and begun(out), name)
         for _ in range(2):  # as ``timeout`` sends it: to the process, and at once to its group
             kipcheck.process.send_signal(number)
-        said = kipcheck.process.communicate(timeout=60)
-        assert kipcheck.process.returncode == 6, said
-        assert "Traceback" not in said[1]
+        printed = kipcheck.process.communicate(timeout=60)
+        assert kipcheck.process.returncode == 6, printed
+        assert "Traceback" not in printed[1]
         assert not kipcheck.left()
     ends(out)
 

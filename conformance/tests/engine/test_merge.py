@@ -99,8 +99,8 @@ def test_where_parts_end_otherwise_the_first_code_wins(
     tmp_path: Path, codes: tuple[list[int], list[int]], wins: int
 ) -> None:
     folders = [
-        part(tmp_path / str(number), number, footer={**GREEN, "exits": held, "exit": max(held, default=0)})
-        for number, held in enumerate(codes, 1)
+        part(tmp_path / str(number), number, footer={**GREEN, "exits": outcome, "exit": max(outcome, default=0)})
+        for number, outcome in enumerate(codes, 1)
     ]
     merged, ledger = together(tmp_path, *folders)
     assert merged.exit_code == wins
@@ -231,8 +231,17 @@ def test_merge_writes_all_reports_and_exits_as_what_it_merged(tmp_path: Path) ->
     done = kipcheck("merge", one, part(tmp_path / "2", 2), "--out", tmp_path / "all")
     assert done.returncode == 1
     assert "complete: 1 distinct failure, 0 warnings; exit 1" in done.stdout
-    told = {"ledger.jsonl", "report.html", "junit.xml", "results.json", "results.sarif", "summary.md", "failures", LIST}
-    assert {each.name for each in (tmp_path / "all").iterdir()} == told
+    reported = {
+        "ledger.jsonl",
+        "report.html",
+        "junit.xml",
+        "results.json",
+        "results.sarif",
+        "summary.md",
+        "failures",
+        LIST,
+    }
+    assert {each.name for each in (tmp_path / "all").iterdir()} == reported
 
 
 @pytest.mark.parametrize("what", ["merge", "report"])

@@ -80,36 +80,36 @@ CONVERSATIONS: Final[Mapping[str, Conversations]] = {
 many at once."""
 
 
-def kind_of(vice: Mutant) -> str:
-    return vice.check.partition("/")[0]
+def kind_of(mutant: Mutant) -> str:
+    return mutant.check.partition("/")[0]
 
 
 def of_kind(*kinds: str) -> list[str]:
-    return [name for name, vice in MUTANTS.items() if kind_of(vice) in kinds]
+    return [name for name, mutant in MUTANTS.items() if kind_of(mutant) in kinds]
 
 
 def made(name: str) -> Any:
-    vice = MUTANTS[name]
-    in_a_child = vice.deadly or vice.remembers
-    return target(f"miniature/{name}", QUICK) if in_a_child else Afresh(f"miniature/{name}", vice.made)
+    mutant = MUTANTS[name]
+    in_a_child = mutant.deadly or mutant.remembers
+    return target(f"miniature/{name}", QUICK) if in_a_child else Afresh(f"miniature/{name}", mutant.made)
 
 
 def unit_of(name: str, values: int | None = None) -> Unit:
-    vice, subject = MUTANTS[name], subject_of(MUTANTS[name])
-    return Unit(name, subject.edition, vice.check, vice.subject, vice.version, 0, 1 if vice.deadly else values)
+    mutant, subject = MUTANTS[name], subject_of(MUTANTS[name])
+    return Unit(name, subject.edition, mutant.check, mutant.subject, mutant.version, 0, 1 if mutant.deadly else values)
 
 
-def invariant_of(vice: Mutant) -> Invariant:
-    return next(each for each in all_invariants(CHECKS[vice.check].role) if each.id == vice.invariant)
+def invariant_of(mutant: Mutant) -> Invariant:
+    return next(each for each in all_invariants(CHECKS[mutant.check].role) if each.id == mutant.invariant)
 
 
 # ---- the list
 
 
 def test_each_check_and_each_invariant_has_a_mutant() -> None:
-    assert {vice.check for vice in MUTANTS.values()} == set(CHECKS)
+    assert {mutant.check for mutant in MUTANTS.values()} == set(CHECKS)
     for role in {check.role for check in CHECKS.values()}:
-        missing = {each.id for each in all_invariants(role)} - {vice.invariant for vice in MUTANTS.values()}
+        missing = {each.id for each in all_invariants(role)} - {mutant.invariant for mutant in MUTANTS.values()}
         assert not missing, f"no mutant breaks {missing}"
 
 
@@ -120,11 +120,11 @@ def test_each_invariant_is_checked() -> None:
 
 
 def test_each_mutant_is_made_for_an_invariant_and_a_subject_of_its_check() -> None:
-    for name, vice in MUTANTS.items():
-        check = CHECKS[vice.check]
-        assert vice.invariant in (*check.invariants, "survives", "keeps-its-claims"), name
-        assert check.about(subject_of(vice)), name
-        assert vice.sentence.endswith("."), name
+    for name, mutant in MUTANTS.items():
+        check = CHECKS[mutant.check]
+        assert mutant.invariant in (*check.invariants, "survives", "keeps-its-claims"), name
+        assert check.about(subject_of(mutant)), name
+        assert mutant.sentence.endswith("."), name
 
 
 # ---- found
@@ -168,30 +168,30 @@ def test_a_leader_that_never_ends_is_stopped_at_its_deadline() -> None:
 # ---- the least case
 
 
-def played(adapter: Adapter, vice: Mutant, *conversations: Sequence[Step]) -> list[History]:
-    edition, role = subject_of(vice).edition, CHECKS[vice.check].role
-    cases = [Case(vice.check, edition, role, tuple(steps)) for steps in conversations]
+def played(adapter: Adapter, mutant: Mutant, *conversations: Sequence[Step]) -> list[History]:
+    edition, role = subject_of(mutant).edition, CHECKS[mutant.check].role
+    cases = [Case(mutant.check, edition, role, tuple(steps)) for steps in conversations]
     with InProcess(adapter).open(edition, role) as session:
         return [*converse(cases, session)]
 
 
 @pytest.mark.parametrize("name", [each for each in of_kind(*CONVERSATIONS) if isinstance(MUTANTS[each].least, str)])
 def test_the_least_case_of_a_mutant_is_least_and_the_reference_passes_it(name: str) -> None:
-    vice = MUTANTS[name]
-    assert isinstance(vice.least, str)
-    about, invariant = CONVERSATIONS[kind_of(vice)], invariant_of(vice)
-    steps = about.parse(vice.least)
+    mutant = MUTANTS[name]
+    assert isinstance(mutant.least, str)
+    about, invariant = CONVERSATIONS[kind_of(mutant)], invariant_of(mutant)
+    steps = about.parse(mutant.least)
     fewer = [steps[:n] + steps[n + 1 :] for n in range(len(steps))] if len(steps) > 1 else []
-    whole, *parts = played(vice.made(), vice, steps, *fewer)
+    whole, *parts = played(mutant.made(), mutant, steps, *fewer)
     shapes = [each.shape for each in invariant.search(possible_part(whole))]
     assert shapes and all(shapes), "it shows nothing, or a failure without a shape, which has no id"
-    granted = CHECKS[vice.check].family.granted(possible_part(whole))
+    granted = CHECKS[mutant.check].family.granted(possible_part(whole))
     assert not invariant.after or invariant.after & granted, "it can be violated in a case that is not judged"
     for left_out, each in enumerate(parts):
         found = [violation.shape for violation in invariant.search(possible_part(each))]
         assert shapes[0] not in found if about.another_shape else not found, f"step {left_out} can be left out"
-    ours = [each for each in all_invariants(CHECKS[vice.check].role) if each.id.startswith(f"{kind_of(vice)}/")]
-    (sound,) = played(about.reference(subject_of(vice).edition), vice, steps)
+    ours = [each for each in all_invariants(CHECKS[mutant.check].role) if each.id.startswith(f"{kind_of(mutant)}/")]
+    (sound,) = played(about.reference(subject_of(mutant).edition), mutant, steps)
     broken = {each.invariant for each in judge(sound, ours) if each.result is Result.FAIL}
     assert broken == AS_RELEASED.get(name, set())
     assert name not in AS_RELEASED or invariant.grade is Grade.INFO
@@ -199,20 +199,20 @@ def test_the_least_case_of_a_mutant_is_least_and_the_reference_passes_it(name: s
 
 @pytest.mark.parametrize("name", [each for each in of_kind("streams") if not isinstance(MUTANTS[each].least, str)])
 def test_a_mutant_that_needs_a_deployment_is_found_in_the_first_cases(name: str) -> None:
-    vice, check = MUTANTS[name], CHECKS[MUTANTS[name].check]
-    samples = check.samples(subject_of(vice), 0, len(check.first))
-    histories = played(vice.made(), vice, *(each.case.steps for each in samples))
-    assert any(any(invariant_of(vice).search(each)) for each in histories)
+    mutant, check = MUTANTS[name], CHECKS[MUTANTS[name].check]
+    samples = check.samples(subject_of(mutant), 0, len(check.first))
+    histories = played(mutant.made(), mutant, *(each.case.steps for each in samples))
+    assert any(any(invariant_of(mutant).search(each)) for each in histories)
 
 
 # ---- shrunk: found with all values of its check, and shrunk to the case that its declaration names
 
 
 def found_and_shrunk(name: str, values: int | None = None) -> tuple[list[Finding], Finding]:
-    vice = MUTANTS[name]
+    mutant = MUTANTS[name]
     with Worker(name, made(name)) as worker:
         findings = worker.run(unit_of(name, values)).findings
-        least = shrunk(worker, next(each for each in findings if each.invariant == vice.invariant))
+        least = shrunk(worker, next(each for each in findings if each.invariant == mutant.invariant))
     assert least is not None, "run alone the case does not fail"
     return findings, least
 
@@ -220,25 +220,25 @@ def found_and_shrunk(name: str, values: int | None = None) -> tuple[list[Finding
 @pytest.mark.mutants
 @pytest.mark.parametrize("name", of_kind("wire", "nodes"))
 def test_a_codec_breaks_its_own_invariant_alone_and_is_shrunk(name: str) -> None:
-    vice = MUTANTS[name]
+    mutant = MUTANTS[name]
     findings, least = found_and_shrunk(name)
-    assert {each.invariant for each in findings} == {vice.invariant}
-    if vice.least is not ...:
+    assert {each.invariant for each in findings} == {mutant.invariant}
+    if mutant.least is not ...:
         guilty = least.case.steps[least.violation.at[-1]]
-        assert (guilty.body["hex"] if "hex" in guilty.body else guilty.body["value"]) == vice.least
+        assert (guilty.body["hex"] if "hex" in guilty.body else guilty.body["value"]) == mutant.least
 
 
 @pytest.mark.mutants
 @pytest.mark.parametrize("name", [each for each in of_kind("assign") if not MUTANTS[each].deadly])
 def test_a_leader_is_shrunk(name: str) -> None:
-    vice = MUTANTS[name]
+    mutant = MUTANTS[name]
     _, least = found_and_shrunk(name, values=80)
-    assert assignment_shorthand(least.case.steps) == vice.least
+    assert assignment_shorthand(least.case.steps) == mutant.least
     adapter = Reference()
     assert adapter.configure(least.case.edition) is None
-    (sound,) = played(adapter, vice, least.case.steps)
+    (sound,) = played(adapter, mutant, least.case.steps)
     laws = [each for each in all_invariants(Role.LEADER) if each.role is Role.LEADER]
-    drafted = subject_of(vice).edition == "kip-429"
+    drafted = subject_of(mutant).edition == "kip-429"
     ours = [each for each in laws if each.id.startswith("mixed/") == drafted]
     assert not [each.invariant for each in judge(sound, ours) if each.violations]
 
@@ -246,20 +246,20 @@ def test_a_leader_is_shrunk(name: str) -> None:
 @pytest.mark.mutants
 @pytest.mark.parametrize("name", of_kind("consumer-group"))
 def test_a_coordinator_of_consumer_groups_is_shrunk(name: str) -> None:
-    vice = MUTANTS[name]
+    mutant = MUTANTS[name]
     with Worker(name, made(name)) as worker:
-        found = worker.first(unit_of(name), invariant_of(vice))
+        found = worker.first(unit_of(name), invariant_of(mutant))
         assert found is not None
         least = shrunk(worker, found)
     assert least is not None
-    assert CONSUMER_GROUP.shorthand(least.case.steps) == vice.least
+    assert CONSUMER_GROUP.shorthand(least.case.steps) == mutant.least
 
 
 @pytest.mark.mutants
 @pytest.mark.parametrize("name", [*of_kind("features"), *sorted(GROUP_SHRUNK)])
 def test_a_controller_or_coordinator_is_shrunk_to_as_few_steps(name: str) -> None:
-    vice = MUTANTS[name]
-    assert isinstance(vice.least, str)
-    about = CONVERSATIONS[kind_of(vice)]
+    mutant = MUTANTS[name]
+    assert isinstance(mutant.least, str)
+    about = CONVERSATIONS[kind_of(mutant)]
     _, least = found_and_shrunk(name, values=12 if name in GROUP_SHRUNK else None)
-    assert len(least.case.steps) == len(about.parse(vice.least)), about.shorthand(least.case.steps)
+    assert len(least.case.steps) == len(about.parse(mutant.least)), about.shorthand(least.case.steps)

@@ -53,8 +53,8 @@ def test_the_number_of_workers_changes_nothing() -> None:
 
 @pytest.fixture
 def harmless(monkeypatch: pytest.MonkeyPatch) -> str:
-    vice = MUTANTS["forgets-the-sign"]
-    made = Mutant(Reference, "Does no harm.", vice.check, vice.invariant, vice.subject, vice.version, ...)
+    mutant = MUTANTS["forgets-the-sign"]
+    made = Mutant(Reference, "Does no harm.", mutant.check, mutant.invariant, mutant.subject, mutant.version, ...)
     monkeypatch.setitem(MUTANTS, "harmless", made)
     monkeypatch.setattr(mutation_test, "selected", lambda globs: ["harmless", "forgets-the-sign"])
     return "harmless"
@@ -62,11 +62,11 @@ def harmless(monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_a_survivor_is_told_and_fails(harmless: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["mutants", "--check", "wire/two-readings", "--workers", "1"]) == 1
-    told = capsys.readouterr()
-    assert "harmless" in told.out
-    assert "NOTHING" in told.out
-    assert "1 of 2 planted defects are caught" in told.out
-    assert told.err == "kipcheck: not caught: harmless\n"
+    printed = capsys.readouterr()
+    assert "harmless" in printed.out
+    assert "NOTHING" in printed.out
+    assert "1 of 2 planted defects are caught" in printed.out
+    assert printed.err == "kipcheck: not caught: harmless\n"
 
 
 def test_as_json(harmless: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,5 +90,7 @@ def test_nothing_meant_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> Non
 def test_only_the_defects_planted_for_a_check_are_held_to_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["mutants", "--check", "features/brokers", "--json", "--workers", "1"]) == 0
     rows = json.loads(capsys.readouterr().out)["vices"]
-    assert {each["id"] for each in rows} == {name for name, vice in MUTANTS.items() if vice.check == "features/brokers"}
+    assert {each["id"] for each in rows} == {
+        name for name, mutant in MUTANTS.items() if mutant.check == "features/brokers"
+    }
     assert all(each["caught_by"] == ["features/brokers"] for each in rows)

@@ -49,7 +49,7 @@ def options(tmp_path: Path) -> Options:
     )  # fmt: skip
 
 
-def held(monkeypatch: pytest.MonkeyPatch, options: Options, target: Any) -> tuple[Outcome, Ledger]:
+def executed(monkeypatch: pytest.MonkeyPatch, options: Options, target: Any) -> tuple[Outcome, Ledger]:
     monkeypatch.setattr(engine_run, "target_of", lambda name: InProcess(target))
     outcome = run(options)
     assert outcome.ledger is not None
@@ -78,12 +78,12 @@ def test_a_bad_profile_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_who_claims_all_of_it_conforms(monkeypatch: pytest.MonkeyPatch, options: Options) -> None:
-    outcome, ledger = held(monkeypatch, options, Reference())
+    outcome, ledger = executed(monkeypatch, options, Reference())
     assert (outcome.exit_code, ledger.failures) == (0, ())
 
 
 def test_what_is_not_claimed_is_a_failure_each(monkeypatch: pytest.MonkeyPatch, options: Options) -> None:
-    outcome, ledger = held(monkeypatch, options, Little())
+    outcome, ledger = executed(monkeypatch, options, Little())
     assert (outcome.exit_code, outcome.failures) == (1, 4)
     assert {each.subject: (each.where, each.observed) for each in ledger.failures} == {
         "sticky": ({"sticky": ""}, "claimed: range"),
@@ -116,22 +116,22 @@ features = ""
 HeartbeatRequest = "3-4"
 JoinGroupRequest = "2"
 """)
-    outcome, _ = held(monkeypatch, replace(options, known=(str(known),)), Little())
+    outcome, _ = executed(monkeypatch, replace(options, known=(str(known),)), Little())
     assert (outcome.exit_code, outcome.known) == (0, 4)
-    outcome, ledger = held(monkeypatch, replace(options, known=(str(known),)), Reference())
+    outcome, ledger = executed(monkeypatch, replace(options, known=(str(known),)), Reference())
     assert (outcome.exit_code, ledger.stale[0].kind) == (5, "passes")
-    outcome, ledger = held(monkeypatch, replace(options, known=(str(known),), profiles=()), Reference())
+    outcome, ledger = executed(monkeypatch, replace(options, known=(str(known),), profiles=()), Reference())
     assert (outcome.exit_code, ledger.lines.get("stale")) == (0, None)
 
 
 def test_a_profile_may_make_a_failure_of_a_warning(monkeypatch: pytest.MonkeyPatch, options: Options) -> None:
     strict = Path(options.profiles[0]).with_name("strict.toml")
     strict.write_text('sentence = "whoever passes messages on"\nmust = ["grp-06"]\n')
-    vice = next(each for each in MUTANTS.values() if each.invariant == "wire/keeps-unknown-tags")
+    mutant = next(each for each in MUTANTS.values() if each.invariant == "wire/keeps-unknown-tags")
     tags = replace(options, checks=("wire/unknown-tags",), messages=("HeartbeatRequest",), profiles=())
-    outcome, ledger = held(monkeypatch, tags, vice.made())
+    outcome, ledger = executed(monkeypatch, tags, mutant.made())
     assert (outcome.exit_code, outcome.failures, outcome.warnings) == (0, 0, 1)
-    outcome, ledger = held(monkeypatch, replace(tags, profiles=(str(strict),)), vice.made())
+    outcome, ledger = executed(monkeypatch, replace(tags, profiles=(str(strict),)), mutant.made())
     assert (outcome.exit_code, outcome.failures, outcome.warnings) == (1, 1, 0)
     assert (ledger.failures[0].grade, ledger.failures[0].raised_by) == ("MUST", "strict")
 

@@ -49,7 +49,7 @@ def small(tmp_path: Path) -> Options:
     return replace(HEARTBEAT, out=tmp_path / "out")
 
 
-def held(options: Options) -> tuple[Outcome, Ledger]:
+def executed(options: Options) -> tuple[Outcome, Ledger]:
     outcome = run(options)
     assert outcome.ledger is not None
     return outcome, read(outcome.ledger)
@@ -72,7 +72,7 @@ def vicious(monkeypatch: pytest.MonkeyPatch, **others: Target | Exception) -> No
 
 
 def test_the_reference_is_conformant_and_the_ledger_is_whole(small: Options) -> None:
-    outcome, ledger = held(small)
+    outcome, ledger = executed(small)
     assert (outcome.exit_code, outcome.failures, outcome.warnings) == (0, 0, 0)
     assert ledger.complete
     assert {line.result for line in ledger.verdicts()} == {"PASS"}
@@ -107,8 +107,8 @@ def test_nothing_to_run_is_wrong_usage_and_writes_nothing(small: Options, change
 
 def test_a_must_fails_the_gate_and_a_should_warns(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     vicious(monkeypatch)
-    failed, _ = held(replace(small, targets=("miniature/refuses-unknown-tags",)))
-    warned, ledger = held(replace(small, targets=("miniature/drops-unknown-tags",)))
+    failed, _ = executed(replace(small, targets=("miniature/refuses-unknown-tags",)))
+    warned, ledger = executed(replace(small, targets=("miniature/drops-unknown-tags",)))
     assert (failed.exit_code, failed.failures) == (1, 1)
     assert (warned.exit_code, warned.failures, warned.warnings) == (0, 0, 1)
     assert [line.grade for line in ledger.failures] == ["SHOULD"]
@@ -121,7 +121,7 @@ def test_many_cases_of_one_defect_are_one_failure_with_a_count(small: Options, m
         "messages": ("Heartbeat*", "SyncGroup*"),
     }
     options = replace(small, cases=4, **named)
-    outcome, ledger = held(options)
+    outcome, ledger = executed(options)
     assert outcome.failures == 1
     (failure,) = ledger.failures
     assert failure.cases > 20
@@ -132,7 +132,7 @@ def test_many_cases_of_one_defect_are_one_failure_with_a_count(small: Options, m
 
 def test_a_failure_says_all_that_a_report_shows(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     vicious(monkeypatch)
-    _, ledger = held(replace(small, targets=("miniature/forgets-the-sign",)))
+    _, ledger = executed(replace(small, targets=("miniature/forgets-the-sign",)))
     (failure,) = ledger.failures
     assert failure.requirements[0].id == "grp-05"
     assert failure.requirements[0].clause == requirements()["grp-05"].clause
@@ -146,7 +146,7 @@ def test_a_failure_says_all_that_a_report_shows(small: Options, monkeypatch: pyt
 
 
 def lines(options: Options) -> list[dict[str, Any]]:
-    _, ledger = held(options)
+    _, ledger = executed(options)
     return [*(each.plain for each in ledger.verdicts()), *({**each.plain, "reproduce": ""} for each in ledger.failures)]
 
 
@@ -200,14 +200,14 @@ def broken() -> Target:
     return testee.Testee("broken", Command((sys.executable, "-c", "print('good morning')")))
 
 
-def mortal(vice: str, limits: testee.Limits | None = None) -> Target:
+def mortal(mutant: str, limits: testee.Limits | None = None) -> Target:
     """Our codec behind the protocol in a few lines, so that nothing stands between a death and the gate."""
     script = f"""if True:
         import json, os, sys
         from kipcheck.conformance.protocols.reference import Reference
         reference = Reference()
         def answer(op):
-            {vice}
+            {mutant}
             return reference.answer(op)
         for line in sys.stdin:
             said = json.loads(line)
@@ -229,7 +229,7 @@ def test_a_target_that_does_not_start_is_3_and_the_others_are_still_held(
     small: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vicious(monkeypatch, broken=broken())
-    outcome, ledger = held(replace(small, targets=("broken", "reference")))
+    outcome, ledger = executed(replace(small, targets=("broken", "reference")))
     assert outcome.exit_code == 3
     # It greets at its start, which may be before it is asked for hello, or after.
     assert re.search("not JSON|unsolicited bytes: b'good morning", ledger.troubles[0].why)
@@ -241,8 +241,8 @@ def test_a_target_that_is_not_installed_is_an_error_alone_and_beside_others(
     small: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vicious(monkeypatch, absent=Unavailable("absent is not installed"))
-    beside, ledger = held(replace(small, targets=("absent", "reference")))
-    alone, _ = held(replace(small, targets=("absent",)))
+    beside, ledger = executed(replace(small, targets=("absent", "reference")))
+    alone, _ = executed(replace(small, targets=("absent",)))
     assert (beside.exit_code, alone.exit_code) == (3, 3)
     assert [each.why for each in ledger.troubles if each.target == "absent"] == ["absent is not installed"]
 
@@ -253,7 +253,7 @@ def test_a_death_that_does_not_come_again_makes_the_target_unstable(
 ) -> None:
     flag = str(tmp_path / "died")
     vicious(monkeypatch, mortal=mortal(f"if not os.path.exists({flag!r}): open({flag!r}, 'w').close(); os.abort()"))
-    outcome, ledger = held(replace(small, targets=("mortal",)))
+    outcome, ledger = executed(replace(small, targets=("mortal",)))
     assert outcome.exit_code == 4
     assert "one by one none of them did" in ledger.troubles[0].why
 
@@ -263,7 +263,7 @@ def test_a_target_that_goes_down_too_often_is_given_up_and_what_it_did_is_still_
     small: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vicious(monkeypatch, mortal=mortal("if op['version'] == 4: os.abort()", testee.Limits(restarts=2)))
-    outcome, ledger = held(replace(small, targets=("mortal",), checks=("wire/two-readings",)))
+    outcome, ledger = executed(replace(small, targets=("mortal",), checks=("wire/two-readings",)))
     assert outcome.exit_code == 1
     assert "went down 3 times" in ledger.troubles[0].why
     assert [(line.invariant, line.observed) for line in ledger.failures] == [("survives", "crashed: killed by SIGABRT")]
@@ -281,13 +281,13 @@ def test_what_was_found_before_an_interruption_is_told(small: Options, monkeypat
         return hold(worker, unit)
 
     monkeypatch.setattr(Worker, "run", impatient)
-    outcome, ledger = held(replace(small, targets=("miniature/forgets-the-sign",)))
+    outcome, ledger = executed(replace(small, targets=("miniature/forgets-the-sign",)))
     assert (outcome.exit_code, outcome.why, ledger.complete) == (1, "interrupted", False)
     assert [line.invariant for line in ledger.failures] == ["wire/decodes"]
 
 
 def test_what_the_budget_did_not_reach_is_undecided(small: Options) -> None:
-    outcome, ledger = held(replace(small, budget=0))
+    outcome, ledger = executed(replace(small, budget=0))
     assert outcome.exit_code == 7, "nothing passed"
     assert not ledger.complete
     assert ledger.footer is not None and ledger.footer.exits == (6, 7)
@@ -300,7 +300,7 @@ def test_a_bug_of_ours_is_70_and_leaves_a_report(small: Options, monkeypatch: py
 
     monkeypatch.setattr("kipcheck.conformance.wire.constructs.read", misread)
     two_decoders._read_small.cache_clear()
-    outcome, ledger = held(small)
+    outcome, ledger = executed(small)
     two_decoders._read_small.cache_clear()
     assert outcome.exit_code == 70
     assert "codec: accepted; construct reader: " in outcome.why
@@ -316,7 +316,7 @@ def test_real_defects_of_a_real_client_are_found_by_checks_that_know_of_none(
     vicious(monkeypatch, **{"kafka-python": registry.target("kafka-python", testee.Limits(cpu_s=0.7))})
     named = ("ApiVersionsResponse", "FindCoordinatorRequest")
     options = replace(small, targets=("kafka-python",), checks=("*",), messages=named, cases=2)
-    outcome, ledger = held(options)
+    outcome, ledger = executed(options)
     assert (outcome.exit_code, ledger.complete) == (1, True)
     found = {(line.invariant, *line.shape[:3]) for line in ledger.failures}
     assert {
@@ -343,16 +343,16 @@ def test_where_targets_differ_is_told_also_where_all_pass(small: Options, monkey
     vicious(monkeypatch, lenient=InProcess(Lenient()))
     named: dict[str, Any] = {"checks": ("wire/two-readings", "wire/damage"), "messages": ("HeartbeatRequest",)}
     options = replace(small, targets=("reference", "lenient", "miniature/ignores-nullability"), **named)
-    outcome, ledger = held(options)
+    outcome, ledger = executed(options)
     assert outcome.exit_code == 1
-    told = {(row.check, *row.cells.values()) for row in ledger.differences}
-    assert ("wire/two-readings", "PASS", "PASS", "FAIL") in told
-    assert ("wire/damage", "PASS refused", "PASS a", "PASS refused") in told
+    reported = {(row.check, *row.cells.values()) for row in ledger.differences}
+    assert ("wire/two-readings", "PASS", "PASS", "FAIL") in reported
+    assert ("wire/damage", "PASS refused", "PASS a", "PASS refused") in reported
     assert all(row.grade == "INFO" and row.cases > 0 for row in ledger.differences)
     text = reports.render(ledger.path)
     assert "where targets differ" in text
     assert re.search(r"wire/two-readings +HeartbeatRequest v\S.* PASS +PASS +FAIL", text)
-    _, alone = held(replace(options, targets=("reference",)))
+    _, alone = executed(replace(options, targets=("reference",)))
     assert not alone.differences
 
 
@@ -369,7 +369,7 @@ def test_a_dry_run_lists_what_a_run_would_hold(small: Options) -> None:
     outcome = run(replace(small, dry_run=True))
     assert (outcome.exit_code, outcome.ledger) == (0, None)
     assert not small.out.exists()
-    _, ledger = held(small)
+    _, ledger = executed(small)
     listed: dict[str, int] = {}
     for row in outcome.plan:
         assert set(row["requirements"]) <= requirements().keys()

@@ -126,14 +126,14 @@ def copied(tmp_path: Path) -> Path:
 
 def edited(root: Path, name: str) -> Iterator[dict[str, Any]]:
     path = root / "vectors" / "apache" / f"{name}.json"
-    held = json.loads(path.read_text())
-    yield held
-    path.write_text(json.dumps(held))
+    result = json.loads(path.read_text())
+    yield result
+    path.write_text(json.dumps(result))
 
 
 def test_a_vector_that_is_gone_is_seen(copied: Path) -> None:
-    for held in edited(copied, "JoinGroupRequest"):
-        gone = held["vectors"].pop(7)
+    for result in edited(copied, "JoinGroupRequest"):
+        gone = result["vectors"].pop(7)
     assert verify(copied, messages=()) == [f"apache/JoinGroupRequest v{gone['version']} {gone['note']}: missing"]
 
 
@@ -144,9 +144,9 @@ def test_a_file_that_is_gone_is_seen(copied: Path) -> None:
 
 
 def test_a_vector_nobody_reviewed_is_seen(copied: Path) -> None:
-    for held in edited(copied, "ApiVersionsRequest"):
-        held["vectors"].append(held["vectors"][0] | {"note": "mine"})
-        held["vectors"].append(held["vectors"][0])
+    for result in edited(copied, "ApiVersionsRequest"):
+        result["vectors"].append(result["vectors"][0] | {"note": "mine"})
+        result["vectors"].append(result["vectors"][0])
     assert verify(copied, messages=()) == [
         "apache/ApiVersionsRequest v0 defaults: the name is not unique",
         "apache/ApiVersionsRequest v0 mine: new, not in the lock",
@@ -156,15 +156,15 @@ def test_a_vector_nobody_reviewed_is_seen(copied: Path) -> None:
 @pytest.mark.integration
 def test_a_wrong_expectation_is_seen_even_where_the_lock_knows_it(copied: Path) -> None:
     """Locking is no judgement: both readings still look at the bytes, and so does the lenient one."""
-    for held in edited(copied, "JoinGroupRequest"):
-        (typical,) = (each for each in held["vectors"] if (each["version"], each["note"]) == (5, "typical"))
+    for result in edited(copied, "JoinGroupRequest"):
+        (typical,) = (each for each in result["vectors"] if (each["version"], each["note"]) == (5, "typical"))
         typical["value"]["memberId"] = "another"
         typical["outcomes"] = {"rejected java.lang.RuntimeException": "3.9.2", "accepted": "rest"}
     (copied / "lock.json").write_text(text.locked(copied, {}))
-    told = "\n".join(verify(copied, messages=["JoinGroupRequest"]))
-    assert "the codec reads" in told and "the construct decoder reads" in told
-    assert "3.9.2: the outcome is rejected java.lang.RuntimeException" in told
-    assert len(told.splitlines()) == 3
+    reported = "\n".join(verify(copied, messages=["JoinGroupRequest"]))
+    assert "the codec reads" in reported and "the construct decoder reads" in reported
+    assert "3.9.2: the outcome is rejected java.lang.RuntimeException" in reported
+    assert len(reported.splitlines()) == 3
 
 
 @pytest.mark.integration
@@ -185,9 +185,9 @@ def test_regressions_are_under_the_lock(copied: Path) -> None:
 
 
 def test_a_changed_field_is_one_line_per_message(copied: Path) -> None:
-    for held in edited(copied, "HeartbeatRequest"):
-        held["asked"] = {}
-        for each in held["vectors"]:
+    for result in edited(copied, "HeartbeatRequest"):
+        result["asked"] = {}
+        for each in result["vectors"]:
             each["outcomes"] = {}
     found = report(copied, messages=())
     about = [line for line in found.lines() if "HeartbeatRequest" in line]
@@ -200,11 +200,11 @@ def test_a_changed_field_is_one_line_per_message(copied: Path) -> None:
 
 def test_a_changed_hash_of_a_jar_is_seen(copied: Path) -> None:
     """By whoever reads files, and without a jar."""
-    for held in edited(copied, "JoinGroupRequest"):
-        (jar,) = held["origin"]["jars"]
-        held["origin"]["jars"][jar] = "0" * 64
-    (told,) = verify(copied, messages=())
-    assert told == f"apache/JoinGroupRequest: the digest of {jar} differs from the lock's"
+    for result in edited(copied, "JoinGroupRequest"):
+        (jar,) = result["origin"]["jars"]
+        result["origin"]["jars"][jar] = "0" * 64
+    (reported,) = verify(copied, messages=())
+    assert reported == f"apache/JoinGroupRequest: the digest of {jar} differs from the lock's"
 
 
 def test_bytes_that_a_release_writes_again_must_be_what_we_read() -> None:
@@ -241,9 +241,9 @@ def test_releases_are_told_apart_where_they_differ() -> None:
 def test_outcomes_are_grouped_and_taken_apart_again() -> None:
     asked = ("2.8.0", "2.8.2", "3.9.2", "4.4.0")
     some = {"2.8.0": "exhausts memory", "2.8.2": "accepted", "3.9.2": "accepted"}
-    held = grouped(some, asked)
-    assert held == {"exhausts memory": "2.8.0", UNTESTED: "4.4.0", "accepted": REST}
-    assert by_release(held, asked) == some
+    result = grouped(some, asked)
+    assert result == {"exhausts memory": "2.8.0", UNTESTED: "4.4.0", "accepted": REST}
+    assert by_release(result, asked) == some
     assert grouped(dict.fromkeys(asked, "accepted"), asked) == {"accepted": ALL}
     with pytest.raises(ValueError, match=r"4\.4\.0"):
         by_release({"accepted": "2.8.0"}, asked)
@@ -343,8 +343,8 @@ def test_drafts_have_vectors_and_no_jar() -> None:
         each.name for each in DRAFTS
     }
     assert not any(each.outcomes or each.written_by for each in DRAFTS)
-    told = {each.message for each in DRAFTS}
-    assert {"FeatureZNode", "BrokerIdZNode", "ApiVersionsResponse", "JoinGroupRequest"} <= told
+    reported = {each.message for each in DRAFTS}
+    assert {"FeatureZNode", "BrokerIdZNode", "ApiVersionsResponse", "JoinGroupRequest"} <= reported
     assert all(each.edition in EDITIONS for each in DRAFTS)
 
 
@@ -378,9 +378,9 @@ def test_without_jars_making_says_so_with_a_code_of_its_own(monkeypatch: pytest.
 
 
 def test_the_report_counts_what_there_is() -> None:
-    told = report(messages=())
-    assert list(told.lines())[-1] == f"{len(told.vectors)} vectors, 0 wrong"
-    assert any(line.startswith("kip-584: ") and "from a text" in line for line in told.lines())
+    reported = report(messages=())
+    assert list(reported.lines())[-1] == f"{len(reported.vectors)} vectors, 0 wrong"
+    assert any(line.startswith("kip-584: ") and "from a text" in line for line in reported.lines())
 
 
 # -- with the jars
@@ -392,11 +392,11 @@ def test_the_oracles_make_of_every_vector_what_it_says(judge: JavaCodec) -> None
     compared = Counter[str]()
     for message in ALL_MESSAGES:
         among = STREAMS_JARS if part(message) == "streams" else CLIENTS
-        held = [each for each in vectors(message) if each.made_by != TEXT]
-        for before, after in zip(held, making.with_outcomes(judge, held, among), strict=True):
-            told = {release: each for release, each in before.outcomes.items() if release in among}
-            assert after.outcomes == told, before.name
-            compared.update(each.split()[0] for each in told.values())
+        result = [each for each in vectors(message) if each.made_by != TEXT]
+        for before, after in zip(result, making.with_outcomes(judge, result, among), strict=True):
+            reported = {release: each for release, each in before.outcomes.items() if release in among}
+            assert after.outcomes == reported, before.name
+            compared.update(each.split()[0] for each in reported.values())
     assert min(compared[word] for word in ("accepted", "rewritten", "rejected")) > 2000, compared
 
 
@@ -409,8 +409,8 @@ def test_the_jars_make_all_vectors_again() -> None:
 @pytest.mark.jars
 @pytest.mark.all_jars
 def test_making_mends_what_was_changed(copied: Path) -> None:
-    for held in edited(copied, "ApiVersionsRequest"):
-        held["vectors"][0]["hex"] += "00"
+    for result in edited(copied, "ApiVersionsRequest"):
+        result["vectors"][0]["hex"] += "00"
     (copied / "vectors" / "apache@1.1.1" / "SubscriptionInfo.json").unlink()
     changed = [
         "vectors/apache/ApiVersionsRequest.json: v0 defaults: changed hex",

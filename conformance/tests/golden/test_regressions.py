@@ -58,9 +58,9 @@ def test_they_are_no_golden_vectors() -> None:
 def test_who_fails_again_is_told_of() -> None:
     for one in KEPT:
         if one.case.role is Role.CODEC:
-            told = list(check(one, InProcess(MUTANTS["believes-lengths"].made())))
-            assert [line.partition(":")[0] for line in told] == [one.id]
-            assert f"breaks {one.invariant}: " in told[0]
+            reported = list(check(one, InProcess(MUTANTS["believes-lengths"].made())))
+            assert [line.partition(":")[0] for line in reported] == [one.id]
+            assert f"breaks {one.invariant}: " in reported[0]
 
 
 @pytest.mark.parametrize(

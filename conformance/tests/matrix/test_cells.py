@@ -261,10 +261,11 @@ def test_cells_that_are_known(scenario: str, old: str, new: str, expected: str, 
 def test_a_refusal_is_on_the_clause_of_its_release(release: str, setting: str, requirement: str) -> None:
     script: Script = (Start("a", release, setting), SETTLE)
     ((_, seen),) = played(mixed_group(reference_binaries(fitted=True)), [script])
-    told = verdict_of(judged(script, seen, "matrix/two-bounce", "t"), TWO_BOUNCE)
-    assert told.verdict == REFUSED and told.cause is not None
+    reported = verdict_of(judged(script, seen, "matrix/two-bounce", "t"), TWO_BOUNCE)
+    assert reported.verdict == REFUSED and reported.cause is not None
     assert (
-        told.cause.requirement == requirement and f"upgrade.from={setting} is refused by {release}" in told.cause.reason
+        reported.cause.requirement == requirement
+        and f"upgrade.from={setting} is refused by {release}" in reported.cause.reason
     )
 
 
@@ -296,11 +297,11 @@ SOME = cells([JOIN, OFFLINE, DOWNGRADE, BOUNCE], (), ())[7::189]
 
 @pytest.mark.parametrize("cell", SOME, ids=lambda cell: " ".join(cell.key))
 def test_what_is_foretold_is_what_our_machines_say(cell: Cell) -> None:
-    told = committed().of(cell)
-    assert told is not None
+    reported = committed().of(cell)
+    assert reported is not None
     now = Prediction.of(predicted(cell))
-    assert told.verdict == now.verdict
-    assert told.rule == "observed" or told == now
+    assert reported.verdict == now.verdict
+    assert reported.rule == "observed" or reported == now
 
 
 def test_what_is_mended_after_jars_were_played_is_observed() -> None:
@@ -350,7 +351,7 @@ def test_known_deviations_are_of_releases() -> None:
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "told"),
+    ("right", "wrong", "reported"),
     [
         ('"bounce"', '"bounces"', "use one of join, bounce"),
         ('"breaks"', '"broken"', "use one of ok"),
@@ -362,10 +363,10 @@ def test_known_deviations_are_of_releases() -> None:
         ("[[deviation]]", "[[deviation", "not valid TOML"),
     ],
 )
-def test_a_file_of_known_deviations_that_cannot_be_used_tells_why(right: str, wrong: str, told: str) -> None:
+def test_a_file_of_known_deviations_that_cannot_be_used_tells_why(right: str, wrong: str, reported: str) -> None:
     with pytest.raises(InvalidKnownFile) as found:
         parse(DEVIATION.replace(right, wrong), "known.toml")
-    assert told in str(found.value)
+    assert reported in str(found.value)
 
 
 def test_those_that_come_with_kipcheck_can_be_used() -> None:

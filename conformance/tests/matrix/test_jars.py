@@ -43,11 +43,11 @@ def test_cells_of_all_lines_are_as_foretold_or_known() -> None:
     unlike = []
     with open_jars(sorted({each.patch for cell in asked for each in cell.pair if each.patch != "future"})) as jars:
         for cell in asked:
-            verdict, told = (
+            verdict, reported = (
                 outcome(cell, released_binaries(jars.binary, cell.edition))["cell"]["verdict"],
                 predictions.of(cell),
             )
-            assert told is not None
-            if verdict != told.verdict and not any(each.expects(cell, verdict) for each in known):
-                unlike.append((*cell.key, verdict, told.verdict))
+            assert reported is not None
+            if verdict != reported.verdict and not any(each.expects(cell, verdict) for each in known):
+                unlike.append((*cell.key, verdict, reported.verdict))
     assert not unlike

@@ -242,11 +242,11 @@ def test_the_page_names_every_file_and_no_command_that_there_is_not() -> None:
     for path in CI.iterdir():
         assert path.name == "index.md" or f"({path.name})" in page
     environment = {**os.environ, "COLUMNS": "200"}
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-m", "kipcheck", "--help"], capture_output=True, text=True, check=True, env=environment
     ).stdout
     for command in set(re.findall(r"(?:`|^)kipcheck ([a-z]+)", page, re.MULTILINE)):
-        assert re.search(rf"^    {command} ", told, re.MULTILINE), command
+        assert re.search(rf"^    {command} ", printed, re.MULTILINE), command
 
 
 class Night:
@@ -311,13 +311,13 @@ def test_the_corpus_survives_whatever_comes_of_a_night(runner: Runner) -> None:
 
     begun: dict[str, str] = {}
     assert night("refused")[:2] == (2, {}), "it did not start, and nothing is kept"
-    code, begun, told = night("failing")
+    code, begun, printed = night("failing")
     assert code == 1 and begun == {
         "corpus/latest": "corpus of failing\n", "failures/a.json": "a\n", "ledger.jsonl": "ledger of failing\n"
     }  # fmt: skip
-    assert "new since the last night" in told
-    code, kept, told = night("refused")
-    assert (code, kept) == (2, begun) and "left no ledger" in told
+    assert "new since the last night" in printed
+    code, kept, printed = night("refused")
+    assert (code, kept) == (2, begun) and "left no ledger" in printed
     code, kept, _ = night("clean")
     assert code == 0 and kept == {"corpus/latest": "corpus of clean\n", "ledger.jsonl": "ledger of clean\n"}
     code, cut, _ = night("cut")

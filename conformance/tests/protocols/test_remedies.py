@@ -23,11 +23,11 @@ def test_a_remedy_says_nothing_but_what_it_means_and_how_it_is_mended() -> None:
 @for_each(requirements())
 def test_a_remedy_is_a_few_sentences_of_its_own(id: str) -> None:
     remedy, text = remedies()[id], requirements()[id].text
-    for said in filter(None, (remedy.fix, remedy.means)):
-        assert 25 <= len(said) <= 420, said
-        assert said[0].isupper() and said.endswith("."), said
-        assert not re.search(r"\b(TODO|FIXME|TBD)\b|  ", said)
-        assert said not in text and text not in said, "it repeats the statement"
+    for stated in filter(None, (remedy.fix, remedy.means)):
+        assert 25 <= len(stated) <= 420, stated
+        assert stated[0].isupper() and stated.endswith("."), stated
+        assert not re.search(r"\b(TODO|FIXME|TBD)\b|  ", stated)
+        assert stated not in text and text not in stated, "it repeats the statement"
 
 
 def test_no_two_remedies_are_the_same() -> None:

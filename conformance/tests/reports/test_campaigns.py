@@ -69,8 +69,8 @@ def test_what_is_wrong_with_the_campaign_itself_is_told(tmp_path: Path) -> None:
     clash = "shard 3 of round 1 came to several ends: aa in x, bb in y"
     path = write(tmp_path, *campaign(), header=campaigned(clashes=[clash], set_aside=["wave-0.parquet is damaged"]))
     for form in ("text", "html", "markdown"):
-        told = reports.render(path, form).replace("\\", "")
-        assert clash in told and "wave-0.parquet is damaged" in told, form
+        reported = reports.render(path, form).replace("\\", "")
+        assert clash in reported and "wave-0.parquet is damaged" in reported, form
 
 
 def test_the_results_hold_campaigns_and_rounds_as_their_schema_has_them(made: Path) -> None:

@@ -90,8 +90,8 @@ def test_every_line_of_a_run_is_as_the_schema_of_the_ledger_has_it(real: Path, m
     assert wrong_lines(made / "ledger.jsonl") == []
     assert wrong_lines(fuzzed) == []
     assert wrong_lines(dead) == []
-    told = {type_of(line) for path in (made / "ledger.jsonl", fuzzed, dead) for line in lines(path)}
-    assert told == {each["$ref"].rpartition("/")[2] for each in schema("ledger")["oneOf"]}
+    reported = {type_of(line) for path in (made / "ledger.jsonl", fuzzed, dead) for line in lines(path)}
+    assert reported == {each["$ref"].rpartition("/")[2] for each in schema("ledger")["oneOf"]}
 
 
 def test_a_line_that_the_schema_does_not_have_is_seen(tmp_path: Path) -> None:
@@ -303,8 +303,8 @@ def test_a_requirement_is_reached_on_the_versions_that_were_held(real: Path) -> 
     }  # fmt: skip
     assert {cell["result"] for cell in reached["reference"].values()} == {"PASS"}
     assert "FAIL" in {cell["result"] for cell in reached["miniature/refuses-unknown-tags"].values()}
-    held = sum(1 for line in read(real / "ledger.jsonl").verdicts() if line.target == "reference")
-    assert results["footer"]["counts"]["reference"] and held == sum(
+    result = sum(1 for line in read(real / "ledger.jsonl").verdicts() if line.target == "reference")
+    assert results["footer"]["counts"]["reference"] and result == sum(
         count for by in results["footer"]["counts"]["reference"].values() for count in by.values()
     )
 

@@ -76,7 +76,7 @@ def spoiled(value: Any, word: str, key: str = "") -> Any:
     return value
 
 
-def told(word: str, folder: str) -> Path:
+def reported(word: str, folder: str) -> Path:
     """A ledger in which every text of targets ends in the word."""
     lines = [(kind, spoiled(line, word)) for kind, line in everything()]
     decodes = HEADER["invariants"]["wire/decodes"]
@@ -88,7 +88,7 @@ def told(word: str, folder: str) -> Path:
 @cache
 def rendered(word: str, form: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        text = reports.render(told(word, folder), form)
+        text = reports.render(reported(word, folder), form)
     text.encode()  # no half of a surrogate pair is left
     return text
 
@@ -237,7 +237,7 @@ def test_no_text_steers_the_terminal_or_the_job(word: str) -> None:
 @ours
 def test_the_ledger_gives_back_what_was_written(word: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        path = told(word, folder)
+        path = reported(word, folder)
         path.read_bytes().decode()
         found = read(path)
     assert found.targets[0].target == TARGETS[0]["target"] + word

@@ -237,10 +237,10 @@ def test_a_history_tells_where_versions_change_and_leaves_out_steps_in_which_not
 
 
 def test_where_nothing_is_marked_in_a_guilty_step_a_death_in_it_is() -> None:
-    told = history()
-    for each in told["steps"][3]["seen"]:
+    reported = history()
+    for each in reported["steps"][3]["seen"]:
         each.pop("guilty", None)
-    assert '<li class="died guilty">' in matrix_history.html(told, {})
+    assert '<li class="died guilty">' in matrix_history.html(reported, {})
 
 
 def test_a_history_in_which_all_is_well_or_refused_has_a_page() -> None:

@@ -36,10 +36,10 @@ def kipcheck(*arguments: object, **more: Any) -> "subprocess.Popen[str]":
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
 
 
-def held(*arguments: object) -> tuple[int, str, str]:
+def executed(*arguments: object) -> tuple[int, str, str]:
     with kipcheck(*arguments) as child:
-        told, said = child.communicate(timeout=120)
-    return child.returncode, told, said
+        printed, stated = child.communicate(timeout=120)
+    return child.returncode, printed, stated
 
 
 def names(folder: Path) -> set[str]:
@@ -113,10 +113,10 @@ def test_a_run_that_is_killed_is_reported_as_incomplete(tmp_path: Path) -> None:
         child.kill()
         child.communicate()
     assert names(tmp_path) == {"ledger.jsonl"}
-    code, told, _ = held("report", tmp_path, "--form", "all")
+    code, printed, _ = executed("report", tmp_path, "--form", "all")
     assert code == 6
-    assert "INCOMPLETE: the ledger ends before its footer" in told
-    assert told.splitlines()[1].endswith(" PASS")
+    assert "INCOMPLETE: the ledger ends before its footer" in printed
+    assert printed.splitlines()[1].endswith(" PASS")
     assert names(tmp_path) == EVERY
 
 
@@ -125,9 +125,9 @@ def test_a_run_that_is_cancelled_leaves_its_reports(tmp_path: Path) -> None:
     with kipcheck("run", *LONG, "--out", tmp_path) as child:
         begun(child, tmp_path / "ledger.jsonl")
         child.send_signal(signal.SIGINT)
-        told, said = child.communicate(timeout=60)
-    assert child.returncode == 6, (told, said)
-    assert "INCOMPLETE (interrupted)" in told
+        printed, stated = child.communicate(timeout=60)
+    assert child.returncode == 6, (printed, stated)
+    assert "INCOMPLETE (interrupted)" in printed
     assert names(tmp_path) == EVERY
 
 
@@ -136,7 +136,7 @@ def test_a_run_that_is_cancelled_leaves_its_reports(tmp_path: Path) -> None:
 
 @pytest.mark.integration
 def test_events_are_the_ledger_without_its_verdicts(tmp_path: Path) -> None:
-    code, told, _ = held(
+    code, printed, _ = executed(
         "run", *SMALL, "--part", "1/1", "--out", tmp_path / "out", "--events", tmp_path / "events.ndjson"
     )
     assert code == 0
@@ -144,7 +144,7 @@ def test_events_are_the_ledger_without_its_verdicts(tmp_path: Path) -> None:
     assert events == [line for line in lines(tmp_path / "out" / "ledger.jsonl") if not isinstance(line, Verdict)]
     assert [type_of(each) for each in events] == ["header", "target", "begin", "check", "footer"]
     assert isinstance(events[0], Header) and events[0].part == (1, 1)
-    assert told.splitlines()[0].endswith(": no unexpected failure")
+    assert printed.splitlines()[0].endswith(": no unexpected failure")
 
 
 @pytest.mark.integration
@@ -160,9 +160,11 @@ def test_events_come_while_the_run_lasts_and_are_all_that_comes(tmp_path: Path) 
 
 
 def test_where_events_cannot_go_nothing_is_run(tmp_path: Path) -> None:
-    code, told, said = held("run", *SMALL, "--out", tmp_path / "out", "--events", tmp_path / "no" / "such" / "file")
-    assert (code, told) == (2, "")
-    assert f"{tmp_path}/no/such/file cannot be written" in said
+    code, printed, stated = executed(
+        "run", *SMALL, "--out", tmp_path / "out", "--events", tmp_path / "no" / "such" / "file"
+    )
+    assert (code, printed) == (2, "")
+    assert f"{tmp_path}/no/such/file cannot be written" in stated
 
 
 # ---- progress

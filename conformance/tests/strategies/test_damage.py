@@ -158,13 +158,13 @@ def test_outcomes_hold_for_our_reader_and_for_the_rules_of_kafka_s(message: str)
         for value in drawn(one):
             for damage in damages(one, value, random):
                 strict, lenient = read(one, damage.data), read(one, damage.data, lenient=True)
-                told = (damage.kind, damage.path, damage.offset, damage.data.hex())
+                reported = (damage.kind, damage.path, damage.offset, damage.data.hex())
                 match damage.outcome:
                     case Outcome.REFUSE:
-                        assert strict is None and lenient is None, told
+                        assert strict is None and lenient is None, reported
                     case Outcome.ACCEPT:
-                        assert strict == lenient == damage.value, told
-                        assert one.encode(strict) == damage.data, told
+                        assert strict == lenient == damage.value, reported
+                        assert one.encode(strict) == damage.data, reported
                     case Outcome.EITHER:
                         assert damage.value is None
 

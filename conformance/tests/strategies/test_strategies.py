@@ -248,7 +248,7 @@ def test_what_is_familiar_names_fields_that_there_are() -> None:
     for table in (TEXTS, NUMBERS):
         assert {key for key in table if key not in paths | names} == set()
     assert {key for key in EMBEDDED if key not in paths} == set()
-    assert {inner for held in EMBEDDED.values() for inner in held} <= {*MESSAGES}
+    assert {inner for result in EMBEDDED.values() for inner in result} <= {*MESSAGES}
 
 
 def _paths(one: Layout, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

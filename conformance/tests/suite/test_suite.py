@@ -76,15 +76,17 @@ def test_items_of_a_command_have_the_name_of_its_testee(inside: pytest.Pytester)
 
 def test_a_failure_tells_what_a_run_tells(inside: pytest.Pytester) -> None:
     result = inside.runpytest_inprocess(*SUITE, "--kipcheck-target", "miniature/forgets-the-sign", *SMALL)
-    told = result.stdout.str()
-    assert "broken    Legal bytes are read as the value that both reference readers find in them." in told
-    assert "grp-05    generated message classes, ConsumerProtocol" in told
-    assert "HeartbeatResponse v0: in legal bytes errorCode is read as 65535, not -1" in told
-    assert ">  0 ffff  errorCode int16 -1" in told
-    again = [line.partition("kipcheck replay ")[2] for line in told.splitlines() if line.lstrip().startswith("again ")]
-    assert again, told
+    printed = result.stdout.str()
+    assert "broken    Legal bytes are read as the value that both reference readers find in them." in printed
+    assert "grp-05    generated message classes, ConsumerProtocol" in printed
+    assert "HeartbeatResponse v0: in legal bytes errorCode is read as 65535, not -1" in printed
+    assert ">  0 ffff  errorCode int16 -1" in printed
+    again = [
+        line.partition("kipcheck replay ")[2] for line in printed.splitlines() if line.lstrip().startswith("again ")
+    ]
+    assert again, printed
     assert all(Path(each).is_file() for each in again)
-    assert "def hold" not in told, "a traceback of ours is of no use"
+    assert "def hold" not in printed, "a traceback of ours is of no use"
 
 
 def test_all_items_have_one_ledger_and_one_set_of_reports(inside: pytest.Pytester) -> None:
@@ -235,9 +237,9 @@ def test_where_nobody_asks_for_it_it_weighs_nothing(pytester: pytest.Pytester) -
 
 
 def test_it_explains_its_options_and_fixtures(pytester: pytest.Pytester) -> None:
-    told = pytester.runpytest_inprocess("--help").stdout.str()
+    printed = pytester.runpytest_inprocess("--help").stdout.str()
     for option in ("target", "edition", "check", "message", "seed", "cases", "known", "out"):
-        assert f"--kipcheck-{option}" in told
+        assert f"--kipcheck-{option}" in printed
     fixtures = pytester.runpytest_inprocess("--fixtures").stdout.str()
     assert "kipcheck_item" in fixtures
     assert "kipcheck_target [session scope]" in fixtures

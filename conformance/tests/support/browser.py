@@ -68,23 +68,23 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.events.clear()
         self.call("Page.navigate", url=page.absolute().as_uri())
-        while not self.told("Page.loadEventFired"):
+        while not self.events_of("Page.loadEventFired"):
             self.events.append(next(self._messages()))
 
-    def told(self, method: str) -> list[dict[str, Any]]:
+    def events_of(self, method: str) -> list[dict[str, Any]]:
         return [each["params"] for each in self.events if each.get("method") == method]
 
     @property
     def requests(self) -> list[str]:
         """What the page asked for, itself included."""
-        return [each["request"]["url"] for each in self.told("Network.requestWillBeSent")]
+        return [each["request"]["url"] for each in self.events_of("Network.requestWillBeSent")]
 
     @property
     def complaints(self) -> list[str]:
         """What stands in the console, and what the page was not allowed to do."""
-        console = [str(each["args"]) for each in self.told("Runtime.consoleAPICalled")]
-        thrown = [str(each["exceptionDetails"]) for each in self.told("Runtime.exceptionThrown")]
-        return console + thrown + [str(each["entry"]["text"]) for each in self.told("Log.entryAdded")]
+        console = [str(each["args"]) for each in self.events_of("Runtime.consoleAPICalled")]
+        thrown = [str(each["exceptionDetails"]) for each in self.events_of("Runtime.exceptionThrown")]
+        return console + thrown + [str(each["entry"]["text"]) for each in self.events_of("Log.entryAdded")]
 
     def asked(self, expression: str) -> Any:
         """The value of an expression in the page."""

@@ -37,14 +37,14 @@ TURNED: Final = (("roundrobin", "o"), ("range", "r"))
 
 
 class Talk:
-    """One coordinator. Member ids are what the tests make of them; what is appended is written at once unless held."""
+    """One coordinator. Member ids are what the tests make of them; appends are written at once unless deferred."""
 
-    def __init__(self, release: str = "3.9.2", held: bool = False, max_size: int = 4) -> None:
+    def __init__(self, release: str = "3.9.2", deferred: bool = False, max_size: int = 4) -> None:
         settings = Config(max_size=max_size)
         self.coordinator = (
             DraftCoordinator(settings) if release == "kip-429" else Coordinator(Rules.of(release), settings)
         )
-        self.held = held
+        self.deferred = deferred
         self.state: State = self.coordinator.initial()
         self.asked = 0
         self.answers: dict[int, Reply] = {}
@@ -70,7 +70,7 @@ class Talk:
         for action in actions:
             if isinstance(action, Append):
                 self.appended += 1
-                if not self.held:
+                if not self.deferred:
                     self._say(Written(), done)
             elif not isinstance(action, (Arm, Disarm)):
                 assert action.to not in self.answers, f"{action} answers again what {self.answers[action.to]} did"
@@ -96,25 +96,25 @@ class Talk:
         answer = self.ask(request)
         return None if answer is None else answer.error
 
-    def join(self, id: str = "", instance: str | None = None, **said: Any) -> Join:
-        said = {"version": self.newest(Join), "protocol_type": "consumer", "protocols": RANGE, **said}
-        return Join(member=id, instance=instance, **said)
+    def join(self, id: str = "", instance: str | None = None, **fields: Any) -> Join:
+        fields = {"version": self.newest(Join), "protocol_type": "consumer", "protocols": RANGE, **fields}
+        return Join(member=id, instance=instance, **fields)
 
-    def sync(self, id: str, instance: str | None = None, **said: Any) -> Sync:
-        said = {"version": self.newest(Sync), "generation": self.state.generation, **said}
-        if said["version"] >= 5:
-            said = {"protocol_type": self.state.protocol_type, "protocol": self.state.protocol, **said}
-        return Sync(member=id, instance=instance, **said)
+    def sync(self, id: str, instance: str | None = None, **fields: Any) -> Sync:
+        fields = {"version": self.newest(Sync), "generation": self.state.generation, **fields}
+        if fields["version"] >= 5:
+            fields = {"protocol_type": self.state.protocol_type, "protocol": self.state.protocol, **fields}
+        return Sync(member=id, instance=instance, **fields)
 
-    def beat(self, id: str, instance: str | None = None, **said: Any) -> Heartbeat:
-        return Heartbeat(member=id, instance=instance, **{"version": self.newest(Heartbeat), **self._now(said)})
+    def beat(self, id: str, instance: str | None = None, **fields: Any) -> Heartbeat:
+        return Heartbeat(member=id, instance=instance, **{"version": self.newest(Heartbeat), **self._now(fields)})
 
-    def commit(self, id: str, instance: str | None = None, **said: Any) -> Commit:
-        said = {"version": self.newest(Commit), "offsets": (("t", 0, 5),), **self._now(said)}
-        return Commit(member=id, instance=instance, **said)
+    def commit(self, id: str, instance: str | None = None, **fields: Any) -> Commit:
+        fields = {"version": self.newest(Commit), "offsets": (("t", 0, 5),), **self._now(fields)}
+        return Commit(member=id, instance=instance, **fields)
 
-    def _now(self, said: dict[str, Any]) -> dict[str, Any]:
-        return {"generation": self.state.generation, **said}
+    def _now(self, fields: dict[str, Any]) -> dict[str, Any]:
+        return {"generation": self.state.generation, **fields}
 
     def leave(self, *members: tuple[str, str | None] | str, version: int | None = None) -> Leave:
         named = tuple((each, None) if isinstance(each, str) else each for each in members)
@@ -122,11 +122,11 @@ class Talk:
 
     # Steps that come again and again
 
-    def enter(self, id: str, instance: str | None = None, **said: Any) -> int:
+    def enter(self, id: str, instance: str | None = None, **fields: Any) -> int:
         """Somebody new joins and is given ``id``. The number of the request that waits or was answered."""
-        first = self.ask(self.join("", instance, fresh=id, **said))
+        first = self.ask(self.join("", instance, fresh=id, **fields))
         if isinstance(first, Joined) and first.error is Error.MEMBER_ID_REQUIRED:
-            self.ask(self.join(id, instance, **said))
+            self.ask(self.join(id, instance, **fields))
         return self.asked
 
     def over(self) -> None:

@@ -9,73 +9,73 @@ from kipcheck.conformance.wire.schema import INTEGERS, Layout, Slot
 TEXTS = ("", "a", "grüße", "topic-0", "\0", "𝄞", "x" * 130, "\uffff", "߿ࠀ")
 
 
-def value(layout: Layout, luck: random.Random, unknown_tags: bool = True) -> dict[str, Any]:
+def value(layout: Layout, rng: random.Random, unknown_tags: bool = True) -> dict[str, Any]:
     """A value that ``layout`` can write."""
     drawn: dict[str, Any] = {layout.prefix.name: layout.version} if layout.prefix and layout.prefix.name else {}
-    drawn |= {slot.name: _field(slot, luck) for slot in layout.slots}
-    if layout.flexible and unknown_tags and luck.random() < 0.2:
+    drawn |= {slot.name: _field(slot, rng) for slot in layout.slots}
+    if layout.flexible and unknown_tags and rng.random() < 0.2:
         known = layout.declared_tags
-        tags = sorted({luck.choice((0, 5, 127, 128, 300, 9999, 2**31 - 1)) for _ in range(3)} - known)
-        drawn["_unknownTaggedFields"] = [{"tag": tag, "data": luck.randbytes(luck.randrange(4))} for tag in tags]
+        tags = sorted({rng.choice((0, 5, 127, 128, 300, 9999, 2**31 - 1)) for _ in range(3)} - known)
+        drawn["_unknownTaggedFields"] = [{"tag": tag, "data": rng.randbytes(rng.randrange(4))} for tag in tags]
         if not tags:
             del drawn["_unknownTaggedFields"]
     return drawn
 
 
-def _field(slot: Slot, luck: random.Random) -> Any:
-    if slot.nullable and luck.random() < 0.25:
+def _field(slot: Slot, rng: random.Random) -> Any:
+    if slot.nullable and rng.random() < 0.25:
         return None
-    if luck.random() < 0.2 and slot.default is not None:
+    if rng.random() < 0.2 and slot.default is not None:
         return slot.fresh()
     if slot.array:
-        return [_one(slot, luck) for _ in range(luck.choice((0, 1, 1, 2, 3)))]
-    return _one(slot, luck)
+        return [_one(slot, rng) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
+    return _one(slot, rng)
 
 
-def _one(slot: Slot, luck: random.Random) -> Any:
+def _one(slot: Slot, rng: random.Random) -> Any:
     if slot.item is not None:
-        return value(slot.item, luck)
+        return value(slot.item, rng)
     if slot.type in INTEGERS:
         low = 0 if slot.type == "uint16" else -(1 << INTEGERS[slot.type] - 1)
         high = low + (1 << INTEGERS[slot.type]) - 1
-        return luck.choice((low, high, max(low, -1), 0, 1, luck.randint(low, high)))
+        return rng.choice((low, high, max(low, -1), 0, 1, rng.randint(low, high)))
     match slot.type:
         case "bool":
-            return luck.random() < 0.5
+            return rng.random() < 0.5
         case "float64":
-            return luck.choice((0.0, -1.5, float("inf"), luck.random()))
+            return rng.choice((0.0, -1.5, float("inf"), rng.random()))
         case "uuid":
-            return uuid.UUID(int=luck.choice((0, 1, luck.getrandbits(128))))
+            return uuid.UUID(int=rng.choice((0, 1, rng.getrandbits(128))))
         case "string" | "utf" | "utf16":
-            return luck.choice(TEXTS)
+            return rng.choice(TEXTS)
         case _:
-            return luck.randbytes(luck.choice((0, 1, 3, 130)))
+            return rng.randbytes(rng.choice((0, 1, 3, 130)))
 
 
-def damaged(data: bytes, luck: random.Random) -> bytes:
+def damaged(data: bytes, rng: random.Random) -> bytes:
     """``data`` with something wrong, or perhaps right all the same."""
     raw = bytearray(data)
-    for _ in range(luck.choice((1, 1, 1, 2, 3))):
-        at = luck.randrange(len(raw) + 1)
-        match luck.randrange(7):
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        at = rng.randrange(len(raw) + 1)
+        match rng.randrange(7):
             case 0:
                 del raw[at:]
             case 1:
-                raw[at:at] = luck.randbytes(luck.randrange(1, 4))
+                raw[at:at] = rng.randbytes(rng.randrange(1, 4))
             case 2:
-                del raw[at : at + luck.randrange(1, 4)]
+                del raw[at : at + rng.randrange(1, 4)]
             case 3:
-                raw[at : at + 1] = bytes([luck.choice((0, 1, 2, 0x7F, 0x80, 0xFF))])
+                raw[at : at + 1] = bytes([rng.choice((0, 1, 2, 0x7F, 0x80, 0xFF))])
             case 4:
-                raw[at : at + 4] = luck.choice(
+                raw[at : at + 4] = rng.choice(
                     (b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xfe", b"\0\0\0\1")
                 )
             case 5:
-                raw[at : at + 1] = luck.choice(
+                raw[at : at + 1] = rng.choice(
                     (b"\xff\xff\xff\xff\x0f", b"\x80\0", b"\x81\x80\0", b"\xff\xff\xff\xff\x7f")
                 )
             case _ if at < len(raw):
-                raw[at] ^= 1 << luck.randrange(8)
+                raw[at] ^= 1 << rng.randrange(8)
     return bytes(raw)
 
 
@@ -86,12 +86,12 @@ STRANGERS: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def spoiled(drawn: dict[str, Any], luck: random.Random) -> dict[str, Any]:
+def spoiled(drawn: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     """``drawn`` with something in one place that may not belong there; changed in place."""
     places: list[tuple[Any, Any]] = []
     _places(drawn, places)
-    around, at = luck.choice(places)
-    around[at] = luck.choice(STRANGERS)
+    around, at = rng.choice(places)
+    around[at] = rng.choice(STRANGERS)
     return drawn
 
 

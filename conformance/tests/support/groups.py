@@ -43,7 +43,7 @@ __all__ = [
     "got",
     "group",
     "group_with_knobs",
-    "said",
+    "stated",
 ]
 
 
@@ -62,12 +62,12 @@ def step_of(text: str) -> Step:
     versions = [found.group(3) for found in map(_MEMBER.fullmatch, members) if found is not None and found.group(3)]
     if not versions:
         return asked
-    told = [{**each, "version": int(version)} for each, version in zip(asked["members"], versions, strict=True)]
-    return Step(asked.actor, asked.verb, {**asked.body, "members": told})
+    reported = [{**each, "version": int(version)} for each, version in zip(asked["members"], versions, strict=True)]
+    return Step(asked.actor, asked.verb, {**asked.body, "members": reported})
 
 
-def _topic(told: tuple[str, str, str]) -> Topic:
-    name, size, racks = told
+def _topic(reported: tuple[str, str, str]) -> Topic:
+    name, size, racks = reported
     return Topic(name, int(size), tuple(frozenset(each.split("/")) for each in racks.split(",")) if racks else None)
 
 
@@ -112,7 +112,7 @@ def answered(text: str, *answers: str | Observation) -> History:
     return History(asked, "test", tuple(ops))
 
 
-def said(law: str, history: History) -> list[str]:
+def stated(law: str, history: History) -> list[str]:
     """Why the history breaks the law."""
     found = {**LEADING, **MIXING}[law]
     concerned = any(found.applies_to(history.case, op.step) for op in history.ops)

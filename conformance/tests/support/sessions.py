@@ -23,7 +23,7 @@ def played(case: Case, observations: Sequence[Observation]) -> History:
     return History(case, "broker", ops)
 
 
-def held(session: Session, *steps: Step) -> tuple[Observation, ...]:
+def executed(session: Session, *steps: Step) -> tuple[Observation, ...]:
     """What came back on each, in one case."""
     (answers,) = session.run([Case("test", "apache", Role.CODEC, steps)])
     return answers
@@ -41,7 +41,7 @@ def member(id: str, subscription: list[str], **more: Any) -> dict[str, Any]:
 def shares(session: Session, assignor: str, topics: Mapping[str, int], *members: dict[str, Any]) -> dict[str, Any]:
     """Member -> partitions, as its leader sends them; no user data is expected."""
     counts = [{"name": name, "partitions": count, "racks": None} for name, count in topics.items()]
-    (found,) = held(session, step("leader", "assign", assignor=assignor, topics=counts, members=list(members)))
+    (found,) = executed(session, step("leader", "assign", assignor=assignor, topics=counts, members=list(members)))
     assert isinstance(found, Replied), found
     assert not any(share["userData"] for share in found["assignment"])
     return {share["id"]: share["partitions"] for share in found["assignment"]}

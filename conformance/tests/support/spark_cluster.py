@@ -41,9 +41,9 @@ class Part:
         """Waits until it has said that."""
         until = time.monotonic() + STARTS_S
         while (found := re.search(pattern, self.log.read_text("utf-8", "replace"))) is None:
-            told = self.log.read_text("utf-8", "replace")[-2000:]
-            assert self.process.poll() is None, told
-            assert time.monotonic() < until, f"it never said {pattern}: {told}"
+            reported = self.log.read_text("utf-8", "replace")[-2000:]
+            assert self.process.poll() is None, reported
+            assert time.monotonic() < until, f"it never said {pattern}: {reported}"
             time.sleep(0.2)
         return found
 
@@ -87,8 +87,8 @@ def standalone(
 def connect(folder: Path, master: str) -> Iterator[str]:
     """The URL of a Spark Connect server in front of that master."""
     env = environment(folder)
-    told = {"spark.connect.grpc.binding.port": "0", "spark.connect.grpc.binding.address": "127.0.0.1"}
-    arguments = [each for name, value in told.items() for each in ("--conf", f"{name}={value}")]
+    reported = {"spark.connect.grpc.binding.port": "0", "spark.connect.grpc.binding.address": "127.0.0.1"}
+    arguments = [each for name, value in reported.items() for each in ("--conf", f"{name}={value}")]
     name = "org.apache.spark.sql.connect.service.SparkConnectServer"
     arguments += ["--class", name, "spark-internal"]
     with part(folder, "deploy.SparkSubmit", "--master", master, *arguments, env=env) as server:

@@ -47,10 +47,10 @@ class Members:
     def raw(self, *orders: Mapping[str, Any], cpu_ms: int = 5000) -> list[dict[str, Any]]:
         """Past all memory of answers."""
         cases = [{"n": n, **order} for n, order in enumerate(orders)]
-        told = self.pipe.exchange(
+        reported = self.pipe.exchange(
             {"type": "batch", "id": 1, "deadline_ms": 120_000, "cpu_ms": cpu_ms, "cases": cases}, 120
         )
-        return [{key: value for key, value in each.items() if key != "n"} for each in told["results"]]
+        return [{key: value for key, value in each.items() if key != "n"} for each in reported["results"]]
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def led(leader: JarBinary, *members: Joining, topics: Sequence[Topic] = THREE) -
     return leader.lead(leader.initial(), tuple(topics), members)[1]
 
 
-def told(share: Share, release: str) -> AssignmentInfo:
+def reported(share: Share, release: str) -> AssignmentInfo:
     assert isinstance(share.data, bytes)
     return read_assignment(share.data, release)
 

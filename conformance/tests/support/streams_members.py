@@ -86,22 +86,22 @@ class Group:
     def cooperative(self, name: str) -> bool:
         return COOPERATIVE in self.members[name].supports
 
-    def hear(self, name: str) -> AssignmentResult:
+    def receive(self, name: str) -> AssignmentResult:
         share = self.shares[name]
-        heard = self.members[name].assigned(self.memories[name], share)
-        self.memories[name], self.owned[name] = heard.memory, share.partitions
-        return heard
+        assignment_result = self.members[name].assigned(self.memories[name], share)
+        self.memories[name], self.owned[name] = assignment_result.memory, share.partitions
+        return assignment_result
 
     def rebalance(self, leader: str) -> dict[str, AssignmentResult]:
         self.lead(leader)
-        return {each: self.hear(each) for each in self.members}
+        return {each: self.receive(each) for each in self.members}
 
     def rounds(self, leader: str, most: int = 6) -> int:
         """Rebalances until nobody asks for another one."""
         for number in range(1, most):
-            heard = self.rebalance(leader)
+            assignment_result = self.rebalance(leader)
             gave_up = any(self.waits(each) for each in self.members)
-            if not gave_up and all(each.rejoin.when == "never" for each in heard.values()):
+            if not gave_up and all(each.rejoin.when == "never" for each in assignment_result.values()):
                 return number
         raise AssertionError(f"not at rest after {most} rounds")
 
@@ -121,7 +121,7 @@ class Group:
 ALL = [TaskId(0, number) for number in range(3)]
 
 
-def heard(release: str, used: int, info: AssignmentInfo, fitted: bool = True) -> AssignmentResult:
+def assignment_result(release: str, used: int, info: AssignmentInfo, fitted: bool = True) -> AssignmentResult:
     """By a member that runs 0_7 and is given 0_0."""
     member = binary(Settings(release, STATELESS, process_of("a")), NEWEST, fitted)
     memory = Memory(used, active=(TaskId(0, 7),))

@@ -180,10 +180,10 @@ def test_what_is_wrong_is_told_and_every_verdict_is_there_and_right(
     row = ROWS[name]
     outcome, ledger = run(name, tmp_path, row.limits)
     assert outcome.exit_code == row.exit, (outcome.why, ledger.troubles, ledger.failures)
-    told = [each.why for each in ledger.troubles]
-    told += [f"{each.why} / {each.observed}" for each in ledger.failures]
-    assert bool(told) == bool(row.says)
-    assert re.search(row.says, "\n".join(told)), told
+    reported = [each.why for each in ledger.troubles]
+    reported += [f"{each.why} / {each.observed}" for each in ledger.failures]
+    assert bool(reported) == bool(row.says)
+    assert re.search(row.says, "\n".join(reported)), reported
     if not row.guilty:
         assert not list(ledger.verdicts())
         return
@@ -220,7 +220,7 @@ def decode(*codes: int) -> Case:
     return Case("test", "apache", Role.CODEC, tuple(steps))
 
 
-def held(name: str, where: Path, batches: list[list[Case]]) -> tuple[list[Observation], list[str], list[str]]:
+def executed(name: str, where: Path, batches: list[list[Case]]) -> tuple[list[Observation], list[str], list[str]]:
     """Observations of the first steps, troubles and breaches."""
     with broken(name, where, replace(LIMITS, restarts=200)).open("apache", Role.CODEC) as session:
         observations = [answers[0] for cases in batches for answers in session.run(cases)]
@@ -249,7 +249,7 @@ SEVERAL = [[decode(0), decode(2), decode(1), decode(3)], [decode(4), decode(5)],
 def test_what_comes_late_is_laid_to_nobody_and_loses_nothing(
     name: str, trouble: str, breach: str, tmp_path: Path
 ) -> None:
-    observations, troubles, breaches = held(name, tmp_path, SEVERAL)
+    observations, troubles, breaches = executed(name, tmp_path, SEVERAL)
     asked = [each for cases in SEVERAL for each in cases]
     for observation, case in zip(observations, asked, strict=True):
         assert isinstance(observation, Replied)
@@ -265,7 +265,7 @@ def test_what_comes_late_is_laid_to_nobody_and_loses_nothing(
 def test_many_vices_at_once_are_told_apart(seed: int, tmp_path: Path) -> None:
     choose = random.Random(seed)
     codes = [choose.choice((2, 3, 4, 5, 6, *range(10, 40))) for _ in range(60)]
-    observations, _, breaches = held("has-many-vices", tmp_path, [[decode(code) for code in codes]])
+    observations, _, breaches = executed("has-many-vices", tmp_path, [[decode(code) for code in codes]])
     for code, observation in zip(codes, observations, strict=True):
         if code in (2, 3, 5, 6):
             assert isinstance(observation, Died)
@@ -278,11 +278,11 @@ def test_many_vices_at_once_are_told_apart(seed: int, tmp_path: Path) -> None:
 
 def test_who_never_stops_to_speak_unasked_is_given_up(tmp_path: Path) -> None:
     many = [[decode(code)] for code in range(2, 12)]
-    observations, _, breaches = held("answers-twice", tmp_path, many[:3])
+    observations, _, breaches = executed("answers-twice", tmp_path, many[:3])
     assert len(breaches) == 2
     assert all(isinstance(each, Replied) for each in observations)
     with pytest.raises(Broken, match="sent an unsolicited response"):
-        held("answers-twice", tmp_path, many)
+        executed("answers-twice", tmp_path, many)
 
 
 def test_a_step_in_the_middle_of_a_case_is_found(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def echoed(observation: Observation, case: Case) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("vice", "cause", "detail"),
+    ("mutant", "cause", "detail"),
     some_by_default(
         [
             ("os.kill(os.getpid(), signal.SIGSEGV)", "crashed", "killed by SIGSEGV"),
@@ -94,9 +94,9 @@ def echoed(observation: Observation, case: Case) -> bool:
     ),
 )
 def test_a_death_is_pinned_to_its_case_and_no_other_verdict_is_lost(
-    tmp_path: Path, vice: str, cause: str, detail: str
+    tmp_path: Path, mutant: str, cause: str, detail: str
 ) -> None:
-    with scripted(tmp_path, f'if op["hex"] == "07":\n    {vice}') as session:
+    with scripted(tmp_path, f'if op["hex"] == "07":\n    {mutant}') as session:
         observations = one(session.run(CASES))
     for number, (observation, case) in enumerate(zip(observations, CASES, strict=True)):
         if number == 7:

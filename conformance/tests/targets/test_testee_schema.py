@@ -49,13 +49,13 @@ def test_everything_in_it_is_used_and_nothing_is_missing() -> None:
     assert set(refers(WHOLE)) == set(WHOLE["$defs"])
 
 
-Heard = list[tuple[dict[str, Any], dict[str, Any]]]
+Received = list[tuple[dict[str, Any], dict[str, Any]]]
 
 
 @pytest.fixture
-def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
+def received(monkeypatch: pytest.MonkeyPatch) -> Received:
     """What was said, and what was answered."""
-    found: Heard = []
+    found: Received = []
     exchange = Channel.exchange
 
     def listening(talk: Channel, message: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
@@ -114,7 +114,7 @@ LATER = pytest.mark.integration
     ],
 )
 def test_what_we_send_and_our_own_testees_answer_is_as_published(
-    name: str, checks: tuple[str, ...], ops: str, heard: Heard
+    name: str, checks: tuple[str, ...], ops: str, received: Received
 ) -> None:
     for role in dict.fromkeys(CHECKS[id].role for id in checks):
         with target(name, Limits(cpu_s=0.3)).open("apache", role) as session:
@@ -122,11 +122,11 @@ def test_what_we_send_and_our_own_testees_answer_is_as_published(
                 list(converse(list(cases_of(check, session)), session))
             assert not session.breaches
     asked, answered = validator("toTestee"), validator("fromTestee")
-    for message, answer in heard:
+    for message, answer in received:
         asked.validate(message)
         answered.validate(answer)
-    assert {message["type"] for message, _ in heard} == {"hello", "configure", "batch", "bye"}
-    cases = [case for message, _ in heard for case in message.get("cases", ())]
+    assert {message["type"] for message, _ in received} == {"hello", "configure", "batch", "bye"}
+    cases = [case for message, _ in received for case in message.get("cases", ())]
     assert {*ops.split()} <= {case["op"] for case in cases}
     assert {key for case in cases for key in case} & {"expected", "check", "invariant", "id"} == set()
 

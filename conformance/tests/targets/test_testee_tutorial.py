@@ -63,8 +63,8 @@ def test_a_defect_in_it_is_found_as_the_page_says(
     assert code == 1
     capsys.readouterr()
     assert kipcheck(["report", str(tmp_path / "out"), "--details"]) == 1
-    said = capsys.readouterr().out
-    assert "null" in said
+    printed = capsys.readouterr().out
+    assert "null" in printed
     assert {line.invariant for line in read(tmp_path / "out" / "ledger.jsonl").failures} == {"wire/decodes"}
 
 

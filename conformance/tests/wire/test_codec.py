@@ -193,9 +193,9 @@ def test_uuids_made_the_quick_way_are_the_same() -> None:
 
 @for_each([*ALL, FUTURE])
 def test_every_version_comes_back(found: Layout) -> None:
-    luck = random.Random(str(found))
+    rng = random.Random(str(found))
     for _ in range(8):
-        value = drawn(found, luck)
+        value = drawn(found, rng)
         data = found.encode(value)
         back = found.decode(data)
         assert back == value
@@ -206,11 +206,11 @@ def test_every_version_comes_back(found: Layout) -> None:
 
 
 def test_every_strict_prefix_is_refused_unless_it_is_a_message_of_its_own() -> None:
-    luck, tried = random.Random(1), 0
+    rng, tried = random.Random(1), 0
     for found in ALL:
-        value = drawn(found, luck)
+        value = drawn(found, rng)
         data = found.encode(value)
-        for size in {*range(min(len(data), 24)), *(luck.randrange(len(data)) for _ in range(8) if data)}:
+        for size in {*range(min(len(data), 24)), *(rng.randrange(len(data)) for _ in range(8) if data)}:
             try:
                 shorter = found.decode(data[:size])
             except Refused as refused:
@@ -223,10 +223,10 @@ def test_every_strict_prefix_is_refused_unless_it_is_a_message_of_its_own() -> N
 
 def test_any_bytes_give_a_value_that_writes_them_or_a_refusal() -> None:
     """Strict reading and writing are each other's inverse."""
-    luck, accepted = random.Random(2), 0
+    rng, accepted = random.Random(2), 0
     for found in ALL:
         for _ in range(6):
-            data = damaged(found.encode(drawn(found, luck)), luck)
+            data = damaged(found.encode(drawn(found, rng)), rng)
             try:
                 value = found.decode(data)
             except Refused as refused:
@@ -239,10 +239,10 @@ def test_any_bytes_give_a_value_that_writes_them_or_a_refusal() -> None:
 
 
 def test_random_bytes_are_refused_with_our_own_error() -> None:
-    luck = random.Random(3)
+    rng = random.Random(3)
     for found in ALL:
         for lenient in (False, True):
-            for data in (b"", b"\0", b"\xff" * 40, luck.randbytes(7), luck.randbytes(40)):
+            for data in (b"", b"\0", b"\xff" * 40, rng.randbytes(7), rng.randbytes(40)):
                 with suppress(Refused):
                     found.decode(data, lenient=lenient)
 

@@ -198,10 +198,10 @@ def test_pieces_of_bad_text(data: str, count: int) -> None:
 
 
 def test_what_is_strictly_right_is_leniently_the_same() -> None:
-    luck = random.Random(5)
+    rng = random.Random(5)
     for message in messages(edition("apache")):
         for found in spec(edition("apache"), message):
-            value = drawn(found, luck)
+            value = drawn(found, rng)
             assert found.decode(found.encode(value), lenient=True) == value
 
 
@@ -209,14 +209,14 @@ def test_what_is_strictly_right_is_leniently_the_same() -> None:
 @pytest.mark.parametrize("release", CLIENTS)
 def test_the_codec_reads_damaged_bytes_as_the_jars_do(release: str, judge: JavaCodec) -> None:
     """Thousands of inputs: accepted by both and alike, or refused by both."""
-    luck, asked = random.Random(release), []
+    rng, asked = random.Random(release), []
     for message in messages(edition(f"apache@{release}")):
         if message in BY_HAND:
             continue
         for found in spec(edition(f"apache@{release}"), message):
             for _ in range(20):
-                data = found.encode(drawn(found, luck))
-                asked.append((found, damaged(data, luck) if luck.random() < 0.9 else data))
+                data = found.encode(drawn(found, rng))
+                asked.append((found, damaged(data, rng) if rng.random() < 0.9 else data))
     orders = [Order("decode", found.message, found.version, hex=data.hex(), release=release) for found, data in asked]
     seen = {"accepted": 0, "rejected": 0}
     for (found, data), answer in zip(asked, judge.answers(orders), strict=True):

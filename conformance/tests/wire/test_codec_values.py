@@ -395,6 +395,6 @@ def test_nothing_grows_with_what_was_seen() -> None:
         SUBSCRIPTION_3.decode(data)
     codec = SUBSCRIPTION_3.codec
     functions: list[Any] = [codec.encode, codec.decode]
-    held = [each for function in functions for each in function.__globals__.values()]
-    sizes = [max(each) for each in held if type(each).__name__ == "Table" and each]
+    result = [each for function in functions for each in function.__globals__.values()]
+    sizes = [max(each) for each in result if type(each).__name__ == "Table" and each]
     assert sizes and max(sizes) < MANY

@@ -39,13 +39,13 @@ def outcome(work: Callable[..., Any], *args: Any, **options: Any) -> str:
 def test_both_readings_agree_on_values_and_on_damaged_bytes(name: str) -> None:
     seen = {"read": 0, "refused": 0}
     for each in layouts(name):
-        luck = random.Random(f"{name} {each}")
+        rng = random.Random(f"{name} {each}")
         for _ in range(2):
-            drawn = value(each, luck)
+            drawn = value(each, rng)
             data = each.encode(drawn)
             assert build(each, drawn) == data, (each, drawn)
             assert read(each, data) == each.decode(data) == drawn, (each, data.hex())
-            for broken in (damaged(data, luck), damaged(data, luck), luck.randbytes(luck.randrange(40))):
+            for broken in (damaged(data, rng), damaged(data, rng), rng.randbytes(rng.randrange(40))):
                 for lenient in (False, True):
                     first = outcome(each.decode, broken, lenient=lenient)
                     second = outcome(read, each, broken, lenient)
@@ -76,10 +76,10 @@ def test_a_wrong_primitive_is_noticed(kind: str, wrong: Any, monkeypatch: pytest
     if kind == "float64":
         found = floats()
     monkeypatch.setattr(scalars, "NUMBERS", {**scalars.NUMBERS, kind: wrong})
-    luck = random.Random(1)
+    rng = random.Random(1)
     with pytest.raises((AssertionError, Refused)):
         for _ in range(50):
-            drawn = value(found, luck)
+            drawn = value(found, rng)
             data = found.encode(drawn)
             assert build(found, drawn) == data
             assert read(found, data) == drawn
@@ -100,10 +100,10 @@ def test_a_wrong_primitive_is_noticed(kind: str, wrong: Any, monkeypatch: pytest
 def test_a_wrong_declaration_is_noticed(name: str, wrong: dict[str, Any]) -> None:
     right = layout("apache", "JoinGroupRequest", 9)
     other = replace(right, slots=tuple(replace(each, **wrong) if each.name == name else each for each in right.slots))
-    luck = random.Random(2)
+    rng = random.Random(2)
     seen = set()
     for _ in range(30):
-        drawn = {key: each for key, each in value(right, luck).items() if luck.random() < 0.8}
+        drawn = {key: each for key, each in value(right, rng).items() if rng.random() < 0.8}
         data = right.encode(drawn)
         seen.add(located(build, other, drawn) == data and located(read, other, data) == right.decode(data))
     assert False in seen
@@ -336,9 +336,9 @@ def located(work: Callable[..., Any], *args: Any) -> Any:
 def test_both_refuse_the_same_values_for_the_same_reason() -> None:
     refused = 0
     for each in layouts("apache"):
-        luck = random.Random(f"{each} spoiled")
+        rng = random.Random(f"{each} spoiled")
         for _ in range(5):
-            wrong = spoiled(value(each, luck), luck)
+            wrong = spoiled(value(each, rng), rng)
             first = located(each.encode, wrong)
             assert located(build, each, wrong) == first, (str(each), wrong)
             refused += isinstance(first, tuple)

@@ -54,8 +54,8 @@ def is_defined(message: str, release: str) -> bool:
 
 def in_release(release: str) -> dict[str, Raw]:
     """What the jars of a release define. Errors: ``Unavailable``."""
-    held = [name for name, text in HOLDERS.items() if Release.parse(release) in releases(text)]
-    jars = maven.fetch(f"org.apache.kafka:{name}:{release}" for name in held)
+    result = [name for name, text in HOLDERS.items() if Release.parse(release) in releases(text)]
+    jars = maven.fetch(f"org.apache.kafka:{name}:{release}" for name in result)
     return {name: raw for path in jars.values() for name, raw in in_jar(path).items()}
 
 
@@ -95,20 +95,20 @@ def absent(layout: Layout, path: str = "") -> set[str]:
 def compared(release: str) -> tuple[int, set[tuple[object, ...]]]:
     """Of one release: how many message versions were compared, and all that disagrees."""
     at, found = edition(f"apache@{release}"), in_release(release)
-    count, told = 0, set()
+    count, reported = 0, set()
     for message in messages(at):
         if is_defined(message, release):
             ours, theirs = spec(at, message), as_defined(found[message], release)
             count += len([*ours])
-            told |= set(disagreements(ours, theirs))
-    return count, told
+            reported |= set(disagreements(ours, theirs))
+    return count, reported
 
 
 @pytest.mark.jars
 @pytest.mark.parametrize(("release", "least"), [("3.9.2", 339), ("4.4.0", 343)])
 def test_the_declarations_are_the_definitions(release: str, least: int) -> None:
-    count, told = compared(release)
-    assert told - CHOSEN == set()
+    count, reported = compared(release)
+    assert reported - CHOSEN == set()
     assert count >= least
 
 
@@ -116,8 +116,8 @@ def test_the_declarations_are_the_definitions(release: str, least: int) -> None:
 @pytest.mark.all_jars
 @pytest.mark.parametrize("release", [str(each) for each in RELEASES if each in releases("2.2.0+")])
 def test_the_declarations_are_the_definitions_of_every_release(release: str) -> None:
-    count, told = compared(release)
-    assert told - CHOSEN == set()
+    count, reported = compared(release)
+    assert reported - CHOSEN == set()
     assert count > 90
 
 

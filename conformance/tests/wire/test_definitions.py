@@ -32,8 +32,8 @@ def jar(folder: Path, **definitions: object) -> Edition:
 
 
 def message(*fields: Mapping[str, Any], versions: str = "0", flexible: str = "none", **more: object) -> dict[str, Any]:
-    told = {"type": "request", "name": "Ping", "validVersions": versions, "flexibleVersions": flexible}
-    return {**told, **more, "fields": fields}
+    reported = {"type": "request", "name": "Ping", "validVersions": versions, "flexibleVersions": flexible}
+    return {**reported, **more, "fields": fields}
 
 
 def field(name: str, type: str = "int32", versions: str = "0+", **more: object) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from kipcheck.conformance.wire.schema import Layout, MessageSpec, messages, spec
 
 
 def message(*fields: Mapping[str, Any], versions: str = "0", flexible: str = "none", **more: object) -> dict[str, Any]:
-    told = {"type": "request", "name": "Ping", "validVersions": versions, "flexibleVersions": flexible}
-    return {**told, **more, "fields": fields}
+    reported = {"type": "request", "name": "Ping", "validVersions": versions, "flexibleVersions": flexible}
+    return {**reported, **more, "fields": fields}
 
 
 def field(name: str, type: str = "int32", versions: str = "0+", **more: object) -> dict[str, Any]:
@@ -91,8 +91,8 @@ def test_a_reader_reads_skips_refuses_or_misreads(writer: Any, reader: Any, expe
 
 def of(found: Diff, message: str, version: int) -> VersionDiff:
     """What is told of one version. Errors: StopIteration where nothing is."""
-    told = next(each for each in found.messages if each.message == message)
-    return next(each for each in told.versions if each.version == version)
+    reported = next(each for each in found.messages if each.message == message)
+    return next(each for each in reported.versions if each.version == version)
 
 
 @pytest.mark.parametrize("name", ["apache", "apache@0.10.0.0", "apache@3.9.2", "kip-268", "kip-584"])
@@ -115,8 +115,8 @@ def test_the_other_way_round_is_the_mirror_image(a: str, b: str) -> None:
 
 def test_an_old_reader_skips_the_tags_of_kip_584() -> None:
     found = diff(edition("apache@2.6.3"), edition("kip-584"))
-    told = of(found, "ApiVersionsResponse", 3)
-    assert (told.a_of_b, told.b_of_a, told.unbumped) == (Compatibility.SKIPS, Compatibility.SAME, True)
+    reported = of(found, "ApiVersionsResponse", 3)
+    assert (reported.a_of_b, reported.b_of_a, reported.unbumped) == (Compatibility.SKIPS, Compatibility.SAME, True)
     assert not found.misreads
     new = {each.message for each in found.messages if each.a is None}
     assert new == {"UpdateFeaturesRequest", "UpdateFeaturesResponse"}
@@ -124,15 +124,15 @@ def test_an_old_reader_skips_the_tags_of_kip_584() -> None:
 
 def test_the_draft_of_update_features_has_another_api_key() -> None:
     found = diff(edition("apache@2.7.0"), edition("kip-584"))
-    told = next(each for each in found.messages if each.message == "UpdateFeaturesRequest")
-    assert told.keys == (57, 52) and told.as_json()["apiKey"] == {"a": 57, "b": 52}
+    reported = next(each for each in found.messages if each.message == "UpdateFeaturesRequest")
+    assert reported.keys == (57, 52) and reported.as_json()["apiKey"] == {"a": 57, "b": 52}
     assert of(found, "UpdateFeaturesRequest", 0).a_of_b is Compatibility.MISREADS and found.misreads
 
 
 def test_version_5_of_join_group_means_another_thing_in_kip_429() -> None:
-    told = of(diff(edition("apache@2.3.0"), edition("kip-429")), "JoinGroupRequest", 5)
-    assert told.unbumped and told.a_of_b is told.b_of_a is Compatibility.MISREADS
-    assert ("groupInstanceId", "field", None) in [(each.path, each.what, each.b) for each in told.differences]
+    reported = of(diff(edition("apache@2.3.0"), edition("kip-429")), "JoinGroupRequest", 5)
+    assert reported.unbumped and reported.a_of_b is reported.b_of_a is Compatibility.MISREADS
+    assert ("groupInstanceId", "field", None) in [(each.path, each.what, each.b) for each in reported.differences]
     before = diff(edition("apache@2.2.2"), edition("kip-429"))
     assert not before.misreads, "2.2.2 does not support version 5"
     assert str(next(each.a for each in before.messages if each.message == "JoinGroupRequest")) == "0-4"
@@ -162,9 +162,9 @@ def test_what_is_no_edition_cannot_be_compared(name: str) -> None:
 
 def test_a_diff_is_told_as_json_and_as_text() -> None:
     found = diff(edition("apache@2.3.0"), edition("kip-429"))
-    told = json.loads(json.dumps(found.as_json()))
-    assert told["a"] == "apache@2.3.0" and told["misreads"] is True and told["compared"] == found.compared
-    joined = next(each for each in told["messages"] if each["message"] == "JoinGroupRequest")
+    reported = json.loads(json.dumps(found.as_json()))
+    assert reported["a"] == "apache@2.3.0" and reported["misreads"] is True and reported["compared"] == found.compared
+    joined = next(each for each in reported["messages"] if each["message"] == "JoinGroupRequest")
     assert joined["a"] == joined["b"] == [0, 5]
     assert joined["versions"][0]["reads"] == {"a_of_b": "misreads", "b_of_a": "misreads"}
     assert "v5 (changed without a version bump)" in found.text()
@@ -174,8 +174,8 @@ def test_a_diff_is_told_as_json_and_as_text() -> None:
 @pytest.mark.jars
 @pytest.mark.all_jars
 def test_consumer_group_heartbeat_changed_while_it_was_unstable() -> None:
-    told = of(diff(edition("maven:3.6.2"), edition("maven:3.7.2")), "ConsumerGroupHeartbeatRequest", 0)
-    assert told.unbumped and told.misreads and told.unstable == ("maven:3.6.2",)
+    reported = of(diff(edition("maven:3.6.2"), edition("maven:3.7.2")), "ConsumerGroupHeartbeatRequest", 0)
+    assert reported.unbumped and reported.misreads and reported.unstable == ("maven:3.6.2",)
 
 
 @pytest.mark.jars

@@ -33,20 +33,20 @@ def check_tiles(explained: Explained) -> None:
 
 def test_rows_tile_the_bytes_of_every_message_at_every_version() -> None:
     for each in every_layout():
-        luck = random.Random(str(each))
-        data = each.encode(value(each, luck))
+        rng = random.Random(str(each))
+        data = each.encode(value(each, rng))
         whole = explain(each, data)
         check_tiles(whole)
         assert whole.damage is None and all(row.read for row in whole.rows)
-        for broken in (data[: luck.randrange(len(data) + 1)], damaged(data, luck), luck.randbytes(9)):
+        for broken in (data[: rng.randrange(len(data) + 1)], damaged(data, rng), rng.randbytes(9)):
             for lenient in (False, True):
                 check_tiles(explain(each, broken, lenient))
 
 
 def test_damage_stands_where_reading_stopped() -> None:
     for each in every_layout():
-        luck = random.Random(f"{each} damaged")
-        explained = explain(each, damaged(each.encode(value(each, luck)), luck))
+        rng = random.Random(f"{each} damaged")
+        explained = explain(each, damaged(each.encode(value(each, rng)), rng))
         last = explained.rows[-1] if explained.rows else None
         if explained.damage is None:
             assert last is None or last.read

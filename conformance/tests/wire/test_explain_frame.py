@@ -43,8 +43,8 @@ def within(data: bytes, message: str | None = None) -> list[tuple[str, str, int]
 @pytest.mark.parametrize("message", [each for each in messages(APACHE) if each.endswith("Request")])
 def test_a_request_is_found_by_its_header_with_and_without_size(message: str) -> None:
     for each in spec(APACHE, message):
-        luck = random.Random(str(each))
-        data = encode_request("apache", message, each.version, 7, "me", value(each, luck))
+        rng = random.Random(str(each))
+        data = encode_request("apache", message, each.version, 7, "me", value(each, rng))
         for sent, size in ((find(data, "apache", None, None), False), (find(frame(data), "apache", None, None), True)):
             found = sent.explained
             assert (found.layout.message, found.layout.version, sent.size) == (message, each.version, size)

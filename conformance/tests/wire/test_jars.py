@@ -134,10 +134,10 @@ def test_the_two_oracles_and_the_streams_jars_make_the_newest_versions(judge: Ja
     for release in CLIENTS:
         for message in GENERATED:
             ours = [each.version for each in of(release, message)]
-            told = judge.one(Order("versions", message, release=release)).versions
+            reported = judge.one(Order("versions", message, release=release)).versions
             if ours:
-                assert told, f"{release} {message}"
-                assert told[0] <= ours[0] and ours[-1] <= told[1], f"{release} {message}: {told} and {ours}"
+                assert reported, f"{release} {message}"
+                assert reported[0] <= ours[0] and ours[-1] <= reported[1], f"{release} {message}: {reported} and {ours}"
 
 
 def test_unknown_tags_are_among_the_values() -> None:
@@ -160,9 +160,9 @@ def test_what_a_jar_refuses_is_told_with_its_exception(judge: JavaCodec) -> None
 
 def test_integers_and_text_pass_the_pipe_unharmed(judge: JavaCodec) -> None:
     value = {"groupId": 'g\u0000é\U0001f600"\\', "commitTimestamp": -(2**63)}
-    told = judge.one(Order("encode", "OffsetCommitValue", 3, {"metadata": value["groupId"], "offset": 2**63 - 1}))
-    assert told.hex
-    read = judge.one(Order("decode", "OffsetCommitValue", 3, hex=told.hex))
+    reported = judge.one(Order("encode", "OffsetCommitValue", 3, {"metadata": value["groupId"], "offset": 2**63 - 1}))
+    assert reported.hex
+    read = judge.one(Order("decode", "OffsetCommitValue", 3, hex=reported.hex))
     assert read.value["metadata"] == value["groupId"]
     assert read.value["offset"] == 2**63 - 1
     too_large = judge.one(Order("encode", "OffsetCommitValue", 3, {"offset": 2**63}))

@@ -25,9 +25,9 @@ def inputs(release: str, wanted: tuple[str, ...], number: int = EACH) -> list[tu
     found = []
     for message in wanted:
         for each in spec(edition(f"apache@{release}"), message):
-            luck = random.Random(f"{release} {each} lenient")
+            rng = random.Random(f"{release} {each} lenient")
             for n in range(number):
-                data = damaged(each.encode(value(each, luck)), luck) if n % 4 else luck.randbytes(luck.randrange(30))
+                data = damaged(each.encode(value(each, rng)), rng) if n % 4 else rng.randbytes(rng.randrange(30))
                 found.append((each, data))
     return found
 

@@ -58,10 +58,10 @@ def test_what_jars_wrote_is_read_and_written_as_they_do(data: bytes, meant: list
 
 @pytest.mark.parametrize(("data", "meant"), GOLDEN)
 def test_a_changed_byte_after_the_magic_has_another_checksum(data: bytes, meant: list[dict[str, Any]]) -> None:
-    luck = random.Random(len(data))
-    for at in {17, 18, 19, 20, AFTER_CRC, len(data) - 1, *(luck.randrange(17, len(data)) for _ in range(20))}:
+    rng = random.Random(len(data))
+    for at in {17, 18, 19, 20, AFTER_CRC, len(data) - 1, *(rng.randrange(17, len(data)) for _ in range(20))}:
         with pytest.raises(Refused) as refused:
-            decode(data[:at] + bytes((data[at] ^ 1 << luck.randrange(8),)) + data[at + 1 :])
+            decode(data[:at] + bytes((data[at] ^ 1 << rng.randrange(8),)) + data[at + 1 :])
         assert (refused.value.kind, refused.value.offset) == ("checksum", 17)
 
 
@@ -172,30 +172,30 @@ def test_a_number_out_of_range_is_not_written(wrong: RecordBatch) -> None:
 # -- released jars
 
 
-def drawn(luck: random.Random) -> RecordBatch:
+def drawn(rng: random.Random) -> RecordBatch:
     def some() -> bytes | None:
-        return luck.choice((None, b"", luck.randbytes(luck.choice((1, 63, 64, 200)))))
+        return rng.choice((None, b"", rng.randbytes(rng.choice((1, 63, 64, 200)))))
 
-    base, time = luck.choice((0, 1, 1 << 40)), luck.choice((0, 1_700_000_000_000))
+    base, time = rng.choice((0, 1, 1 << 40)), rng.choice((0, 1_700_000_000_000))
     records = tuple(
         Record(
-            base + n, time + luck.choice((0, 1, 70, 1 << 40)), some(), some(),
-            tuple(Header(luck.choice(("", "h", "grüße")), some()) for _ in range(luck.randrange(3))),
+            base + n, time + rng.choice((0, 1, 70, 1 << 40)), some(), some(),
+            tuple(Header(rng.choice(("", "h", "grüße")), some()) for _ in range(rng.randrange(3))),
         )
-        for n in range(luck.randrange(1, 6))
+        for n in range(rng.randrange(1, 6))
     )  # fmt: skip
-    last = records[-1].offset + luck.choice((0, 3))
-    producer = luck.choice(((-1, -1, -1), (7, 2, 99)))
+    last = records[-1].offset + rng.choice((0, 3))
+    producer = rng.choice(((-1, -1, -1), (7, 2, 99)))
     return RecordBatch(
-        base, last, time, max(each.timestamp for each in records), records, luck.randrange(-1, 9), *producer
+        base, last, time, max(each.timestamp for each in records), records, rng.randrange(-1, 9), *producer
     )
 
 
 @pytest.mark.jars
 @pytest.mark.parametrize("release", RELEASES)
 def test_jars_read_what_is_written_here(release: str) -> None:
-    luck = random.Random(release)
-    values = [drawn(luck) for _ in range(200)]
+    rng = random.Random(release)
+    values = [drawn(rng) for _ in range(200)]
     assert all(decode(encode(each)) == (each,) for each in values)
     answers = asked(release, [{"hex": encode(each).hex()} for each in values])
     assert answers == [[as_data(each)] for each in values]

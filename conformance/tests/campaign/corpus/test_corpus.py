@@ -141,11 +141,11 @@ def test_the_shortest_that_show_everything_are_chosen(entries: list[Kept], chose
 
 
 def test_whatever_there_is_nothing_is_missing_and_nothing_too_much() -> None:
-    luck = Random(3)
+    rng = Random(3)
     for _ in range(60):
         entries = [
-            entry(str(number), {luck.randrange(20) for _ in range(luck.randint(0, 6))}, luck.randint(1, 9))
-            for number in range(luck.randint(0, 15))
+            entry(str(number), {rng.randrange(20) for _ in range(rng.randint(0, 6))}, rng.randint(1, 9))
+            for number in range(rng.randint(0, 15))
         ]
         chosen = cover(entries)
         assert chosen == sorted(chosen)
@@ -185,10 +185,10 @@ def test_what_is_another_thing_every_time_has_no_say_in_what_others_begin_with()
 
 
 def test_thousands_of_entries_of_four_shards_become_hundreds() -> None:
-    luck = Random(7)
+    rng = Random(7)
     rows = []
     for shard in range(4):
-        keys = [{int(3450 * luck.random() ** 3) for _ in range(2 * luck.randint(3, 60))} for _ in range(875)]
+        keys = [{int(3450 * rng.random() ** 3) for _ in range(2 * rng.randint(3, 60))} for _ in range(875)]
         rows.append(row(shard, *(entry(f"{shard}/{n}", each, len(each)) for n, each in enumerate(keys))))
     found = grown(Snapshot.empty(), rows)
     assert sum(len(each.kept) for each in rows) == 3500
@@ -365,21 +365,21 @@ def folder(tmp_path: Path, entries: tuple[Kept, ...]) -> Path:
 
 def asked(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
     assert main.run(["corpus", *map(str, arguments), "--json"]) == 0
-    told = capsys.readouterr()
-    assert told.err == ""
-    found: dict[str, Any] = json.loads(told.out)
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    found: dict[str, Any] = json.loads(printed.out)
     return found
 
 
 def test_info_tells_what_there_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = asked(capsys, "info", folder)
-    assert (told["entries"], told["steps"], told["keys"], told["unreadable"]) == (6, 11, 7, 1)
-    assert told["checks"][1] == {"check": "group/errors", "entries": 1, "steps": 2, "subjects": 1}
-    assert told["snapshots"] == [str(snapshots.snapshot_path(folder, told["digest"]))]
-    assert told["damaged"] == []
+    printed = asked(capsys, "info", folder)
+    assert (printed["entries"], printed["steps"], printed["keys"], printed["unreadable"]) == (6, 11, 7, 1)
+    assert printed["checks"][1] == {"check": "group/errors", "entries": 1, "steps": 2, "subjects": 1}
+    assert printed["snapshots"] == [str(snapshots.snapshot_path(folder, printed["digest"]))]
+    assert printed["damaged"] == []
     assert main.run(["corpus", "info", str(folder)]) == 0
     first, stale, head, *lines = capsys.readouterr().out.splitlines()
-    assert first == f"{told['digest']}: 6 entries of 11 steps, 7 coverage keys"
+    assert first == f"{printed['digest']}: 6 entries of 11 steps, 7 coverage keys"
     assert stale.startswith("1 entries are no longer declared")
     assert head.split() == ["check", "entries", "steps", "subjects"]
     assert [line.split() for line in lines][1] == ["group/errors", "1", "2", "1"]
@@ -389,9 +389,9 @@ def test_damaged_files_are_named_on_stderr(folder: Path, capsys: pytest.CaptureF
     (path,) = snapshots.snapshot_store(folder).files()
     path.write_bytes(b"")
     assert main.run(["corpus", "info", str(folder), "--json"]) == 0
-    told = capsys.readouterr()
-    assert told.err.startswith(f"kipcheck: {path} is damaged (")
-    assert [each["file"] for each in json.loads(told.out)["damaged"]] == [str(path)]
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"kipcheck: {path} is damaged (")
+    assert [each["file"] for each in json.loads(printed.out)["damaged"]] == [str(path)]
 
 
 def test_merge_is_what_all_have_less_what_is_needed_no_more(
@@ -399,12 +399,12 @@ def test_merge_is_what_all_have_less_what_is_needed_no_more(
 ) -> None:
     more = real("group/errors", "group", None, seed=1, keys=(4, 5, 8))
     row_files.write(tmp_path / "two", 0, 0, [row(0, more)])
-    told = asked(capsys, "merge", folder, tmp_path / "two", "--out", tmp_path / "three")
-    assert (told["entries"], told["keys"]) == (6, 8)
-    assert [each["entries"] for each in told["from"]] == [6, 1]
+    printed = asked(capsys, "merge", folder, tmp_path / "two", "--out", tmp_path / "three")
+    assert (printed["entries"], printed["keys"]) == (6, 8)
+    assert [each["entries"] for each in printed["from"]] == [6, 1]
     found = snapshots.snapshot_store(tmp_path / "three").latest()
-    assert (found.digest, found.entries[-1]) == (told["digest"], more)
-    assert Path(told["file"]) == snapshots.snapshot_path(tmp_path / "three", found.digest)
+    assert (found.digest, found.entries[-1]) == (printed["digest"], more)
+    assert Path(printed["file"]) == snapshots.snapshot_path(tmp_path / "three", found.digest)
     assert main.run(["corpus", "merge", str(folder), "--out", str(tmp_path / "four")]) == 0
     assert capsys.readouterr().out.splitlines()[0] == f"{folder}: 6 entries of 11 steps, 7 coverage keys"
 
@@ -412,9 +412,9 @@ def test_merge_is_what_all_have_less_what_is_needed_no_more(
 def test_minimise_leaves_out_what_is_not_declared(
     folder: Path, capsys: pytest.CaptureFixture[str], entries: tuple[Kept, ...]
 ) -> None:
-    told = asked(capsys, "minimise", folder)
-    assert (told["before"], told["entries"], told["unreadable"]) == ({"entries": 6, "steps": 11}, 5, 1)
-    assert snapshots.snapshot_store(folder).files() == [snapshots.snapshot_path(folder, told["digest"])]
+    printed = asked(capsys, "minimise", folder)
+    assert (printed["before"], printed["entries"], printed["unreadable"]) == ({"entries": 6, "steps": 11}, 5, 1)
+    assert snapshots.snapshot_store(folder).files() == [snapshots.snapshot_path(folder, printed["digest"])]
     assert snapshots.snapshot_store(folder).latest().entries == entries[:-1]
 
 
@@ -423,11 +423,11 @@ def test_minimise_can_hold_everything_anew(
 ) -> None:
     one, two, codecs = tmp_path / "one", tmp_path / "two", entries[:3]
     snapshots.save(one, Snapshot(codecs, frozenset({1, 2, 3, 99})))
-    told = asked(capsys, "minimise", one, "--target", "reference", "--out", two)
+    printed = asked(capsys, "minimise", one, "--target", "reference", "--out", two)
     found = snapshots.snapshot_store(two).latest()
     assert [each.id for each in found.entries] == [each.id for each in codecs]
     assert all(each.keys != before.keys for each, before in zip(found.entries, codecs, strict=True))
-    assert told["keys"] == len(found.keys) == len({key for each in found.entries for key in each.keys})
+    assert printed["keys"] == len(found.keys) == len({key for each in found.entries for key in each.keys})
     assert snapshots.snapshot_store(one).latest().entries == codecs, "it was not to be touched"
 
 
@@ -447,11 +447,11 @@ def test_export_has_one_file_for_each_input(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], entries: tuple[Kept, ...]
 ) -> None:
     out = tmp_path / "out"
-    told = asked(capsys, "export", folder, "--out", out)
+    printed = asked(capsys, "export", folder, "--out", out)
     files = inputs_in(out)
     index = dict(line.split("\t") for line in files.pop(INDEX).decode().splitlines())
-    assert index.keys() == files.keys() and len(files) == told["inputs"]
-    assert (told["entries"], told["unreadable"]) == (5, 1)
+    assert index.keys() == files.keys() and len(files) == printed["inputs"]
+    assert (printed["entries"], printed["unreadable"]) == (5, 1)
     assert {origin.split(", ")[1] for origin in index.values()} == {each.id for each in entries[:-1]}
     for path, data in files.items():
         if path.endswith(".json"):
@@ -474,8 +474,8 @@ def test_export_takes_some_checks_and_gives_the_same_files_each_time(folder: Pat
 
 
 def test_a_conversation_that_was_kept_is_the_one_that_is_exported(entries: tuple[Kept, ...]) -> None:
-    (told,) = exported([entries[3]])
-    assert Case.of(json.loads(told.data)).data == loaded(entries[3].value)
+    (printed,) = exported([entries[3]])
+    assert Case.of(json.loads(printed.data)).data == loaded(entries[3].value)
 
 
 @pytest.mark.parametrize("command", ["info", "merge", "minimise", "export"])

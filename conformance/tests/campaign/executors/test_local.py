@@ -45,26 +45,26 @@ def digests(rows: Sequence[Row]) -> dict[int, str]:
 def test_a_pool_gives_the_rows_of_this_very_process_whatever_ran_before_in_the_same_zygote(two: Executor) -> None:
     """One of its zygotes holds two of them, the second one warm; here they are held in another order."""
     shards = [shard(number=number, cases=15, checks=CHECKS, engine="mixed") for number in range(3)]
-    told: list[Progress] = []
-    rows = list(two.run(shards, b"", told.append))
+    reported: list[Progress] = []
+    rows = list(two.run(shards, b"", reported.append))
     assert all(row.status == "done" and row.cases == 15 for row in rows)
     assert digests(rows) == digests([undisturbed(each)[0] for each in reversed(shards)])
     assert len({row.digest for row in rows}) == 3
-    assert {each.total for each in told} == {3}
-    assert [each.done for each in told] == sorted(each.done for each in told)
-    assert told[0] == Progress(0, 2, 3)
-    assert told[-1] == Progress(3, 0, 3)
+    assert {each.total for each in reported} == {3}
+    assert [each.done for each in reported] == sorted(each.done for each in reported)
+    assert reported[0] == Progress(0, 2, 3)
+    assert reported[-1] == Progress(3, 0, 3)
 
 
 @pytest.mark.faults
 def test_inline_gives_the_same_rows_one_after_the_other() -> None:
     shards = [shard(number=number) for number in range(2)]
-    told: list[Progress] = []
+    reported: list[Progress] = []
     with inline(bounds=little) as one:
         assert (one.name, one.slots) == ("inline", 1)
-        rows = list(one.run(shards, b"", told.append))
+        rows = list(one.run(shards, b"", reported.append))
     assert [row.digest for row in rows] == [undisturbed(each)[0].digest for each in shards]
-    assert max(each.running for each in told) == 1
+    assert max(each.running for each in reported) == 1
 
 
 def test_bad_shards_stop_nothing_and_doubtful_ones_are_run_again_at_the_end(two: Executor, tmp_path: Path) -> None:
@@ -74,15 +74,15 @@ def test_bad_shards_stop_nothing_and_doubtful_ones_are_run_again_at_the_end(two:
         shard("drill:segfault@2", number=2),
         shard(number=3),
     ]
-    told: list[Progress] = []
-    rows = list(two.run(shards, b"", told.append))
+    reported: list[Progress] = []
+    rows = list(two.run(shards, b"", reported.append))
     assert {row.shard: (row.status, row.at_case) for row in rows} == {
         0: ("done", None), 1: ("memory", 1), 2: ("crashed", 1), 3: ("done", None),
     }  # fmt: skip
     assert {row.shard: row.attempt for row in rows} == {0: 1, 1: 1, 2: 0, 3: 0}
     assert {row.shard for row in rows[:2]} == {2, 3}
-    assert max(each.running for each in told if each.done < 2) == 2
-    assert {each.running for each in told if each.done >= 3} == {0, 1}
+    assert max(each.running for each in reported if each.done < 2) == 2
+    assert {each.running for each in reported if each.done >= 3} == {0, 1}
 
 
 def processes(below: int) -> set[int]:

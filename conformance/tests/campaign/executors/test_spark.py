@@ -34,7 +34,7 @@ def shard(number: int, target: str = HEALTHY, cases: int = 40) -> Shard:
     return Shard("spark", 0, number, "hold", target, "1", "apache", CHECKS, "compiled", 7, cases, "")
 
 
-def held(executor: Executor, shards: Sequence[Shard]) -> Mapping[Key, Row]:
+def executed(executor: Executor, shards: Sequence[Shard]) -> Mapping[Key, Row]:
     rows = list(executor.run(shards, b"", lambda progress: None))
     assert sorted(row.key for row in rows) == [each.key for each in shards]
     return {row.key: row for row in rows}
@@ -107,7 +107,7 @@ def test_missing_libraries_are_named_with_what_brings_them(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("named", "workers", "told"),
+    ("named", "workers", "reported"),
     [
         (None, 0, "local[*,4]"),
         (None, 3, "local[3,4]"),
@@ -121,8 +121,8 @@ def test_missing_libraries_are_named_with_what_brings_them(monkeypatch: pytest.M
         ("k8s://https://x:443", 0, "k8s://https://x:443"),
     ],
 )
-def test_a_local_master_may_try_a_task_again(named: str | None, workers: int, told: str) -> None:
-    assert preflight.master(named, workers) == told
+def test_a_local_master_may_try_a_task_again(named: str | None, workers: int, reported: str) -> None:
+    assert preflight.master(named, workers) == reported
 
 
 def test_what_is_no_master_is_said_to_be_none() -> None:
@@ -268,7 +268,7 @@ def test_a_cluster_comes_to_the_same_rows_whatever_goes_down(tmp_path: Path, cap
         assert killed.exists()
         interrupted(executor, tmp_path)
     with inline(BRIEF) as local:
-        expected = {**held(local, [each for each in shards if each is not poison])}
+        expected = {**executed(local, [each for each in shards if each is not poison])}
     expected[poison.key] = failed_row(poison, "infra", "")
     assert digests(rows) == digests(expected)
     assert [row.status for _, row in sorted(rows.items())] == ["done", "done", "done", "crashed", "done", "infra"]
@@ -344,5 +344,5 @@ def test_a_report_by_spark_says_what_it_cannot_do(
 @pytest.mark.usefixtures("ready")
 def test_a_folder_without_a_campaign_is_not_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["report", str(tmp_path), "--spark"]) == 2
-    said = f"{tmp_path} contains no ledger of a campaign: use the --out of a kipcheck campaign"
-    assert capsys.readouterr() == ("", f"kipcheck: {said}\n")
+    stated = f"{tmp_path} contains no ledger of a campaign: use the --out of a kipcheck campaign"
+    assert capsys.readouterr() == ("", f"kipcheck: {stated}\n")

@@ -19,7 +19,15 @@ from kipcheck.conformance.campaign.process.child_outcome import failed_row
 from kipcheck.conformance.campaign.report import row_files
 from kipcheck.conformance.campaign.rows import Count, Found, Row
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.tests.campaign.executors.test_spark import BRIEF, ROOT, SOURCES, digests, held, ready, shard
+from kipcheck.conformance.tests.campaign.executors.test_spark import (
+    BRIEF,
+    ROOT,
+    SOURCES,
+    digests,
+    executed,
+    ready,
+    shard,
+)
 from kipcheck.conformance.tests.support.spark_cluster import connect, standalone
 from kipcheck.conformance.tests.support.spark_drills import Answer, Brief, Kill
 
@@ -34,9 +42,9 @@ def test_whatever_a_target_does_is_the_same_row_on_spark() -> None:
     kinds = ("hang", "segfault", "exit", "raise", "allocate", "garbage", "parent")
     shards = [shard(at, f"drill:{kind}@3", cases=10) for at, kind in enumerate(kinds)]
     with inline(brief) as local:
-        expected = held(local, shards)
+        expected = executed(local, shards)
     with spark("local[2]", None, 0, Answer(brief)) as executor:
-        rows = held(executor, shards)
+        rows = executed(executor, shards)
     assert digests(rows) == digests(expected)
     assert {row.status for row in rows.values()} == {"timeout", "crashed", "memory", "garbled"}
     assert all(row.attempt == 0 for row in rows.values() if row.status == "crashed")
@@ -47,9 +55,9 @@ def test_an_executor_that_is_killed_each_time_costs_no_other_shard() -> None:
 
     poison, *others = [shard(number) for number in range(5)]
     with spark("local-cluster[2,1,1024]", None, 0, Answer(BRIEF, (Kill(0, "executor"),))) as executor:
-        rows = held(executor, [poison, *others])
+        rows = executed(executor, [poison, *others])
     with inline(BRIEF) as local:
-        expected = {**held(local, others), poison.key: failed_row(poison, "infra", "")}
+        expected = {**executed(local, others), poison.key: failed_row(poison, "infra", "")}
     assert digests(rows) == digests(expected)
 
 
@@ -67,9 +75,9 @@ def test_a_shard_that_was_run_twice_counts_once(tmp_path: Path, monkeypatch: pyt
         standalone(tmp_path, ("127.0.0.1", "127.0.0.2")) as url,
         spark(url, None, 0, Answer(BRIEF, slow=2)) as executor,
     ):
-        rows = held(executor, shards)
+        rows = executed(executor, shards)
     with inline(BRIEF) as local:
-        assert digests(rows) == digests(held(local, shards))
+        assert digests(rows) == digests(executed(local, shards))
     assert rows[shards[2].key].attempt == 1
 
 
@@ -81,11 +89,11 @@ def test_spark_connect_in_front_of_a_cluster(tmp_path: Path, capfd: pytest.Captu
     answer = Answer(BRIEF, (Kill(4, "worker"),))
     with standalone(tmp_path) as master, connect(tmp_path, master) as url, spark(None, url, 0, answer) as executor:
         assert executor.slots == 2
-        rows = held(executor, shards)
+        rows = executed(executor, shards)
         seen: list[int] = []
         again = list(executor.run(shards[:3], b"", lambda progress: seen.append(progress.done)))
     with inline(BRIEF) as local:
-        expected = {**held(local, shards[:4]), poison.key: failed_row(poison, "infra", "")}
+        expected = {**executed(local, shards[:4]), poison.key: failed_row(poison, "infra", "")}
     assert digests(rows) == digests(expected)
     assert [row.digest for row in again] == [rows[each.key].digest for each in shards[:3]]
     assert capfd.readouterr() == ("", "")
@@ -98,8 +106,12 @@ def test_workers_with_another_kipcheck_hold_nothing(tmp_path: Path) -> None:
     shutil.copytree(SOURCES / "kipcheck", package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "reports" / "words.py").open("a").write("# another\n")
     there = {"PYTHONPATH": str(tmp_path / "other")}
-    told = r"differ from this machine: the code of kipcheck \w+ instead of \w+$"
-    with standalone(tmp_path, ("127.0.0.1",), there) as url, pytest.raises(Unready, match=told), spark(url, None, 0):
+    reported = r"differ from this machine: the code of kipcheck \w+ instead of \w+$"
+    with (
+        standalone(tmp_path, ("127.0.0.1",), there) as url,
+        pytest.raises(Unready, match=reported),
+        spark(url, None, 0),
+    ):
         pass
 
 
@@ -169,8 +181,8 @@ def test_spark_sql_counts_each_shard_once_and_tells_what_came_of_a_campaign(
     assert run(["report", str(tmp_path), "--spark", "--form", "json", "--master", "local[1]"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
-    told = json.loads(printed.out)
-    assert {name: [[*each.values()] for each in answer] for name, answer in told.items()} == {
+    reported = json.loads(printed.out)
+    assert {name: [[*each.values()] for each in answer] for name, answer in reported.items()} == {
         "coverage_growth": [["c", "t", 1, 3, 200, 3.0, 3, 3, 15.0], ["c", "t", 2, 2, 50, 2.0, 1, 4, 20.0]],
         "verdicts": [["c", "t", "1", "wire/prefixes", 100, 90, 10, 0, 0, 0, 0]],
         "time_to_find": [
@@ -193,9 +205,9 @@ def test_spark_sql_counts_each_shard_once_and_tells_what_came_of_a_campaign(
 
     (tmp_path / "ledger" / "round=1" / "wave-0.parquet").write_bytes(b"PAR1 and no more")
     assert run(["report", str(tmp_path), "--spark"]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert re.fullmatch(rf"kipcheck: the ledger in {tmp_path} cannot be queried: .*wave-0\.parquet.*\n", said.err)
+    stated = capsys.readouterr()
+    assert stated.out == ""
+    assert re.fullmatch(rf"kipcheck: the ledger in {tmp_path} cannot be queried: .*wave-0\.parquet.*\n", stated.err)
 
 
 def count(result: str, cases: int) -> Count:
@@ -210,6 +222,6 @@ def found(shape: str, at: int, cases: int) -> Found:
 
 
 def row(round_: int, number: int, **rest: Any) -> Row:
-    told = {"stage": "hold", "status": "done", "host": "h", "cpu_ms": 1000, "started": "2026-01-01", **rest}
-    stage, status = told.pop("stage"), told.pop("status")
-    return Row("c", round_, number, stage, "t", "1", "mixed", 0, 100, "", status, **told).sealed()
+    reported = {"stage": "hold", "status": "done", "host": "h", "cpu_ms": 1000, "started": "2026-01-01", **rest}
+    stage, status = reported.pop("stage"), reported.pop("status")
+    return Row("c", round_, number, stage, "t", "1", "mixed", 0, 100, "", status, **reported).sealed()

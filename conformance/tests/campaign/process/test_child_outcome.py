@@ -76,11 +76,11 @@ def test_a_child_holds_a_shard_as_this_process_does(nursery: ShardRunner) -> Non
     ],
 )
 def test_what_a_child_does_becomes_a_row_with_its_case(drill: str, status: str, why: str, nursery: ShardRunner) -> None:
-    held = shard(f"drill:{drill}@6")
-    row = nursery.run_once(held, b"")
+    found = shard(f"drill:{drill}@6")
+    row = nursery.run_once(found, b"")
     assert (row.status, row.at_case) == (status, 5)
     assert row.detail.startswith(why)
-    assert Case.of(json.loads(row.case)) == undisturbed(held)[1][5]
+    assert Case.of(json.loads(row.case)) == undisturbed(found)[1][5]
     assert (row.cases, row.counts, row.found) == (0, (), ())
     assert row.digest == row.sealed().digest
     assert is_doubtful(row) == (status in ("timeout", "memory"))
@@ -101,24 +101,24 @@ def test_what_sleeps_is_stopped_and_has_its_case(nursery: ShardRunner) -> None:
 
 
 def test_what_was_only_slow_is_held_once_more_and_then_counts(nursery: ShardRunner, tmp_path: Path) -> None:
-    held = shard(f"drill:allocate@3,once={tmp_path / 'done'}")
-    row = nursery.run_shard(held, b"")
+    found = shard(f"drill:allocate@3,once={tmp_path / 'done'}")
+    row = nursery.run_shard(found, b"")
     assert (row.status, row.attempt) == ("done", 1)
-    assert row.digest == undisturbed(held)[0].digest
+    assert row.digest == undisturbed(found)[0].digest
 
 
 @pytest.mark.faults
 def test_a_zygote_that_is_killed_once_costs_nothing(nursery: ShardRunner, tmp_path: Path) -> None:
-    held = shard(f"drill:parent@3,once={tmp_path / 'done'}")
-    assert nursery.run_shard(held, b"").digest == undisturbed(held)[0].digest
+    found = shard(f"drill:parent@3,once={tmp_path / 'done'}")
+    assert nursery.run_shard(found, b"").digest == undisturbed(found)[0].digest
 
 
 @pytest.mark.faults
 def test_a_zygote_that_is_killed_again_and_again_costs_the_shard_and_nothing_else(nursery: ShardRunner) -> None:
-    held = shard("drill:parent@3")
-    row = nursery.run_shard(held, b"")
+    found = shard("drill:parent@3")
+    row = nursery.run_shard(found, b"")
     assert (row.status, row.at_case) == ("crashed", 2)
-    assert Case.of(json.loads(row.case)) == undisturbed(held)[1][2]
+    assert Case.of(json.loads(row.case)) == undisturbed(found)[1][2]
     assert nursery.run_shard(shard(), b"").digest == undisturbed(shard())[0].digest
 
 
@@ -186,13 +186,13 @@ def eventually(file: Path) -> list[int]:
 @pytest.mark.skipif(not process_tree.LINUX, reason="orphans are handed to an ancestor on Linux only")
 @pytest.mark.integration
 def test_what_a_child_started_goes_with_it(stubs: ShardRunner, tmp_path: Path) -> None:
-    held, pids = stubbed("killed", tmp_path)
-    row = stubs.run_once(held, b"")
+    found, pids = stubbed("killed", tmp_path)
+    row = stubs.run_once(found, b"")
     assert (row.status, row.detail) == ("crashed", "killed by SIGKILL")
     assert is_doubtful(row)
     assert gone(eventually(pids))
-    held, pids = stubbed("stays", tmp_path)
-    stubs.begin(held, b"")
+    found, pids = stubbed("stays", tmp_path)
+    stubs.begin(found, b"")
     left = eventually(pids)
     stubs.stop()
     assert gone(left)
@@ -201,8 +201,8 @@ def test_what_a_child_started_goes_with_it(stubs: ShardRunner, tmp_path: Path) -
 @pytest.mark.faults
 @pytest.mark.skipif(not process_tree.LINUX, reason="a signal at the death of a parent is there on Linux only")
 def test_a_child_goes_with_its_zygote_and_a_testee_with_its_child(stubs: ShardRunner, tmp_path: Path) -> None:
-    held, pids = stubbed("conversing", tmp_path)
-    stubs.begin(held, b"")
+    found, pids = stubbed("conversing", tmp_path)
+    stubs.begin(found, b"")
     testee, child = eventually(pids)
     os.kill(process_tree.parent_of(child), signal.SIGKILL)
     assert gone([testee, child])
@@ -260,13 +260,13 @@ def test_a_corpus_that_is_none_is_no_fault_of_a_shard(nursery: ShardRunner) -> N
 
 
 def test_each_shard_has_the_corpus_that_it_is_given_and_no_other(nursery: ShardRunner) -> None:
-    held = shard(engine="mixed")
-    corpus = grown(EMPTY, [undisturbed(held)[0]])
+    found = shard(engine="mixed")
+    corpus = grown(EMPTY, [undisturbed(found)[0]])
     assert corpus.entries
-    digests = [nursery.run_shard(held, each).digest for each in (corpus.dump(), b"", corpus.dump())]
-    began = undisturbed(held, corpus)[0].digest
-    assert digests == [began, undisturbed(held)[0].digest, began]
-    assert began != undisturbed(held)[0].digest
+    digests = [nursery.run_shard(found, each).digest for each in (corpus.dump(), b"", corpus.dump())]
+    began = undisturbed(found, corpus)[0].digest
+    assert digests == [began, undisturbed(found)[0].digest, began]
+    assert began != undisturbed(found)[0].digest
 
 
 # ---- ends and rows

@@ -54,16 +54,16 @@ def find(name: str, limits: object = None) -> Target:
 def rows() -> list[Row]:
     """Of two rounds with a planted defect; the least case was looked for in the first."""
     found: dict[Kind, Found] = {}
-    held: list[Row] = []
+    result: list[Row] = []
     for round_ in range(2):
         shards = list(PLAN.shards(round_, ""))
         here = [run_shard(each, Snapshot.empty(), find=find) for each in shards]
         new = {each.group: each for row in here for each in row.found if each.group not in found}
         least = PLAN.reductions(round_, len(shards), PLAN.aims[0], tuple(new.values()))
         found |= new
-        held += [*here, *(run_shard(each, Snapshot.empty(), find=find) for each in least)]
+        result += [*here, *(run_shard(each, Snapshot.empty(), find=find) for each in least)]
     assert found
-    return held
+    return result
 
 
 def holding(rows: Sequence[Row], **about: Any) -> list[Row]:
@@ -71,7 +71,7 @@ def holding(rows: Sequence[Row], **about: Any) -> list[Row]:
     return [replace(row, **about) for row in rows if row.stage == "hold"]
 
 
-def told(
+def reported(
     out: Path, rows: Sequence[Row], complete: bool = True, stopped_by: str | None = None, **more: Any
 ) -> CampaignReport:
     manifest = {
@@ -97,7 +97,7 @@ def codes(out: Path) -> list[int]:
 
 
 def test_it_counts_what_the_shards_held(tmp_path: Path, rows: list[Row]) -> None:
-    found = told(tmp_path, rows)
+    found = reported(tmp_path, rows)
     ledger = ledger_of(tmp_path)
     assert (found.exit_code, found.failures, found.warnings, found.known) == (1, 1, 0, 0)
     assert sum(each.total() for each in ledger.cases.values()) == 120
@@ -114,7 +114,7 @@ def test_it_counts_what_the_shards_held(tmp_path: Path, rows: list[Row]) -> None
 
 
 def test_its_failures_are_those_of_a_run_under_the_same_ids(tmp_path: Path, rows: list[Row]) -> None:
-    told(tmp_path / "campaign", rows)
+    reported(tmp_path / "campaign", rows)
     options = Options((TARGET,), "kip-584", (MUTANTS[NAME].check,), cases=60, workers=1, out=tmp_path / "run")
     run.hold(options, lambda name: InProcess(MUTANTS[NAME].made()))
     (there,) = read(tmp_path / "run" / "ledger.jsonl").failures
@@ -125,7 +125,7 @@ def test_its_failures_are_those_of_a_run_under_the_same_ids(tmp_path: Path, rows
 
 
 def test_the_least_case_replays_in_the_plain_loop_and_is_a_regression(tmp_path: Path, rows: list[Row]) -> None:
-    told(tmp_path, rows)
+    reported(tmp_path, rows)
     (failure,) = ledger_of(tmp_path).failures
     path = tmp_path / "failures" / f"{failure.id}.json"
     assert failure.reproduce == f"kipcheck replay {path}"
@@ -138,7 +138,7 @@ def test_the_least_case_replays_in_the_plain_loop_and_is_a_regression(tmp_path: 
 
 def test_rows_in_any_order_make_one_ledger(tmp_path: Path, rows: list[Row]) -> None:
     def text(out: Path) -> list[str]:
-        told(out, mixed)
+        reported(out, mixed)
         return (out / "ledger.jsonl").read_text().replace(str(out), "").splitlines()
 
     mixed = list(rows)
@@ -148,7 +148,7 @@ def test_rows_in_any_order_make_one_ledger(tmp_path: Path, rows: list[Row]) -> N
 
 
 def test_a_failure_tells_where_it_was_met_first(tmp_path: Path, rows: list[Row]) -> None:
-    told(tmp_path, rows)
+    reported(tmp_path, rows)
     (failure,) = ledger_of(tmp_path).failures
     first = next(row for row in rows if row.found)
     before = sum(row.cases for row in holding(rows) if row.key < first.key)
@@ -157,7 +157,7 @@ def test_a_failure_tells_where_it_was_met_first(tmp_path: Path, rows: list[Row])
 
 
 def test_rounds_say_what_they_brought(tmp_path: Path, rows: list[Row]) -> None:
-    told(tmp_path, rows)
+    reported(tmp_path, rows)
     ledger = ledger_of(tmp_path)
     keys = [{key for row in rows if row.round == number for key in row.coverage} for number in range(2)]
     assert [each.coverage for each in ledger.rounds] == [len(keys[0]), len(keys[0] | keys[1])]
@@ -178,7 +178,7 @@ def test_what_did_not_come_again_is_flaky(tmp_path: Path, rows: list[Row]) -> No
         replace(row, found=tuple(replace(each, line="") for each in row.found)) if row.stage == "reduce" else row
         for row in rows
     ]
-    found = told(tmp_path, gone)
+    found = reported(tmp_path, gone)
     ledger = ledger_of(tmp_path)
     (flaky,) = ledger.flaky
     assert (found.exit_code, codes(tmp_path), ledger.failures) == (4, [4], ())
@@ -192,12 +192,12 @@ def test_what_did_not_come_again_is_flaky(tmp_path: Path, rows: list[Row]) -> No
 def test_what_fails_in_one_shard_and_not_in_another_comes_and_goes(tmp_path: Path, rows: list[Row]) -> None:
     (least,) = (row for row in rows if row.stage == "reduce")
     other = replace(least, shard=99, found=tuple(replace(each, line="") for each in least.found))
-    assert told(tmp_path, [*rows, other]).exit_code == 4
+    assert reported(tmp_path, [*rows, other]).exit_code == 4
     assert [each.id for each in ledger_of(tmp_path).flaky]
 
 
 def test_what_nobody_looked_into_is_told_as_it_was_found(tmp_path: Path, rows: list[Row]) -> None:
-    found = told(tmp_path, holding(rows), complete=False, stopped_by="interrupted")
+    found = reported(tmp_path, holding(rows), complete=False, stopped_by="interrupted")
     (failure,) = ledger_of(tmp_path).failures
     assert (found.exit_code, codes(tmp_path), failure.shrunk) == (1, [1, 6], False)
     first = next(row.found[0] for row in rows if row.found)
@@ -210,10 +210,10 @@ def test_what_nobody_looked_into_is_told_as_it_was_found(tmp_path: Path, rows: l
 def test_while_it_goes_on_there_is_no_footer_and_the_next_report_forgets_this_one(
     tmp_path: Path, rows: list[Row]
 ) -> None:
-    told(tmp_path, holding(rows), complete=False)
+    reported(tmp_path, holding(rows), complete=False)
     before = set((tmp_path / "failures").glob("*.json"))
     assert ledger_of(tmp_path).footer is None
-    told(tmp_path, [replace(row, found=()) for row in rows])
+    reported(tmp_path, [replace(row, found=()) for row in rows])
     assert len(before) == 1 and not list((tmp_path / "failures").glob("*/*.json"))
     assert not list((tmp_path / "failures").glob("*.json"))
     assert list(stored([tmp_path])) == []
@@ -231,7 +231,7 @@ def test_the_case_with_which_a_shard_went_down_is_a_failure_of_the_target(
     down = replace(
         first, status=status, at_case=17, case=case, detail="in its way\nits last words", cases=0, counts=(), found=()
     )
-    found = told(tmp_path, [down])
+    found = reported(tmp_path, [down])
     (failure,) = ledger_of(tmp_path).failures
     assert (found.exit_code, codes(tmp_path)) == (1, [1, 6])
     assert (failure.invariant, failure.shape[0], failure.shape[2]) == ("survives", "died", status)
@@ -244,7 +244,7 @@ def test_the_case_with_which_a_shard_went_down_is_a_failure_of_the_target(
 
 def test_shards_that_nothing_could_run_leave_it_undecided(tmp_path: Path, rows: list[Row]) -> None:
     lost = [replace(row, status="infra", detail="gone", cases=0, counts=(), found=()) for row in holding(rows)[:2]]
-    assert told(tmp_path, [*lost, *holding(rows, found=())[2:]]).exit_code == 6
+    assert reported(tmp_path, [*lost, *holding(rows, found=())[2:]]).exit_code == 6
     (trouble,) = ledger_of(tmp_path).troubles
     assert trouble.why.endswith("gone (round 0, shard 0 and 1 more)")
     assert ledger_of(tmp_path).campaigns[0].shards["infra"] == 2
@@ -252,10 +252,10 @@ def test_shards_that_nothing_could_run_leave_it_undecided(tmp_path: Path, rows: 
 
 def test_a_target_that_is_not_there_did_not_start_also_beside_others(tmp_path: Path, rows: list[Row]) -> None:
     gone = holding(rows, unreached="it is not installed", cases=0, counts=(), found=(), coverage=())
-    assert told(tmp_path / "alone", gone).exit_code == 3
+    assert reported(tmp_path / "alone", gone).exit_code == 3
     two = replace(PLAN, aims=(*PLAN.aims, Aim("miniature/asks-nobody", "1")))
     other = holding(rows, found=(), target="miniature/asks-nobody")
-    assert told(tmp_path / "two", [*gone, *other], plan=two, skipped=[("third", "nor is this")]).exit_code == 3
+    assert reported(tmp_path / "two", [*gone, *other], plan=two, skipped=[("third", "nor is this")]).exit_code == 3
     assert [(each.target, each.why) for each in ledger_of(tmp_path / "two").troubles] == [
         ("third", "nor is this"),
         (TARGET, "it is not installed"),
@@ -266,14 +266,14 @@ def test_a_command_is_reported_by_the_name_of_its_testee(tmp_path: Path, rows: l
     command = "cmd:./my-testee"
     plan = replace(PLAN, aims=(Aim(command, "1", label="mine"),))
     mine = holding(rows, target=command)
-    assert told(tmp_path / "mine", mine, plan=plan).exit_code == 1
+    assert reported(tmp_path / "mine", mine, plan=plan).exit_code == 1
     ledger = ledger_of(tmp_path / "mine")
     assert [(line.target, line.command) for line in ledger.targets] == [("mine", command)]
     assert {(line.target, line.command) for line in ledger.failures} == {("mine", command)}
     assert all(line.reproduce.endswith(f"--target {command}") for line in ledger.failures)
     assert {place.target for place in ledger.cases} == {*ledger.campaigns[0].targets} == {"mine"}
     without = replace(PLAN, aims=(Aim(command, "1"),))
-    told(tmp_path / "other", mine, plan=without)
+    reported(tmp_path / "other", mine, plan=without)
     other = ledger_of(tmp_path / "other")
     assert other.campaigns[0].hash == ledger.campaigns[0].hash
     assert {line.id for line in other.failures}.isdisjoint(line.id for line in ledger.failures)
@@ -285,14 +285,14 @@ def test_a_command_is_reported_by_the_name_of_its_testee(tmp_path: Path, rows: l
     [({"troubles": ("it went down",)}, 4), ({"breaches": ("it spoke out of turn",)}, 3), ({"unreached": "no more"}, 6)],
 )
 def test_what_is_wrong_besides_cases_is_told_once(tmp_path: Path, rows: list[Row], about: Any, code: int) -> None:
-    assert told(tmp_path, holding(rows, found=(), **about)).exit_code == code
+    assert reported(tmp_path, holding(rows, found=(), **about)).exit_code == code
     (trouble,) = ledger_of(tmp_path).troubles
     assert trouble.why.endswith(f"(round 0, shard 0 and {len(holding(rows)) - 1} more)")
 
 
 def test_two_results_of_one_shard_are_a_defect_of_ours(tmp_path: Path, rows: list[Row]) -> None:
     clash = Clash(rows[0].key, ("aa", "bb"), (Path("x"), Path("y")))
-    assert told(tmp_path, holding(rows, found=()), clashes=[clash]).exit_code == 70
+    assert reported(tmp_path, holding(rows, found=()), clashes=[clash]).exit_code == 70
     assert ledger_of(tmp_path).campaigns[0].clashes == (str(clash),)
 
 
@@ -306,7 +306,7 @@ def listed(tmp_path: Path, text: str) -> tuple[str]:
 
 
 def test_what_a_list_names_is_known(tmp_path: Path, rows: list[Row]) -> None:
-    found = told(tmp_path, rows, known=listed(tmp_path, DEVIATION))
+    found = reported(tmp_path, rows, known=listed(tmp_path, DEVIATION))
     assert (found.exit_code, found.failures, found.known) == (0, 0, 1)
     known = ledger_of(tmp_path).failures[0].known
     assert known is not None and known.reason == "A defect that is planted for this test."
@@ -316,7 +316,7 @@ def test_a_failure_that_a_list_names_is_known_in_every_place(tmp_path: Path, row
     """A campaign finds ever more places for it: a run with the list's own cases decides which are new."""
     assert 'where = { features = "" }' in DEVIATION
     elsewhere = DEVIATION.replace('features = ""', 'elsewhere = ""')
-    told(tmp_path, rows, known=listed(tmp_path, elsewhere))
+    reported(tmp_path, rows, known=listed(tmp_path, elsewhere))
     (failure,) = ledger_of(tmp_path).failures
     assert failure.known is not None and failure.known.where == {"features": ""} and failure.beyond is None
     assert 1 not in codes(tmp_path)
@@ -326,22 +326,22 @@ def test_a_failure_that_a_list_names_is_known_in_every_place(tmp_path: Path, row
 
 def test_that_a_listed_failure_does_not_show_says_nothing(tmp_path: Path, rows: list[Row]) -> None:
     """Its cases are drawn by luck: whether it is mended the gate says, whose cases are fixed."""
-    assert told(tmp_path, holding(rows, found=()), known=listed(tmp_path, DEVIATION)).exit_code == 0
+    assert reported(tmp_path, holding(rows, found=()), known=listed(tmp_path, DEVIATION)).exit_code == 0
     other = DEVIATION.replace('["applied", "deletion without the flag"]', '["other"]')
-    assert told(tmp_path, rows, known=listed(tmp_path, other)).exit_code == 1
+    assert reported(tmp_path, rows, known=listed(tmp_path, other)).exit_code == 1
     assert ledger_of(tmp_path).failures[0].changed is None
 
 
 def test_an_entry_whose_day_is_over_or_that_names_what_there_is_not_is_stale(tmp_path: Path, rows: list[Row]) -> None:
     over = DEVIATION.replace("2999", "2020")
-    assert told(tmp_path, rows, known=listed(tmp_path, over)).exit_code == 5
+    assert reported(tmp_path, rows, known=listed(tmp_path, over)).exit_code == 5
     strange = DEVIATION.replace("features/gating", "features/none")
-    assert told(tmp_path, rows, known=listed(tmp_path, strange)).exit_code == 5
+    assert reported(tmp_path, rows, known=listed(tmp_path, strange)).exit_code == 5
     assert [each.kind for each in ledger_of(tmp_path).stale] == ["nothing"]
 
 
 def test_a_list_that_cannot_be_used_any_more_costs_no_report(tmp_path: Path, rows: list[Row]) -> None:
-    found = told(tmp_path, rows, known=listed(tmp_path, "nonsense"))
+    found = reported(tmp_path, rows, known=listed(tmp_path, "nonsense"))
     assert (found.exit_code, found.failures, codes(tmp_path)) == (2, 1, [1, 2])
     (trouble,) = ledger_of(tmp_path).troubles
     assert "known.toml:1: " in trouble.why
@@ -350,7 +350,7 @@ def test_a_list_that_cannot_be_used_any_more_costs_no_report(tmp_path: Path, row
 
 def test_what_is_listed_as_flaky_may_fail_and_may_not(tmp_path: Path, rows: list[Row]) -> None:
     flaky = listed(tmp_path, FLAKY.replace("KIND", "flaky"))
-    assert told(tmp_path, rows, known=flaky).exit_code == 0
+    assert reported(tmp_path, rows, known=flaky).exit_code == 0
     (line,) = ledger_of(tmp_path).flaky
     assert (line.alone, line.entry, line.reason) == (
         "failed",
@@ -361,15 +361,15 @@ def test_what_is_listed_as_flaky_may_fail_and_may_not(tmp_path: Path, rows: list
 
 
 def test_a_list_of_its_own_is_brought_up_to_a_campaign_and_loses_nothing(tmp_path: Path, rows: list[Row]) -> None:
-    told(tmp_path, rows)
+    reported(tmp_path, rows)
     made = updated("", "known.toml", [ledger_of(tmp_path)], None, date(2026, 1, 31))
     assert made.text.startswith(f'target = "{TARGET}"\nedition = "kip-584"\nseed = 7\ncases = 120\n')
     assert "seldom = true\n" in made.text
     assert made.added == ["features/deletion-gated: features"]
-    told(tmp_path, holding(rows, found=()))
+    reported(tmp_path, holding(rows, found=()))
     later = updated(made.text, "known.toml", [ledger_of(tmp_path)], None, date(2026, 1, 31))
     assert later.text == made.text
-    told(tmp_path, rows)
+    reported(tmp_path, rows)
     of_runs = 'edition = "kip-584"\n' + DEVIATION
     assert updated(of_runs, "known.toml", [ledger_of(tmp_path)], None, date(2026, 1, 31)).text == of_runs
     of_runs = of_runs.replace("deletion without the flag", "another shape")

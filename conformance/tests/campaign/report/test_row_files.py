@@ -26,8 +26,8 @@ FORMS = ("parquet", "jsonl")
 
 def row(shard: int, round_: int = 0, **more: Any) -> Row:
     """With something in every field, and of its own in most."""
-    luck = Random(f"{round_}/{shard}")
-    kept = Kept("wire/damage", "apache", "M", 3, f'{{"a":{{"$bytes":"{luck.randbytes(9).hex()}"}}}}', (5, 1 << 62), 4)
+    rng = Random(f"{round_}/{shard}")
+    kept = Kept("wire/damage", "apache", "M", 3, f'{{"a":{{"$bytes":"{rng.randbytes(9).hex()}"}}}}', (5, 1 << 62), 4)
     found = Found(
         check="group/errors", invariant="group/agrees", edition="apache", subject="group", shape=("died", "é"),
         why=f"no answer to step {shard}", case_id=f"{shard:016x}", case='{"steps":[]}', place=("group", None),
@@ -64,9 +64,9 @@ def test_rows_come_back_as_they_went(tmp_path: Path, form: str) -> None:
     assert all(getattr(row(1), each.name) != getattr(bare, each.name) for each in fields(Row) if each.name not in SAME)
     path = written(form, tmp_path, row(1), bare)
     assert path == tmp_path / "ledger" / "round=0" / f"wave-0.{form}"
-    held = row_files.read(tmp_path)
-    assert held.rows == by_key(row(1), bare)
-    assert (held.clashes, held.set_aside) == ([], [])
+    result = row_files.read(tmp_path)
+    assert result.rows == by_key(row(1), bare)
+    assert (result.clashes, result.set_aside) == ([], [])
     assert sorted(tmp_path.rglob("*.*")) == [tmp_path / LIST, path], "something is left beside it"
 
 
@@ -87,9 +87,9 @@ def test_the_hash_is_the_same_in_either_form_and_in_any_order(tmp_path: Path) ->
             folder = tmp_path / f"{number}{order is rows}"
             for wave, at in enumerate(range(0, len(order), 5)):
                 written(form, folder, *order[at : at + 5], round_=0, wave=wave)
-            held = row_files.read(folder)
-            assert list(held.rows) == sorted(by_key(*rows))
-            hashes.add(held.hash)
+            result = row_files.read(folder)
+            assert list(result.rows) == sorted(by_key(*rows))
+            hashes.add(result.hash)
     assert len(hashes) == 1
     written("jsonl", tmp_path / "0True", replace(row(7, 7), cases=1).sealed(), round_=7)
     assert row_files.read(tmp_path / "0True").hash not in hashes
@@ -146,9 +146,9 @@ def test_the_same_outcome_twice_counts_once(tmp_path: Path) -> None:
 def test_two_outcomes_of_one_shard_are_a_clash_that_names_the_files(tmp_path: Path) -> None:
     one, other, third = row(0), row(0, cases=249), row(0, cases=248)
     paths = [row_files.write(tmp_path, 0, 0, [each]) for each in (one, other, one, third)]
-    held = row_files.read(tmp_path)
-    assert held.rows == by_key(one)
-    (clash,) = held.clashes
+    result = row_files.read(tmp_path)
+    assert result.rows == by_key(one)
+    (clash,) = result.clashes
     assert clash == row_files.Clash(one.key, (one.digest, other.digest, third.digest), (paths[0], paths[1], paths[3]))
     assert str(clash).startswith("shard 0 of round 0 has several results: ")
     assert all(f"{each.digest} in {path}" in str(clash) for each, path in ((one, paths[0]), (other, paths[1])))
@@ -172,17 +172,17 @@ def test_what_is_no_outcome_of_the_shard_gives_way(
     both = row(0, **first), row(0, **second)
     for each in both:
         row_files.write(tmp_path, 0, 0, [each])
-    held = row_files.read(tmp_path)
-    assert (held.rows, held.clashes) == (by_key(both[counts]), [])
+    result = row_files.read(tmp_path)
+    assert (result.rows, result.clashes) == (by_key(both[counts]), [])
 
 
 def test_only_what_came_to_an_end_and_is_the_same_every_time_is_in_the_hash(tmp_path: Path) -> None:
     row_files.write(tmp_path, 0, 0, [row(0)])
     alone = row_files.read(tmp_path)
     row_files.write(tmp_path, 0, 1, [row(1, status="lost"), row(2, deterministic=False)])
-    held = row_files.read(tmp_path)
-    assert held.hash == alone.hash
-    assert held.ended == {row(0).key, row(2).key}
+    result = row_files.read(tmp_path)
+    assert result.hash == alone.hash
+    assert result.ended == {row(0).key, row(2).key}
 
 
 # ---- damaged files
@@ -241,25 +241,25 @@ def test_a_damaged_file_is_named_and_set_aside_and_nothing_else_is_lost(
     path.write_bytes(spoilt)
     row_files.write(tmp_path, 0, 2, [row(901)])
 
-    held = row_files.read(tmp_path)
-    (aside,) = held.set_aside
+    result = row_files.read(tmp_path)
+    (aside,) = result.set_aside
     assert (aside.path, aside.now, aside.saved) == (path, path.with_name(f"{path.name}.damaged"), saved)
     assert why in aside.why and aside.why
     assert str(aside).startswith(f"{path} is damaged (") and aside.now is not None and aside.now.name in str(aside)
     assert not path.exists() and aside.now.read_bytes() == spoilt
-    assert len(held.rows) == 2 + saved
-    assert held.rows.items() <= by_key(*WHOLE, row(900), row(901)).items()
+    assert len(result.rows) == 2 + saved
+    assert result.rows.items() <= by_key(*WHOLE, row(900), row(901)).items()
 
     again = row_files.read(tmp_path)
-    assert (again.rows, again.set_aside) == (held.rows, []), "it was met twice, or what was saved is gone"
+    assert (again.rows, again.set_aside) == (result.rows, []), "it was met twice, or what was saved is gone"
 
 
 def test_a_row_whose_digest_does_not_fit_is_left_out_and_the_others_of_its_file_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "ledger" / "round=0" / "wave-0.parquet"
     files.put(path, arrow.parquet_of([row(0), replace(row(1), cases=7), row(2)]))
-    held = row_files.read(tmp_path)
-    assert held.rows == by_key(row(0), row(2))
-    assert [each.why for each in held.set_aside] == ["the digest of shard 1 does not match"]
+    result = row_files.read(tmp_path)
+    assert result.rows == by_key(row(0), row(2))
+    assert [each.why for each in result.set_aside] == ["the digest of shard 1 does not match"]
     assert row_files.read(tmp_path) == row_files.LedgerContents(by_key(row(0), row(2)), [], [])
 
 
@@ -268,23 +268,23 @@ def test_columns_of_another_day_are_no_rows(tmp_path: Path) -> None:
 
     path = row_files.write(tmp_path, 0, 0, [row(0)])
     pq.write_table(pq.ParquetFile(path).read().rename_columns(["x", *arrow.SCHEMA.names[1:]]), path)
-    held = row_files.read(tmp_path)
-    assert (held.rows, [each.why for each in held.set_aside]) == ({}, ["invalid row: unknown fields of a row: x"])
+    result = row_files.read(tmp_path)
+    assert (result.rows, [each.why for each in result.set_aside]) == ({}, ["invalid row: unknown fields of a row: x"])
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_wherever_a_bit_flips_no_row_is_another_one(tmp_path: Path, waves: dict[str, bytes], form: str) -> None:
-    rows, luck, named = by_key(*WHOLE), Random(1), 0
+    rows, rng, named = by_key(*WHOLE), Random(1), 0
     path = tmp_path / "ledger" / "round=0" / f"wave-0.{form}"
     path.parent.mkdir(parents=True)
     for _ in range(6):
         data = bytearray(waves[form])
-        data[luck.randrange(len(data))] ^= 1 << luck.randrange(8)
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         path.write_bytes(data)
-        held = row_files.read(tmp_path)
-        assert held.rows.items() <= rows.items()
-        assert held.rows == rows or held.set_aside
-        named += bool(held.set_aside)
+        result = row_files.read(tmp_path)
+        assert result.rows.items() <= rows.items()
+        assert result.rows == rows or result.set_aside
+        named += bool(result.set_aside)
         for each in path.parent.iterdir():
             each.unlink()
     assert named > 2, "hardly any flip did harm: are they in the file at all?"

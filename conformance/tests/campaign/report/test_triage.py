@@ -29,13 +29,13 @@ PLACES = [("HeartbeatResponse", version) for version in range(5)] + [("SyncGroup
 """All in which ``FAILURE`` was seen."""
 
 
-def held(result: str = "PASS", places: list[tuple[str, int]] = PLACES, **about: Any) -> list[tuple[str, Line]]:
+def executed(result: str = "PASS", places: list[tuple[str, int]] = PLACES, **about: Any) -> list[tuple[str, Line]]:
     """Tallies that say that the failure was looked for there."""
     counted = {"results": {result: 9}, "by": {"wire/decodes": {result: 9}}}
     return [("tally", {**TALLY, "subject": name, "version": number, **counted, **about}) for name, number in places]
 
 
-def told(folder: Path, *lines: tuple[str, Line], **more: Any) -> Path:
+def reported(folder: Path, *lines: tuple[str, Line], **more: Any) -> Path:
     """A campaign with these lines; each failure with its file."""
     write(folder, ("target", TARGETS[0]), *lines, header=campaigned(), **more)
     for kind, line in lines:
@@ -51,7 +51,7 @@ def stands(folder: Path, against: Path | None = None) -> list[tuple[str, str]]:
 
 
 def test_alone_it_is_new_unless_a_list_names_it_or_it_comes_and_goes(tmp_path: Path) -> None:
-    found = triage(told(tmp_path, *campaign()))
+    found = triage(reported(tmp_path, *campaign()))
     assert [(each.status, each.id) for each in found.failures] == [
         ("new", FAILURE["id"]),
         ("flaky", FLAKY["id"]),
@@ -72,8 +72,8 @@ def test_a_run_is_read_like_a_campaign(tmp_path: Path) -> None:
 
 
 def test_what_was_there_before_is_known(tmp_path: Path) -> None:
-    before = told(tmp_path / "before", ("failure", met(FAILURE)))
-    now = told(tmp_path / "now", ("failure", met(FAILURE)), ("failure", met(SEEN)))
+    before = reported(tmp_path / "before", ("failure", met(FAILURE)))
+    now = reported(tmp_path / "now", ("failure", met(FAILURE)), ("failure", met(SEEN)))
     assert stands(now, before) == [("new", SEEN["id"]), ("known", FAILURE["id"])]
 
 
@@ -81,8 +81,8 @@ def test_what_was_not_shrunk_is_known_by_as_much_as_it_tells(tmp_path: Path) -> 
     whole = met({**FAILURE, "shape": ["misread", "int16"]})
     part = met({**FAILURE, "id": "777777777777", "shrunk": False})
     other = met({**FAILURE, "id": "888888888888", "shrunk": False, "shape": ["died"]})
-    before = told(tmp_path / "before", ("failure", whole))
-    now = told(tmp_path / "now", ("failure", part), ("failure", other))
+    before = reported(tmp_path / "before", ("failure", whole))
+    now = reported(tmp_path / "now", ("failure", part), ("failure", other))
     assert stands(now, before) == [("new", "888888888888"), ("known", "777777777777")]
     assert stands(before, now) == [("known", FAILURE["id"])]
 
@@ -90,13 +90,13 @@ def test_what_was_not_shrunk_is_known_by_as_much_as_it_tells(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("lines", "fixed", "unseen"),
     [
-        (held(), True, 0),
-        (held(places=PLACES[1:]), False, 1),
-        ([*held(places=PLACES[1:]), *held("FAIL", PLACES[:1])], False, 1),
-        (held("UNKNOWN"), False, 1),
-        (held(check="wire/damage"), False, 1),
-        (held(target="another"), False, 1),
-        (held(by={"survives": {"PASS": 9}}), False, 1),
+        (executed(), True, 0),
+        (executed(places=PLACES[1:]), False, 1),
+        ([*executed(places=PLACES[1:]), *executed("FAIL", PLACES[:1])], False, 1),
+        (executed("UNKNOWN"), False, 1),
+        (executed(check="wire/damage"), False, 1),
+        (executed(target="another"), False, 1),
+        (executed(by={"survives": {"PASS": 9}}), False, 1),
         ([], False, 1),
     ],
     ids=[
@@ -113,8 +113,8 @@ def test_what_was_not_shrunk_is_known_by_as_much_as_it_tells(tmp_path: Path) -> 
 def test_fixed_is_what_was_there_and_was_looked_for_everywhere(
     tmp_path: Path, lines: list[tuple[str, Line]], fixed: bool, unseen: int
 ) -> None:
-    before = told(tmp_path / "before", ("failure", met(FAILURE)))
-    found = triage(told(tmp_path / "now", *lines), before)
+    before = reported(tmp_path / "before", ("failure", met(FAILURE)))
+    found = triage(reported(tmp_path / "now", *lines), before)
     assert [(each.status, each.case) for each in found.failures] == (
         [("fixed", before / "failures" / f"{FAILURE['id']}.json")] if fixed else []
     )
@@ -123,10 +123,10 @@ def test_fixed_is_what_was_there_and_was_looked_for_everywhere(
 
 def test_what_fails_here_and_went_there_comes_and_goes(tmp_path: Path) -> None:
     went = {**FLAKY, "id": FAILURE["id"]}
-    before = told(tmp_path / "before", ("flaky", went))
-    now = told(tmp_path / "now", ("failure", met(FAILURE)))
+    before = reported(tmp_path / "before", ("flaky", went))
+    now = reported(tmp_path / "now", ("failure", met(FAILURE)))
     assert stands(now, before) == [("flaky", FAILURE["id"])]
-    both = told(tmp_path / "both", ("failure", met(FAILURE)), ("flaky", went))
+    both = reported(tmp_path / "both", ("failure", met(FAILURE)), ("flaky", went))
     assert stands(both) == [("flaky", FAILURE["id"])]
     assert stands(before, now) == [("flaky", FAILURE["id"])]  # and not fixed
 
@@ -141,7 +141,7 @@ def outcome(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int
 
 
 def test_its_json_is_what_scripts_expect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told(tmp_path, *campaign())
+    reported(tmp_path, *campaign())
     code, out, err = outcome(capsys, tmp_path, "--json")
     found = json.loads(out)
     assert (code, err) == (0, "")
@@ -161,7 +161,7 @@ def test_a_failure_without_a_case_has_none(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_people_are_told_how_to_see_each_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = told(tmp_path / "a folder", ("failure", met({**FAILURE, "why": "two\nlines \x1b[31m"})))
+    folder = reported(tmp_path / "a folder", ("failure", met({**FAILURE, "why": "two\nlines \x1b[31m"})))
     assert outcome(capsys, folder)[1].splitlines() == [
         f"new   {FAILURE['id']}  somebody  wire/two-readings  (MUST grp-05)",
         "      two lines \\x1b[31m",
@@ -171,8 +171,8 @@ def test_people_are_told_how_to_see_each_again(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_what_was_not_looked_for_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = told(tmp_path / "before", ("failure", met(FAILURE)))
-    now = told(tmp_path / "now")
+    before = reported(tmp_path / "before", ("failure", met(FAILURE)))
+    now = reported(tmp_path / "now")
     assert outcome(capsys, now, "--against", before)[1] == (
         "0 new, 0 flaky, 0 known, 0 fixed; 1 of the earlier ones were not searched for in all their places; complete\n"
     )
@@ -197,8 +197,8 @@ CUT_SHORT = {**FOOTER, "complete": False, "stopped_by": "interrupted", "exit": 6
 def test_beside_another_the_code_says_whether_something_is_new(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], failures: list[Line], footer: Line | None, code: int
 ) -> None:
-    before = told(tmp_path / "before", ("failure", met(FAILURE)))
-    now = told(tmp_path / "now", *(("failure", met(each)) for each in failures), footer=footer)
+    before = reported(tmp_path / "before", ("failure", met(FAILURE)))
+    now = reported(tmp_path / "now", *(("failure", met(each)) for each in failures), footer=footer)
     assert outcome(capsys, now, "--against", before)[0] == code
     assert outcome(capsys, now)[0] == 0
 
@@ -210,7 +210,7 @@ def test_where_there_is_no_ledger_it_says_what_is_wanted(tmp_path: Path, capsys:
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "manifest.json").write_text("{}")
     assert f"resume it with kipcheck campaign --resume {tmp_path}/begun" in outcome(capsys, tmp_path / "begun")[2]
-    told(tmp_path)
+    reported(tmp_path)
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "ledger.jsonl").write_text("nonsense\n")
     assert outcome(capsys, tmp_path, "--against", tmp_path / "damaged")[0] == 2

@@ -46,7 +46,7 @@ class Release:
         return [tuple(self._answers(each) for each in case.steps) for case in cases]
 
 
-def held(
+def executed(
     release: str, answers: Callable[[Step], Observation], *steps: Step
 ) -> tuple[tuple[Observation, ...], list[Step]]:
     """What the gate sees, and what the release was asked."""
@@ -75,37 +75,40 @@ def drawn(message: str, version: int, count: int) -> Iterator[dict[str, Any]]:
 def test_a_field_goes_out_and_comes_back_under_the_name_of_its_reader() -> None:
     value = {"groupId": "g", "generationIdOrMemberEpoch": 5, "memberId": "m", "topics": []}
     theirs = {"groupId": "g", "generationId": 5, "memberId": "m", "topics": []}
-    _, (out,) = held(RENAMED, answer(hex=""), asked("encode", "OffsetCommitRequest", 6, value=value))
+    _, (out,) = executed(RENAMED, answer(hex=""), asked("encode", "OffsetCommitRequest", 6, value=value))
     assert out["value"] == theirs
-    (back,), _ = held(RENAMED, answer(value=theirs), asked("decode", "OffsetCommitRequest", 6, hex=""))
+    (back,), _ = executed(RENAMED, answer(value=theirs), asked("decode", "OffsetCommitRequest", 6, hex=""))
     assert back == Replied((("value", value),))
 
 
 def test_a_tagged_field_that_a_release_does_not_know() -> None:
     """At its default nothing is lost without it; else the case is not for this release."""
     rest = {"errorCode": 0, "apiKeys": [], "throttleTimeMs": 0}
-    told, out = held(
+    reported, out = executed(
         RENAMED, answer(hex=""),
         asked("encode", "ApiVersionsResponse", 3, value={**rest, "finalizedFeaturesEpoch": -1}),
         asked("encode", "ApiVersionsResponse", 3, value={**rest, "finalizedFeaturesEpoch": 3}),
     )  # fmt: skip
     assert [dict(each["value"]) for each in out] == [rest]
-    assert told == (Replied((("hex", ""),)), Unsupported("this release does not know finalizedFeaturesEpoch", "fields"))
-    (read,), _ = held(RENAMED, answer(value=rest), asked("decode", "ApiVersionsResponse", 3, hex=""))
+    assert reported == (
+        Replied((("hex", ""),)),
+        Unsupported("this release does not know finalizedFeaturesEpoch", "fields"),
+    )
+    (read,), _ = executed(RENAMED, answer(value=rest), asked("decode", "ApiVersionsResponse", 3, hex=""))
     assert isinstance(read, Replied)
     assert read["value"] == layout("apache", "ApiVersionsResponse", 3).codec.to_json(
         layout("apache", "ApiVersionsResponse", 3).defaults()
     )
     seen = {**rest, "_unknownTaggedFields": [{"tag": 1, "data": "0000000000000003"}]}
-    (bytes_only,), _ = held(RENAMED, answer(value=seen), asked("decode", "ApiVersionsResponse", 3, hex=""))
+    (bytes_only,), _ = executed(RENAMED, answer(value=seen), asked("decode", "ApiVersionsResponse", 3, hex=""))
     assert isinstance(bytes_only, Unsupported) and bytes_only.limit == "fields"
     other = {**rest, "_unknownTaggedFields": [{"tag": 77, "data": ""}]}
-    (unknown,), _ = held(RENAMED, answer(value=other), asked("decode", "ApiVersionsResponse", 3, hex=""))
+    (unknown,), _ = executed(RENAMED, answer(value=other), asked("decode", "ApiVersionsResponse", 3, hex=""))
     assert isinstance(unknown, Replied) and unknown["value"]["_unknownTaggedFields"] == other["_unknownTaggedFields"]
 
 
 def test_what_a_release_leaves_out_is_not_made_up() -> None:
-    (read,), _ = held(RENAMED, answer(value={"groupId": "g"}), asked("decode", "OffsetCommitRequest", 6, hex=""))
+    (read,), _ = executed(RENAMED, answer(value={"groupId": "g"}), asked("decode", "OffsetCommitRequest", 6, hex=""))
     assert read == Replied((("value", {"groupId": "g"}),))
 
 
@@ -139,9 +142,9 @@ def test_an_order_that_its_class_does_not_keep_is_no_word_on_it_and_another_valu
     comes: Mapping[str, Any], kind: type[Observation]
 ) -> None:
     name = "StickyAssignorUserData"
-    (written,), _ = held("3.9.2", answer(hex=sticky(comes)), asked("encode", name, 1, value=TWO))
-    (read,), _ = held("3.9.2", answer(value=comes), asked("decode", name, 1, hex=sticky(TWO)))
-    (again,), _ = held("3.9.2", answer(hex=sticky(comes)), asked("recode", name, 1, hex=sticky(TWO)))
+    (written,), _ = executed("3.9.2", answer(hex=sticky(comes)), asked("encode", name, 1, value=TWO))
+    (read,), _ = executed("3.9.2", answer(value=comes), asked("decode", name, 1, hex=sticky(TWO)))
+    (again,), _ = executed("3.9.2", answer(hex=sticky(comes)), asked("recode", name, 1, hex=sticky(TWO)))
     assert {type(each) for each in (written, read, again)} == {kind}
     limits = {each.limit for each in (written, read, again) if isinstance(each, Unsupported)}
     assert limits == ({"values"} if kind is Unsupported else set())
@@ -153,9 +156,9 @@ def test_generated_classes_keep_their_order() -> None:
     wrong = {"topics": ["a", "b"], "userData": None}
     at = layout("apache", "ConsumerProtocolSubscription", 0)
     sent = asked("decode", "ConsumerProtocolSubscription", 0, hex=at.encode(at.codec.from_json(value)).hex())
-    (read,), _ = held("3.9.2", answer(value=wrong), sent)
+    (read,), _ = executed("3.9.2", answer(value=wrong), sent)
     assert read == Replied((("value", wrong),))
-    (by_hand,), _ = held("2.6.3", answer(value=wrong), sent)
+    (by_hand,), _ = executed("2.6.3", answer(value=wrong), sent)
     assert isinstance(by_hand, Unsupported)
 
 
@@ -198,14 +201,14 @@ def test_what_was_not_asked_leaves_the_other_answers_in_their_places() -> None:
         for more in ({}, {"zkMigrationReady": True}, {})
     ]
     answers: Iterator[Observation] = iter([Replied((("hex", "01"),)), Died("crashed")])
-    found, out = held(RENAMED, lambda _: next(answers), *steps)
+    found, out = executed(RENAMED, lambda _: next(answers), *steps)
     assert len(out) == 2
     assert [type(each) for each in found] == [Replied, Unsupported, Died]
 
 
 def test_a_refusal_passes() -> None:
     refused = Refused("java.lang.Exception", "no")
-    assert held(RENAMED, lambda _: refused, asked("decode", "HeartbeatRequest", 0, hex=""))[0] == (refused,)
+    assert executed(RENAMED, lambda _: refused, asked("decode", "HeartbeatRequest", 0, hex=""))[0] == (refused,)
 
 
 def test_the_newest_release_needs_no_words_of_its_own() -> None:

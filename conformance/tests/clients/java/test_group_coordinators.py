@@ -115,7 +115,7 @@ def conversations(release: str, count: int) -> list[tuple[Step, ...]]:
     return drawn
 
 
-def held(session: Session, release: str, talks: Sequence[Sequence[Step]]) -> list[tuple[Observation, ...]]:
+def executed(session: Session, release: str, talks: Sequence[Sequence[Step]]) -> list[tuple[Observation, ...]]:
     return session_answers(session, f"apache@{release}", Role.COORDINATOR, talks)
 
 
@@ -131,7 +131,7 @@ def parted(session: Session, release: str, count: int) -> list[str]:
     """Conversations that the two hold otherwise, up to the step where they part, and what was seen and owed there."""
     talks = conversations(release, count)
     found = []
-    for talk, seen in zip(talks, held(session, release, talks), strict=True):
+    for talk, seen in zip(talks, executed(session, release, talks), strict=True):
         allowed = Allowed(release)
         for at, (step, observation) in enumerate(zip(talk, seen, strict=True)):
             if owed := allowed.after(GROUP_OPERATIONS.event_of(step), observation):
@@ -166,9 +166,9 @@ def test_conversations_go_as_with_the_released_coordinator(release: str) -> None
 # -- what stands between it and the protocol
 
 
-def said(session: Session, text: str) -> list[Any]:
+def stated(session: Session, text: str) -> list[Any]:
     """Of each step the answers as (step that asked, error), or the limit that it ran into."""
-    (answers,) = held(session, NEWEST, [GROUP_OPERATIONS.parse_shorthand(text)])
+    (answers,) = executed(session, NEWEST, [GROUP_OPERATIONS.parse_shorthand(text)])
     return [
         each.limit if isinstance(each, Unsupported)
         else [(answer["to"], answer["error"]) for answer in each["answers"]] if isinstance(each, Replied)
@@ -200,14 +200,14 @@ def said(session: Session, text: str) -> list[Any]:
     ],
 )
 def test_what_is_asked_and_when_it_is_answered(newest: Session, text: str, answers: list[Any]) -> None:
-    assert said(newest, text) == answers
+    assert stated(newest, text) == answers
 
 
 @pytest.mark.jars
 def test_a_conversation_goes_the_same_way_each_time(newest: Session) -> None:
     """Also where the order of a hash map decides: who leads after the leader has left."""
     text = "join a v3; join b v3; join c v3; join d v3; elapse 6000; leave a; rejoin b; rejoin c; rejoin d"
-    (first, *others) = held(newest, NEWEST, [GROUP_OPERATIONS.parse_shorthand(text)] * 5)
+    (first, *others) = executed(newest, NEWEST, [GROUP_OPERATIONS.parse_shorthand(text)] * 5)
     leader = first[-1]["answers"][-1]["leader"] if isinstance(first[-1], Replied) else ""
     assert leader in ("b.1", "c.1", "d.1")
     assert others == [first] * 4

@@ -29,16 +29,18 @@ class Leaders:
 
     def ask(self, *ops: Mapping[str, Any], cpu_ms: int = 5000) -> list[dict[str, Any]]:
         cases = [{"n": n, **op} for n, op in enumerate(ops)]
-        told = self._pipe.exchange(
+        reported = self._pipe.exchange(
             {"type": "batch", "id": 1, "deadline_ms": 60_000, "cpu_ms": cpu_ms, "cases": cases}, 90
         )
-        assert [each["n"] for each in told["results"]] == list(range(len(ops)))
-        return list(told["results"])
+        assert [each["n"] for each in reported["results"]] == list(range(len(ops)))
+        return list(reported["results"])
 
     def owners(self, release: str, op: Mapping[str, Any]) -> dict[str, list[tuple[str, int]]]:
-        (told,) = self.ask({**op, "release": release})
-        assert told["status"] == "accepted", told
-        return {each["id"]: [(topic, number) for topic, number in each["partitions"]] for each in told["assignment"]}
+        (reported,) = self.ask({**op, "release": release})
+        assert reported["status"] == "accepted", reported
+        return {
+            each["id"]: [(topic, number) for topic, number in each["partitions"]] for each in reported["assignment"]
+        }
 
 
 @pytest.fixture(scope="module")
@@ -102,16 +104,16 @@ def test_what_a_member_owns_travels_as_its_release_writes_it(leaders: Leaders) -
     )
     never = (user_data("sticky", [], -1), user_data("cooperative-sticky", [], -1))
 
-    def told(release: str) -> list[Any]:
+    def reported(release: str) -> list[Any]:
         ops = [{**op, "release": release} for op in (*asked, *never)]
         return [each.get("hex", each["status"]) for each in leaders.ask(*ops)]
 
     partitions = "000000010001740000000100000001"
     no = "unsupported"
-    assert told("0.11.0.3") == [partitions, no, "", "", no]
-    assert told("2.3.0") == [f"{partitions}00000004", no, "", "", no]
-    assert told("2.4.1") == [f"{partitions}00000004", None, None, None, None]
-    assert told("2.8.1") == told("4.4.0") == [f"{partitions}00000004", "00000004", None, None, "ffffffff"]
+    assert reported("0.11.0.3") == [partitions, no, "", "", no]
+    assert reported("2.3.0") == [f"{partitions}00000004", no, "", "", no]
+    assert reported("2.4.1") == [f"{partitions}00000004", None, None, None, None]
+    assert reported("2.8.1") == reported("4.4.0") == [f"{partitions}00000004", "00000004", None, None, "ffffffff"]
 
 
 @pytest.mark.parametrize("assignor", STICKY)
@@ -191,8 +193,8 @@ def test_a_member_that_missed_a_generation_claims_what_has_moved(release: str, f
 def test_a_topic_that_vanished_is_not_borne(release: str, thrown: str | None, leaders: Leaders) -> None:
     """KAFKA-7962."""
     group = (member("a", ["t", "gone"], "gone-0 t-0", 2), member("b", ["t"]))
-    (told,) = leaders.ask({**assign("sticky", {"t": 2}, *group), "release": release})
-    assert told.get("class") == thrown and told["status"] == ("rejected" if thrown else "accepted")
+    (reported,) = leaders.ask({**assign("sticky", {"t": 2}, *group), "release": release})
+    assert reported.get("class") == thrown and reported["status"] == ("rejected" if thrown else "accepted")
 
 
 @pytest.mark.parametrize("assignor", STICKY)

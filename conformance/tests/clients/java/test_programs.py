@@ -93,8 +93,8 @@ def test_processes_that_compile_at_once_do_not_disturb_each_other(tmp_path: Path
     environment = {**os.environ, "KIPCHECK_CACHE": str(tmp_path)}
     command = [sys.executable, "-c", "from kipcheck.conformance.clients.java.programs import program; print(program())"]
     running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    told = {each.communicate(timeout=120)[0].strip() for each in running}
-    assert len(told) == 1 and Path(told.pop(), "kipcheck", "Testee.class").is_file()
+    printed = {each.communicate(timeout=120)[0].strip() for each in running}
+    assert len(printed) == 1 and Path(printed.pop(), "kipcheck", "Testee.class").is_file()
 
 
 @pytest.fixture(scope="module")
@@ -121,14 +121,14 @@ def provoke(byte: int) -> Order:
 
 @pytest.mark.jars
 def test_errors_and_refusals_are_told_apart_and_do_not_end_it(misbehaving: JavaCodec) -> None:
-    told = list(misbehaving.answers([provoke(1), provoke(2), provoke(3), provoke(4)]))
-    assert [(each.status, each.thrown) for each in told] == [
+    printed = list(misbehaving.answers([provoke(1), provoke(2), provoke(3), provoke(4)]))
+    assert [(each.status, each.thrown) for each in printed] == [
         ("internal", "java.lang.OutOfMemoryError"),
         ("internal", "java.lang.StackOverflowError"),
         ("accepted", None),
         ("rejected", "java.io.IOException"),
     ]
-    assert told[3].message == "refused"
+    assert printed[3].message == "refused"
 
 
 @pytest.mark.jars
@@ -146,7 +146,7 @@ def test_releases_live_side_by_side_in_one_process(folder: Path) -> None:
     found = maven.fetch(coordinates("3.9.2"))
     with judge_of({"0.11.0.0": [folder], "3.9.2": list(found.values())}) as judge:
         data = "0000000100017400000001000000020000002a"
-        told = judge.one(Order("decode", "StickyAssignorUserData", 1, hex=data, release="3.9.2"))
-        assert told.value == {"previousAssignment": [{"topic": "t", "partitions": [2]}], "generation": 42}
+        printed = judge.one(Order("decode", "StickyAssignorUserData", 1, hex=data, release="3.9.2"))
+        assert printed.value == {"previousAssignment": [{"topic": "t", "partitions": [2]}], "generation": 42}
         assert judge.one(provoke(4)).status == "rejected"
         assert judge.one(Order("decode", "HeartbeatRequest", 4, hex="00", release="9.9.9")).status == "unsupported"

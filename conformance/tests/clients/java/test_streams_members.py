@@ -105,8 +105,8 @@ def test_a_binary_asks_one_question_for_each_thing_that_it_does() -> None:
     assert binary.subscribe(memory, ("t",)) == (Memory(3, 1), b"\x0a\x0b")
     _, shares = binary.lead(memory, (Topic("t", 1),), (Joining("a", ("t",), b"\x0a", (("t", 0),), 4),))
     assert shares == {"a": Share((("t", 0),), b"\x0c")}
-    heard = binary.assigned(memory, shares["a"])
-    assert heard == AssignmentResult(Memory(2, 0, (TaskId(0, 9), TaskId(0, 10))), Rejoin("again"), applied=False)
+    received = binary.assigned(memory, shares["a"])
+    assert received == AssignmentResult(Memory(2, 0, (TaskId(0, 9), TaskId(0, 10))), Rejoin("again"), applied=False)
     assert [each["op"] for each in pipe.asked] == [
         "stream-configure", "stream-subscribe", "stream-assign", "stream-assigned",
     ]  # fmt: skip
@@ -123,12 +123,12 @@ def test_what_was_asked_before_is_not_asked_again(tmp_path: Path) -> None:
     path = tmp_path / "answers" / "x.sqlite3"
     pipe, binaries = FakePipe(accepted), []
     for digest in ("d", "d", "other"):
-        held = jars(pipe, path, digest)
-        binary = held.binary(SETTINGS)
+        result = jars(pipe, path, digest)
+        binary = result.binary(SETTINGS)
         for _ in range(2):
             binary.subscribe(binary.initial(), ("t",))
-        binaries.append((held.hits, held.misses))
-        held.close()
+        binaries.append((result.hits, result.misses))
+        result.close()
     assert binaries == [(0, 2), (2, 0), (0, 2)] and len(pipe.asked) == 4 and pipe.lives == 2
 
 
@@ -143,9 +143,9 @@ def test_two_processes_may_keep_answers_in_one_file(tmp_path: Path) -> None:
 def test_a_damaged_file_is_made_anew(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.sqlite3"
     path.write_bytes(content)
-    held = jars(FakePipe(accepted), path)
-    assert held.binary(SETTINGS).latest == 3
-    held.close()
+    result = jars(FakePipe(accepted), path)
+    assert result.binary(SETTINGS).latest == 3
+    result.close()
     with sqlite3.connect(path) as again:
         assert again.execute("SELECT count(*) FROM answers").fetchone() == (1,)
     again.close()
@@ -153,20 +153,20 @@ def test_a_damaged_file_is_made_anew(tmp_path: Path, content: bytes) -> None:
 
 def test_a_file_damaged_in_the_midst_costs_time_only(tmp_path: Path) -> None:
     path = tmp_path / "x.sqlite3"
-    held = jars(FakePipe(accepted), path)
-    held.binary(SETTINGS).initial()
+    result = jars(FakePipe(accepted), path)
+    result.binary(SETTINGS).initial()
     path.write_bytes(b"no database " * 100)
-    held.binary(SETTINGS).subscribe(Memory(3), ("t",))
-    held.close()
+    result.binary(SETTINGS).subscribe(Memory(3), ("t",))
+    result.close()
     again = jars(FakePipe(accepted), path)
     assert again.binary(SETTINGS).subscribe(Memory(3), ("t",))[1] == b"\x0a\x0b"
 
 
 def test_an_answer_that_is_no_json_counts_as_none(tmp_path: Path) -> None:
     path = tmp_path / "x.sqlite3"
-    held = jars(FakePipe(accepted), path)
-    held.binary(SETTINGS).initial()
-    held.close()
+    result = jars(FakePipe(accepted), path)
+    result.binary(SETTINGS).initial()
+    result.close()
     with sqlite3.connect(path) as file:
         file.execute("UPDATE answers SET answer = '['")
     file.close()
@@ -176,8 +176,8 @@ def test_an_answer_that_is_no_json_counts_as_none(tmp_path: Path) -> None:
 
 def test_without_a_place_to_write_nothing_is_kept(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    held = jars(FakePipe(accepted), tmp_path / "file" / "x.sqlite3")
-    assert held.binary(SETTINGS).latest == 3
+    result = jars(FakePipe(accepted), tmp_path / "file" / "x.sqlite3")
+    assert result.binary(SETTINGS).latest == 3
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_without_a_place_to_write_nothing_is_kept(tmp_path: Path) -> None:
 )
 def test_what_a_jar_throws_or_does_not_return_from_is_fatal(answer: Answer, kind: str, made: type[Fatal]) -> None:
     pipe = FakePipe(answer)
-    held = jars(pipe)
-    binary = held.binary(SETTINGS)
+    result = jars(pipe)
+    binary = result.binary(SETTINGS)
     for _ in range(2):
         with pytest.raises(made) as thrown:
             binary.subscribe(Memory(3), ("t",))
@@ -217,13 +217,13 @@ def test_after_a_thread_that_spins_another_jvm_is_asked_and_the_answer_is_kept(t
     spins = {"status": "died", "cause": "timeout", "message": "more than 10000 ms of processor time"}
     waits = {"status": "died", "cause": "timeout", "message": "no answer within 9 ms"}
     pipe = FakePipe(lambda order: {"z": spins, "y": waits}.get(order["topics"][0], accepted(order)))
-    held = jars(pipe, tmp_path / "x.sqlite3")
-    binary = held.binary(SETTINGS)
+    result = jars(pipe, tmp_path / "x.sqlite3")
+    binary = result.binary(SETTINGS)
     for topic in ("z", "y"):
         with pytest.raises(Endless):
             binary.subscribe(Memory(3), (topic,))
     assert binary.subscribe(Memory(3), ("t",)) and pipe.lives == 3
-    held.close()
+    result.close()
     again = jars(pipe, tmp_path / "x.sqlite3")
     found = again.answers([binary.subscribing(Memory(3), (topic,)) for topic in "tyz"])
     assert [each["status"] for each in found] == ["accepted", "died", "died"] and again.misses == 1
@@ -241,10 +241,10 @@ class Deadly(FakePipe):
 
 def test_one_that_brings_the_jvm_down_is_told_from_its_company() -> None:
     pipe = Deadly(accepted)
-    held = jars(pipe)
-    binary = held.binary(SETTINGS)
+    result = jars(pipe)
+    binary = result.binary(SETTINGS)
     topics = [*(f"t{n}" for n in range(BATCH + 2)), "x"]
-    found = held.answers([binary.subscribing(Memory(3), (each,)) for each in topics])
+    found = result.answers([binary.subscribing(Memory(3), (each,)) for each in topics])
     assert [each["status"] for each in found] == [*["accepted"] * (BATCH + 2), "died"]
     with pytest.raises(Fatal, match="crashed: left with exit code 3"):
         binary.subscribe(Memory(3), ("x",))
@@ -272,18 +272,18 @@ def through_a_round(binary: Binary, other: str) -> list[object]:
     """What a member says, leads and makes of it, with another instance in its group; as values."""
     release = binary.settings.release
     memory = replace(binary.initial(), active=(TaskId(0, 0),))
-    after, said = binary.subscribe(memory, ("t",))
-    assert isinstance(said, bytes)
-    read = read_subscription(said, release)
+    after, stated = binary.subscribe(memory, ("t",))
+    assert isinstance(stated, bytes)
+    read = read_subscription(stated, release)
     strange = write_subscription(replace(read, process=other, active=(), end_point="b:2"), release)
     owned = (("t", 0),) if "cooperative" in binary.supports else ()
-    _, shares = binary.lead(memory, TOPICS, (Joining("a", ("t",), said, owned), Joining("b", ("t",), strange)))
-    told = {}
+    _, shares = binary.lead(memory, TOPICS, (Joining("a", ("t",), stated, owned), Joining("b", ("t",), strange)))
+    reported = {}
     for id, share in shares.items():
         assert isinstance(share.data, bytes)
-        told[id] = (by_topic(share.partitions), read_assignment(share.data, release))
-    heard = {id: binary.assigned(memory, share) for id, share in shares.items()}
-    return [binary.latest, [*binary.supports], memory.used, after, read, told, heard]
+        reported[id] = (by_topic(share.partitions), read_assignment(share.data, release))
+    received = {id: binary.assigned(memory, share) for id, share in shares.items()}
+    return [binary.latest, [*binary.supports], memory.used, after, read, reported, received]
 
 
 @pytest.mark.jars
@@ -294,9 +294,9 @@ def through_a_round(binary: Binary, other: str) -> list[object]:
 def test_a_release_does_what_its_model_does_and_is_asked_once(asked: Sequence[str]) -> None:
     settings = [Settings(each, STATELESS, PROCESS, end_point="a:1") for each in asked]
     for again in (False, True):
-        with open_jars(asked) as held:
+        with open_jars(asked) as result:
             for each in settings:
-                found = through_a_round(held.binary(each), str(uuid.UUID(int=1)))
+                found = through_a_round(result.binary(each), str(uuid.UUID(int=1)))
                 ours = EncodedBinary(binary(each, edition(f"apache@{each.release}")))
                 assert found == through_a_round(ours, str(uuid.UUID(int=1))), each.release
-            assert (held.hits, held.misses)[:: -1 if again else 1] == (0, 5 * len(asked))
+            assert (result.hits, result.misses)[:: -1 if again else 1] == (0, 5 * len(asked))

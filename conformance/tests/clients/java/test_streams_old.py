@@ -36,8 +36,8 @@ from kipcheck.conformance.tests.support.streams_jars import (
     led,
     opened,
     partitions,
+    reported,
     tasks,
-    told,
 )
 
 pytestmark = pytest.mark.jars
@@ -112,7 +112,7 @@ def has_state_standbys_and_end_points(old: Members, release: str) -> None:
         assert caught.value.kind.endswith("TopologyBuilderException")
         return
     shares = led(one, *group, topics=topics)
-    found = {id: told(share, release) for id, share in shares.items()}
+    found = {id: reported(share, release) for id, share in shares.items()}
     everywhere = [each for share in shares.values() for each in share.partitions]
     assert sorted(everywhere) == list(partitions("q0 q1 r0 r1 t0 t1 u0 u1"))
     assert set(found["a"].active) | set(found["b"].active) == set(tasks("0_0 0_1 1_0 1_1 2_0 2_1"))
@@ -122,9 +122,9 @@ def has_state_standbys_and_end_points(old: Members, release: str) -> None:
         assert {host: set(owned) for host, owned in found[mine].hosts} == {
             f"{id}:9092": set(share.partitions) for id, share in shares.items()
         }
-        heard = one.assigned(one.initial(), shares[mine])
-        assert set(heard.memory.active) == set(found[mine].active)
-        assert set(heard.memory.standby) == set(found[others].active)
+        received = one.assigned(one.initial(), shares[mine])
+        assert set(received.memory.active) == set(found[mine].active)
+        assert set(received.memory.standby) == set(found[others].active)
 
 
 def keeps_tasks_where_they_were(old: Members, release: str) -> None:
@@ -155,7 +155,7 @@ def test_two_releases_share_a_group(old: Members) -> None:
     assert later.initial() == Memory(1)
     for leader in (before, later):
         shares = led(leader, joining(before, "b"), joining(later, "a"))
-        assert {told(share, "0.10.0.1").used for share in shares.values()} == {1}
+        assert {reported(share, "0.10.0.1").used for share in shares.values()} == {1}
         assert all(each.assigned(each.initial(), shares[id]).applied for id, each in (("b", before), ("a", later)))
 
 
@@ -255,9 +255,9 @@ def lives_on(members: Members, release: str) -> None:
         ]
     steps = [binary.subscribing(memory, topics), binary.leading(memory, THREE, group)]
     steps += [each for share in shares for each in (binary.assigning(memory, share), *steps)]
-    (told,) = members.raw({**steps[0], "op": "stream-live", "steps": steps})
+    (reported,) = members.raw({**steps[0], "op": "stream-live", "steps": steps})
     carried = plain_memory(memory)
-    for step, found in zip(steps, told["answers"], strict=True):
+    for step, found in zip(steps, reported["answers"], strict=True):
         (alone,) = members.raw({**step, "memory": carried})
         assert alone == {**found, "status": "accepted"}
         carried = alone["memory"]
@@ -314,7 +314,7 @@ def test_a_missing_topic_is_passed_over_or_waited_for(every: Members, release: s
 def test_a_missing_topic_is_an_error_later(every: Members, release: str, topology: Topology) -> None:
     binary = every.member(release, topology=topology)
     share = led(binary, joining(binary, "a"), topics=())["a"]
-    assert told(share, release) == AssignmentInfo(4, 4, error=1)
+    assert reported(share, release) == AssignmentInfo(4, 4, error=1)
     had = Memory(4, active=tasks("0_1"))
     assert binary.assigned(had, share) == AssignmentResult(had, applied=False, error=1)
 
@@ -342,7 +342,7 @@ def probed(old: Members, release: str) -> None:
     both = partitions("t0 t1")
     mine = [partitions(f"t{number}") for number in (0, 1)] if release in FIXED else [both, both]
     assert [shares[each].partitions for each in ("a0", "a1", "f")] == [*mine, ()]
-    assert told(shares["f"], release) == AssignmentInfo(latest, latest)
+    assert reported(shares["f"], release) == AssignmentInfo(latest, latest)
     with pytest.raises(Fatal, match="incompatible pre Kafka") as caught:
         led(leader, joining(leader, "a", Memory(2)), Joining("f", ("t",), future(latest)))
     assert caught.value.kind.endswith("IllegalStateException")
@@ -363,10 +363,10 @@ def test_a_member_goes_up_to_a_version_that_it_does_not_have(old: Members) -> No
     """KAFKA-8649: as a leader of 2.1 answers"""
     binary = old.member("2.0.1")
     data = write_assignment(AssignmentInfo(3, 4, tasks("0_1")), "2.1.1")
-    heard = binary.assigned(binary.initial(), Share(partitions("t1"), data))
-    assert heard == AssignmentResult(Memory(4, active=tasks("0_1")))
+    received = binary.assigned(binary.initial(), Share(partitions("t1"), data))
+    assert received == AssignmentResult(Memory(4, active=tasks("0_1")))
     with pytest.raises(Fatal, match="version must be between 1 and 3; was: 4"):
-        binary.subscribe(heard.memory, ("t",))
+        binary.subscribe(received.memory, ("t",))
 
 
 @pytest.mark.all_jars
@@ -376,11 +376,11 @@ def test_a_member_that_probes_keeps_its_tasks_and_joins_again(every: Members, re
     leader, binary = every.member("2.0.1"), every.member(release)
     shares = led(leader, joining(leader, "a"), Joining("b", ("t",), future(3)))
     had = Memory(4, active=tasks("0_1"), standby=tasks("0_2"))
-    heard = binary.assigned(had, shares["b"])
-    assert heard == AssignmentResult(replace(had, used=3), Rejoin("again"), applied=False)
+    received = binary.assigned(had, shares["b"])
+    assert received == AssignmentResult(replace(had, used=3), Rejoin("again"), applied=False)
     # By now all know a later one.
     data = write_assignment(AssignmentInfo(3, 4, tasks("0_0")), "2.1.1")
-    up = binary.assigned(heard.memory, Share(partitions("t0"), data))
+    up = binary.assigned(received.memory, Share(partitions("t0"), data))
     assert up == (
         AssignmentResult(had, Rejoin("again"), applied=False)
         if release in FIXED
@@ -416,9 +416,9 @@ def test_releases_lead_each_other_in_one_jvm(every: Members, leading: str) -> No
         )
         shares = led(leader, joining(leader, "a"), joining(binary, "b", memory))
         assert sorted((*shares["a"].partitions, *shares["b"].partitions)) == list(partitions("t0 t1 t2"))
-        heard = binary.assigned(memory, shares["b"])
-        assert heard.applied
-        assert len(heard.memory.active) == len(shares["b"].partitions)
+        received = binary.assigned(memory, shares["b"])
+        assert received.applied
+        assert len(received.memory.active) == len(shares["b"].partitions)
 
 
 @pytest.mark.all_jars

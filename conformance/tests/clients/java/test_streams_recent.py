@@ -47,8 +47,8 @@ from kipcheck.conformance.tests.support.streams_jars import (
     led,
     opened,
     partitions,
+    reported,
     tasks,
-    told,
 )
 
 pytestmark = pytest.mark.jars
@@ -118,7 +118,7 @@ def at(release: str) -> Release:
     return Release.parse(release)
 
 
-def said(binary: JarBinary, memory: Memory) -> SubscriptionInfo:
+def stated(binary: JarBinary, memory: Memory) -> SubscriptionInfo:
     """Of the newest version."""
     data = binary.subscribe(memory, ("t",))[1]
     assert isinstance(data, bytes)
@@ -160,7 +160,7 @@ def says_what_it_has(members: Members, release: str) -> None:
 
 
 def says_nothing_of_tasks_without_state(members: Members, release: str) -> None:
-    info = said(members.member(release), Memory(EVERY[release], active=tasks("0_0"), standby=tasks("0_1")))
+    info = stated(members.member(release), Memory(EVERY[release], active=tasks("0_0"), standby=tasks("0_1")))
     assert (info.active, info.sums) == ((), ())
     assert info.standby == (() if at(release) in BY_OFFSETS else tasks("0_1"))
 
@@ -170,7 +170,7 @@ def gives_up_its_tasks_where_it_is_eager(members: Members, release: str) -> None
     for upgraded, used in (("0.10.0", 1), ("1.1", 2), ("2.3", EVERY[release])):
         binary = members.member(release, topology=STATEFUL, upgrade_from=upgraded)
         assert (binary.supports, binary.initial()) == (("eager",), Memory(used))
-        info = said(binary, Memory(used, active=tasks("0_0"), standby=tasks("0_1")))
+        info = stated(binary, Memory(used, active=tasks("0_0"), standby=tasks("0_1")))
         if used >= FIRST_WITH_OFFSETS:
             assert dict(info.sums) == {TaskId(0, 0): 0, TaskId(0, 1): 0}
         elif at(release) in BY_OFFSETS:
@@ -183,7 +183,7 @@ def leads_and_is_led(members: Members, release: str) -> None:
     """A chain of topics that are written and read, with a join at its end. Two instances stand by for each other."""
     one, other = (members.member(release, name, CHAIN, end_point=f"{name}:9092") for name in "ab")
     shares = led(one, joining(one, "a"), joining(other, "b"), topics=TWO)
-    found = {id: told(share, release) for id, share in shares.items()}
+    found = {id: reported(share, release) for id, share in shares.items()}
     everywhere = [each for share in shares.values() for each in share.partitions]
     assert sorted(everywhere) == list(partitions("q0 q1 r0 r1 t0 t1 u0 u1"))
     for mine, others in (("a", "b"), ("b", "a")):
@@ -196,9 +196,9 @@ def leads_and_is_led(members: Members, release: str) -> None:
         assert dict(info.hosts).keys() == {"a:9092", "b:9092"}
         assert set(dict(info.hosts)[f"{mine}:9092"]) == set(shares[mine].partitions)
         assert bool(info.standby_hosts) is (at(release) in HOSTS_OF_STANDBYS)
-        heard = one.assigned(one.initial(), shares[mine])
+        received = one.assigned(one.initial(), shares[mine])
         after = Memory(EVERY[release], active=tuple(sorted({*info.active})), standby=tuple(sorted(stands)))
-        assert heard == AssignmentResult(after)
+        assert received == AssignmentResult(after)
 
 
 def answers_errors(members: Members, release: str) -> None:
@@ -208,13 +208,13 @@ def answers_errors(members: Members, release: str) -> None:
     before = joining(members.member(release, "b"), "b", Memory(3))
     incomplete = in_version(latest, error=INCOMPLETE_SOURCE_TOPICS)
     shares = led(leader, joining(leader, "a"), before, topics=())
-    assert [told(share, release) for share in shares.values()] == [incomplete, incomplete]
+    assert [reported(share, release) for share in shares.values()] == [incomplete, incomplete]
     # Topics hang by two steps on the one that is missing (KAFKA-5037).
-    assert told(led(endless, joining(endless, "a"), topics=(Topic("u", 1),))["a"], release) == incomplete
-    heard = leader.assigned(leader.initial(), shares["a"])
-    assert heard == AssignmentResult(Memory(latest), NEVER, applied=False, error=INCOMPLETE_SOURCE_TOPICS)
+    assert reported(led(endless, joining(endless, "a"), topics=(Topic("u", 1),))["a"], release) == incomplete
+    received = leader.assigned(leader.initial(), shares["a"])
+    assert received == AssignmentResult(Memory(latest), NEVER, applied=False, error=INCOMPLETE_SOURCE_TOPICS)
     closing = joining(leader, "a", Memory(latest, error=SHUTDOWN_REQUESTED))
-    answered = told(led(leader, closing)["a"], release)
+    answered = reported(led(leader, closing)["a"], release)
     if latest < 9:
         assert answered.error == NONE
     else:
@@ -228,19 +228,21 @@ def probes(members: Members, release: str) -> None:
     shares = led(leader, mine, unknown)
     assert sorted(each for share in shares.values() for each in share.partitions) == list(partitions("t0 t1 t2"))
     assert all(share.partitions for share in shares.values())
-    assert {(told(each, release).used, told(each, release).supported) for each in shares.values()} == {(latest, latest)}
+    assert {(reported(each, release).used, reported(each, release).supported) for each in shares.values()} == {
+        (latest, latest)
+    }
     junk = (12).to_bytes(4, "big") * 2 + b"nobody knows"
     assert led(leader, mine, replace(unknown, data=junk)) == shares
     third = joining(members.member(release, "c"), "c", Memory(3))
-    assert {told(each, release).used for each in led(leader, mine, unknown, third).values()} == {3}
+    assert {reported(each, release).used for each in led(leader, mine, unknown, third).values()} == {3}
     old = Joining("o", ("t",), write_subscription(SubscriptionInfo(2), "1.1.1"))
-    assert {told(each, release).used for each in led(leader, mine, old).values()} == {2}
+    assert {reported(each, release).used for each in led(leader, mine, old).values()} == {2}
     if at(release) in PEERLESS:
         with pytest.raises(Fatal, match=r"incompatible pre Kafka 2\.0 subscription") as caught:
             led(leader, mine, unknown, old)
         assert caught.value.kind == "java.lang.IllegalStateException"
     else:
-        answered = [told(each, release) for each in led(leader, mine, unknown, old).values()]
+        answered = [reported(each, release) for each in led(leader, mine, unknown, old).values()]
         assert answered == [in_version(latest, error=ASSIGNMENT_ERROR)] * 3
 
 
@@ -348,8 +350,8 @@ def spreads_over_tags(members: Members, release: str) -> None:
             for name, zone in zip("abc", "xxy", strict=True)
         ]
         shares = led(binaries[0], *map(joining, binaries, "abc"), topics=TWO[:1])
-        kept.append({id: len(told(share, release).standby) for id, share in shares.items()})
-    said_of = said(binaries[0], binaries[0].initial()).tags
+        kept.append({id: len(reported(share, release).standby) for id, share in shares.items()})
+    said_of = stated(binaries[0], binaries[0].initial()).tags
     if at(release) in TAGGED:
         assert kept[1] == {"a": 0, "b": 0, "c": 2}
         assert said_of == (("zone", "x"),)
@@ -373,10 +375,10 @@ def may_have_names(members: Members, release: str) -> None:
         expected = tasks("x__0_0 x__0_1 x__1_0 x__1_1 y__0_0")
         binary = named
     shares = led(binary, joining(binary, "a"), topics=topics)
-    assert set(told(shares["a"], release).active) == set(expected)
+    assert set(reported(shares["a"], release).active) == set(expected)
     after = binary.assigned(binary.initial(), shares["a"]).memory
     assert set(after.active) == set(expected)
-    assert dict(said(binary, after).sums) == dict.fromkeys(tasks("x__1_0 x__1_1"), -2)
+    assert dict(stated(binary, after).sums) == dict.fromkeys(tasks("x__1_0 x__1_1"), -2)
 
 
 def compares_sizes(members: Members, release: str) -> None:
@@ -391,7 +393,7 @@ def compares_sizes(members: Members, release: str) -> None:
                 led(binary, joining(binary, "a"), topics=uneven)
             assert caught.value.kind == "org.apache.kafka.streams.errors.TopologyException"
         else:
-            found = told(led(binary, joining(binary, "a"), topics=uneven)["a"], release)
+            found = reported(led(binary, joining(binary, "a"), topics=uneven)["a"], release)
             assert found.active == tasks("0_0 0_1 0_0 0_1 0_2")
 
 
@@ -423,7 +425,7 @@ def test_a_chain_may_begin_at_its_end(every: Members, release: str) -> None:
         with pytest.raises(Fatal, match="Number of partitions must be at least 1"):
             led(binary, joining(binary, "a"))
         return
-    found = told(led(binary, joining(binary, "a"))["a"], release)
+    found = reported(led(binary, joining(binary, "a"))["a"], release)
     assert set(found.active) == {TaskId(subtopology, number) for subtopology in range(3) for number in range(3)}
 
 
@@ -543,20 +545,22 @@ def upgraded(members: Members, old: str, new: str) -> None:
     renewed = members.member(new, "b")
     memory = renewed.initial()
     shares = led(first, joining(first, "a"), joining(renewed, "b", memory))
-    heard = renewed.assigned(memory, shares["b"])
-    assert heard.memory.used == EVERY[old]
-    assert heard.rejoin.when == ("now" if at(new) in BY_OFFSETS else "again")
-    shares = led(first, joining(first, "a"), joining(renewed, "b", heard.memory))
-    assert told(shares["b"], new).supported == EVERY[old]
-    assert renewed.assigned(heard.memory, shares["b"]).rejoin == NEVER
+    received = renewed.assigned(memory, shares["b"])
+    assert received.memory.used == EVERY[old]
+    assert received.rejoin.when == ("now" if at(new) in BY_OFFSETS else "again")
+    shares = led(first, joining(first, "a"), joining(renewed, "b", received.memory))
+    assert reported(shares["b"], new).supported == EVERY[old]
+    assert renewed.assigned(received.memory, shares["b"]).rejoin == NEVER
     # Now the other one.
     latecomer = members.member(new, "a")
-    shares = led(renewed, joining(latecomer, "a"), joining(renewed, "b", heard.memory))
-    assert {(told(each, new).used, told(each, new).supported) for each in shares.values()} == {(EVERY[old], EVERY[new])}
-    raised = renewed.assigned(heard.memory, shares["b"])
-    assert (raised.memory.used, raised.rejoin.when) == (EVERY[new], heard.rejoin.when)
+    shares = led(renewed, joining(latecomer, "a"), joining(renewed, "b", received.memory))
+    assert {(reported(each, new).used, reported(each, new).supported) for each in shares.values()} == {
+        (EVERY[old], EVERY[new])
+    }
+    raised = renewed.assigned(received.memory, shares["b"])
+    assert (raised.memory.used, raised.rejoin.when) == (EVERY[new], received.rejoin.when)
     # Who had the newest version already is told to come down, and up again at once.
     assert latecomer.assigned(latecomer.initial(), shares["a"]).memory.used == EVERY[new]
     shares = led(renewed, joining(latecomer, "a"), joining(renewed, "b", raised.memory))
-    assert {told(each, new).used for each in shares.values()} == {EVERY[new]}
+    assert {reported(each, new).used for each in shares.values()} == {EVERY[new]}
     assert second.initial() == Memory(EVERY[old])

@@ -40,7 +40,7 @@ ASSIGNORS = {"0.10.0.1": ("range", "roundrobin"), "1.1.1": ("range", "roundrobin
 ALL_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 
-def held(session: Session, *steps: Any) -> tuple[Observation, ...]:
+def executed(session: Session, *steps: Any) -> tuple[Observation, ...]:
     (answers,) = session.run([Case("test", "apache", Role.CODEC, steps)])
     return answers
 
@@ -186,7 +186,7 @@ def test_every_manner_of_release_claims_what_it_has_and_reads_what_it_writes(rel
         data += "000572616e67650000000200ff"
         theirs = "0000000000020001740001750000000201ff".replace("0001740001750000", "0001740001750000")
         subscription = {"topics": ["t", "u"], "userData": "01ff"}
-        written, read, again, cut, sent, told = held(
+        written, read, again, cut, sent, reported = executed(
             session,
             asked("encode", "JoinGroupRequest", low, value=value),
             asked("decode", "JoinGroupRequest", low, hex=data),
@@ -199,7 +199,7 @@ def test_every_manner_of_release_claims_what_it_has_and_reads_what_it_writes(rel
         assert isinstance(read, Replied) and {key: read["value"][key] for key in value} == value
         assert isinstance(cut, Refused) and "." in cut.error
         assert sent == Replied((("hex", theirs),))
-        assert isinstance(told, Replied) and told["value"] == subscription
+        assert isinstance(reported, Replied) and reported["value"] == subscription
 
 
 @pytest.mark.jars
@@ -231,7 +231,7 @@ def test_an_artifact_claims_what_is_in_its_own_jar(name: str, claims: dict[str, 
             assert session.info.claims.assignors == ("stream",)
         assert "JoinGroupRequest" not in claimed and session.info.roles == {Role.CODEC, *plays}
         message, (_, high) = next(iter(claims.items()))
-        (read,) = held(session, asked("decode", message, high, hex="ff"))
+        (read,) = executed(session, asked("decode", message, high, hex="ff"))
         assert isinstance(read, Refused)
     with pytest.raises(NotPlayed), target.open("apache", Role.CONTROLLER if streams else Role.LEADER):
         pass
@@ -248,7 +248,7 @@ def test_streams_metadata_comes_from_the_classes_of_its_release() -> None:
             "partitionsByHost": [],
         }
         data = "0000000300000003000000000000000000000000"
-        written, read, two = held(
+        written, read, two = executed(
             session,
             asked("encode", "AssignmentInfo", 3, value=value),
             asked("decode", "AssignmentInfo", 3, hex=data),
@@ -284,7 +284,7 @@ def test_the_newest_names_are_put_in_those_of_the_release() -> None:
     """2.4.1 knows the first of these fields by another name, and of ApiVersions no tagged field."""
     with registry.target("java:kafka-clients:2.4.1").open("apache", Role.CODEC) as session:
         commit = {"groupId": "g", "generationIdOrMemberEpoch": 5, "memberId": "m", "topics": []}
-        written, read, versions, knows, beyond = held(
+        written, read, versions, knows, beyond = executed(
             session,
             asked("encode", "OffsetCommitRequest", 6, value=commit),
             asked("decode", "OffsetCommitRequest", 6, hex="0001670000000500016d00000000"),
@@ -312,7 +312,7 @@ def test_releases_without_definitions_read_and_write_every_version_under_lent_na
                 assert low <= at.version <= high, str(at)
                 value = extreme(at)
                 data, plain = at.encode(value).hex(), at.codec.to_json(value)
-                written, read, again, less, more = held(
+                written, read, again, less, more = executed(
                     session,
                     asked("encode", message, at.version, value=plain),
                     asked("decode", message, at.version, hex=data),
@@ -338,9 +338,9 @@ def test_releases_answer_differently_in_one_process() -> None:
             programs.Order("decode", "LeaveGroupRequest", 3, hex="00007fffffff", release=release)
             for release in ("2.8.0", "2.8.2", "2.8.0")
         ]
-        told = [(each.status, each.thrown) for each in judge.answers(orders)]
+        reported = [(each.status, each.thrown) for each in judge.answers(orders)]
     exhausted = ("internal", "java.lang.OutOfMemoryError")
-    assert told == [exhausted, ("rejected", "java.lang.RuntimeException"), exhausted]
+    assert reported == [exhausted, ("rejected", "java.lang.RuntimeException"), exhausted]
 
 
 # -- code that misbehaves

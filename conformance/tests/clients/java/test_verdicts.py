@@ -55,8 +55,10 @@ def test_released_jars_do_what_is_demanded(message: str, judge: JavaCodec) -> No
         if answer.status == "unsupported":
             continue  # a release without this version
         seen[wanted] += 1
-        told = f"{order.release} {order.message} v{order.version} {order.hex}: {answer.status} {answer.thrown or ''}"
-        assert (answer.status == "accepted") == (wanted == "accepted"), told
+        reported = (
+            f"{order.release} {order.message} v{order.version} {order.hex}: {answer.status} {answer.thrown or ''}"
+        )
+        assert (answer.status == "accepted") == (wanted == "accepted"), reported
     assert min(seen["accepted"], seen["rejected"]) > 20, seen
 
 
@@ -82,5 +84,7 @@ def test_released_jars_refuse_what_a_version_lacks_and_leave_out_what_may_be_ign
     for (wanted, order), answer in zip(asked, judge.answers(order for _, order in asked), strict=True):
         if answer.status == "unsupported" or "has no field" in answer.message:
             continue  # a release without this version, or without the field in any of its versions
-        told = f"{order.release} {order.message} v{order.version} {order.value}: {answer.status} {answer.thrown or ''}"
-        assert answer.status == wanted, told
+        reported = (
+            f"{order.release} {order.message} v{order.version} {order.value}: {answer.status} {answer.thrown or ''}"
+        )
+        assert answer.status == wanted, reported

@@ -143,10 +143,10 @@ def test_the_command_says_what_is_wrong_and_gives_3(capsys: pytest.CaptureFixtur
         assert 'how to fix it: answer {"type": "configure", "unsupported": "why"}\n' in text
         assert text.endswith(f"2 of {len(PROBES)} probes failed\n")
         assert kipcheck(["doctor", "--target", well, "--json"]) == 0
-        told = json.loads(capsys.readouterr().out)
-    assert (told["target"], told["healthy"]) == (well, True)
-    assert [each["id"] for each in told["examinations"]] == [each.id for each in PROBES]
-    assert {each["state"] for each in told["examinations"]} == {"ok", "told", "skipped"}
+        printed = json.loads(capsys.readouterr().out)
+    assert (printed["target"], printed["healthy"]) == (well, True)
+    assert [each["id"] for each in printed["examinations"]] == [each.id for each in PROBES]
+    assert {each["state"] for each in printed["examinations"]} == {"ok", "told", "skipped"}
 
 
 @pytest.mark.parametrize(

@@ -38,22 +38,22 @@ from kipcheck.conformance.wire.framing import decode_request, decode_response, u
 from kipcheck.conformance.wire.pcap import CLIENT_PORT, PORT, Sent, checksum, pcap
 
 PROGRAMS = [
-    name for name, vice in MUTANTS.items()
-    if CHECKS[vice.check].role in (Role.CODEC, Role.CONTROLLER) and not vice.deadly and not vice.remembers
-    and INVARIANTS[vice.invariant].right_answer is not RightAnswer.SEVERAL
+    name for name, mutant in MUTANTS.items()
+    if CHECKS[mutant.check].role in (Role.CODEC, Role.CONTROLLER) and not mutant.deadly and not mutant.remembers
+    and INVARIANTS[mutant.invariant].right_answer is not RightAnswer.SEVERAL
 ]  # fmt: skip
 
 
 def failure(name: str, out: Path) -> Path:
     """As a run files it."""
-    vice = MUTANTS[name]
-    subject = subject_of(vice)
-    with Worker(name, Afresh(f"miniature/{name}", vice.made)) as worker:
-        unit = Unit(f"miniature/{name}", subject.edition, vice.check, subject.name, subject.version, 0, None)
+    mutant = MUTANTS[name]
+    subject = subject_of(mutant)
+    with Worker(name, Afresh(f"miniature/{name}", mutant.made)) as worker:
+        unit = Unit(f"miniature/{name}", subject.edition, mutant.check, subject.name, subject.version, 0, None)
         findings = worker.run(unit).findings
-        found = shrunk(worker, next(each for each in findings if each.invariant == vice.invariant))
+        found = shrunk(worker, next(each for each in findings if each.invariant == mutant.invariant))
         assert found is not None
-        line = failure_records.failure(worker.session(subject.edition, CHECKS[vice.check].role).info, [found], out)
+        line = failure_records.failure(worker.session(subject.edition, CHECKS[mutant.check].role).info, [found], out)
     return out / "failures" / f"{line.id}.json"
 
 
@@ -348,8 +348,8 @@ def test_what_is_no_failure_is_told(
     if text is not None:
         path.write_text(text)
     assert main.run(["export", str(path)]) == code
-    told = capsys.readouterr()
-    assert (why in told.err, told.out) == (True, "")
+    printed = capsys.readouterr()
+    assert (why in printed.err, printed.out) == (True, "")
 
 
 def test_a_form_that_does_not_fit_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

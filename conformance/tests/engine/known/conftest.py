@@ -29,8 +29,8 @@ def options(tmp_path: Path, listed: Path) -> Options:
 
 
 @pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Outcome, Ledger]]:
-    def held(options: Options, defects: Mapping[int, Defect] = SOME, **made: Any) -> tuple[Outcome, Ledger]:
+def executed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Outcome, Ledger]]:
+    def executed(options: Options, defects: Mapping[int, Defect] = SOME, **made: Any) -> tuple[Outcome, Ledger]:
         target = made.get("target") or Odd(defects)
         monkeypatch.setattr(engine_run, "target_of", lambda name: InProcess(target))
         outcome = run(options)
@@ -39,4 +39,4 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Outcome, Ledger
         assert outcome.ledger is not None, outcome.why
         return outcome, read(outcome.ledger)
 
-    return held
+    return executed

@@ -41,9 +41,9 @@ def defects(cases: int) -> dict[int, Rare]:
 
 
 @pytest.fixture
-def counted(options: Options, held: Held, listed: Path) -> Path:
+def counted(options: Options, executed: Held, listed: Path) -> Path:
     """The list, with the number of cases of a client of which the first 3 cases of version 1 fail."""
-    _, ledger = held(replace(options, known=()), defects(3))
+    _, ledger = executed(replace(options, known=()), defects(3))
     whole = replace(
         ledger, header=ledger.header.update(options=ledger.header.options.update(checks=("*",), messages=("*",)))
     )
@@ -54,12 +54,12 @@ def counted(options: Options, held: Held, listed: Path) -> Path:
 
 @pytest.mark.parametrize("cases", [2, 4])
 def test_one_more_failing_case_behind_a_known_failure_is_a_change(
-    options: Options, held: Held, counted: Path, cases: int
+    options: Options, executed: Held, counted: Path, cases: int
 ) -> None:
-    outcome, ledger = held(options, defects(3))
+    outcome, ledger = executed(options, defects(3))
     assert (outcome.exit_code, outcome.known, stale(ledger)) == (0, 1, [])
     before = ledger.failures[0].cases
-    outcome, ledger = held(options, defects(cases))
+    outcome, ledger = executed(options, defects(cases))
     assert (outcome.exit_code, outcome.known, outcome.failures) == (5, 1, 0)
     (line,) = ledger.stale
     assert (line.kind, ledger.failures[0].cases) == ("changed", before + cases - 3)
@@ -67,9 +67,9 @@ def test_one_more_failing_case_behind_a_known_failure_is_a_change(
     assert ledger.failures[0].id in line.why
 
 
-def test_another_number_is_rewritten(options: Options, held: Held, counted: Path) -> None:
+def test_another_number_is_rewritten(options: Options, executed: Held, counted: Path) -> None:
     text = counted.read_text()
-    _, ledger = held(options, defects(5))
+    _, ledger = executed(options, defects(5))
     whole = replace(ledger, header=ledger.header.update(options=ledger.header.options.update(checks=("*",))))
     made = updated(text, "odd.toml", [whole], None, date.today())
     number = ledger.failures[0].cases
@@ -85,9 +85,9 @@ def test_another_number_is_rewritten(options: Options, held: Held, counted: Path
     ids=str,
 )
 def test_with_other_cases_or_with_a_part_of_them_the_number_is_not_compared(
-    options: Options, held: Held, counted: Path, change: dict[str, Any]
+    options: Options, executed: Held, counted: Path, change: dict[str, Any]
 ) -> None:
-    _, ledger = held(replace(options, **change), defects(9))
+    _, ledger = executed(replace(options, **change), defects(9))
     assert stale(ledger) == []
 
 
@@ -100,19 +100,19 @@ def test_with_other_cases_or_with_a_part_of_them_the_number_is_not_compared(
     ],
 )
 def test_the_number_of_another_kipcheck_or_of_further_checks_is_not_compared(
-    options: Options, held: Held, counted: Path, old: str, new: str
+    options: Options, executed: Held, counted: Path, old: str, new: str
 ) -> None:
     assert old in counted.read_text()
     counted.write_text(counted.read_text().replace(old, new))
-    outcome, ledger = held(options, defects(9))
+    outcome, ledger = executed(options, defects(9))
     assert (outcome.exit_code, stale(ledger)) == (0, [])
 
 
 def test_the_number_of_a_target_that_is_not_steady_is_not_compared(
-    options: Options, held: Held, counted: Path, monkeypatch: pytest.MonkeyPatch
+    options: Options, executed: Held, counted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(match, "is_steady", lambda name: name != "odd")
-    assert held(options, defects(9))[0].exit_code == 0
+    assert executed(options, defects(9))[0].exit_code == 0
 
 
 # ---- what a run can count
@@ -151,8 +151,8 @@ LATE = {**FAILURE, "id": "0" * 12, "invariant": "survives", "shape": ["died", "d
 
 def test_a_failure_is_counted_if_all_its_places_were_looked_at() -> None:
     assert FAILURE["cases"] == 12
-    (told,) = why(FAILURE)
-    assert "12 cases fail in this way, and the entry says 11" in told
+    (reported,) = why(FAILURE)
+    assert "12 cases fail in this way, and the entry says 11" in reported
     assert why({**FAILURE, "cases": 11}) == []
     assert why(FAILURE, places="0123") == []
 

@@ -42,24 +42,24 @@ def with_everything(ledger: Ledger) -> Ledger:
     return replace(ledger, header=ledger.header.update(options=options))
 
 
-def whole(options: Options, held: Held, defects: Mapping[int, Defect]) -> Ledger:
+def whole(options: Options, executed: Held, defects: Mapping[int, Defect]) -> Ledger:
     """Of a run that left nothing out, as far as its header tells."""
-    _, ledger = held(replace(options, known=()), defects)
+    _, ledger = executed(replace(options, known=()), defects)
     return with_everything(ledger)
 
 
-def test_a_list_is_begun_from_a_run_and_refused_until_it_is_filled_in(options: Options, held: Held) -> None:
-    made = rewritten("", whole(options, held, SOME))
+def test_a_list_is_begun_from_a_run_and_refused_until_it_is_filled_in(options: Options, executed: Held) -> None:
+    made = rewritten("", whole(options, executed, SOME))
     assert (len(made.added), made.removed, made.narrowed) == (1, [], [])
     listed = Path(options.known[0])
     listed.write_text(made.text)
-    assert held(options)[0].exit_code == 2
+    assert executed(options)[0].exit_code == 2
     filled = made.text.replace('link = "TODO"', f'link = "{LINK}"')
     assert "TODO: HeartbeatRequest v" in filled
     listed.write_text("\n".join(f'reason = "{REASON}"' if "TODO" in line else line for line in filled.splitlines()))
-    outcome, _ = held(options)
+    outcome, _ = executed(options)
     assert (outcome.exit_code, outcome.known) == (0, 1)
-    assert rewritten(listed.read_text(), whole(options, held, SOME)).text == listed.read_text()
+    assert rewritten(listed.read_text(), whole(options, executed, SOME)).text == listed.read_text()
 
 
 COMMENTED = f"""\
@@ -96,65 +96,65 @@ where = {{ HeartbeatRequest = "0, 4" }}  # inline
 """
 
 
-def test_the_rest_of_a_list_is_left_to_the_letter(options: Options, held: Held) -> None:
+def test_the_rest_of_a_list_is_left_to_the_letter(options: Options, executed: Held) -> None:
     text = COMMENTED.replace("HeartbeatResponse = '0'\n", "").replace('"0, 4"', '"0"')
-    unchanged = rewritten(text, whole(options, held, {**SOME, 0: refused}))
+    unchanged = rewritten(text, whole(options, executed, {**SOME, 0: refused}))
     assert uncounted(unchanged.text) == text and unchanged.text.count("\ncases = ") == 2
-    fewer = rewritten(text, whole(options, held, {1: off_by_one, 3: off_by_one, 0: refused}))
+    fewer = rewritten(text, whole(options, executed, {1: off_by_one, 3: off_by_one, 0: refused}))
     assert uncounted(fewer.text) == text.replace('"1-3"  # since', '"1, 3"  # since')
     assert (fewer.added, fewer.removed, len(fewer.narrowed)) == ([], [], 1)
 
 
-def test_entries_and_places_that_are_gone_are_struck_off(options: Options, held: Held) -> None:
-    made = rewritten(COMMENTED, whole(options, held, {**SOME, 4: refused}))
+def test_entries_and_places_that_are_gone_are_struck_off(options: Options, executed: Held) -> None:
+    made = rewritten(COMMENTED, whole(options, executed, {**SOME, 4: refused}))
     assert uncounted(made.text) == COMMENTED.replace("HeartbeatResponse = '0'\n", "").replace('"0, 4"', '"4"')
-    made = rewritten(COMMENTED, whole(options, held, SOME))
+    made = rewritten(COMMENTED, whole(options, executed, SOME))
     begin, end = COMMENTED.index("# About another one."), COMMENTED.index("# The end.")
     assert uncounted(made.text).startswith(COMMENTED[:begin].replace("HeartbeatResponse = '0'\n", ""))
     assert "another one" not in made.text and "inline" not in made.text and len(made.removed) == 1
     assert end > begin
 
 
-def test_what_never_decides_is_not_added(options: Options, held: Held) -> None:
-    ledger = whole(options, held, SOME)
+def test_what_never_decides_is_not_added(options: Options, executed: Held) -> None:
+    ledger = whole(options, executed, SOME)
     noted = ledger.failures[0].update(grade="INFO")
     assert rewritten("", replace(ledger, lines={**ledger.lines, "failure": [noted]})).added == []
 
 
-def test_a_failure_that_spreads_is_added_where_it_is_new(options: Options, held: Held) -> None:
+def test_a_failure_that_spreads_is_added_where_it_is_new(options: Options, executed: Held) -> None:
     text = HEAD + ENTRY
-    made = rewritten(text, whole(options, held, {**SOME, 4: off_by_one}))
+    made = rewritten(text, whole(options, executed, {**SOME, 4: off_by_one}))
     assert made.text.startswith(text) and len(made.added) == 1 and 'link = "TODO"' in made.text
     assert made.text.endswith('[deviation.where]\nHeartbeatRequest = "4"\n')
 
 
-def test_a_changed_reason_is_struck_off_and_added(options: Options, held: Held) -> None:
-    made = rewritten(HEAD + ENTRY, whole(options, held, {**SOME, 2: refused}))
+def test_a_changed_reason_is_struck_off_and_added(options: Options, executed: Held) -> None:
+    made = rewritten(HEAD + ENTRY, whole(options, executed, {**SOME, 2: refused}))
     assert 'HeartbeatRequest = "1, 3"' in made.text and 'HeartbeatRequest = "2"' in made.text
     assert (len(made.narrowed), len(made.added)) == (1, 1)
 
 
-def test_what_the_lists_of_the_run_itself_said_does_not_count(options: Options, held: Held) -> None:
-    _, ledger = held(options)
+def test_what_the_lists_of_the_run_itself_said_does_not_count(options: Options, executed: Held) -> None:
+    _, ledger = executed(options)
     assert ledger.failures[0].known is not None
     assert len(rewritten("", with_everything(ledger)).added) == 1
 
 
-def test_what_the_run_left_out_is_left(options: Options, held: Held) -> None:
+def test_what_the_run_left_out_is_left(options: Options, executed: Held) -> None:
     text = 'target = "odd"\n' + ENTRY.replace("HeartbeatRequest", "SyncGroupRequest")
-    _, ledger = held(replace(options, known=()), {})
+    _, ledger = executed(replace(options, known=()), {})
     assert rewritten(text, ledger).text == text
 
 
-def test_what_a_person_has_to_decide_is_left_and_told(options: Options, held: Held) -> None:
+def test_what_a_person_has_to_decide_is_left_and_told(options: Options, executed: Held) -> None:
     text = HEAD + ENTRY.replace("[deviation.where]", "expires = 2020-01-01\n[deviation.where]")
-    made = rewritten(text, whole(options, held, SOME), whole(replace(options, seed=1), held, SOME))
+    made = rewritten(text, whole(options, executed, SOME), whole(replace(options, seed=1), executed, SOME))
     assert uncounted(made.text) == text and made.left == ["odd.toml:4: expired: it expired on 2020-01-01: review it"]
 
 
-def test_ledgers_that_prove_nothing_are_refused(options: Options, held: Held) -> None:
-    text, ledger = HEAD + ENTRY, whole(options, held, SOME)
-    assert rewritten("", whole(replace(options, seed=5), held, SOME)).text.startswith('target = "odd"\nseed = 5\n')
+def test_ledgers_that_prove_nothing_are_refused(options: Options, executed: Held) -> None:
+    text, ledger = HEAD + ENTRY, whole(options, executed, SOME)
+    assert rewritten("", whole(replace(options, seed=5), executed, SOME)).text.startswith('target = "odd"\nseed = 5\n')
     with pytest.raises(InvalidKnownFile, match="use --target with one of its targets: odd"):
         updated(text, "odd.toml", [ledger], "even", TODAY)
     with pytest.raises(InvalidKnownFile, match="cut short"):
@@ -171,9 +171,9 @@ def test_ledgers_that_prove_nothing_are_refused(options: Options, held: Held) ->
 # ---- several seeds
 
 
-def recorded(options: Options, held: Held, seeds: Mapping[int, Mapping[int, Defect]]) -> list[Ledger]:
+def recorded(options: Options, executed: Held, seeds: Mapping[int, Mapping[int, Defect]]) -> list[Ledger]:
     """Runs whose failures differ with the seed."""
-    return [whole(replace(options, seed=seed), held, defects) for seed, defects in seeds.items()]
+    return [whole(replace(options, seed=seed), executed, defects) for seed, defects in seeds.items()]
 
 
 SEEDS = {0: SOME, 1: {2: off_by_one, 4: off_by_one}, 2: {3: off_by_one, 4: off_by_one, 0: off_by_one}}
@@ -181,9 +181,9 @@ SEEDS = {0: SOME, 1: {2: off_by_one, 4: off_by_one}, 2: {3: off_by_one, 4: off_b
 
 @pytest.mark.integration
 def test_places_that_show_with_another_seed_are_added_as_seldom_and_nothing_is_removed(
-    options: Options, held: Held, listed: Path
+    options: Options, executed: Held, listed: Path
 ) -> None:
-    ledgers = recorded(options, held, {1: SEEDS[1], 0: SEEDS[0], 2: SEEDS[2]})
+    ledgers = recorded(options, executed, {1: SEEDS[1], 0: SEEDS[0], 2: SEEDS[2]})
     made = rewritten(HEAD + ENTRY, *ledgers)
     assert (made.added, made.removed, made.narrowed, made.left) == ([], [], [], [])
     assert len(made.explained) == len(made.widened) == 1
@@ -193,40 +193,42 @@ def test_places_that_show_with_another_seed_are_added_as_seldom_and_nothing_is_r
     assert (seldom["reason"], seldom["link"], seldom["shape"]) == (REASON, LINK, exact["shape"])
     listed.write_text(made.text)
     for seed, defects in SEEDS.items():
-        outcome, ledger = held(replace(options, seed=seed), defects)
+        outcome, ledger = executed(replace(options, seed=seed), defects)
         assert (outcome.exit_code, outcome.known, len(ledger.stale)) == (0, 1, 0)
-    assert rewritten(made.text, *recorded(options, held, SEEDS)).text == made.text
-    assert held(options, {**SOME, 0: off_by_one})[0].exit_code == 0, "a seldom one may show with the list's own seed"
+    assert rewritten(made.text, *recorded(options, executed, SEEDS)).text == made.text
+    assert executed(options, {**SOME, 0: off_by_one})[0].exit_code == 0, (
+        "a seldom one may show with the list's own seed"
+    )
 
 
 def test_a_seldom_failure_that_shows_with_the_lists_own_seed_is_held_to_the_letter_from_then_on(
-    options: Options, held: Held
+    options: Options, executed: Held
 ) -> None:
     seldom = ENTRY.replace("reason", "seldom = true\nreason").replace('"1-3"', '"0, 4"')
     whole_of_it = {**SOME, 0: off_by_one, 4: off_by_one}
-    ledger = whole(options, held, {0: off_by_one, 4: off_by_one})
+    ledger = whole(options, executed, {0: off_by_one, 4: off_by_one})
     made = rewritten(HEAD + seldom, ledger)
     assert made.text == HEAD + seldom.replace("seldom = true\n", f"cases = {ledger.failures[0].cases}\n")
-    ledger = whole(options, held, {**SOME, 4: off_by_one})
+    ledger = whole(options, executed, {**SOME, 4: off_by_one})
     made = rewritten(HEAD + ENTRY + seldom, ledger)
     found = [(each["where"], each.get("cases")) for each in tomllib.loads(made.text)["deviation"]]
     assert found == [({"HeartbeatRequest": "1-4"}, ledger.failures[0].cases), ({"HeartbeatRequest": "0"}, None)]
     assert (made.added, made.explained) == ([], [])
-    made = rewritten(HEAD + ENTRY, whole(replace(options, seed=1), held, {}), whole(options, held, whole_of_it))
+    made = rewritten(HEAD + ENTRY, whole(replace(options, seed=1), executed, {}), whole(options, executed, whole_of_it))
     assert len(made.added) == 1, "a seldom entry has to name the place: else it is news"
 
 
 def test_a_shape_that_another_seed_shows_is_to_be_explained_and_names_what_it_may_be(
-    options: Options, held: Held
+    options: Options, executed: Held
 ) -> None:
-    made = rewritten(HEAD + ENTRY, whole(replace(options, seed=1), held, {2: refused}))
+    made = rewritten(HEAD + ENTRY, whole(replace(options, seed=1), executed, {2: refused}))
     assert len(made.added) == 1 and made.removed == made.narrowed == []
     assert f"# Perhaps as misread, int32, int, int: {REASON} {LINK}\n[[deviation]]" in made.text
     assert tomllib.loads(made.text)["deviation"][1]["seldom"] is True
 
 
-def test_a_campaign_adds_to_a_list_that_runs_made(options: Options, held: Held) -> None:
-    ledger = whole(replace(options, seed=9), held, {**SOME, 4: off_by_one})
+def test_a_campaign_adds_to_a_list_that_runs_made(options: Options, executed: Held) -> None:
+    ledger = whole(replace(options, seed=9), executed, {**SOME, 4: off_by_one})
     about = replace(ledger, header=ledger.header.update(campaigns=(CAMPAIGN,)))
     made = rewritten(HEAD + ENTRY, about)
     assert [each["where"] for each in tomllib.loads(made.text)["deviation"]] == [
@@ -244,43 +246,43 @@ def coarse(*shapes: str, link: str = LINK) -> str:
     return entry.replace(LINK, link)
 
 
-def test_other_shapes_of_another_kipcheck_keep_reason_and_link(options: Options, held: Held, listed: Path) -> None:
+def test_other_shapes_of_another_kipcheck_keep_reason_and_link(options: Options, executed: Held, listed: Path) -> None:
     for head in ('target = "odd"\n', HEAD.replace("kipcheck ", "kipcheck 0.0.")):
-        made = rewritten(head + coarse("misread"), whole(options, held, {**SOME, 2: refused}))
+        made = rewritten(head + coarse("misread"), whole(options, executed, {**SOME, 2: refused}))
         assert (made.added, len(made.explained), len(made.removed)) == ([], 2, 1)
         assert made.text.startswith(HEAD) and "TODO" not in made.text
         assert {(each["reason"], each["link"]) for each in tomllib.loads(made.text)["deviation"]} == {(REASON, LINK)}
         listed.write_text(made.text)
-        assert held(options, {**SOME, 2: refused})[0].exit_code == 0
+        assert executed(options, {**SOME, 2: refused})[0].exit_code == 0
 
 
-def test_the_nearest_of_several_entries_gives_the_reason(options: Options, held: Held) -> None:
+def test_the_nearest_of_several_entries_gives_the_reason(options: Options, executed: Held) -> None:
     other = "https://github.com/odd/client/issues/8"
     old = coarse("misread", "int32", "x") + coarse("refused", "x", link=other)
-    made = rewritten('target = "odd"\n' + old, whole(options, held, {**SOME, 2: refused}))
+    made = rewritten('target = "odd"\n' + old, whole(options, executed, {**SOME, 2: refused}))
     links = {each["shape"][0]: each["link"] for each in tomllib.loads(made.text)["deviation"]}
     assert links == {"misread": LINK, "refused": other} and made.added == []
 
 
-def test_where_several_entries_fit_equally_a_person_decides(options: Options, held: Held) -> None:
+def test_where_several_entries_fit_equally_a_person_decides(options: Options, executed: Held) -> None:
     other = "https://github.com/odd/client/issues/8"
-    made = rewritten('target = "odd"\n' + coarse("a") + coarse("b", link=other), whole(options, held, SOME))
+    made = rewritten('target = "odd"\n' + coarse("a") + coarse("b", link=other), whole(options, executed, SOME))
     assert (len(made.added), made.explained, len(made.removed)) == (1, [], 2)
     assert f"# Perhaps as a: {REASON} {LINK}\n# Perhaps as b: {REASON} {other}\n[[deviation]]" in made.text
-    same = rewritten('target = "odd"\n' + coarse("a") + coarse("b"), whole(options, held, SOME))
+    same = rewritten('target = "odd"\n' + coarse("a") + coarse("b"), whole(options, executed, SOME))
     assert same.added == [] and "Perhaps" not in same.text, "one reason is enough, wherever it is from"
 
 
-def test_another_invariant_or_place_lends_no_reason(options: Options, held: Held) -> None:
+def test_another_invariant_or_place_lends_no_reason(options: Options, executed: Held) -> None:
     for old in (coarse("a").replace('"1-3"', '"0"'), coarse("a").replace("wire/decodes", "wire/reads-back")):
-        made = rewritten('target = "odd"\n' + old, whole(options, held, SOME))
+        made = rewritten('target = "odd"\n' + old, whole(options, executed, SOME))
         assert len(made.added) == 1 and "Perhaps" not in made.text
 
 
 def test_the_commands(
-    options: Options, held: Held, listed: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    options: Options, executed: Held, listed: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held(replace(options, known=()))
+    executed(replace(options, known=()))
     fresh = listed.with_name("fresh.toml")
     assert command(["known", "update", str(fresh), "--from", str(options.out)]) == 1
     assert "added     wire/decodes: HeartbeatRequest" in capsys.readouterr().out
@@ -292,7 +294,7 @@ def test_the_commands(
     assert "unknown target 'kafka-pyhton': did you mean 'kafka-python'?" in capsys.readouterr().err
     assert command(["known", "check", str(listed)]) == 0, "odd may be the name of a testee"
     assert command(["known", "update", str(listed), "--from", str(options.out)]) == 0
-    held(replace(options, known=(), seed=1, out=options.out.with_name("1")), {**SOME, 4: off_by_one})
+    executed(replace(options, known=(), seed=1, out=options.out.with_name("1")), {**SOME, 4: off_by_one})
     both = ["--from", str(options.out.with_name("1")), "--from", str(options.out)]
     assert command(["known", "update", str(fresh), *both]) == 1
     assert command(["known", "update", str(listed), *both]) == 0

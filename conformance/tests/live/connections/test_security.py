@@ -208,8 +208,8 @@ def test_a_secured_broker_is_run_and_inspected(
 @pytest.mark.jars
 def test_watch_authenticates_for_its_clients(place: Place) -> None:
     async def main() -> None:
-        security, said = read_security(place.scram("good")), list[str]()
-        proxy = Proxy(("localhost", place.ports["SASL_SSL"]), Watcher(edition("apache"), said.append), security)
+        security, stated = read_security(place.scram("good")), list[str]()
+        proxy = Proxy(("localhost", place.ports["SASL_SSL"]), Watcher(edition("apache"), stated.append), security)
         connections = Connections(*await proxy.listen("127.0.0.1", 0))
         assert 11 in await versions_of(connections)
         found = await connections.ask("Metadata", 5, "kipcheck", {"topics": [], "allowAutoTopicCreation": False})

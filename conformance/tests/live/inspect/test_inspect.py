@@ -81,10 +81,10 @@ class ScriptedCluster:
     def DescribeGroups(self, asked: Mapping[str, Any], host: str, port: int) -> dict[str, Any]:
         (name,) = asked["groups"]
         state, protocol, shares = self.groups.get(name, ("Dead", "", {}))
-        told = state == "Stable"
+        reported = state == "Stable"
         members = [
             {"memberId": id, "groupInstanceId": None, "clientId": "c", "clientHost": "/10.0.0.1",
-             "memberMetadata": metadata("t") if told else b"", "memberAssignment": given if told else b""}
+             "memberMetadata": metadata("t") if reported else b"", "memberAssignment": given if reported else b""}
             for id, given in shares.items()
         ]  # fmt: skip
         group = {"errorCode": 0, "groupId": name, "groupState": state, "protocolType": "consumer" if shares else "",

@@ -225,13 +225,13 @@ def test_a_group_of_another_kind_is_not_judged() -> None:
 # Upgrades
 
 
-def told(group: Group | ConsumerGroup) -> list[str]:
+def reported(group: Group | ConsumerGroup) -> list[str]:
     return [*advice(Inspected(group, judged(group, TOPICS)))]
 
 
 def test_an_eager_group_needs_two_bounces_to_cooperate() -> None:
-    assert told(classic("range", SOUND["range"]))[0].startswith("to cooperative rebalances: two rolling bounces")
-    assert told(classic("cooperative-sticky", SOUND["sticky"]))[0] == "to cooperative rebalances: done"
+    assert reported(classic("range", SOUND["range"]))[0].startswith("to cooperative rebalances: two rolling bounces")
+    assert reported(classic("cooperative-sticky", SOUND["sticky"]))[0] == "to cooperative rebalances: done"
 
 
 def test_a_streams_group_is_upgraded_as_the_matrix_shows() -> None:
@@ -244,7 +244,7 @@ def test_a_streams_group_is_upgraded_as_the_matrix_shows() -> None:
             )
             for number, (used, latest) in enumerate(versions)
         }
-        return told(streams(shares, leader="m0"))
+        return reported(streams(shares, leader="m0"))
 
     assert of((11, 11), (11, 11)) == [
         "from 3.6.2: one rolling bounce to 3.9.2, 4.3.1", "from 3.9.2: one rolling bounce to 4.3.1",

@@ -23,9 +23,9 @@ class Member:
         self.watcher, self.at_s, self.id, self.group, self.sent = watcher, at_s, id, group, 0
         self.connection: Connection = watcher.opened(at_s, "127.0.0.1", 5)
 
-    def ask(self, api: str, version: int, body: dict[str, Any], told: dict[str, Any], pause_s: float = 0.1) -> None:
+    def ask(self, api: str, version: int, body: dict[str, Any], reported: dict[str, Any], pause_s: float = 0.1) -> None:
         self.sent += 1
-        asked, answered = exchange(api, version, self.sent, body, told)
+        asked, answered = exchange(api, version, self.sent, body, reported)
         self.at_s += pause_s
         found = self.watcher.asked(self.connection, self.at_s, asked.data[4:])
         assert self.watcher.answered(self.connection, self.sent) is found
@@ -37,8 +37,8 @@ class Member:
         asked = {**JOIN, "groupId": self.group}
         if fresh:
             self.ask("JoinGroup", 5, asked, {**JOINED, "errorCode": 79, "memberId": self.id})
-        told = {**JOINED, "memberId": self.id, "generationId": generation}
-        self.ask("JoinGroup", 5, {**asked, "memberId": self.id}, told)
+        reported = {**JOINED, "memberId": self.id, "generationId": generation}
+        self.ask("JoinGroup", 5, {**asked, "memberId": self.id}, reported)
         self.ask("SyncGroup", 3, {**self.named(generation), "assignments": []}, {"assignment": ASSIGNMENT})
 
     def named(self, generation: int) -> dict[str, Any]:

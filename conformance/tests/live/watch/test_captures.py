@@ -23,9 +23,9 @@ JOIN = {"groupId": "g", "sessionTimeoutMs": 6000, "rebalanceTimeoutMs": 6000, "p
 JOINED = {"errorCode": 0, "generationId": 1, "protocolName": "range", "leader": "other", "memberId": "m", "members": []}
 
 
-def exchange(api: str, version: int, id: int, asked: dict[str, object], told: dict[str, object]) -> Iterator[Sent]:
+def exchange(api: str, version: int, id: int, asked: dict[str, object], reported: dict[str, object]) -> Iterator[Sent]:
     yield Sent(frame(encode_request("apache", f"{api}Request", version, id, "me", asked)), True)
-    yield Sent(frame(encode_response("apache", f"{api}Response", version, id, told)), False)
+    yield Sent(frame(encode_response("apache", f"{api}Response", version, id, reported)), False)
 
 
 def conversation(generation: int = 1, beats: int = 3) -> Iterator[Sent]:
@@ -48,8 +48,8 @@ def packets(frames: Iterator[Sent]) -> list[bytes]:
 
 def watched(found: list[bytes], path: Path, spacing_us: int = 50_000) -> tuple[Watcher, list[str]]:
     path.write_bytes(file_header() + b"".join(record(each, at * spacing_us) for at, each in enumerate(found)))
-    said: list[str] = []
-    return watch_capture(str(path), APACHE, said.append), said
+    stated: list[str] = []
+    return watch_capture(str(path), APACHE, stated.append), stated
 
 
 def laws(watcher: Watcher) -> list[str]:
@@ -94,10 +94,10 @@ def test_a_capture_that_is_cut_off_says_so(tmp_path: Path) -> None:
     every = packets(conversation(7))
     data = file_header() + b"".join(record(each, at * 50_000) for at, each in enumerate(every))
     (tmp_path / "cut").write_bytes(data[:-7])
-    said: list[str] = []
-    watcher = watch_capture(str(tmp_path / "cut"), APACHE, said.append)
+    stated: list[str] = []
+    watcher = watch_capture(str(tmp_path / "cut"), APACHE, stated.append)
     assert laws(watcher) == ["client/names-itself"]
-    assert any("ends amid a packet" in each for each in said)
+    assert any("ends amid a packet" in each for each in stated)
 
 
 def test_a_capture_in_the_newer_format_is_read(tmp_path: Path) -> None:

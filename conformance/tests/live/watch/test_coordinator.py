@@ -23,11 +23,11 @@ BEAT: Final = {"groupId": "g", "memberId": "m", "memberEpoch": 5}
 BEATEN: Final = {"errorCode": 0, "memberId": "m", "memberEpoch": 5, "heartbeatIntervalMs": 5000}
 
 
-def joined(told: dict[str, Any], asked: dict[str, Any] | None = None) -> list[str]:
+def joined(reported: dict[str, Any], asked: dict[str, Any] | None = None) -> list[str]:
     """The laws that the answer to one JoinGroup breaks."""
     watcher = Watcher(APACHE, lambda line: None)
     member = Member(watcher)
-    member.ask("JoinGroup", 5, {**JOIN, "memberId": "m", **(asked or {})}, told)
+    member.ask("JoinGroup", 5, {**JOIN, "memberId": "m", **(asked or {})}, reported)
     return laws(watcher)
 
 

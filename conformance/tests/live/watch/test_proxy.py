@@ -21,11 +21,11 @@ UNKNOWN = bytes.fromhex("03e70001 0000002a".replace(" ", ""))
 
 @asynccontextmanager
 async def proxied(port: int) -> AsyncIterator[tuple[Proxy, int, list[str]]]:
-    said: list[str] = []
-    proxy = Proxy(("127.0.0.1", port), Watcher(APACHE, said.append))
+    stated: list[str] = []
+    proxy = Proxy(("127.0.0.1", port), Watcher(APACHE, stated.append))
     _, own = await proxy.listen("127.0.0.1", 0)
     try:
-        yield proxy, own, said
+        yield proxy, own, stated
     finally:
         await proxy.close()
 
@@ -57,16 +57,16 @@ async def connected(port: int) -> Client:
 
 def through(test: Callable[[World, Client, Proxy, list[str]], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with serving() as world, proxied(world.port) as (proxy, port, said):
+        async with serving() as world, proxied(world.port) as (proxy, port, stated):
             client = await connected(port)
-            await asyncio.wait_for(test(world, client, proxy, said), 20)
+            await asyncio.wait_for(test(world, client, proxy, stated), 20)
             client.writer.close()
 
     asyncio.run(main())
 
 
 def test_every_answer_with_an_address_has_that_of_the_proxy() -> None:
-    async def test(world: World, client: Client, proxy: Proxy, said: list[str]) -> None:
+    async def test(world: World, client: Client, proxy: Proxy, stated: list[str]) -> None:
         metadata = await client.ask("Metadata", 12, {"topics": None})
         one = await client.ask("FindCoordinator", 2, {"key": "g"})
         several = await client.ask("FindCoordinator", 4, {"keyType": 0, "coordinatorKeys": ["g"]})
@@ -78,7 +78,7 @@ def test_every_answer_with_an_address_has_that_of_the_proxy() -> None:
             "errorCode"
         ] == 25
         other.writer.close()
-        assert len([each for each in said if each.startswith("broker ")]) == 1
+        assert len([each for each in stated if each.startswith("broker ")]) == 1
 
     through(test)
 
@@ -116,12 +116,12 @@ def test_versions_that_it_cannot_change_are_not_offered() -> None:
         "apiKeys": [offered(3, 0, 99), offered(1, 4, 18), offered(17, 0, 1), offered(999, 0, 5), offered(60, 50, 60)]
     }
     body["apiKeys"] += [offered(78, 0, 3), offered(79, 1, 2)]
-    said = rewrite.narrow(body, rewrite.ranges())
+    stated = rewrite.narrow(body, rewrite.ranges())
     assert body["apiKeys"] == [
         offered(3, 0, 13), offered(1, 4, 15), offered(17, 1, 1), offered(999, 0, 5), offered(78, 1, 2),
         offered(79, 1, 2),
     ]  # fmt: skip
-    assert said[-2:] == ["DescribeCluster (none of 50 to 60)", "ShareFetch 1 to 2 (of 0 to 3)"]
+    assert stated[-2:] == ["DescribeCluster (none of 50 to 60)", "ShareFetch 1 to 2 (of 0 to 3)"]
 
 
 def test_no_other_answer_to_clients_has_an_address() -> None:
@@ -141,14 +141,14 @@ def test_what_is_not_known_passes_unchanged_and_large_answers_are_not_held() -> 
     answer = (size + 4).to_bytes(4, "big") + UNKNOWN[4:8] + b"\x07" * size
 
     async def main() -> None:
-        async with echoing(answer) as (broker, got), proxied(broker) as (proxy, port, said):
+        async with echoing(answer) as (broker, got), proxied(broker) as (proxy, port, stated):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             request = UNKNOWN + b"whatever" * 1000
             writer.write(frame(request))
             found = await asyncio.wait_for(reader.readexactly(len(answer)), 30)
             assert found == answer
             assert got == [request]
-            assert not said
+            assert not stated
             assert proxy._held.total == 0
             writer.close()
 
@@ -156,14 +156,14 @@ def test_what_is_not_known_passes_unchanged_and_large_answers_are_not_held() -> 
 
 
 def test_a_frame_that_no_broker_takes_ends_its_connection_only() -> None:
-    async def test(world: World, client: Client, proxy: Proxy, said: list[str]) -> None:
+    async def test(world: World, client: Client, proxy: Proxy, stated: list[str]) -> None:
         for start, why in ((b"\x7f\xff\xff\xff", "announced a request of 2147483647 bytes"),
                            (b"\xff\xff\xff\xff", "announced a request of -1 bytes"),
                            (b"\x16\x03\x01\x02", "a listener of the broker without TLS")):  # fmt: skip
             other = await connected(proxy._servers[0].sockets[0].getsockname()[1])
             other.writer.write(start)
             assert await other.is_closed()
-            assert why in said[-1]
+            assert why in stated[-1]
         assert "errorCode" in await client.ask("ApiVersions", 0, {})
 
     through(test)
@@ -173,11 +173,11 @@ def test_a_broker_that_is_gone_closes_the_connection_with_a_line() -> None:
     async def main() -> None:
         async with echoing(b"") as (broker, _):
             pass
-        async with proxied(broker) as (_, port, said):
+        async with proxied(broker) as (_, port, stated):
             client = await connected(port)
             assert await client.is_closed()
-            assert f"was closed: 127.0.0.1:{broker} accepts no connection" in said[0]
-            assert "start the broker" in said[0]
+            assert f"was closed: 127.0.0.1:{broker} accepts no connection" in stated[0]
+            assert "start the broker" in stated[0]
 
     asyncio.run(main())
 
@@ -185,13 +185,13 @@ def test_a_broker_that_is_gone_closes_the_connection_with_a_line() -> None:
 def test_requests_that_are_too_large_to_be_read_pass() -> None:
     async def main() -> None:
         answer = frame((42).to_bytes(4, "big") + b"x")
-        async with echoing(answer) as (broker, got), proxied(broker) as (_, port, said):
+        async with echoing(answer) as (broker, got), proxied(broker) as (_, port, stated):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             request = bytes.fromhex("000b00050000002a") + bytes(proxies.LARGEST_READ)
             writer.write(frame(request))
             assert await asyncio.wait_for(reader.readexactly(len(answer)), 30) == answer
             assert len(got[0]) == len(request)
-            assert said == ["requests above 8 MiB pass, and are not judged"]
+            assert stated == ["requests above 8 MiB pass, and are not judged"]
             writer.close()
 
     asyncio.run(main())
@@ -219,7 +219,7 @@ def test_a_defect_of_ours_is_shown_and_what_passes_passes_on(
     def wrong(*arguments: object) -> None:
         raise ZeroDivisionError("planted")
 
-    async def test(world: World, client: Client, proxy: Proxy, said: list[str]) -> None:
+    async def test(world: World, client: Client, proxy: Proxy, stated: list[str]) -> None:
         monkeypatch.setattr(proxy.watcher._contents, "asked", wrong)
         body = {"groupId": "g", "generationId": 1, "memberId": "m"}
         for _ in range(2):

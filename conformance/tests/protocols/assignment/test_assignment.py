@@ -146,9 +146,9 @@ def test_user_data_is_written_as_kafka_writes_it() -> None:
 def test_sticky_goes_by_the_user_data_and_the_others_do_not() -> None:
     owning = step_of("sticky t0:1; a[t0]; b[t0]=t0-0@7")
     for version, generation in ((1, 7), (0, -1)):
-        told = with_user_data(owning, version)
-        assert [each["owned"] for each in told["members"]] == [[], []]
-        assert group_of(told).members[1] == Member("b", ("t0",), (("t0", 0),), generation)
+        reported = with_user_data(owning, version)
+        assert [each["owned"] for each in reported["members"]] == [[], []]
+        assert group_of(reported).members[1] == Member("b", ("t0",), (("t0", 0),), generation)
     broken = {**owning.body, "members": [{**owning["members"][1], "userData": "00"}]}
     assert group_of(type(owning)("leader", "assign", broken)).members[0].owned == ()
     other = {**broken, "assignor": COOPERATIVE}
@@ -237,15 +237,15 @@ def test_groups_change(change: str) -> None:
         "members": [True, True, *[False] * 6],
         "topics": [{"readers": None, "runs": [{"by": "a", "size": 2}]}, *[None] * 5],
     }
-    told: dict[str, tuple[dict[str, Any], str]] = {
+    reported: dict[str, tuple[dict[str, Any], str]] = {
         "member": ({"member": "b"}, "range t0:2; a[t0]=t0-0,t0-1@10"),
         "more": ({"topic": "t0", "more": 3}, "range t0:5; a[t0]=t0-0,t0-1@10; b[t0]"),
         "reader": ({"topic": "t0", "reader": "a"}, "range t0:2; a[]; b[t0]=t0-0,t0-1@10"),
         "gone": ({"topic": "t0", "gone": True}, "range ; a[]; b[]"),
     }
-    (after,) = membership.stages(value, [told[change][0]])
-    assert shorthand([assign(RANGE, after.topics, after.members)]) == told[change][1]
-    (_, back) = membership.stages(value, [told[change][0]] * 2)
+    (after,) = membership.stages(value, [reported[change][0]])
+    assert shorthand([assign(RANGE, after.topics, after.members)]) == reported[change][1]
+    (_, back) = membership.stages(value, [reported[change][0]] * 2)
     assert change == "more" or {each.name for each in back.topics} == {"t0"}
 
 
@@ -258,10 +258,10 @@ def test_the_reference_leads_with_all_assignors() -> None:
 
 
 def test_historic_groups_are_what_they_are_told_to_be() -> None:
-    told = [group_with_knobs(value(None)) for value in CLAIMS]
+    reported = [group_with_knobs(value(None)) for value in CLAIMS]
     node = record(group=membership.GROUPS, claims=membership.CLAIMS, generations=membership.STALE)
     assert all(belongs(node, value(None)) for value in CLAIMS)
-    assert [shorthand([assign(STICKY, each.topics, each.members)]) for each in told] == [
+    assert [shorthand([assign(STICKY, each.topics, each.members)]) for each in reported] == [
         "sticky t0:3; a[t0]=t0-0,t0-1@10; b[t0]=t0-2,t0-0@10; c[t0]",
         "sticky t0:3; a[t0]=t0-2@10; b[t0]=t0-0,t0-1@9; c[t0]",
         "sticky t0:2; a[t0]=t0-0,t0-1@10; b[t0]=t0-0@9",

@@ -13,13 +13,13 @@ from kipcheck.conformance.protocols.assignment.checks.assignors import digest as
 from kipcheck.conformance.protocols.assignment.ops import with_user_data
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.mutants import MUTANTS
-from kipcheck.conformance.tests.support.groups import CHECKED, LEADING, answered, member_writes, said
+from kipcheck.conformance.tests.support.groups import CHECKED, LEADING, answered, member_writes, stated
 
-LEADERS = {name: vice for name, vice in MUTANTS.items() if vice.check in CHECKED}
+LEADERS = {name: mutant for name, mutant in MUTANTS.items() if mutant.check in CHECKED}
 
 
 def test_every_law_has_a_vice_and_is_asked_by_a_check() -> None:
-    assert LEADING.keys() <= {vice.invariant for vice in LEADERS.values()}
+    assert LEADING.keys() <= {mutant.invariant for mutant in LEADERS.values()}
     assert LEADING.keys() == {law for check in CHECKED.values() for law in check.invariants}
     assert len(LEADERS) >= 20
 
@@ -123,7 +123,7 @@ BREACHES = {
 def test_a_breach_is_told_by_members_partitions_and_steps(breach: str) -> None:
     law, asked, answers, words = BREACHES[breach]
     history = answered(asked, *answers)
-    (why, *_) = said(law, history)
+    (why, *_) = stated(law, history)
     assert words in why and re.search(r"step \d", why)
     violation = next(iter(LEADING[law].search(history)))
     assert violation.at and max(violation.at) < len(history.ops)
@@ -169,7 +169,7 @@ def test_what_is_no_breach_is_not_told(kept: str) -> None:
     history = answered(asked, *answers)
     if kept.startswith("racks"):
         history = with_racks(history)
-    assert said(law, history) == []
+    assert stated(law, history) == []
 
 
 @pytest.mark.parametrize(("asked", "answer", "breaks"), [
@@ -186,7 +186,7 @@ def test_a_move_shows_unread_claims_only_where_all_subscribe_alike(asked: str, a
         case = Case("", "apache", Role.LEADER, (step,))
         assert LEADING[law].applies_to(case, step)
         history = History(case, "test", (Op(op.index, step, op.observation, op.after),))
-        assert bool(said(law, history)) is breaks
+        assert bool(stated(law, history)) is breaks
 
 
 def with_racks(history: History) -> History:
@@ -203,7 +203,7 @@ def test_a_refusal_breaks_one_law_and_leaves_no_other_undecided() -> None:
     assert results.pop("assign/answers") is Result.FAIL
     assert set(results.values()) == {Result.PASS}
     why = "step 1 requests an assignment from sticky, which fails with KeyError: 'a'"
-    assert said("assign/answers", history) == [why]
+    assert stated("assign/answers", history) == [why]
 
 
 def test_a_death_leaves_the_laws_undecided() -> None:
@@ -224,9 +224,9 @@ def test_rounds_come_to_rest(answers: str, wrong: str | None) -> None:
     first, *again = answers.split(" | ")
     asked = ["cooperative-sticky t0:1; a[t0]=t0-0@1; b[t0]; c[t0]"]  # c leaves, and from then on nothing changes
     for number, before in enumerate([first, *again[:-1]]):
-        told = (f"{id}[t0]={','.join(got)}@{number + 2}" for id, *got in map(str.split, before.split(";")))
-        asked.append("; ".join(("cooperative-sticky t0:1", *told)))
-    why = said("assign/converges", answered(" | ".join(asked), f"{first}; c", *again))
+        reported = (f"{id}[t0]={','.join(got)}@{number + 2}" for id, *got in map(str.split, before.split(";")))
+        asked.append("; ".join(("cooperative-sticky t0:1", *reported)))
+    why = stated("assign/converges", answered(" | ".join(asked), f"{first}; c", *again))
     assert [each.partition("of the group ")[2] for each in why] == ([] if wrong is None else [wrong])
 
 
@@ -275,7 +275,7 @@ def test_an_exhibit_shows_who_said_and_got_what() -> None:
 
 
 def test_a_vice_of_a_leader_is_caught_by_no_check_of_codecs() -> None:
-    assert all(CHECKS[vice.check].role is Role.LEADER for vice in LEADERS.values())
+    assert all(CHECKS[mutant.check].role is Role.LEADER for mutant in LEADERS.values())
 
 
 @pytest.mark.parametrize(
@@ -295,9 +295,9 @@ def test_answers_are_compared_by_who_gets_what(one: str, other: str, same: bool)
 
 def test_the_page_tells_every_law_and_its_grade() -> None:
     page = (files("kipcheck.conformance") / "docs" / "assignments.md").read_text("utf-8")
-    told = {
+    reported = {
         law: grade
         for laws, grade in re.findall(r"^\| (`assign/.*?) \| (MUST|SHOULD|INFO) \|", page, re.MULTILINE)
         for law in re.findall(r"`(.*?)`", laws)
     }
-    assert told == {id: law.grade.value for id, law in LEADING.items()}
+    assert reported == {id: law.grade.value for id, law in LEADING.items()}

@@ -14,7 +14,7 @@ from kipcheck.conformance.protocols.assignment.ops import shorthand, subscriptio
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets.in_process import InProcess
-from kipcheck.conformance.tests.support.groups import DRAFTED, MIXING, answered, case, said, step_of
+from kipcheck.conformance.tests.support.groups import DRAFTED, MIXING, answered, case, stated, step_of
 from kipcheck.conformance.tests.support.sessions import history_of
 
 TOPICS = (Topic("t", 4),)
@@ -90,7 +90,7 @@ def test_nobody_gets_nothing() -> None:
 
 # The check, and who breaks its laws
 
-SPOILED = {name: vice for name, vice in MUTANTS.items() if vice.check in DRAFTED}
+SPOILED = {name: mutant for name, mutant in MUTANTS.items() if mutant.check in DRAFTED}
 
 
 def reference() -> Reference:
@@ -101,7 +101,7 @@ def reference() -> Reference:
 
 def test_every_law_has_a_vice_and_is_asked_by_the_check() -> None:
     (check,) = DRAFTED.values()
-    assert MIXING.keys() == {vice.invariant for vice in SPOILED.values()}
+    assert MIXING.keys() == {mutant.invariant for mutant in SPOILED.values()}
     assert MIXING.keys() <= {*check.invariants}
 
 
@@ -122,14 +122,14 @@ def test_the_draft_is_led_in_its_own_edition_alone() -> None:
     assert reference().answer({"op": "user-data", "assignor": DRAFT})["status"] == "unsupported"
 
 
-SAID = "draft t0:3 t1:1; a v0[t0]; b v1[t0]=t0-0@-1; c v1[t0 t1]=t0-1@-1"
+STATED = "draft t0:3 t1:1; a v0[t0]; b v1[t0]=t0-0@-1; c v1[t0 t1]=t0-1@-1"
 
 
 def test_versions_are_said_in_shorthand_and_read_back() -> None:
-    assert shorthand([step_of(SAID)]) == SAID
-    told = subscriptions_of(step_of(SAID.replace("a v0[t0]", "a v0[t0]=t0-2@-1")))
-    assert told["a"] == Subscription(("t0",), V0)
-    assert told["b"] == Subscription(("t0",), V1, (("t0", 0),))
+    assert shorthand([step_of(STATED)]) == STATED
+    reported = subscriptions_of(step_of(STATED.replace("a v0[t0]", "a v0[t0]=t0-2@-1")))
+    assert reported["a"] == Subscription(("t0",), V0)
+    assert reported["b"] == Subscription(("t0",), V1, (("t0", 0),))
 
 
 def test_who_revokes_before_it_joins_owns_nothing_in_the_next_round() -> None:
@@ -155,8 +155,8 @@ def test_who_revokes_before_it_joins_owns_nothing_in_the_next_round() -> None:
     ],
 )
 def test_a_breach_is_told_in_few_words(law: str, answer: str, why: str) -> None:
-    (told,) = said(law, answered(SAID, answer))
-    assert told.startswith(f"draft, step 1 (a of version 0, b and c of version 1): {why}")
+    (reported,) = stated(law, answered(STATED, answer))
+    assert reported.startswith(f"draft, step 1 (a of version 0, b and c of version 1): {why}")
 
 
 @pytest.mark.parametrize(
@@ -173,5 +173,5 @@ def test_a_breach_is_told_in_few_words(law: str, answer: str, why: str) -> None:
     ],
 )
 def test_so_is_one_among_members_of_one_version(law: str, asked: str, answer: str, why: str) -> None:
-    (told,) = said(law, answered(asked, answer))
-    assert why in told
+    (reported,) = stated(law, answered(asked, answer))
+    assert why in reported

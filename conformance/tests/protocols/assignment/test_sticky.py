@@ -191,8 +191,8 @@ def test_the_order_in_which_a_group_is_listed_makes_no_difference() -> None:
 
 def test_texts_are_hashed_as_java_has_it() -> None:
     # As the documentation of String.hashCode computes them; the last is a pair of surrogates.
-    told = {"": 0, "a": 97, "Aa": 2112, "BB": 2112, "hello": 99162322, "\U0001f600": 31 * 0xD83D + 0xDE00}
-    assert {text: hash_of(text) for text in told} == told
+    reported = {"": 0, "a": 97, "Aa": 2112, "BB": 2112, "hello": 99162322, "\U0001f600": 31 * 0xD83D + 0xDE00}
+    assert {text: hash_of(text) for text in reported} == reported
 
 
 def test_ids_stand_in_the_order_of_a_table_that_grows() -> None:

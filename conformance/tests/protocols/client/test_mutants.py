@@ -19,7 +19,7 @@ from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.protocol import observed
 
-VICES: Final = {name: each for name, each in MUTANTS.items() if each.check == "client/groups"}
+CLIENTS: Final = {name: each for name, each in MUTANTS.items() if each.check == "client/groups"}
 LAWS: Final = [each for each in all_invariants(Role.CLIENT) if each.role is Role.CLIENT]
 TRIES: Final = 5
 """A script is played again if this machine was too slow for its times."""
@@ -55,28 +55,28 @@ def all_played(scripts: Iterable[tuple[str, ...]]) -> list[History]:
 @pytest.fixture(scope="module")
 def found() -> dict[str, set[str]]:
     """The laws that each mutant breaks in its least case; those that spin come by themselves."""
-    about: dict[str, Any] = {name: (each.made, each.least) for name, each in VICES.items()}
-    busy = {name for name in about if VICES[name].invariant == "client/does-not-spin"}
+    about: dict[str, Any] = {name: (each.made, each.least) for name, each in CLIENTS.items()}
+    busy = {name for name in about if CLIENTS[name].invariant == "client/does-not-spin"}
     broke: dict[str, set[str]] = {}
     for names in ([*busy], [name for name in about if name not in busy]):
-        histories = all_played((about[name][0].consumer, about[name][1], VICES[name].invariant) for name in names)
+        histories = all_played((about[name][0].consumer, about[name][1], CLIENTS[name].invariant) for name in names)
         broke |= {name: broken(each) for name, each in zip(names, histories, strict=True)}
     # What so many consumers at once made late is played alone.
-    for name in (each for each in about if VICES[each].invariant not in broke[each]):
-        ((made, least), law) = about[name], VICES[name].invariant
+    for name in (each for each in about if CLIENTS[each].invariant not in broke[each]):
+        ((made, least), law) = about[name], CLIENTS[name].invariant
         broke[name] = broken(*all_played([(made.consumer, least, law)]))
     return broke
 
 
-@pytest.mark.parametrize("name", VICES)
+@pytest.mark.parametrize("name", CLIENTS)
 def test_a_consumer_with_a_defect_breaks_its_law(name: str, found: dict[str, set[str]]) -> None:
-    assert VICES[name].invariant in found[name]
+    assert CLIENTS[name].invariant in found[name]
 
 
 @pytest.mark.integration
 def test_no_step_of_a_least_case_can_be_left_out() -> None:
     fewer: list[tuple[str, str, str]] = []
-    for each in VICES.values():
+    for each in CLIENTS.values():
         *steps, stop = str(each.least).split("; ")
         made: Any = each.made
         for left_out in range(len(steps)):
@@ -88,6 +88,6 @@ def test_no_step_of_a_least_case_can_be_left_out() -> None:
 
 
 def test_a_consumer_without_a_defect_keeps_all_laws() -> None:
-    scripts = [*(f"{each}; stop" for each in FIRST), *(str(each.least) for each in VICES.values())]
+    scripts = [*(f"{each}; stop" for each in FIRST), *(str(each.least) for each in CLIENTS.values())]
     for text, history in zip(scripts, all_played(("", each) for each in scripts), strict=True):
         assert not broken(history), text

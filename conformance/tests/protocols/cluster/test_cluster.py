@@ -117,8 +117,8 @@ def test_who_is_told_to_stop_says_good_bye_and_starts_as_told() -> None:
     made = cluster()
     node = made.act(1, made.initial()[1], Does("starts")).part
     assert isinstance(node, Node)
-    told = made.take(1, node, Told(READY))
-    assert told is not None
-    assert isinstance(told.part, Node)
-    assert told.part.then == (READY, ("t",)), "its request is still under way"
+    reported = made.take(1, node, Told(READY))
+    assert reported is not None
+    assert isinstance(reported.part, Node)
+    assert reported.part.then == (READY, ("t",)), "its request is still under way"
     assert made.reached(1, node._replace(out=()), Told(READY)) == Node(READY, starts=True)

@@ -77,8 +77,8 @@ def swaps(group: Group) -> Assignment:
     first, *rest = sorted(group.members, key=lambda each: each.id)
     if not rest:
         return {first.id: BOTH}
-    held = set(first.owned)
-    return {first.id: tuple(each for each in BOTH if each not in held), rest[0].id: tuple(sorted(held))}
+    result = set(first.owned)
+    return {first.id: tuple(each for each in BOTH if each not in result), rest[0].id: tuple(sorted(result))}
 
 
 def test_a_group_that_never_rests_is_found_out() -> None:

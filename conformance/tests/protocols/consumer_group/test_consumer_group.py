@@ -22,24 +22,24 @@ from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.conformance.tests.support.sessions import history_of
 from kipcheck.strategies.parse import belongs
 
-PLANTED = {name: vice for name, vice in MUTANTS.items() if vice.check.startswith("consumer-group/")}
+PLANTED = {name: mutant for name, mutant in MUTANTS.items() if mutant.check.startswith("consumer-group/")}
 OURS = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("consumer-group/")]
 
 
-def held(made: Adapter, text: str) -> History:
+def executed(made: Adapter, text: str) -> History:
     steps = OPERATIONS.parse_shorthand(text)
     return history_of(made, Case("consumer-group/epochs", "apache", Role.COORDINATOR, steps))
 
 
 def answers(text: str, release: str = "4.1.2") -> list[str]:
     player = machine_adapters(edition(f"apache@{release}"))[OPERATIONS.machine]
-    told = []
+    reported = []
     for each in OPERATIONS.parse_shorthand(text):
         found = player.answer({"case": 0, **operation(each)})
         given = found.get("assignment")
         partitions = "-" if given is None else ",".join(f"{topic}{number}" for topic, number in given) or "nothing"
-        told.append(found.get("class") or f"{found.get('epoch', 'passed')} {partitions}")
-    return told
+        reported.append(found.get("class") or f"{found.get('epoch', 'passed')} {partitions}")
+    return reported
 
 
 FENCED, UNKNOWN, INVALID, NO_GROUP, UNRELEASED, FENCED_INSTANCE, BAD_REGEX, NO_ASSIGNOR = (
@@ -156,7 +156,7 @@ def broken(history: History) -> set[str]:
 
 def test_each_invariant_has_a_vice_and_a_check() -> None:
     ids = {each.id for each in OURS}
-    assert ids == {vice.invariant for vice in PLANTED.values()}
+    assert ids == {mutant.invariant for mutant in PLANTED.values()}
     assert ids == {id for check in CHECKS.values() if check.family is GROUPS for id in check.invariants}
 
 
@@ -171,17 +171,17 @@ def test_each_invariant_has_a_vice_and_a_check() -> None:
     ]
 )
 def test_only_an_unchanged_successor_in_a_group_at_rest_owes_the_epoch(end: str, laws: set[str]) -> None:
-    assert broken(held(RebalancesForSuccessors(), f"{AT_REST}{end}")) == laws
+    assert broken(executed(RebalancesForSuccessors(), f"{AT_REST}{end}")) == laws
 
 
 def test_an_instance_that_was_away_beside_another_one_need_not_get_all_back() -> None:
     text = "join b on t none as i; away b as i; join a on t none as j; away a as j; join a on t none as i"
-    assert broken(held(Reference(), text)) == set()
+    assert broken(executed(Reference(), text)) == set()
 
 
 @pytest.mark.parametrize("gone", [Lost("gone"), Died("crashed")])
 def test_a_lost_answer_condemns_nobody(gone: Observation) -> None:
-    history = held(Reference(), "join a on t none; join b on t none; beat a; beat a told; beat b")
+    history = executed(Reference(), "join a on t none; join b on t none; beat a; beat a told; beat b")
     for lost in range(len(history.ops)):
         ops = tuple(Op(op.index, op.step, gone if op.index == lost else op.observation) for op in history.ops)
         results = {each.result for each in judge(History(history.case, "somebody", ops), OURS)}

@@ -45,7 +45,7 @@ def played(text: str, machine: FeatureCluster | None = None) -> tuple[State, lis
     return state, actions
 
 
-def told(text: str) -> str:
+def reported(text: str) -> str:
     """The last answer, and the node after it."""
     state, actions = played(text)
     answer = OPERATIONS.answer_of(actions[-1])
@@ -113,7 +113,7 @@ def node(state: State) -> str:
     ],
 )  # fmt: skip
 def test_by_hand(text: str, last: str) -> None:
-    assert told(text) == last
+    assert reported(text) == last
 
 
 def test_answers_come_from_the_cache_of_a_broker() -> None:
@@ -266,8 +266,8 @@ def plain_laws(product: SingleMachine) -> set[str]:
 def test_a_lost_answer_hides_whether_the_update_was_applied() -> None:
     assert node(played(OLD + "lose a:2 arrived")[0]) == "2 a:1-2"
     assert node(played(OLD + "lose a:2")[0]) == "1"
-    assert told(OLD + "lose a:2; update-features a:2") == "a=NONE | 2 a:1-2"
-    assert told(OLD + "lose a:2 arrived; update-features a:2") == f"a={INVALID} | 2 a:1-2"
+    assert reported(OLD + "lose a:2; update-features a:2") == "a=NONE | 2 a:1-2"
+    assert reported(OLD + "lose a:2 arrived; update-features a:2") == f"a={INVALID} | 2 a:1-2"
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from kipcheck.strategies.parse import belongs
 
 FOUND_WITHIN = 300
 """Cases: so many a check draws at most, and each vice is found among them."""
-CONTROLLERS = {name: vice for name, vice in MUTANTS.items() if CHECKS[vice.check].role is Role.CONTROLLER}
+CONTROLLERS = {name: mutant for name, mutant in MUTANTS.items() if CHECKS[mutant.check].role is Role.CONTROLLER}
 OURS = [each for each in all_invariants(Role.CONTROLLER) if each.role is Role.CONTROLLER]
 
 
@@ -45,8 +45,10 @@ def conversation(text: str) -> Case:
 
 def answers(text: str) -> list[str]:
     controller = features(KIP_584)
-    told = (controller.answer({"case": 0, **operation(each)}) for each in OPERATIONS.parse_shorthand(text))
-    return [" ".join(str(value) for key, value in each.items() if key in ("class", "level", "epoch")) for each in told]
+    reported = (controller.answer({"case": 0, **operation(each)}) for each in OPERATIONS.parse_shorthand(text))
+    return [
+        " ".join(str(value) for key, value in each.items() if key in ("class", "level", "epoch")) for each in reported
+    ]
 
 
 INVALID, FAILED, STOPS = "INVALID_REQUEST", "FEATURE_UPDATE_FAILED", "INCOMPATIBLE_BROKER"
@@ -105,8 +107,8 @@ def test_explored_in_full_no_state_holds_a_level_that_a_live_broker_does_not_sup
         edges += 1
         assert not after.level or all(each.supports(after.level) for each in after.brokers), path
         assert after.epoch - before.epoch == (isinstance(path[-1], Update) and after.level != before.level), path
-        told = OPERATIONS.answer_of(actions)
-        assert (told["status"] == "accepted") is FeatureController().accepts(before, path[-1]) or not actions, path
+        reported = OPERATIONS.answer_of(actions)
+        assert (reported["status"] == "accepted") is FeatureController().accepts(before, path[-1]) or not actions, path
     assert edges > 10_000
 
 
@@ -163,7 +165,7 @@ def test_some_conversations_do_without_some_verbs() -> None:
 
 def test_every_invariant_has_a_vice_and_a_check() -> None:
     ids = {each.id for each in OURS}
-    assert ids == {vice.invariant for vice in CONTROLLERS.values()}
+    assert ids == {mutant.invariant for mutant in CONTROLLERS.values()}
     assert ids == {id for check in CHECKS.values() if check.role is Role.CONTROLLER for id in check.invariants}
     assert {each.id for each in OURS if each.grade is not Grade.MUST} == {
         "features/downgrades", "feature-client/asks", "feature-client/takes-answers-as-they-come",
@@ -219,8 +221,8 @@ def test_each_case_begins_afresh_also_in_a_child() -> None:
     with target("reference").open("kip-584", Role.CONTROLLER) as session:
         together = [history.ops[-1].observation for history in converse(cases, session)]
         alone = [history.ops[-1].observation for case in cases for history in converse([case], session)]
-    told = observed({"status": "accepted", "level": 0, "epoch": 0})
-    assert together == alone == [observed({"status": "accepted", "level": 1, "epoch": 1}), told, told]
+    reported = observed({"status": "accepted", "level": 0, "epoch": 0})
+    assert together == alone == [observed({"status": "accepted", "level": 1, "epoch": 1}), reported, reported]
 
 
 def test_an_operation_that_is_none_is_not_supported() -> None:

@@ -84,8 +84,8 @@ def test_caches_of_brokers() -> None:
     # A node that was deleted and created again begins at 0, which a broker that missed the deletion does not survive.
     *_, stopped = answers("2.8.2", begun + "read 0; delete node; controller at 2.7; read 0")
     assert stopped == {"status": "rejected", "class": "FEATURE_CACHE_UPDATE", "message": "broker 0 has to stop"}
-    *_, told = answers("2.8.2", begun + "read 0; delete node; read 0; controller at 2.7; read 0; zk-features 0")
-    assert told["epoch"] == 0
+    *_, reported = answers("2.8.2", begun + "read 0; delete node; read 0; controller at 2.7; read 0; zk-features 0")
+    assert reported["epoch"] == 0
     *_, same = answers("2.8.2", begun + "read 0; read 0; zk-features 0")
     assert same["epoch"] == 1
     *_, gone = answers("2.8.2", begun + "read 0; controller at 2.6; read 0; zk-features 0")

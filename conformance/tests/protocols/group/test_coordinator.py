@@ -83,17 +83,17 @@ JOINS = [
 ]
 
 
-@pytest.mark.parametrize(("phase", "said", "error"), JOINS)
+@pytest.mark.parametrize(("phase", "stated", "error"), JOINS)
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
-def test_a_join(release: str, phase: str, said: dict, error: int | None) -> None:  # type: ignore[type-arg]
+def test_a_join(release: str, phase: str, stated: dict, error: int | None) -> None:  # type: ignore[type-arg]
     talk = at(phase, release)
-    assert talk.error(talk.join(**{"fresh": "new", **said})) == error
+    assert talk.error(talk.join(**{"fresh": "new", **stated})) == error
 
 
 def test_refused_joins_echo_the_id() -> None:
     talk = at("stable")
-    for said, id in (({"id": "?", "session_ms": 1}, "?"), ({"id": "?"}, "?"), ({"protocols": ROBIN}, "")):
-        answer = talk.ask(talk.join(**said))
+    for stated, id in (({"id": "?", "session_ms": 1}, "?"), ({"id": "?"}, "?"), ({"protocols": ROBIN}, "")):
+        answer = talk.ask(talk.join(**stated))
         assert isinstance(answer, Joined)
         assert (answer.generation, answer.member, answer.leader, answer.members) == (-1, id, "", ())
 
@@ -130,11 +130,11 @@ SYNCS = [
 ]
 
 
-@pytest.mark.parametrize(("phase", "said", "error"), SYNCS)
+@pytest.mark.parametrize(("phase", "stated", "error"), SYNCS)
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
-def test_a_sync(release: str, phase: str, said: dict, error: int | None) -> None:  # type: ignore[type-arg]
+def test_a_sync(release: str, phase: str, stated: dict, error: int | None) -> None:  # type: ignore[type-arg]
     talk = at(phase, release)
-    assert talk.error(talk.sync(**said)) == error
+    assert talk.error(talk.sync(**stated)) == error
 
 
 HEARTBEATS = [
@@ -153,12 +153,12 @@ HEARTBEATS = [
 ]
 
 
-@pytest.mark.parametrize(("phase", "said", "error"), HEARTBEATS)
+@pytest.mark.parametrize(("phase", "stated", "error"), HEARTBEATS)
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
-def test_a_heartbeat(release: str, phase: str, said: dict, error: int) -> None:  # type: ignore[type-arg]
+def test_a_heartbeat(release: str, phase: str, stated: dict, error: int) -> None:  # type: ignore[type-arg]
     talk = at(phase, release)
-    assert talk.error(talk.beat(**said)) == error
-    assert (session(said["id"]) in talk.armed()) == (error in (0, 27))
+    assert talk.error(talk.beat(**stated)) == error
+    assert (session(stated["id"]) in talk.armed()) == (error in (0, 27))
 
 
 LEAVES = [
@@ -214,11 +214,11 @@ COMMITS = [
 ]
 
 
-@pytest.mark.parametrize(("phase", "said", "error"), COMMITS)
+@pytest.mark.parametrize(("phase", "stated", "error"), COMMITS)
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
-def test_a_commit(release: str, phase: str, said: dict, error: int) -> None:  # type: ignore[type-arg]
+def test_a_commit(release: str, phase: str, stated: dict, error: int) -> None:  # type: ignore[type-arg]
     talk = at(phase, release)
-    assert talk.error(talk.commit(**said)) == error
+    assert talk.error(talk.commit(**stated)) == error
     fetched = talk.ask(Fetch(talk.newest(Fetch)))
     assert fetched is not None
     assert fetched.offsets == ((("t", 0, 5),) if error == 0 else ())  # type: ignore[union-attr]
@@ -236,14 +236,14 @@ def test_a_commit(release: str, phase: str, said: dict, error: int) -> None:  # 
 )
 def test_what_is_told_of_a_group(phase: str, state: str, groups: tuple[tuple[str, str], ...]) -> None:
     talk = at(phase)
-    told = talk.ask(Describe(5))
-    assert isinstance(told, Described)
-    assert (told.error, told.state) == (0, state)
+    reported = talk.ask(Describe(5))
+    assert isinstance(reported, Described)
+    assert (reported.error, reported.state) == (0, state)
     members = [("a", None, "r", "x"), ("b", None, "r", "y"), ("s", "i", "r", "z")]
     if phase == "stable":
-        assert (told.protocol, told.members) == ("range", tuple(members))
+        assert (reported.protocol, reported.members) == ("range", tuple(members))
     elif phase in ("preparing", "completing"):
-        assert (told.protocol, told.members) == ("", tuple((*each[:2], "", "") for each in members))
+        assert (reported.protocol, reported.members) == ("", tuple((*each[:2], "", "") for each in members))
     assert talk.ask(ListGroups(5)) == Listed(talk.asked, Error.NONE, groups)
     assert talk.ask(ListGroups(3)) == Listed(talk.asked, Error.NONE, tuple((kind, "") for kind, _ in groups))
 
@@ -333,7 +333,7 @@ def test_what_a_version_cannot_say_is_not_supported(request_: object) -> None:
 
 
 def test_the_first_round_waits_for_more_members() -> None:
-    talk = Talk(held=True)
+    talk = Talk(deferred=True)
     first = talk.enter("a")
     assert talk.armed()[REBALANCE] == 3000
     second = talk.enter("b")
@@ -341,9 +341,9 @@ def test_the_first_round_waits_for_more_members() -> None:
     assert talk.armed() == {REBALANCE: 3000}, "somebody joined in this round"
     assert talk.answer(first) is None
     talk.fire(REBALANCE)
-    told = {number: talk.answer(number) for number in (first, second)}
-    assert [each.members for each in told.values()] == [(("a", None, "r"), ("b", None, "r")), ()]
-    assert {(each.generation, each.leader, each.protocol, each.protocol_type) for each in told.values()} == {
+    reported = {number: talk.answer(number) for number in (first, second)}
+    assert [each.members for each in reported.values()] == [(("a", None, "r"), ("b", None, "r")), ()]
+    assert {(each.generation, each.leader, each.protocol, each.protocol_type) for each in reported.values()} == {
         (1, "a", "range", "consumer")
     }
     assert talk.armed() == {session("a"): 10_000, session("b"): 10_000, SYNC: 30_000}
@@ -477,7 +477,7 @@ def test_a_new_round_sends_those_away_that_wait_for_their_assignment() -> None:
 
 def test_an_assignment_that_comes_after_the_next_round_began_is_void() -> None:
     talk = at("completing")
-    talk.held = True
+    talk.deferred = True
     talk.ask(talk.sync("a", assignments=(("a", "x"),)))
     talk.enter("c", version=3)
     talk.say(Written())
@@ -702,7 +702,7 @@ def test_a_replaced_member_is_still_owed_a_sync_and_costs_a_round() -> None:
 def test_a_replacement_that_is_not_written_is_taken_back(release: str, protocols: tuple[tuple[str, str], ...]) -> None:
     """With the protocols that the new process said in Scala, with those of the former one in Java."""
     talk = at("stable", release)
-    before, talk.held = talk.state.known("s"), True
+    before, talk.deferred = talk.state.known("s"), True
     talk.ask(talk.join(instance="i", fresh="s2", protocols=BOTH, session_ms=20_000))
     talk.say(WriteFailed(Error.NOT_ENOUGH_REPLICAS))
     answer = talk.answer(talk.asked)
@@ -716,7 +716,7 @@ def test_a_replacement_that_is_not_written_is_taken_back(release: str, protocols
 
 def test_what_is_written_and_when_it_counts() -> None:
     talk = at("completing")
-    talk.held = True
+    talk.deferred = True
     assert talk.ask(talk.sync("a", assignments=(("a", "x"),))) is None
     (write,) = talk.state.writes
     assert talk.last[-1] == Append(write.record)
@@ -747,7 +747,7 @@ FAILURES = [
 def test_an_append_that_fails(failure: Error, scala: int, scala_commit: int, java: int, java_commit: int) -> None:
     for release, error, commit_error in (("3.9.2", scala, scala_commit), ("4.4.0", java, java_commit)):
         talk = at("completing", release)
-        talk.held = True
+        talk.deferred = True
         talk.ask(talk.sync("b"))
         talk.ask(talk.sync("a", assignments=(("a", "x"),)))
         talk.say(WriteFailed(failure))
@@ -763,7 +763,7 @@ def test_an_append_that_fails(failure: Error, scala: int, scala_commit: int, jav
 def test_java_answers_a_deletion_once_it_is_written() -> None:
     for release, at_once in (("3.9.2", True), ("4.4.0", False)):
         talk = at("empty", release)
-        talk.held = True
+        talk.deferred = True
         assert (talk.ask(Delete(2)) is not None) is at_once
         assert Append(Tombstone()) in talk.last
         talk.say(Written())
@@ -780,7 +780,7 @@ def test_java_writes_that_a_group_is_there() -> None:
 
 
 def test_java_has_no_group_that_could_not_be_founded() -> None:
-    talk = Talk("4.4.0", held=True)
+    talk = Talk("4.4.0", deferred=True)
     waiting = talk.enter("a", version=3)
     talk.say(WriteFailed(Error.NOT_ENOUGH_REPLICAS))
     assert talk.answer(waiting).error is Error.COORDINATOR_NOT_AVAILABLE

@@ -73,9 +73,9 @@ def test_groups_can_be_deleted(release: str, versions: int) -> None:
     assert [talk.error(Delete(each)) for each in range(-1, versions + 1)] == [35, *([69] * versions), 35]
 
 
-def error(release: str, phase: str, what: str, *said: object, **more: object) -> Error | None:
+def error(release: str, phase: str, what: str, *stated: object, **more: object) -> Error | None:
     talk = at(phase, release)
-    return talk.error(getattr(talk, what)(*said, **more))
+    return talk.error(getattr(talk, what)(*stated, **more))
 
 
 BOUNDARIES = [
@@ -120,9 +120,9 @@ BOUNDARIES = [
 ]
 
 
-@pytest.mark.parametrize(("releases", "phase", "what", "said", "more", "expected"), BOUNDARIES)
-def test_boundaries(releases, phase, what, said, more, expected) -> None:  # type: ignore[no-untyped-def]
-    assert {release: error(release, phase, what, *said, **more) for release in releases} == dict.fromkeys(
+@pytest.mark.parametrize(("releases", "phase", "what", "stated", "more", "expected"), BOUNDARIES)
+def test_boundaries(releases, phase, what, stated, more, expected) -> None:  # type: ignore[no-untyped-def]
+    assert {release: error(release, phase, what, *stated, **more) for release in releases} == dict.fromkeys(
         releases, expected
     )
 
@@ -138,34 +138,34 @@ def test_errors_have_generation_0_up_to_2_1() -> None:
 @pytest.mark.parametrize(("release", "expected"), [("1.1.1", 25), ("2.0.0", 24), ("4.4.0", 24)])
 def test_requests_that_name_no_group(release: str, expected: int) -> None:
     talk = Talk(release)
-    heard = []
+    received = []
     for request in (talk.beat("a"), talk.sync("a", protocol_type="", protocol=""), talk.leave("a"), talk.join()):
         _, (answer,) = talk.coordinator.step(talk.state, Nameless(request))
-        heard.append(answer.error)  # type: ignore[union-attr]
-    assert heard == [expected, expected, expected, 24]
+        received.append(answer.error)  # type: ignore[union-attr]
+    assert received == [expected, expected, expected, 24]
 
 
 def test_the_group_with_the_empty_name_has_offsets_and_no_members() -> None:
     """Up to 1.1 it cannot be deleted."""
     for release in ("1.1.1", "2.0.0", "2.8.2", "3.9.2", "4.4.0"):
         talk = at("stable", release)
-        heard, before = talk.ask_nameless, talk.state
-        assert heard(talk.commit("", generation=-1)).error is Error.NONE
-        assert heard(Fetch(2)).offsets == (("t", 0, 5),)
-        assert heard(Describe(0)).state == "Empty"
-        assert heard(ListGroups(0)).groups == (("", ""),)
-        assert heard(talk.commit("a")).error is Error.UNKNOWN_MEMBER_ID
+        received, before = talk.ask_nameless, talk.state
+        assert received(talk.commit("", generation=-1)).error is Error.NONE
+        assert received(Fetch(2)).offsets == (("t", 0, 5),)
+        assert received(Describe(0)).state == "Empty"
+        assert received(ListGroups(0)).groups == (("", ""),)
+        assert received(talk.commit("a")).error is Error.UNKNOWN_MEMBER_ID
         assert talk.ask(Fetch(2)).offsets == ()  # type: ignore[union-attr]
         assert talk.state._replace(unnamed=None) == before
         for each in (Unload(), Load(), Loaded()):
             talk.say(each)
-        assert heard(Delete(0)).error is (Error.INVALID_GROUP_ID if release == "1.1.1" else Error.NONE)
-        assert heard(Fetch(2)).offsets == ((("t", 0, 5),) if release == "1.1.1" else ())
+        assert received(Delete(0)).error is (Error.INVALID_GROUP_ID if release == "1.1.1" else Error.NONE)
+        assert received(Fetch(2)).offsets == ((("t", 0, 5),) if release == "1.1.1" else ())
 
 
 def test_a_commit_to_the_group_with_the_empty_name_that_is_not_written_changes_nothing() -> None:
     for release in ("2.0.0", "4.4.0"):
-        talk = Talk(release, held=True)
+        talk = Talk(release, deferred=True)
         talk.ask_nameless(talk.commit("", generation=-1))
         talk.say(WriteFailed(Error.NOT_ENOUGH_REPLICAS))
         assert talk.answer(talk.asked).error is Error.COORDINATOR_NOT_AVAILABLE
@@ -199,8 +199,8 @@ def test_a_log_that_is_read_was_not_told_of_up_to_1_1(release: str) -> None:
     talk = at("stable", release)
     for each in (Unload(), Load()):
         talk.say(each)
-    heard = [talk.error(request) for request in (talk.join("a"), talk.sync("a"), talk.beat("a"), talk.leave("a"))]
-    assert heard == ([16, 16, 16, 16] if release == "1.1.1" else [14, 27, 0, 14])
+    received = [talk.error(request) for request in (talk.join("a"), talk.sync("a"), talk.beat("a"), talk.leave("a"))]
+    assert received == ([16, 16, 16, 16] if release == "1.1.1" else [14, 27, 0, 14])
 
 
 def test_0_10_0_forgets_a_group_without_members_and_keeps_its_offsets() -> None:
@@ -317,17 +317,17 @@ def test_timeouts_are_those_of_the_last_join(release: str, ms: tuple[int, int]) 
 
 
 def test_a_superseded_request_is_never_answered_up_to_4_4_0() -> None:
-    for release, heard in (("4.4.0", None), ("4.5.0", Error.NOT_COORDINATOR)):
+    for release, received in (("4.4.0", None), ("4.5.0", Error.NOT_COORDINATOR)):
         talk = at("completing", release)
         talk.ask(talk.sync("b"))
         former = talk.asked
         talk.ask(talk.sync("b"))
-        assert talk.answer(former) == (heard and Synced(former, heard))
+        assert talk.answer(former) == (received and Synced(former, received))
         talk = at("preparing", release)
         talk.ask(talk.join("a"))
         former = talk.asked
         talk.ask(talk.join("a"))
-        assert talk.answer(former) == (heard and Joined(former, heard, member="a"))
+        assert talk.answer(former) == (received and Joined(former, received, member="a"))
 
 
 # Static members
@@ -393,8 +393,8 @@ def test_more_ids_are_given_out_than_there_is_room_for(release: str, refused: st
     talk.assign()
     for id in "pq":
         assert talk.error(talk.join(fresh=id)) is Error.MEMBER_ID_REQUIRED
-    heard = {id: talk.error(talk.join(id)) for id in "pqab"}
-    assert [id for id, error in heard.items() if error is Error.GROUP_MAX_SIZE_REACHED] == [refused]
+    received = {id: talk.error(talk.join(id)) for id in "pqab"}
+    assert [id for id, error in received.items() if error is Error.GROUP_MAX_SIZE_REACHED] == [refused]
     assert len(talk.state.members) == 3
 
 

@@ -57,7 +57,7 @@ def conversation(text: str, edition_name: str = "apache") -> Case:
     return Case("group/errors", edition_name, Role.COORDINATOR, OPERATIONS.parse_shorthand(text))
 
 
-def told(text: str, edition_name: str = "apache") -> list[str]:
+def reported(text: str, edition_name: str = "apache") -> list[str]:
     """Of each step, what came of it, in words: ``2: done`` answers the third step."""
     found = trace(history_of(Reference(), conversation(text, edition_name)))
     return [
@@ -107,13 +107,13 @@ def told(text: str, edition_name: str = "apache") -> list[str]:
     ],
 )
 def test_by_hand(text: str, last: str) -> None:
-    assert told(text)[-1] == last
+    assert reported(text)[-1] == last
 
 
 def test_whoever_waits_is_answered_when_what_it_waits_for_is_there() -> None:
     one, two = "generation 1, protocol p", "generation 2, protocol p"
     text = "join a; join b; elapse 3000; elapse 3000; sync b; sync a a=x b=y; join c; beat a; rejoin a; rejoin b"
-    assert told(text) == [
+    assert reported(text) == [
         "",
         "",
         "",  # somebody joined meanwhile: another round
@@ -135,7 +135,7 @@ def test_whoever_waits_is_answered_when_what_it_waits_for_is_there() -> None:
 
 def test_in_the_draft_whoever_speaks_the_highest_version_leads() -> None:
     text = "join a pv=0; rejoin a pv=0; join b pv=1; rejoin b pv=1; elapse 6000"
-    assert told(text, "kip-429")[-1].endswith("3: generation 1, protocol p, member b.1, leads over a.1, b.1")
+    assert reported(text, "kip-429")[-1].endswith("3: generation 1, protocol p, member b.1, leads over a.1, b.1")
 
 
 @pytest.mark.parametrize("name", EDITIONS)
@@ -357,11 +357,11 @@ def test_time_may_pass_in_pieces() -> None:
             pieces = [event]
             if isinstance(event, Elapse):
                 pieces = [Elapse(event.ms // 3), Elapse(event.ms - event.ms // 3)]
-            said: list[Reply] = []
+            stated: list[Reply] = []
             for piece in pieces:
                 state, more = machine.step(replace(state, actors=whole.actors[:-1]), piece)
-                said += more
-            assert (state, tuple(said)) == (whole, replies), OPERATIONS.shorthand(steps)
+                stated += more
+            assert (state, tuple(stated)) == (whole, replies), OPERATIONS.shorthand(steps)
 
 
 def test_only_what_was_asked_is_answered_and_only_once() -> None:

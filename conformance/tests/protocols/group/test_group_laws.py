@@ -27,7 +27,7 @@ from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.conformance.tests.support.sessions import history_of
 
-PLANTED = {name: vice for name, vice in MUTANTS.items() if vice.subject == GROUP}
+PLANTED = {name: mutant for name, mutant in MUTANTS.items() if mutant.subject == GROUP}
 OURS: list[Invariant] = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("group/")]
 
 
@@ -46,18 +46,18 @@ def broken(history: History) -> set[str]:
 
 
 def least(name: str) -> tuple[Mutant, Case]:
-    vice = PLANTED[name]
-    assert isinstance(vice.least, str)
-    return vice, case(vice.least, subject_of(vice).edition)
+    mutant = PLANTED[name]
+    assert isinstance(mutant.least, str)
+    return mutant, case(mutant.least, subject_of(mutant).edition)
 
 
 def test_every_law_has_a_vice_and_a_check() -> None:
     ids = {each.id for each in OURS}
-    assert ids == {vice.invariant for vice in PLANTED.values()}
+    assert ids == {mutant.invariant for mutant in PLANTED.values()}
     checks: list[Check[Any]] = [each for each in CHECKS.values() if each.id.startswith("group/")]
     assert ids == {id for check in checks for id in check.invariants}
-    for vice in PLANTED.values():
-        assert vice.invariant in CHECKS[vice.check].invariants
+    for mutant in PLANTED.values():
+        assert mutant.invariant in CHECKS[mutant.check].invariants
 
 
 @pytest.mark.parametrize("edition", ["apache"])

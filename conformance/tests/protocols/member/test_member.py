@@ -40,7 +40,7 @@ from kipcheck.strategies.parse import belongs
 
 OURS = [each for each in all_invariants(Role.MEMBER) if each.id.startswith("member/")]
 BY_ID = {each.id: each for each in OURS}
-THEIRS = {name: vice for name, vice in MUTANTS.items() if vice.subject == MACHINE}
+THEIRS = {name: mutant for name, mutant in MUTANTS.items() if mutant.subject == MACHINE}
 OLD_AND_NEW = ("apache", "kip-429", "apache@3.3.1", "apache@2.7.0", "apache@2.4.1", "apache@2.3.1", "apache@1.1.1")
 TIMELY = "open range; subscribe t; poll; joined 1; synced t:0; poll"
 """A member that owns something."""
@@ -48,11 +48,11 @@ BY = "by=cooperative-sticky"
 COOPERATIVE = TIMELY.replace("range", "cooperative-sticky").replace("joined 1", f"joined 1 {BY}")
 
 
-def held(adapter: Adapter, case: Case) -> History:
+def executed(adapter: Adapter, case: Case) -> History:
     """Step by step, without a session: there are many."""
     adapter.configure(case.edition)
-    said = ({"case": id(case), **operation(each)} for each in case.steps)
-    ops = (Op(k, case.steps[k], observed(adapter.answer(each))) for k, each in enumerate(said))
+    stated = ({"case": id(case), **operation(each)} for each in case.steps)
+    ops = (Op(k, case.steps[k], observed(adapter.answer(each))) for k, each in enumerate(stated))
     return History(case, adapter.name, tuple(ops))
 
 
@@ -62,7 +62,7 @@ def conversation(text: str, edition_name: str = "apache") -> Case:
 
 def last(text: str, edition_name: str = "apache") -> str:
     """What came of the last step, in words."""
-    observation = held(ConsumerAdapter(), conversation(text, edition_name)).ops[-1].observation
+    observation = executed(ConsumerAdapter(), conversation(text, edition_name)).ops[-1].observation
     if isinstance(observation, Refused):
         return f"refused {observation.error}"
     assert isinstance(observation, Replied)
@@ -203,7 +203,7 @@ def test_other_releases_and_the_draft_by_hand(text: str, edition_name: str, done
 
 
 def joins(adapter: Adapter, text: str, edition_name: str) -> Iterator[Join]:
-    for op in held(adapter, conversation(text, edition_name)).ops:
+    for op in executed(adapter, conversation(text, edition_name)).ops:
         assert isinstance(op.observation, Replied)
         for each in map(ACTIONS.from_json, op.observation["actions"]):
             if isinstance(each, Join):
@@ -224,9 +224,9 @@ def joins(adapter: Adapter, text: str, edition_name: str) -> Iterator[Join]:
 )
 def test_each_release_speaks_its_versions(edition_name: str, version: int, subscription: int) -> None:
     (join,) = joins(ConsumerAdapter(), "open range; subscribe t; poll", edition_name)
-    ((name, told),) = join.protocols
-    assert isinstance(told, Subscription)
-    assert (name, join.version, told.version, told.topics) == ("range", version, subscription, ("t",))
+    ((name, reported),) = join.protocols
+    assert isinstance(reported, Subscription)
+    assert (name, join.version, reported.version, reported.topics) == ("range", version, subscription, ("t",))
     assert join.protocol_version == (0 if edition_name == "kip-429" else None)
 
 
@@ -242,9 +242,9 @@ def test_of_the_draft_a_cooperative_member_tells_what_it_owns_and_an_eager_one_s
 def test_the_sticky_assignors_remember_what_was_given_last() -> None:
     text = f"{TIMELY.replace('range', 'sticky,cooperative-sticky')}; elapse 60000; elapse 200; poll"
     *_, join = joins(ConsumerAdapter(), text, "apache")
-    told = {name: (blob.owned, blob.generation, blob.data, blob.data_generation)
+    reported = {name: (blob.owned, blob.generation, blob.data, blob.data_generation)
             for name, blob in join.protocols if isinstance(blob, Subscription)}  # fmt: skip
-    assert told == {"sticky": ((), -1, (("t", 0),), 1), "cooperative-sticky": ((), -1, (), 1)}
+    assert reported == {"sticky": ((), -1, (("t", 0),), 1), "cooperative-sticky": ((), -1, (), 1)}
 
 
 def led(release: str, *assignors: str, by: str, **owned: tuple[tuple[str, int], ...]) -> object:
@@ -282,7 +282,7 @@ def test_leaders_are_particular_about_assignors_of_the_users_own() -> None:
         step("coordinator", "member-told", **joined),
         *OPERATIONS.parse_shorthand("poll"),
     )
-    history = held(ConsumerAdapter(), Case("member/duties", "apache", Role.MEMBER, steps))
+    history = executed(ConsumerAdapter(), Case("member/duties", "apache", Role.MEMBER, steps))
     assert history.ops[-1].observation == Replied((("actions", [{"action": "raised", "error": "ILLEGAL_STATE"}]),))
     assert not broken(history)
 
@@ -402,17 +402,17 @@ def drawn(edition_name: str, number: int) -> tuple[Case, ...]:
 
 def test_what_is_drawn_is_declared_is_its_events_and_reaches_deep() -> None:
     declaration, done = conversations("apache").declaration, dict[str, int]()
-    told = set()
+    reported = set()
     for case in drawn("apache", 40):
         assert belongs(declaration, case.data)
         assert OPERATIONS.parse_shorthand(OPERATIONS.shorthand(case.steps)) == tuple(
             OPERATIONS.step_of(OPERATIONS.event_of(each)) for each in case.steps
         )
-        for op in held(Reference(), case).ops:
-            told |= {op.step["answer"]} if op.step.verb == "member-told" else set()
+        for op in executed(Reference(), case).ops:
+            reported |= {op.step["answer"]} if op.step.verb == "member-told" else set()
             for each in dict(op.observation.payload)["actions"] if isinstance(op.observation, Replied) else ():
                 done[each["action"]] = done.get(each["action"], 0) + 1
-    assert told == {each.name for each in map(declared, get_args(Answer))}
+    assert reported == {each.name for each in map(declared, get_args(Answer))}
     few = {name for name in ("lost", "revoked", "leave", "commit", "raised", "heartbeat") if done[name] < 2}
     assert not few
     assert done["assigned"] > 30
@@ -446,18 +446,18 @@ DEVIATIONS: Mapping[str, frozenset[str]] = {
 @pytest.mark.parametrize("edition_name", OLD_AND_NEW)
 def test_whatever_is_said_to_the_reference_it_keeps_every_law(edition_name: str) -> None:
     for case in drawn(edition_name, 40 if edition_name == "apache" else 10):
-        found = {*broken(held(ConsumerAdapter(), case))}
+        found = {*broken(executed(ConsumerAdapter(), case))}
         assert found <= DEVIATIONS.get(edition_name, frozenset()), OPERATIONS.shorthand(case.steps)
 
 
 def test_every_law_has_a_vice_and_a_check() -> None:
-    assert {vice.invariant for vice in THEIRS.values()} == {*BY_ID}
+    assert {mutant.invariant for mutant in THEIRS.values()} == {*BY_ID}
     assert {id for check in MEMBER_CHECKS for id in check.invariants} == {*BY_ID}
 
 
 def relabelled(text: str, played: str, judged: str) -> History:
     """What one release did, held to the rules of another."""
-    found = held(ConsumerAdapter(), conversation(text, played))
+    found = executed(ConsumerAdapter(), conversation(text, played))
     return History(conversation(text, judged), found.target, found.ops)
 
 
@@ -491,7 +491,7 @@ def test_a_requirement_holds_from_its_first_release_on(text: str, played: str, j
 
 def results(text: str, **instead: Observation) -> dict[str, Result]:
     """With other answers than the reference's: ``at2=...`` to the third step."""
-    history = held(ConsumerAdapter(), conversation(text))
+    history = executed(ConsumerAdapter(), conversation(text))
     ops = [Op(op.index, op.step, instead.get(f"at{op.index}", op.observation)) for op in history.ops]
     return {each.invariant: each.result for each in judge(History(history.case, "somebody", tuple(ops)), OURS)}
 
@@ -510,14 +510,14 @@ def test_each_case_begins_afresh_and_the_reference_plays_members_in_every_editio
         cases = [conversation(TIMELY, edition_name), conversation("poll", edition_name)]
         with InProcess(Reference()).open(edition_name, Role.MEMBER) as session:
             first, second = converse(cases, session)
-        assert first.ops[-1].observation == held(ConsumerAdapter(), cases[0]).ops[-1].observation
+        assert first.ops[-1].observation == executed(ConsumerAdapter(), cases[0]).ops[-1].observation
         assert second.ops[0].observation == Replied((("actions", []),))
 
 
 def test_a_failure_shows_who_said_what() -> None:
-    vice = MUTANTS["revokes-what-is-lost"]
-    assert isinstance(vice.least, str)
-    history = held(vice.made(), conversation(vice.least))
+    mutant = MUTANTS["revokes-what-is-lost"]
+    assert isinstance(mutant.least, str)
+    history = executed(mutant.made(), conversation(mutant.least))
     (violation,) = BY_ID["member/lost-when-out"].search(history)
     (exhibit,) = MEMBER.exhibits(history, violation)
     shown = [(f"{each['from']} {each['to']}", each["says"], each["guilty"]) for each in exhibit["steps"]]

@@ -87,7 +87,7 @@ def test_the_machine_by_hand(text: str, last: str) -> None:
     assert answers(text)[-1] == last
 
 
-def held(made: Adapter, text: str) -> History:
+def executed(made: Adapter, text: str) -> History:
     steps = OPERATIONS.parse_shorthand(text)
     return history_of(made, Case("persistent-metadata/rolls", "kip-384", Role.BROKER, steps))
 
@@ -96,9 +96,9 @@ def held(made: Adapter, text: str) -> History:
 def test_the_least_case_of_a_mutant_breaks_its_invariant_and_the_reference_keeps_all(mutant: str) -> None:
     planted = PLANTED[mutant]
     assert isinstance(planted.least, str)
-    found = held(planted.made(), planted.least)
+    found = executed(planted.made(), planted.least)
     assert [*OURS[planted.invariant].search(found)], found
-    kept = held(Reference(), planted.least)
+    kept = executed(Reference(), planted.least)
     assert {id: broken for id, each in OURS.items() if (broken := [*each.search(kept)])} == {}
 
 

@@ -91,7 +91,7 @@ def test_from_4_3_on_a_flush_stays_in_memory_and_the_store_says_so(release: str,
     assert (opened["flushes"], converted(found)) == (None if release == "4.2.1" else 0, last)
 
 
-def held(made: Adapter, text: str) -> History:
+def executed(made: Adapter, text: str) -> History:
     return history_of(made, Case("stores/contents", EDITION, Role.STORE, OPERATIONS.parse_shorthand(text)))
 
 
@@ -103,8 +103,8 @@ def broken(history: History) -> dict[str, list[str]]:
 def test_the_least_case_of_a_mutant_breaks_its_invariant_and_the_reference_keeps_all(mutant: str) -> None:
     planted = PLANTED[mutant]
     assert isinstance(planted.least, str)
-    assert broken(held(planted.made(), planted.least))[planted.invariant]
-    assert broken(held(Reference(), planted.least)) == {}
+    assert broken(executed(planted.made(), planted.least))[planted.invariant]
+    assert broken(executed(Reference(), planted.least)) == {}
 
 
 def test_every_invariant_has_a_mutant() -> None:
@@ -145,7 +145,7 @@ def test_what_a_crash_may_lose(text: str, readings: list[tuple[str, int] | None]
             value, timestamp = self.left.pop(0) or (None, None)
             return {"status": "accepted", "value": value, "timestamp": timestamp}
 
-    found = broken(held(Scripted(), text))
+    found = broken(executed(Scripted(), text))
     assert (found == {}) is kept, found
 
 
@@ -156,7 +156,7 @@ def test_a_store_that_manages_offsets_owes_what_it_says_it_has_kept(flushes: int
             return {"status": "accepted", "both": False, "flushes": flushes, "value": None, "timestamp": None}
 
     text = "open timestamped; put 61=31 at 5; flush; crash; open timestamped; get 61"
-    assert (broken(held(Losing(), text)) == {}) is kept
+    assert (broken(executed(Losing(), text)) == {}) is kept
 
 
 @pytest.mark.parametrize("release", ["2.3.0", RELEASE, "4.3.1"])

@@ -119,8 +119,10 @@ def test_a_fleet_shows_what_was_found_of_members_that_follow_their_leader_blindl
     breach = broken("apache@2.1.1", "members=2,partitions=2,from=2.0.1,to=own,restarts=same")
     assert breach.law == "streams/used-within-own"
     operations = [*operated(breach.path, "ab", "2.0.1", "2.1.1")]
-    told = OPERATIONS.shorthand(map(OPERATIONS.step_of, operations))
-    assert told.startswith("start a 2.0.1; start b 2.0.1; settle; start a 2.1.1; move a 9; stop b; restart b; move b 9")
+    reported = OPERATIONS.shorthand(map(OPERATIONS.step_of, operations))
+    assert reported.startswith(
+        "start a 2.0.1; start b 2.0.1; settle; start a 2.1.1; move a 9; stop b; restart b; move b 9"
+    )
     seen = played(operations)
     assert any(isinstance(each, Applied) and each.used == 4 and each.before == 3 for each in seen)
 
@@ -182,10 +184,12 @@ class Forgets(Wrong):
 
 class NeverRises(Wrong):
     def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
-        heard = super().assigned(memory, share)
-        used = min(memory.used, heard.memory.used)
+        received = super().assigned(memory, share)
+        used = min(memory.used, received.memory.used)
         return replace(
-            heard, memory=replace(heard.memory, used=used), rejoin=heard.rejoin if used < memory.used else NEVER
+            received,
+            memory=replace(received.memory, used=used),
+            rejoin=received.rejoin if used < memory.used else NEVER,
         )
 
 
@@ -198,9 +202,9 @@ class Anybody(Wrong):
     """Who hears that the leader knows more than is spoken goes for it, whoever that is."""
 
     def assigned(self, memory: Memory, share: Share, /) -> AssignmentResult:
-        heard = super().assigned(memory, share)
+        received = super().assigned(memory, share)
         assert isinstance(share.data, AssignmentInfo)
-        return replace(heard, rejoin=Rejoin("again")) if share.data.supported > share.data.used else heard
+        return replace(received, rejoin=Rejoin("again")) if share.data.supported > share.data.used else received
 
 
 def planted(text: str, defect: Callable[[Binary], Binary]) -> StreamsMembers:
@@ -241,5 +245,5 @@ def test_a_counter_example_can_be_played_again() -> None:
     here = edition("apache@2.1.1")
     model = playable("streams")
     scope = model.scope("members=2,crashes=0,from=2.0.1,to=own", here)
-    told = open_session(model, here, scope).apply("coordinator bounces a")
-    assert [each["to"] for each in told["actions"]] == ["a"]
+    reported = open_session(model, here, scope).apply("coordinator bounces a")
+    assert [each["to"] for each in reported["actions"]] == ["a"]

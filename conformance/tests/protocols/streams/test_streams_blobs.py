@@ -38,12 +38,12 @@ from kipcheck.conformance.protocols.streams.model.members import (
 from kipcheck.conformance.tests.wire.test_jars import LINES
 
 PROCESS = "01020304-0506-0708-090a-0b0c0d0e0f10"
-SAID = SubscriptionInfo(
+SENT = SubscriptionInfo(
     0, 0, PROCESS, (TaskId(0, 2), TaskId(1, 0)), (TaskId(0, 1),), "höst:9092",
     ((TaskId(0, 1), 5), (TaskId(0, 2), 7), (TaskId(1, 0), LATEST_OFFSET)), -128, 4, (("rack", "a"), ("zone", "ü")),
 )  # fmt: skip
 """All that a subscription may say; each version has a place for some of it."""
-TOLD = AssignmentInfo(
+GIVEN = AssignmentInfo(
     0, 3, (TaskId(0, 1), TaskId(0, 1), TaskId(1, 0)), ((TaskId(0, 0), (("t", 0), ("u", 0))),),
     (("a:9092", (("t", 1), ("u", 1))), ("b:1", (("v", 0),))), (("b:1", (("t", 0), ("u", 0))),), 3, 1700000000000,
 )  # fmt: skip
@@ -52,32 +52,32 @@ RELEASES = ("0.10.0.1", "0.10.1.1", "1.1.1", "2.0.1", "2.4.1", "2.6.0", "2.8.2",
 
 def kept_of_subscription(version: int) -> SubscriptionInfo:
     """What is left of ``SAID`` in a version."""
-    kept = replace(SAID, used=version, latest=11 if version >= 3 else NO_VERSION)
+    kept = replace(SENT, used=version, latest=11 if version >= 3 else NO_VERSION)
     if version < 2:
         kept = replace(kept, end_point=None)
     kept = replace(kept, sums=()) if version < 7 else replace(kept, active=(), standby=())
     return replace(
         kept, unique=-128 if version >= 8 else 0, error=4 if version >= 9 else 0,
-        tags=SAID.tags if version >= 11 else (),
+        tags=SENT.tags if version >= 11 else (),
     )  # fmt: skip
 
 
 def kept_of_assignment(version: int) -> AssignmentInfo:
     return replace(
-        TOLD, used=version, supported=3 if version >= 3 else NO_VERSION, hosts=TOLD.hosts if version >= 2 else (),
-        standby_hosts=TOLD.standby_hosts if version >= 6 else (), error=3 if version >= 4 else 0,
-        next_ms=TOLD.next_ms if version >= 7 else NO_REBALANCE,
+        GIVEN, used=version, supported=3 if version >= 3 else NO_VERSION, hosts=GIVEN.hosts if version >= 2 else (),
+        standby_hosts=GIVEN.standby_hosts if version >= 6 else (), error=3 if version >= 4 else 0,
+        next_ms=GIVEN.next_ms if version >= 7 else NO_REBALANCE,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_what_a_release_writes_it_reads_again_and_so_do_we(release: str) -> None:
     for version in range(1, latest(release) + 1):
-        said = replace(SAID, used=version, latest=11)
-        data = write_subscription(said, release)
+        subscription = replace(SENT, used=version, latest=11)
+        data = write_subscription(subscription, release)
         for reader in (release, None):
             assert read_subscription(data, reader) == kept_of_subscription(version), (version, reader)
-        data = write_assignment(replace(TOLD, used=version), release)
+        data = write_assignment(replace(GIVEN, used=version), release)
         misread = version == 1 and release == "0.10.1.1"
         for reader in (release, None):
             kept = kept_of_assignment(version)
@@ -85,37 +85,40 @@ def test_what_a_release_writes_it_reads_again_and_so_do_we(release: str) -> None
 
 
 def test_what_is_a_set_is_read_in_order() -> None:
-    backwards = replace(SAID, used=11, latest=11, sums=SAID.sums[::-1], tags=SAID.tags[::-1], active=(), standby=())
+    backwards = replace(SENT, used=11, latest=11, sums=SENT.sums[::-1], tags=SENT.tags[::-1], active=(), standby=())
     assert read_subscription(write_subscription(backwards)) == kept_of_subscription(11)
-    backwards = replace(SAID, used=3, latest=11, active=SAID.active[::-1])
+    backwards = replace(SENT, used=3, latest=11, active=SENT.active[::-1])
     assert read_subscription(write_subscription(backwards)) == kept_of_subscription(3)
-    ((task, owned),), (host, *others) = TOLD.standby, TOLD.hosts
-    told = replace(
-        TOLD, used=11, standby=((TaskId(2, 0), ()), (task, owned[::-1])), hosts=(*others, (host[0], host[1][::-1]))
+    ((task, owned),), (host, *others) = GIVEN.standby, GIVEN.hosts
+    assignment = replace(
+        GIVEN, used=11, standby=((TaskId(2, 0), ()), (task, owned[::-1])), hosts=(*others, (host[0], host[1][::-1]))
     )
-    assert read_assignment(write_assignment(told)) == replace(
+    assert read_assignment(write_assignment(assignment)) == replace(
         kept_of_assignment(11), standby=((task, owned), (TaskId(2, 0), ()))
     )
-    assert read_assignment(write_assignment(replace(told, active=told.active[::-1]))).active == told.active[::-1]
+    assert (
+        read_assignment(write_assignment(replace(assignment, active=assignment.active[::-1]))).active
+        == assignment.active[::-1]
+    )
 
 
 def test_a_task_of_a_named_topology() -> None:
     named = TaskId(0, 1, "topö")
-    said = SubscriptionInfo(11, 11, PROCESS, sums=((named, 5),))
-    assert read_subscription(write_subscription(said, "3.9.2"), "4.3.1") == said
-    told = AssignmentInfo(10, 11, (named,), ((named, (("t", 1),)),))
-    assert read_assignment(write_assignment(told, "3.9.2"), "3.1.2") == told
+    subscription = SubscriptionInfo(11, 11, PROCESS, sums=((named, 5),))
+    assert read_subscription(write_subscription(subscription, "3.9.2"), "4.3.1") == subscription
+    assignment = AssignmentInfo(10, 11, (named,), ((named, (("t", 1),)),))
+    assert read_assignment(write_assignment(assignment, "3.9.2"), "3.1.2") == assignment
     with pytest.raises(Fatal, match=TASK_ASSIGNMENT):
-        write_subscription(replace(said, used=9))
+        write_subscription(replace(subscription, used=9))
     with pytest.raises(Fatal, match=TASK_ASSIGNMENT):
-        write_assignment(replace(told, used=9))
+        write_assignment(replace(assignment, used=9))
 
 
 def test_version_1_as_0_10_1_to_1_1_write_it_has_the_end_point_behind() -> None:
-    said, told = replace(SAID, used=1), replace(TOLD, used=1)
-    short, long = write_subscription(said, "2.0.1"), write_subscription(said, "1.1.1")
+    subscription, assignment = replace(SENT, used=1), replace(GIVEN, used=1)
+    short, long = write_subscription(subscription, "2.0.1"), write_subscription(subscription, "1.1.1")
     assert long == short + len("höst:9092".encode()).to_bytes(4, "big") + "höst:9092".encode()
-    assert len(write_assignment(told, "1.1.1")) > len(write_assignment(told, "0.10.0.1"))
+    assert len(write_assignment(assignment, "1.1.1")) > len(write_assignment(assignment, "0.10.0.1"))
     assert read_subscription(long, "0.10.0.1") == kept_of_subscription(1) == read_subscription(long, "1.1.1")
 
 
@@ -125,21 +128,21 @@ def test_the_future_is_read_whole_by_the_future_and_two_numbers_of_it_by_others(
 ) -> None:
     future = future_of(edition)
     assert latest(future) == number
-    said = SubscriptionInfo(number, number, PROCESS, end_point="a:1")
-    data = write_subscription(said, future)
+    subscription = SubscriptionInfo(number, number, PROCESS, end_point="a:1")
+    data = write_subscription(subscription, future)
     assert data.endswith(UNKNOWN_TAIL)
-    assert read_subscription(data, future) == said
+    assert read_subscription(data, future) == subscription
     assert read_subscription(data, before) == SubscriptionInfo(number, number)
-    told = AssignmentInfo(number, number, (TaskId(0, 0),))
-    data = write_assignment(told, future)
-    assert read_assignment(data, future) == told
+    assignment = AssignmentInfo(number, number, (TaskId(0, 0),))
+    data = write_assignment(assignment, future)
+    assert read_assignment(data, future) == assignment
     with pytest.raises(Fatal, match=TASK_ASSIGNMENT):
         read_assignment(data, before)
 
 
 def test_whoever_knows_all_reads_the_future_too_and_of_bytes_that_are_none_of_ours_two_numbers() -> None:
-    said = SubscriptionInfo(12, 12, PROCESS)
-    assert read_subscription(write_subscription(said, FUTURE)) == said
+    subscription = SubscriptionInfo(12, 12, PROCESS)
+    assert read_subscription(write_subscription(subscription, FUTURE)) == subscription
     assert read_subscription(bytes.fromhex("0000000c 0000000d aa")) == SubscriptionInfo(12, 13)
     assert read_subscription(bytes.fromhex("0000004d 0000004e")) == SubscriptionInfo(77, 78)
 
@@ -237,10 +240,10 @@ class Echo:
 def test_a_binary_behind_bytes() -> None:
     echo = Echo()
     binary = EncodedBinary(echo)
-    _, said = binary.subscribe(binary.initial(), ("t",))
-    assert isinstance(said, bytes)
+    _, subscription = binary.subscribe(binary.initial(), ("t",))
+    assert isinstance(subscription, bytes)
     ahead = write_subscription(SubscriptionInfo(12, 12, PROCESS), FUTURE)
-    _, shares = binary.lead(Memory(3), (), (Joining("a", ("t",), said), Joining("b", ("t",), ahead)))
+    _, shares = binary.lead(Memory(3), (), (Joining("a", ("t",), subscription), Joining("b", ("t",), ahead)))
     assert isinstance(shares["a"].data, bytes) and shares["a"].partitions == (("t", 0),)
     binary.assigned(Memory(3), shares["a"])
     assert echo.heard == [

@@ -28,8 +28,8 @@ def test_the_draft_ends_with_one_rebalance_that_its_leader_alone_triggers() -> N
         group.start(each, FUTURE)
         assert group.rounds("c") == 2
     group.start("c", FUTURE)
-    told = group.rebalance("a")
-    assert {each: it.rejoin.when for each, it in told.items()} == {"a": "again", "b": "never", "c": "never"}
+    reported = group.rebalance("a")
+    assert {each: it.rejoin.when for each, it in reported.items()} == {"a": "again", "b": "never", "c": "never"}
     assert group.used == [4, 4, 4]
     assert group.rounds("b") == 1
     assert {info.used for info in group.told.values()} == {4}
@@ -44,7 +44,7 @@ def test_the_draft_needs_no_rebalance_where_another_member_is_bounced_last() -> 
     assert group.used == [4, 4, 3]
     sent = group.lead("a")
     assert {(each.used, each.supported) for each in sent.values()} == {(3, 4)}
-    assert {group.hear(each).rejoin.when for each in "abc"} == {"never"}
+    assert {group.receive(each).rejoin.when for each in "abc"} == {"never"}
     group.start("c", FUTURE)
     assert group.rounds("a") == 1
     assert {info.used for info in group.told.values()} == {4}

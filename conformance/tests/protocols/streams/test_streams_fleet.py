@@ -42,7 +42,7 @@ def played(name: str, *texts: str, deploy: Deploy | None = None) -> list[Observe
     for each in steps:
         answer = json.loads(json.dumps(with_it.answer({"op": each.verb, "case": 0, **each.body})))
         assert answer["status"] == "accepted", answer
-        happened += [OBSERVED.from_json(told) for told in answer["actions"]]
+        happened += [OBSERVED.from_json(reported) for reported in answer["actions"]]
     return happened
 
 
@@ -101,7 +101,7 @@ def test_threads_of_an_instance_are_one_process() -> None:
     for each in OPERATIONS.parse_shorthand("start a; start b own of a; settle"):
         answer = with_it.answer({"op": each.verb, "case": 0, **each.body})
     (formed, *_) = [each for each in map(OBSERVED.from_json, answer["actions"]) if isinstance(each, Formed)]
-    one, other = (told.data for told in formed.members)
+    one, other = (reported.data for reported in formed.members)
     assert isinstance(one, bytes) and isinstance(other, bytes)
     assert one[8:24] == other[8:24]
 

@@ -69,7 +69,7 @@ RELEASED = "apache@4.4.0"
 """Members of any release do what that release does; in ``apache`` they do what the requirements owe."""
 UP = then(started("own", "ab"), restarted("future", "ab"))
 """Generation 1 is old, 2 and 3 probe a, 4 and 5 bring both to the newest version; the last is step 7."""
-HELD = then(started("own<1.1", "ab"), restarted("own", "ab"))
+FOUND = then(started("own<1.1", "ab"), restarted("own", "ab"))
 ECHO = then(started("2.3.1"), "start c future; settle")
 STATE = Deploy(COUNTS, T)
 TWO_TOPICS = Deploy(Topology((Subtopology(0, ("t", "u"), copartition=(("t", "u"),)),)), (Topic("t", 2), Topic("u", 2)))
@@ -83,7 +83,7 @@ T00, T01 = TaskId(0, 0), TaskId(0, 1)
     ("where", "text", "deployed"),
     [
         (NEWEST, UP, None), (DRAFT, UP, None), (NEWEST, UP, WITH_STANDBYS), (DRAFT, UP, WITH_STANDBYS),
-        (DRAFT, HELD, None), (NEWEST, ECHO, None), (NEWEST, UP, TWO_TOPICS), (NEWEST, UP, SEPARATE),
+        (DRAFT, FOUND, None), (NEWEST, ECHO, None), (NEWEST, UP, TWO_TOPICS), (NEWEST, UP, SEPARATE),
         (NEWEST, started("own<9.9"), None), (NEWEST, "start a 1.1.1; settle; start b 2.0.1; settle; settle", None),
         (NEWEST, started("own", "ab"), LACKING[1]), (NEWEST, then(started("own", "ab"), "shut-down b; settle"), None),
         (NEWEST, "start a 3.9.2<1.1; start b 3.9.2<1.1; settle; start c 4.3.1; settle", None),
@@ -148,7 +148,7 @@ def cases() -> Iterator[tuple[str, str, str, Deploy | None, Change, tuple[str, .
 
     died = Died("b", "lead", "Oops", "it was too much")
     yield case("restarts-afresh", ("begins", "below"), resaid(2, "a", used=11))
-    yield case("upgrade-from", ("upgrade.from", "ignored"), resaid(1, "a", used=3, latest=3), HELD, DRAFT)
+    yield case("upgrade-from", ("upgrade.from", "ignored"), resaid(1, "a", used=3, latest=3), FOUND, DRAFT)
     yield case("refuses-values", ("value", "taken"), instead(of(Began), upgrade_from="9.9"))
     yield case("refuses-values", ("value", "refused"), instead(of(Refused), upgrade_from="3.9"), "start a own<9.9")
     yield case("protocols", ("protocol", "eager"), resaid(1, "a", cooperative=False))
@@ -159,7 +159,7 @@ def cases() -> Iterator[tuple[str, str, str, Deploy | None, Change, tuple[str, .
     yield case("follows", ("follows", "falls"), instead(of(Applied, member="a", generation=2), used=12))
     yield case("follows", ("follows", "rises"), instead(of(Applied, member="a", generation=4), used=11))
     yield case("follows", ("follows", "stays"), instead(of(Applied, member="b", generation=2), used=10))
-    yield case("old-data-moves-nobody", ("old data", "moves"), instead(of(Applied), used=3), HELD, DRAFT)
+    yield case("old-data-moves-nobody", ("old data", "moves"), instead(of(Applied), used=3), FOUND, DRAFT)
     yield case("refuses-newer", ("taken", "second number"), resent(1, "b", supported=12))
     yield case("refuses-newer", ("taken", "version"), resent(2, "a", used=12, supported=12),
                "start a future; start b own; settle; start c own; settle")  # fmt: skip
@@ -283,11 +283,11 @@ def test_what_should_not_be_is_told_of(
     assert id not in broken(good)
     found = broken(changed(good, change)).get(id)
     assert found is not None
-    told = {each.shape: each for each in found.violations}
-    assert shape in told
-    assert told[shape].why
-    assert told[shape].at
-    assert told[shape].expected != told[shape].observed
+    reported = {each.shape: each for each in found.violations}
+    assert shape in reported
+    assert reported[shape].why
+    assert reported[shape].at
+    assert reported[shape].expected != reported[shape].observed
 
 
 @pytest.mark.parametrize("release", ["0.10.1.1", "0.10.2.2", "3.9.2"])

@@ -87,9 +87,9 @@ def test_later_leaders_tell_that_error_to_all_in_a_version_that_the_old_one_cann
     sent = group.lead("a")
     latest = Rules.of(release).latest
     assert set(sent.values()) == {AssignmentInfo(latest, latest, error=3)}
-    assert group.hear("c").error == 3
+    assert group.receive("c").error == 3
     with pytest.raises(Fatal, match="unable to decode"):
-        group.hear("b")
+        group.receive("b")
 
 
 def test_nothing_in_the_kip_makes_that_an_error() -> None:
@@ -146,8 +146,8 @@ def test_a_missing_source_is_told_as_an_error(release: str) -> None:
     sent = group.lead("a")
     latest = Rules.of(release).latest
     assert set(sent.values()) == {AssignmentInfo(latest, latest, error=1)}
-    heard = group.hear("b")
-    assert (heard.error, heard.applied, heard.memory.active) == (1, False, before["b"].active)
+    received = group.receive("b")
+    assert (received.error, received.applied, received.memory.active) == (1, False, before["b"].active)
 
 
 @pytest.mark.parametrize("release", ["0.10.0.0", "0.10.1.0", "0.10.1.1", "0.10.2.0", "1.1.1", "2.0.1"])
@@ -170,10 +170,10 @@ def test_what_is_read_together_must_be_there_together() -> None:
 
 
 def test_members_that_could_not_be_read_are_forgotten_where_the_others_are_told_an_error() -> None:
-    for release, told in (("2.1.1", {"a"}), ("2.3.1", {"a"}), ("2.4.1", {"a", "b"})):
+    for release, reported in (("2.1.1", {"a"}), ("2.3.1", {"a"}), ("2.4.1", {"a", "b"})):
         group = Group(f"a={release} b={FUTURE}")
         group.topics = ()
-        assert group.lead("a").keys() == told
+        assert group.lead("a").keys() == reported
 
 
 def test_one_named_topology_without_its_source_does_not_stop_the_others() -> None:

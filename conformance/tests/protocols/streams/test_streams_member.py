@@ -19,7 +19,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     TaskId,
 )
 from kipcheck.conformance.protocols.streams.ops import STATELESS
-from kipcheck.conformance.tests.support.streams_members import NEW, NEWEST, OLD, STATEFUL, heard
+from kipcheck.conformance.tests.support.streams_members import NEW, NEWEST, OLD, STATEFUL, assignment_result
 
 
 @pytest.mark.parametrize(("release", "used", "received", "after", "when", "active"), [
@@ -42,9 +42,11 @@ def test_a_member_hears_in_which_version_to_go_on(
     release: str, used: int, received: tuple[int, ...], after: int, when: str, active: tuple[TaskId, ...]
 ) -> None:
     """268-17, 268-33, 268-35 to 268-37, 268-44, 268-48."""
-    told = heard(release, used, AssignmentInfo(received[0], received[-1] if len(received) > 1 else NO_VERSION))
-    assert (told.memory.used, told.rejoin.when, told.memory.active) == (after, when, active)
-    assert told.applied is (active == NEW)
+    result = assignment_result(
+        release, used, AssignmentInfo(received[0], received[-1] if len(received) > 1 else NO_VERSION)
+    )
+    assert (result.memory.used, result.rejoin.when, result.memory.active) == (after, when, active)
+    assert result.applied is (active == NEW)
 
 
 @pytest.mark.parametrize(("release", "used", "received", "kind"), [
@@ -57,7 +59,7 @@ def test_a_member_refuses_what_it_cannot_read_or_use(
     release: str, used: int, received: tuple[int, ...], kind: str
 ) -> None:
     with pytest.raises(Fatal) as thrown:
-        heard(release, used, AssignmentInfo(received[0], received[-1] if len(received) > 1 else NO_VERSION))
+        assignment_result(release, used, AssignmentInfo(received[0], received[-1] if len(received) > 1 else NO_VERSION))
     assert kind in thrown.value.kind
 
 
@@ -76,10 +78,10 @@ def test_partitions_and_tasks_are_as_many(fitted: bool) -> None:
 
 def test_what_was_scheduled_is_done_unless_something_is_more_urgent() -> None:
     later = AssignmentInfo(11, 11, next_ms=5000)
-    assert heard("3.9.2", 11, later).rejoin == ("later", 5000)
-    assert heard("3.9.2", 11, replace(later, next_ms=0)).rejoin == ("now", 0)
-    assert heard("3.9.2", 9, AssignmentInfo(9, 11, next_ms=5000)).rejoin == ("now", 0)
-    assert heard("2.5.1", 6, AssignmentInfo(6, 6, next_ms=5000)).rejoin.when == "never"
+    assert assignment_result("3.9.2", 11, later).rejoin == ("later", 5000)
+    assert assignment_result("3.9.2", 11, replace(later, next_ms=0)).rejoin == ("now", 0)
+    assert assignment_result("3.9.2", 9, AssignmentInfo(9, 11, next_ms=5000)).rejoin == ("now", 0)
+    assert assignment_result("2.5.1", 6, AssignmentInfo(6, 6, next_ms=5000)).rejoin.when == "never"
 
 
 def test_a_member_whose_end_point_is_not_known_comes_back() -> None:
@@ -88,14 +90,14 @@ def test_a_member_whose_end_point_is_not_known_comes_back() -> None:
     for release, when in (("2.5.1", "never"), ("2.6.0", "now"), ("3.9.2", "now")):
         member = binary(Settings(release, STATELESS, process_of("a"), end_point="a:9092"), NEWEST)
         version = member.latest
-        told = replace(share, data=AssignmentInfo(version, version, hosts=(("b:9092", ()),)))
-        assert member.assigned(Memory(version), told).rejoin.when == when
+        result = replace(share, data=AssignmentInfo(version, version, hosts=(("b:9092", ()),)))
+        assert member.assigned(Memory(version), result).rejoin.when == when
         alone = replace(share, data=AssignmentInfo(version, version))
         assert member.assigned(Memory(version), alone).rejoin.when == "never"
 
 
 @pytest.mark.parametrize(
-    ("release", "used", "told"),
+    ("release", "used", "result"),
     [
         ("1.1.1", 2, {"active": (TaskId(0, 1),), "standby": (TaskId(0, 2),)}),
         ("2.3.1", 4, {"active": (TaskId(0, 1),), "standby": (TaskId(0, 2),), "latest": 4}),
@@ -108,12 +110,12 @@ def test_a_member_whose_end_point_is_not_known_comes_back() -> None:
         ("0.10.0.1", 1, {"end_point": None, "latest": NO_VERSION}),
     ],
 )
-def test_a_member_tells_what_its_version_has_a_place_for(release: str, used: int, told: Mapping[str, object]) -> None:
+def test_a_member_tells_what_its_version_has_a_place_for(release: str, used: int, result: Mapping[str, object]) -> None:
     settings = Settings(release, STATEFUL, process_of("a"), end_point="a:1", tags=(("zone", "x"),))
     memory = Memory(used, 3, (TaskId(0, 1),), (TaskId(0, 1), TaskId(0, 2)), ((TaskId(0, 2), 5),), error=4)
     _, info = binary(settings, NEWEST).subscribe(memory, ("t",))
     assert isinstance(info, SubscriptionInfo)
-    assert {name: getattr(info, name) for name in told} == told
+    assert {name: getattr(info, name) for name in result} == result
 
 
 def test_tasks_without_state_have_no_offsets() -> None:

@@ -18,7 +18,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
 )
 from kipcheck.conformance.protocols.streams.model.rules import Rules
 from kipcheck.conformance.protocols.streams.ops import STATELESS, TOPICS
-from kipcheck.conformance.tests.support.streams_members import ALL, CHAINED, NEW, STATEFUL, Group, heard
+from kipcheck.conformance.tests.support.streams_members import ALL, CHAINED, NEW, STATEFUL, Group, assignment_result
 
 # Upgrades
 
@@ -32,7 +32,7 @@ def test_a_single_bounce_costs_two_rounds_for_each_member() -> None:
     first = group.lead("c")
     assert {(each.used, each.supported) for each in first.values()} == {(9, 9)}
     assert len(first["a"].active) == 1
-    assert (group.hear("a").rejoin.when, group.hear("b").rejoin.when) == ("now", "never")
+    assert (group.receive("a").rejoin.when, group.receive("b").rejoin.when) == ("now", "never")
     assert (group.subscribe("a").used, group.subscribe("a").latest) == (9, 11)
     assert group.rounds("c") == 1
     group.start("b", "3.9.2")
@@ -40,7 +40,7 @@ def test_a_single_bounce_costs_two_rounds_for_each_member() -> None:
     group.start("c", "3.9.2")
     last = group.lead("a")
     assert {(each.used, each.supported) for each in last.values()} == {(9, 11)}
-    assert {group.hear(each).rejoin.when for each in "abc"} == {"now"}
+    assert {group.receive(each).rejoin.when for each in "abc"} == {"now"}
     assert group.used == [11, 11, 11]
     assert group.rounds("a") == 1
     assert group.active == ALL
@@ -102,8 +102,8 @@ def test_what_a_cooperative_member_owns_still_is_withheld_and_comes_a_round_late
         sent = group.lead("a")
         assert (sent["c"].active, sent["c"].next_ms) == ((), announced)
         assert sent["a"].next_ms == sent["b"].next_ms == NO_REBALANCE
-        told = [group.hear(each).rejoin.when for each in "abc"]
-        assert told == ["never", "never", "now" if announced == 0 else "never"]
+        reported = [group.receive(each).rejoin.when for each in "abc"]
+        assert reported == ["never", "never", "now" if announced == 0 else "never"]
         group.rebalance("a")
         assert group.active == ALL and [len(each.active) for each in group.memories.values()] == [1, 1, 1]
 
@@ -166,7 +166,7 @@ def test_that_echo_does_not_fit_tasks_of_two_partitions() -> None:
     group.start("b", FUTURE)
     group.lead("a")
     with pytest.raises(Fatal, match="2 assigned partitions and 1 active task"):
-        group.hear("a")
+        group.receive("a")
 
 
 def test_leaders_without_the_fix_write_what_the_first_members_cannot_read() -> None:
@@ -175,7 +175,7 @@ def test_leaders_without_the_fix_write_what_the_first_members_cannot_read() -> N
         group = Group("a=1.1.0 b=0.10.0.1", fitted=fitted)
         group.lead("a")
         with pytest.raises(Fatal, match="unable to decode"):
-            group.hear("b")
+            group.receive("b")
         assert Group("a=1.1.1 b=0.10.0.1", fitted=fitted).rounds("a") == 1
 
 
@@ -186,12 +186,12 @@ def test_older_members_cannot_read_that_there_is_an_error(leader: str, follower:
     group.topics = ()
     group.lead("a")
     with pytest.raises(Fatal, match="unable to decode"):
-        group.hear("b")
+        group.receive("b")
     if Rules.of(follower).tells_errors:
         group = Group(f"a={leader} b={follower}", fitted=False)
         group.topics = ()
         group.lead("a")
-        assert group.hear("b").error == 1
+        assert group.receive("b").error == 1
 
 
 SHORT = replace(CHAINED, subtopologies=(CHAINED.subtopologies[0], Subtopology(1, ("r",))))
@@ -232,21 +232,21 @@ def test_2_6_0_stays_in_the_group_and_says_the_same_again() -> None:
         group = Group(f"a={release} b={release}", fitted=fitted)
         assert (group.subscribe("a") != group.subscribe("a")) is differ
         latest = Rules.of(release).latest
-        assert heard(release, latest, AssignmentInfo(latest - 1, latest - 1), fitted).rejoin.when == when
+        assert assignment_result(release, latest, AssignmentInfo(latest - 1, latest - 1), fitted).rejoin.when == when
 
 
 def test_up_to_2_3_1_a_member_that_probes_keeps_its_old_tasks() -> None:
     """KAFKA-8972, 268-44: its consumer already has the new partitions."""
     for release, fitted, is_applied in (("2.3.1", True, False), ("2.3.1", False, True), ("2.4.1", True, True)):
-        told = heard(release, Rules.of(release).latest, AssignmentInfo(3, 3), fitted)
-        assert (told.applied, told.memory.active == NEW) == (is_applied, is_applied)
+        reported = assignment_result(release, Rules.of(release).latest, AssignmentInfo(3, 3), fitted)
+        assert (reported.applied, reported.memory.active == NEW) == (is_applied, is_applied)
 
 
 def test_a_member_probes_in_vain_where_its_leader_knows_its_version_and_another_member_does_not() -> None:
     """2.0.0 to 2.3.0: it never comes to rest, and by the KIP it would."""
     info = AssignmentInfo(3, 4)
-    assert heard("2.1.1", 4, info).rejoin.when == "again"
-    assert heard("2.1.1", 4, info, fitted=False).rejoin.when == "never"
+    assert assignment_result("2.1.1", 4, info).rejoin.when == "again"
+    assert assignment_result("2.1.1", 4, info, fitted=False).rejoin.when == "never"
 
 
 def test_nobody_ends_the_upgrade_to_2_1_and_everybody_that_to_2_2_2() -> None:
@@ -254,8 +254,8 @@ def test_nobody_ends_the_upgrade_to_2_1_and_everybody_that_to_2_2_2() -> None:
     for release, fitted, asks in (("2.1.1", True, set()), ("2.2.2", True, {"a", "b"}), ("2.1.1", False, {"a"})):
         group = Group(f"a={release} b={release}", fitted=fitted)
         group.memories = {each: replace(memory, used=3) for each, memory in group.memories.items()}
-        told = group.rebalance("a")
-        assert {each for each, it in told.items() if it.rejoin.when == "again"} == asks
+        reported = group.rebalance("a")
+        assert {each for each, it in reported.items() if it.rejoin.when == "again"} == asks
         assert group.used == [4, 4]
 
 

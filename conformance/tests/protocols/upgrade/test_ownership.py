@@ -91,8 +91,8 @@ def test_two_owners_in_one_generation_and_across() -> None:
 
 def test_a_clash_is_told_like_a_proof() -> None:
     before: list[ObservedEvent] = [formed(1, "a", a=1, b=1), Took("a", 1, (T0,))]
-    held = history("settle; roll c ready; settle", before, [], [formed(2, "a", a=1, b=1), Took("b", 2, (T0,))])
-    (found,) = next(each for each in judge(held, OURS) if each.violations).violations
+    result = history("settle; roll c ready; settle", before, [], [formed(2, "a", a=1, b=1), Took("b", 2, (T0,))])
+    (found,) = next(each for each in judge(result, OURS) if each.violations).violations
     assert found.why == (
         "t-0: a owns it since step 1, generation 1 and has not given it up; b adds it in step 3, generation 2, "
         "and both read it"
@@ -103,8 +103,8 @@ def test_a_clash_is_told_like_a_proof() -> None:
 def test_what_an_unaware_leader_does_is_flagged_and_condemns_nobody() -> None:
     before: list[ObservedEvent] = [formed(1, "b", b=1), Took("b", 1, (T0, T1, T2))]
     after: list[ObservedEvent] = [formed(2, "a", a=0, b=1), Took("a", 2, (T0, T1))]
-    held = history("old-brokers; settle", before, after)
-    verdicts = {each.invariant: each for each in judge(held, OURS) if each.result is Result.FAIL}
+    result = history("old-brokers; settle", before, after)
+    verdicts = {each.invariant: each for each in judge(result, OURS) if each.result is Result.FAIL}
     assert set(verdicts) == {"bounce/skipped-path"}
     first = verdicts["bounce/skipped-path"].violations[0]
     start = "a, which leads generation 2, does not know every member's version. t-0: b owns it since step 1"
@@ -214,8 +214,8 @@ def test_a_lost_answer_is_neither_done_nor_failed() -> None:
 
 def test_what_was_not_answered_is_left_open_and_condemns_nobody() -> None:
     both: list[ObservedEvent] = [formed(1, "a", a=1, b=1), Took("a", 1, (T0,)), Took("b", 1, (T0,))]
-    held = history("settle; settle", both, lost=0)
-    results = {each.invariant: each.result for each in judge(held, OURS)}
+    result = history("settle; settle", both, lost=0)
+    results = {each.invariant: each.result for each in judge(result, OURS)}
     assert set(results.values()) == {Result.UNKNOWN}
 
 

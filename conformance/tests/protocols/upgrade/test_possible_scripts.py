@@ -55,8 +55,8 @@ def test_an_explanation_names_the_rule_and_the_member() -> None:
 
 def test_a_step_that_causes_nothing_is_left_out_and_another_ends_what_is_judged() -> None:
     case = case_of("streams", "start a own; move b; settle")
-    said: dict[str, Any] = {"what": "ended", "member": "b"}
-    for actions, steps in (([], [0, 2]), ([said], [0])):
+    stated: dict[str, Any] = {"what": "ended", "member": "b"}
+    for actions, steps in (([], [0, 2]), ([stated], [0])):
         observed = (Replied((("actions", actions if at == 1 else []),)) for at in range(3))
         ops = tuple(Op(at, case.steps[at], each, at + 1) for at, each in enumerate(observed))
         assert [each.index for each in possible_part(History(case, "somebody", ops)).ops] == steps

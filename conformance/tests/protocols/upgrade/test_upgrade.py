@@ -42,12 +42,12 @@ from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.strategies.parse import belongs
 
-UPGRADERS = {name: vice for name, vice in MUTANTS.items() if vice.check.startswith("bounce/")}
+UPGRADERS = {name: mutant for name, mutant in MUTANTS.items() if mutant.check.startswith("bounce/")}
 OURS = [each for each in all_invariants(Role.OPERATOR_TOOL) if each.id.startswith("bounce/")]
 DRAFT, NEWEST = "kip-429", "apache@4.4.0"
 
 
-def held(adapter: Adapter, where: str, *texts: str) -> list[History]:
+def executed(adapter: Adapter, where: str, *texts: str) -> list[History]:
     with InProcess(adapter).open(where, Role.OPERATOR_TOOL) as session:
         return [
             *converse(
@@ -58,7 +58,7 @@ def held(adapter: Adapter, where: str, *texts: str) -> list[History]:
 
 
 def played(where: str, text: str) -> History:
-    return held(Reference(), where, text)[0]
+    return executed(Reference(), where, text)[0]
 
 
 def broken(history: History) -> dict[str, Verdict]:
@@ -153,8 +153,8 @@ def test_what_cannot_be_done_does_nothing(text: str, why: str) -> None:
 def test_who_was_taken_for_dead_comes_back() -> None:
     history = played(NEWEST, "roll a cooperative; roll b cooperative; settle; expire b; settle")
     assert not broken(history)
-    told = [OBSERVED.describe(each.seen) for each in observations(history) if each.step == 3]
-    assert told == ["the coordinator removes b from the group"]
+    reported = [OBSERVED.describe(each.seen) for each in observations(history) if each.step == 3]
+    assert reported == ["the coordinator removes b from the group"]
     assert len(generations(history)[-1].members) == 2
 
 
@@ -177,7 +177,7 @@ def test_what_is_drawn_says_everything_and_the_reference_keeps_every_invariant(w
             verbs[step.verb] = verbs.get(step.verb, 0) + 1
         if number > 8:
             continue
-        (history,) = held(Reference(), where, OPERATIONS.shorthand(case.steps))
+        (history,) = executed(Reference(), where, OPERATIONS.shorthand(case.steps))
         assert set(broken(history)) <= {"bounce/skipped-path"}, OPERATIONS.shorthand(case.steps)
     assert set(verbs) | {"old-brokers"} == {*upgrade_scripts(where).events, "old-brokers"}
 
@@ -208,7 +208,7 @@ def test_there_is_something_to_upgrade_to_from_2_4_on_and_in_the_draft() -> None
 
 def test_every_invariant_has_a_vice_and_a_check() -> None:
     ids = {each.id for each in OURS}
-    assert ids == {vice.invariant for vice in UPGRADERS.values()}
+    assert ids == {mutant.invariant for mutant in UPGRADERS.values()}
     assert ids == {id for check in UPGRADE_CHECKS for id in check.invariants}
     assert {each.id: each.grade for each in OURS if each.grade is not Grade.MUST} == {
         "bounce/skipped-path": Grade.INFO,
@@ -217,7 +217,7 @@ def test_every_invariant_has_a_vice_and_a_check() -> None:
 
 
 def test_a_failure_shows_what_was_seen_step_by_step() -> None:
-    (history,) = held(MUTANTS["gives-twice"].made(), NEWEST, "roll a old; roll b old; settle")
+    (history,) = executed(MUTANTS["gives-twice"].made(), NEWEST, "roll a old; roll b old; settle")
     found = broken(history)["bounce/one-owner"].violations[0]
     (exhibit,) = UPGRADES.exhibits(history, found)
     steps = [each["says"] for each in exhibit["steps"] if each.get("first", True)]

@@ -76,12 +76,12 @@ GO_FAILURES = {
 }
 
 
-@pytest.mark.parametrize("said", GO_FAILURES)
-def test_why_go_does_not_build_it_is_one_line_and_nothing_is_left(tools: Path, said: str) -> None:
-    script(tools, "go", f'[ "$1" = version ] && echo "{GO_SAYS}" && exit 0\nprintf "{said}\\n" >&2; exit 1')
+@pytest.mark.parametrize("stated", GO_FAILURES)
+def test_why_go_does_not_build_it_is_one_line_and_nothing_is_left(tools: Path, stated: str) -> None:
+    script(tools, "go", f'[ "$1" = version ] && echo "{GO_SAYS}" && exit 0\nprintf "{stated}\\n" >&2; exit 1')
     with pytest.raises(Unavailable) as failed:
         registry.target("franz-go@1.2.3")
-    assert str(failed.value) == f"franz-go 1.2.3 cannot be built: {GO_FAILURES[said]}"
+    assert str(failed.value) == f"franz-go 1.2.3 cannot be built: {GO_FAILURES[stated]}"
     assert left(tools) == []
 
 
@@ -102,16 +102,16 @@ CARGO_FAILURES = {
 }
 
 
-@pytest.mark.parametrize("said", CARGO_FAILURES)
-def test_why_cargo_does_not_build_it_is_one_line_and_nothing_is_left(tools: Path, said: str) -> None:
+@pytest.mark.parametrize("stated", CARGO_FAILURES)
+def test_why_cargo_does_not_build_it_is_one_line_and_nothing_is_left(tools: Path, stated: str) -> None:
     script(
         tools,
         "cargo",
-        f'[ "$1" = version ] && echo cargo 1.95.0 && exit 0\nprintf "{said}\\n" >&2; exit 1'.replace("`", "'"),
+        f'[ "$1" = version ] && echo cargo 1.95.0 && exit 0\nprintf "{stated}\\n" >&2; exit 1'.replace("`", "'"),
     )
     with pytest.raises(Unavailable) as failed:
         build.built("mine", "1", rust.recipe("mine 1", {"Cargo.toml": ""}, 9))
-    assert str(failed.value) == f"mine 1 cannot be built: {CARGO_FAILURES[said]}"
+    assert str(failed.value) == f"mine 1 cannot be built: {CARGO_FAILURES[stated]}"
     assert left(tools) == []
 
 
@@ -133,13 +133,13 @@ NPM_FAILURES = {
 }
 
 
-@pytest.mark.parametrize("said", NPM_FAILURES)
-def test_why_npm_does_not_install_it_is_one_line_and_nothing_is_left(tools: Path, said: str) -> None:
+@pytest.mark.parametrize("stated", NPM_FAILURES)
+def test_why_npm_does_not_install_it_is_one_line_and_nothing_is_left(tools: Path, stated: str) -> None:
     script(tools, "node", "echo v22.30.0")
-    script(tools, "npm", f'printf "{said}\\n" >&2; exit 1')
+    script(tools, "npm", f'printf "{stated}\\n" >&2; exit 1')
     with pytest.raises(Unavailable) as failed:
         registry.target("platformatic-kafka@1.2.3")
-    assert str(failed.value) == f"platformatic-kafka 1.2.3 cannot be built: {NPM_FAILURES[said]}"
+    assert str(failed.value) == f"platformatic-kafka 1.2.3 cannot be built: {NPM_FAILURES[stated]}"
     assert left(tools) == []
 
 

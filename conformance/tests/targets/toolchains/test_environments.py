@@ -44,11 +44,11 @@ def test_a_release_is_installed_alone_and_only_once(shelf: Path) -> None:
     with ThreadPoolExecutor(2) as two:
         pythons = set(two.map(environments.interpreter, ["doll"] * 2, ["1.5"] * 2))
     (python,) = pythons
-    said = subprocess.run(
+    printed = subprocess.run(
         [python, "-I", "-c", "import doll, importlib.util as u; print(doll.size, u.find_spec('hypothesis'))"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert said.stdout.split() == ["15", "None"]
+    assert printed.stdout.split() == ["15", "None"]
     assert list(environments.made()) == [("doll", "1.5")]
     (shelf / "doll-1.5-py3-none-any.whl").unlink()
     assert environments.interpreter("doll", "1.5") == python
@@ -79,7 +79,7 @@ def test_a_client_that_no_index_has_is_unavailable(shelf: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("printed", "why"),
     [
         (
             "WARNING: Retrying after connection broken\nERROR: Could not find a version (from versions: none)",
@@ -89,8 +89,8 @@ def test_a_client_that_no_index_has_is_unavailable(shelf: Path) -> None:
         ("", "pip gave no reason"),
     ],
 )
-def test_what_pip_says_is_put_into_one_line(said: str, why: str) -> None:
-    assert environments._reason("doll==1", said) == why
+def test_what_pip_says_is_put_into_one_line(printed: str, why: str) -> None:
+    assert environments._reason("doll==1", printed) == why
 
 
 @pytest.mark.parametrize("name", ["kafka-python@", "kafka-python@../..", "kio@latest", "reference@1", "nobody@1"])
@@ -133,8 +133,8 @@ def test_a_child_finds_the_same_order_in_sets_each_time_and_nothing_of_the_users
     python, *flags, _, _ = environments.command("doll", "1.5", "doll")
     code = f"import sys; print(hash('t'), {str(shelf)!r} in sys.path)"
     argv = [python, *flags, "-c", code]
-    said = {
+    printed = {
         subprocess.run(argv, env=environments.child_environment(), capture_output=True, check=True).stdout for _ in "ab"
     }
-    (only,) = said
+    (only,) = printed
     assert only.endswith(b" False\n")

@@ -59,10 +59,10 @@ def test_a_wrong_checksum_is_refused_and_leaves_nothing(tmp_path: Path, monkeypa
 def test_a_missing_jar_is_named_and_the_others_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(tmp_path / "repo", ONE, b"jar bytes")
     monkeypatch.setenv("KIPCHECK_MAVEN_REPOSITORY", (tmp_path / "repo").as_uri())
-    with pytest.raises(Unavailable) as told:
+    with pytest.raises(Unavailable) as printed:
         maven.fetch([TWO, ONE])
-    assert str(told.value).startswith(TWO)
-    assert "\n" not in str(told.value)
+    assert str(printed.value).startswith(TWO)
+    assert "\n" not in str(printed.value)
     assert maven.cached(ONE)
 
 
@@ -115,9 +115,9 @@ def test_maven_is_asked_once_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "sys.exit(code)\n"
     )
     script.chmod(0o755)
-    with pytest.raises(Unavailable) as told:
+    with pytest.raises(Unavailable) as printed:
         maven.fetch([TWO, ONE])
-    assert str(told.value) == f"{TWO}: mvn: Could not find artifact org.example:two:jar:2.0.1 in central"
+    assert str(printed.value) == f"{TWO}: mvn: Could not find artifact org.example:two:jar:2.0.1 in central"
     found = maven.cached(ONE)
     assert found and found.read_bytes() == b"by maven"
     with pytest.raises(Unavailable, match=r"did not have it at the last attempt, within a day: remove (\S+)") as again:
@@ -158,8 +158,8 @@ def test_processes_that_fetch_at_once_do_not_disturb_each_other(tmp_path: Path) 
         subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    told = {each.communicate(timeout=60)[0].strip() for each in running}
-    assert told == {maven.sha256(tmp_path / "repo" / maven.Coordinate.parse(ONE).path)}
+    printed = {each.communicate(timeout=60)[0].strip() for each in running}
+    assert printed == {maven.sha256(tmp_path / "repo" / maven.Coordinate.parse(ONE).path)}
 
 
 @pytest.mark.parametrize("text", ["org.example:one", "a:b:c:d", "a:b:../../c", "a:b:", "a:<b>:1"])

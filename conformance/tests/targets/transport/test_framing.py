@@ -32,15 +32,15 @@ def test_what_is_packed_is_found_again_however_it_comes(framing: Framing) -> Non
     stream = b"".join(pack_message(each, framing) for each in MESSAGES)
     choose = random.Random(0)
     for most in (1, 3, 1000, len(stream)):
-        held, found, at = gathered(framing), [], 0
+        result, found, at = gathered(framing), [], 0
         while at < len(stream):
             step = choose.randint(1, most)
-            held.feed(stream[at : at + step])
+            result.feed(stream[at : at + step])
             at += step
-            while (message := held.take()) is not None:
+            while (message := result.take()) is not None:
                 found.append(message)
         assert found == MESSAGES
-        assert held.waiting == b""
+        assert result.waiting == b""
 
 
 def test_frames_are_led_by_their_length_as_kafka_s_own_are() -> None:
@@ -49,21 +49,21 @@ def test_frames_are_led_by_their_length_as_kafka_s_own_are() -> None:
 
 
 def test_from_lines_to_frames_in_the_middle_of_what_came() -> None:
-    held = gathered(Framing.LINES)
-    held.feed(pack_message({"a": 1}, Framing.LINES) + pack_message({"b": 2}, Framing.FRAMES))
-    assert held.take() == {"a": 1}
-    held.framing = Framing.FRAMES
-    assert (held.take(), held.take()) == ({"b": 2}, None)
+    result = gathered(Framing.LINES)
+    result.feed(pack_message({"a": 1}, Framing.LINES) + pack_message({"b": 2}, Framing.FRAMES))
+    assert result.take() == {"a": 1}
+    result.framing = Framing.FRAMES
+    assert (result.take(), result.take()) == ({"b": 2}, None)
 
 
 def test_a_length_is_refused_before_what_it_promises_is_there() -> None:
     tracemalloc.start()
     try:
         for length in (MOST + 1, 0x7FFFFFFF, 0xFFFFFFFF):
-            held = gathered(Framing.FRAMES)
-            held.feed(length.to_bytes(4, "big"))
+            result = gathered(Framing.FRAMES)
+            result.feed(length.to_bytes(4, "big"))
             with pytest.raises(Unreadable, match=f"a frame of {length} bytes"):
-                held.take()
+                result.take()
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
@@ -72,15 +72,15 @@ def test_a_length_is_refused_before_what_it_promises_is_there() -> None:
 @pytest.mark.parametrize("framing", Framing)
 def test_the_longest_message_is_one_of_16_mib(framing: Framing) -> None:
     longest = {"a": "x" * (MOST - len('{"a":""}'))}
-    held = gathered(framing)
-    held.feed(pack_message(longest, framing))
-    assert held.take() == longest
+    result = gathered(framing)
+    result.feed(pack_message(longest, framing))
+    assert result.take() == longest
     with pytest.raises(ValueError, match="16777217 bytes"):
         pack_message({"a": longest["a"] + "x"}, framing)
     too_long = b'{"a":"' + b"x" * MOST
-    held.feed((MOST + 1).to_bytes(4, "big") + too_long if framing is Framing.FRAMES else too_long)
+    result.feed((MOST + 1).to_bytes(4, "big") + too_long if framing is Framing.FRAMES else too_long)
     with pytest.raises(Unreadable, match=r"16 MiB|a frame of 16777217"):
-        held.take()
+        result.take()
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_what_is_no_message_is_told(text: bytes, why: str) -> None:
 
 
 def test_half_a_character_has_a_sign_in_its_place_and_a_whole_one_is_kept() -> None:
-    told = parse_message(b'{"\\ud800": ["a\\uDFFFb", {"c": "\\ud83c\\udf89"}], "d": "\\u00e9\\\\ud800"}')
-    assert told == {"\N{REPLACEMENT CHARACTER}": ["a\N{REPLACEMENT CHARACTER}b", {"c": "\N{PARTY POPPER}"}],
+    reported = parse_message(b'{"\\ud800": ["a\\uDFFFb", {"c": "\\ud83c\\udf89"}], "d": "\\u00e9\\\\ud800"}')
+    assert reported == {"\N{REPLACEMENT CHARACTER}": ["a\N{REPLACEMENT CHARACTER}b", {"c": "\N{PARTY POPPER}"}],
                     "d": "\u00e9\\ud800"}  # fmt: skip
-    json.dumps(told, ensure_ascii=False).encode()
+    json.dumps(reported, ensure_ascii=False).encode()

@@ -47,12 +47,12 @@ def answer(op: Mapping[str, Any], budget: float) -> dict[str, Any]:
     return {"status": "accepted", "process": os.getpid()}
 
 
-def held(*things: str) -> list[dict[str, Any]]:
+def executed(*things: str) -> list[dict[str, Any]]:
     return Supervised(answer).results([{"do": each} for each in things], 0.2)
 
 
 def test_deaths_stand_where_they_happened_and_all_else_is_answered() -> None:
-    results = held("live", "abort", "live", "spin", "leave", "panic", "live")
+    results = executed("live", "abort", "live", "spin", "leave", "panic", "live")
     assert [each.get("message", each["status"]) for each in results] == [
         "accepted",
         "killed by SIGABRT",
@@ -68,7 +68,7 @@ def test_deaths_stand_where_they_happened_and_all_else_is_answered() -> None:
 
 
 def test_what_is_answered_is_answered_elsewhere_and_by_as_few_processes_as_can_be() -> None:
-    first, second, _, third = held("live", "live", "abort", "live")
+    first, second, _, third = executed("live", "live", "abort", "live")
     assert os.getpid() != first["process"] == second["process"] != third["process"]
 
 
@@ -141,7 +141,7 @@ def test_a_python_client_tells_where_it_hangs(hang: str, limits: Limits) -> None
 
 
 def test_the_evidence_is_that_of_the_death_and_no_other() -> None:
-    _, second, third = held("abort", "panic", "leave")
+    _, second, third = executed("abort", "panic", "leave")
     assert "no Exception" in second["evidence"]
     assert second["evidence"].startswith("Traceback")
     assert third["evidence"] == ""
@@ -166,7 +166,7 @@ GOOD = decode("HeartbeatResponse", 0, "0000")
 
 
 @pytest.mark.parametrize(
-    ("vice", "deadly", "cause"),
+    ("mutant", "deadly", "cause"),
     [
         ("crashes-on-tags", decode("HeartbeatResponse", 4, "000000000000010700"), "crashed"),
         pytest.param(
@@ -175,9 +175,9 @@ GOOD = decode("HeartbeatResponse", 0, "0000")
         ("allocates-by-length", decode("DescribeGroupsRequest", 0, "7fffffff"), "memory"),
     ],
 )
-def test_a_planted_death_loses_no_other_verdict(vice: str, deadly: Case, cause: str) -> None:
+def test_a_planted_death_loses_no_other_verdict(mutant: str, deadly: Case, cause: str) -> None:
     cases = [GOOD, deadly, GOOD, GOOD, deadly, *[GOOD] * 70, deadly]
-    with target(f"miniature/{vice}", Limits(cpu_s=0.3, restarts=0)).open("apache", Role.CODEC) as session:
+    with target(f"miniature/{mutant}", Limits(cpu_s=0.3, restarts=0)).open("apache", Role.CODEC) as session:
         answers = [observation for (observation,) in session.run(cases)]
     for case, observation in zip(cases, answers, strict=True):
         if case is deadly:

@@ -27,9 +27,9 @@ def listening(name: str) -> Iterator[str]:
     serving = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert serving.stdout is not None
-        said = serving.stdout.readline()
-        assert said.startswith(f"{name} is tcp:127.0.0.1:")
-        yield said.partition(" is ")[2].partition(";")[0]
+        stated = serving.stdout.readline()
+        assert stated.startswith(f"{name} is tcp:127.0.0.1:")
+        yield stated.partition(" is ")[2].partition(";")[0]
     finally:
         serving.terminate()
         serving.communicate()
@@ -66,9 +66,9 @@ def test_roles_take_turns_on_one_connection() -> None:
         asked = Case("test", "apache", Role.CONTROLLER, (step("operator", "describe"),))
         for _ in range(2):
             ((answer,),) = codec.run([decode(0)])
-            ((told,),) = controller.run([asked])
+            ((printed,),) = controller.run([asked])
             assert isinstance(answer, Replied)
-            assert isinstance(told, Replied)
+            assert isinstance(printed, Replied)
         assert not codec.troubles and not controller.troubles
 
 
