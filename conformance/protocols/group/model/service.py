@@ -79,7 +79,7 @@ class Service(Generic[Group]):
                 group, clock, failing = self.run(group, clock, failing, _coordinator_event(state, event), replies)
             case Elapse(ms):
                 until = clock.now_ms + ms
-                while (due := clock.due(until)) is not None:
+                while (due := self.due(clock, until)) is not None:
                     timer, clock = due
                     group, clock, failing = self.run(group, clock, failing, Fired(timer), replies)
                 clock = Clock(until, clock.timers)
@@ -90,6 +90,10 @@ class Service(Generic[Group]):
             case _:
                 assert_never(event)
         return _answered(state, Served(group, clock, state.names, actors, failing), replies)
+
+    def due(self, clock: Clock[Timer], until: int) -> tuple[Timer, Clock[Timer]] | None:
+        """The timer that expires next, and the clock after it; None if no timer expires until then."""
+        return clock.due(until)
 
     def expire(self, state: Served[Group], armed: tuple[int, Timer], /) -> Transition[Served[Group], Reply]:
         """A timer, armed for a deadline, expires, whether or not others should before it."""

@@ -10,11 +10,12 @@ from kipcheck.conformance.core.case import Role, Step, steps_from
 from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.machines.clock import Clock
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as CONSUMER_GROUPS
 from kipcheck.conformance.protocols.consumer_group.rules import Rules as ConsumerRules
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
-from kipcheck.conformance.protocols.group.model.messages import Error, Reply
+from kipcheck.conformance.protocols.group.model.messages import Error, Reply, Timer
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.model.service import Event, Served, Service
 from kipcheck.conformance.protocols.group.model.state import Member, State
@@ -42,16 +43,33 @@ class Choosing(Coordinator):
         super().__init__(rules)
         self.offered: list[int] = []
 
-    def _taken(self, count: int) -> int:
+    def taken(self, count: int) -> int:
         at = len(self.offered)
         self.offered.append(count)
         return self.script[at] if at < len(self.script) else 0
 
     def choose_leader(self, state: State, candidates: tuple[Member, ...]) -> Member:
-        return candidates[self._taken(len(candidates))]
+        return candidates[self.taken(len(candidates))]
 
     def choose_protocol(self, state: State, candidates: tuple[str, ...]) -> str:
-        return sorted(candidates)[self._taken(len(candidates))]
+        return sorted(candidates)[self.taken(len(candidates))]
+
+
+class AnyOrder(Service[State]):
+    """Timers of one deadline expire in any order: Kafka arms those of members in the order of a hash map."""
+
+    def __init__(self, coordinator: Choosing) -> None:
+        super().__init__(coordinator)
+        self.choosing = coordinator
+
+    def due(self, clock: Clock[Timer], until: int) -> tuple[Timer, Clock[Timer]] | None:
+        first = clock.due(until)
+        if first is None:
+            return None
+        at_ms = first[1].now_ms
+        together = [timer for deadline, timer in clock.timers if deadline == at_ms]
+        timer = together[self.choosing.taken(len(together))]
+        return timer, Clock(at_ms, clock.disarmed(timer).timers)
 
 
 Ours = Served[State]
@@ -62,7 +80,7 @@ class Allowed:
 
     def __init__(self, release: str) -> None:
         self._choosing = Choosing(Rules.of(release))
-        self._service = Service(self._choosing)
+        self._service = AnyOrder(self._choosing)
         self._states: list[Ours] = [self._service.initial()]
 
     def after(self, event: Event, seen: Observation) -> list[list[dict[str, Any]]]:
