@@ -85,16 +85,16 @@ def test_the_same_batches_come_in_every_process_whatever_was_imported_before() -
     """Among them those of Hypothesis, which looks for constants in what is imported."""
     script = (
         "import kipcheck.conformance.tests.strategies.test_strategies\n"
-        "from kipcheck.conformance.tests.campaign.test_generate import told\n"
-        "print(told())"
+        "from kipcheck.conformance.tests.campaign.test_generate import batches_digest\n"
+        "print(batches_digest())"
     )
     other = subprocess.run(
         [sys.executable, "-c", script], env={"PYTHONHASHSEED": "2"}, capture_output=True, text=True, check=True
     )
-    assert other.stdout.strip() == reported()
+    assert other.stdout.strip() == batches_digest()
 
 
-def reported() -> str:
+def batches_digest() -> str:
     found = hashlib.blake2b(digest_size=8)
     for each in drawn(
         24, "features/gating", "wire/round-trip", "assign/rounds", snapshot=Snapshot((*conversations(3),))
