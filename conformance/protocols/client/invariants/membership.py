@@ -13,6 +13,7 @@ from kipcheck.conformance.protocols.client.trace import (
     GRACE_MS,
     GROUP_REQUESTS,
     HEARTBEAT,
+    NEVER,
     NOT_COORDINATOR,
     RACE_MS,
     STARTS,
@@ -201,7 +202,8 @@ def finds_its_coordinator(history: History) -> Iterator[Violation]:
     """After NOT_COORDINATOR a client looks its coordinator up before it sends the next request of its group.
 
     One that knows the new coordinator by another request may go there, which it does over another connection. A look-up
-    that waited behind another request may have been sent as early as that one.
+    that waited behind another request may have been sent as early as that one, and is never read if that one was never
+    answered.
     """
     lost: Happened | None = None
     waited = _look_ups_that_waited(history)
@@ -215,7 +217,9 @@ def finds_its_coordinator(history: History) -> Iterator[Violation]:
         elif (
             each.ms > lost.ms + RACE_MS
             and each.event["connection"] == lost.event["connection"]
-            and not any(begin <= each.ms <= end for begin, end in waited)
+            and not any(
+                begin <= each.ms <= end and connection != each.event["connection"] for begin, end, connection in waited
+            )
         ):
             late = each.ms - lost.ms
             why = f"{late} ms after NOT_COORDINATOR the client sends {each.api} without a look-up of its coordinator"
@@ -223,18 +227,25 @@ def finds_its_coordinator(history: History) -> Iterator[Violation]:
             lost = None
 
 
-def _look_ups_that_waited(history: History) -> list[tuple[int, int]]:
-    """When a FindCoordinator that was read late may have been sent at the earliest, and when it was read."""
+def _look_ups_that_waited(history: History) -> list[tuple[int, int, int]]:
+    """When a FindCoordinator that was read late, or never, may have been sent at the earliest, when it was read or its
+    connection closed, and the connection: what is read there meanwhile was sent before it."""
     last: dict[int, int] = {}
+    unanswered: dict[int, int] = {}
     found = []
     for each in trace(history):
+        connection = each.event.get("connection", -1)
         if each.is_request():
-            connection = each.event["connection"]
+            unanswered[connection] = each.ms
             if not each.pipelined:
                 last[connection] = each.ms
             elif each.api == "FindCoordinator":
-                found.append((last.get(connection, each.ms), each.ms))
-    return found
+                found.append((last.get(connection, each.ms), each.ms, connection))
+        elif each.is_answer():
+            unanswered.pop(connection, None)
+        elif each.what == "closed" and connection in unanswered:
+            found.append((unanswered.pop(connection), each.ms, connection))
+    return [*found, *((begin, NEVER, connection) for connection, begin in unanswered.items())]
 
 
 @impact(

@@ -173,7 +173,19 @@ def test_a_look_up_that_waits_behind_a_late_answer_was_sent() -> None:
     behind = {"version": 2, "connection": 2, "pipelined": True}
     waited = ("request", 900, {"api": "ListOffsets", **behind}), ("request", 900, {"api": "FindCoordinator", **behind})
     assert not [*finds_its_coordinator(history(joined(100), late, refused, beat(600, "m", 1), *waited))]
-    assert [*finds_its_coordinator(history(joined(100), late, refused, beat(600, "m", 1)))]
+    answer = "answer", 160, {"api": "ListOffsets", "connection": 2}
+    assert [*finds_its_coordinator(history(joined(100), late, answer, refused, beat(600, "m", 1)))]
+
+
+def test_a_look_up_behind_a_request_that_is_never_answered_is_never_read() -> None:
+    """librdkafka 2.16.1: it sent its FindCoordinator behind a Fetch whose connection was then closed."""
+    refused = "answer", 200, {"api": "Heartbeat", "error": 16, "to": ["m", 1]}
+    silent = "request", 150, {"api": "Fetch", "version": 16, "connection": 2}
+    for closed, breaches in {900: 0, 500: 1}.items():
+        closing = "closed", closed, {"connection": 2, "why": ""}
+        events = sorted([joined(100), silent, refused, beat(600, "m", 1), closing], key=lambda each: int(each[1]))
+        assert len([*finds_its_coordinator(history(*events))]) == breaches
+    assert [*finds_its_coordinator(history(joined(100), refused, beat(600, "m", 1), beat(650, "m", 1)))]
 
 
 def test_members_without_an_assignment_and_groups_that_wait_are_told_apart() -> None:
@@ -204,6 +216,17 @@ def test_an_answer_to_an_earlier_fetch_is_used_if_it_begins_at_the_committed_off
     answer = "answer", 600, {"api": "Fetch", "error": 0, "records": 70}
     assert not [*starts_at_the_committed_offset(history(fetches(100, 10), *member, answer, fetches(601, 11)))]
     assert [*starts_at_the_committed_offset(history(fetches(100, 9), *member, answer, fetches(601, 11)))]
+
+
+def test_a_fetch_that_waits_behind_another_one_was_sent_before_the_committed_offset_was_read() -> None:
+    """aiokafka 0.14.0: its Fetch was read 200 ms after the offset, and waited behind one for 500 ms."""
+    given = "answer", 300, {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]}
+    member = [joined(250), synced(260, "t-0"), given, ("answer", 310, {"api": "OffsetFetch", "committed": {"t-0": 7}})]
+    what, ms, found = fetches(600, 10)
+    for fetch, breaches in {(what, ms, True): 0, (what, ms, False): 1}.items():
+        events = fetches(100, 10), *member, (*fetch[:2], {**found, "connection": 2, "pipelined": fetch[2]})
+        before = "request", 90, {**found, "connection": 2}
+        assert len([*starts_at_the_committed_offset(history(before, *events))]) == breaches
 
 
 def commits(ms: int, offset: int) -> tuple[Any, ...]:
