@@ -33,6 +33,8 @@ UNKNOWN_SERVER_ERROR: Final = "UNKNOWN_SERVER_ERROR"
 class Conversions:
     fails_at_first: bool = False
     """A consumer that joins a group in its first join phase gets UNKNOWN_SERVER_ERROR, as in all releases."""
+    may_count_successors: bool = False
+    """A full group refuses the successor of a static member, in releases that do."""
 
     def __init__(
         self,
@@ -44,6 +46,7 @@ class Conversions:
         self.rules = rules
         self.config = config
         self.consumers = ConsumerGroup(rules=rules, config=config)
+        self.consumers.counts_successors = self.may_count_successors and rules.counts_successors
         made = RunningSessions if self.fails_at_first else Coordinator
         self.coordinator = made(classic or owed_rules(), classic_config)
         self.service: Service[ClassicState] = Service(self.coordinator)

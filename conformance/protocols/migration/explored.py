@@ -6,10 +6,7 @@ from typing import Final
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.protocols.consumer_group import model as consumer
 from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, Beat, Pass, Says
-from kipcheck.conformance.protocols.consumer_group.rules import CURRENT, DEFAULT, Config, Rules
-from kipcheck.conformance.protocols.group.model.answers import DEFAULT as CLASSIC_DEFAULT, Config as ClassicConfig
 from kipcheck.conformance.protocols.group.model.messages import Fired, Phase, Timer
-from kipcheck.conformance.protocols.group.model.rules import Rules as ClassicRules
 from kipcheck.conformance.protocols.migration.model import CONSUMERS, INITIAL_DELAY_MS, MixedGroup
 from kipcheck.conformance.protocols.migration.ops import (
     CLIENTS,
@@ -35,16 +32,7 @@ class ReleasedGroup(MixedGroup):
 
     fails_at_first = True
     assigns_unreleased = True
-
-    def __init__(
-        self,
-        rules: Rules = CURRENT,
-        config: Config = DEFAULT,
-        classic: ClassicRules | None = None,
-        classic_config: ClassicConfig = CLASSIC_DEFAULT,
-    ) -> None:
-        super().__init__(rules, config, classic, classic_config)
-        self.consumers.counts_successors = rules.counts_successors
+    may_count_successors = True
 
 
 def untimed(made: type[MixedGroup]) -> type[MixedGroup]:
