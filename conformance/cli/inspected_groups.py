@@ -147,11 +147,7 @@ def _tasks(some: Tasks) -> str:
 
 
 def _consumer_member(member: ConsumerMember) -> Iterator[str]:
-    instance = f", instance {member.instance}" if member.instance is not None else ""
-    rack = f", rack {member.rack}" if member.rack is not None else ""
-    classic = ", classic protocol" if member.is_classic else ""
-    yield f"  member {member.id}{instance} (client id {member.client_id}, {member.host}{rack}){classic}, " \
-          f"epoch {member.epoch}"  # fmt: skip
+    yield inspected_streams_groups.member_head(member)
     regex = f" and {member.regex}" if member.regex is not None else ""
     yield f"    subscription: {', '.join(member.topics) or 'no topics'}{regex}"
     target = "" if {*member.target} == {*member.assigned} else f"; target {partition_names(member.target)}"

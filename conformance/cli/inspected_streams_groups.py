@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kipcheck.conformance.live.inspect.group import ShareGroup, ShareMember
+from kipcheck.conformance.live.inspect.group import ConsumerMember, ShareGroup, ShareMember
 from kipcheck.conformance.live.inspect.streams_group import (
     Offsets,
     StreamsGroup,
@@ -46,12 +46,17 @@ def _subtopology(found: Subtopology) -> str:
     return f"  subtopology {found.id}: {'; '.join(parts)}"
 
 
-def _streams_member(member: StreamsMember) -> Iterator[str]:
+def member_head(member: ConsumerMember | StreamsMember) -> str:
+    """Who the member is, and its epoch."""
     instance = f", instance {member.instance}" if member.instance is not None else ""
     rack = f", rack {member.rack}" if member.rack is not None else ""
     classic = ", classic protocol" if member.is_classic else ""
-    yield f"  member {member.id}{instance} (client id {member.client_id}, {member.host}{rack}){classic}, " \
-          f"epoch {member.epoch}, topology epoch {member.topology_epoch}, process {member.process}"  # fmt: skip
+    place = f"client id {member.client_id}, {member.host}{rack}"
+    return f"  member {member.id}{instance} ({place}){classic}, epoch {member.epoch}"
+
+
+def _streams_member(member: StreamsMember) -> Iterator[str]:
+    yield f"{member_head(member)}, topology epoch {member.topology_epoch}, process {member.process}"
     about = [f"end point {member.end_point}"] if member.end_point is not None else []
     about += ["tags " + " ".join(f"{key}={value}" for key, value in member.tags.items())] if member.tags else []
     if about:
