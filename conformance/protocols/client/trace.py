@@ -94,6 +94,9 @@ class Happened:
     """Of an answer: its connection ended so early after it that the client need not have read it."""
     shut_out: bool = False
     """Whether a request of ``OF_GROUPS`` was answered with a fatal error, and the client was assigned nothing since."""
+    earliest_ms: int = 0
+    """Of a request: when it may have been sent at the earliest. One that waits behind another one is read late, and may
+    have been sent when that one was read."""
 
     @property
     def ms(self) -> int:
@@ -209,9 +212,13 @@ def trace(history: History) -> Iterator[Happened]:
     reader, events = _Reader(), [*history.actions()]
     closed = {event["connection"]: event["ms"] for _, event in events if event["what"] == "closed"}
     memberships: tuple[Membership, ...] = ()
+    unqueued: dict[int, int] = {}
     for step, event in events:
+        connection, ms = event.get("connection", -1), event["ms"]
+        if event["what"] == "request" and not event.get("pipelined"):
+            unqueued[connection] = ms
         in_doubt = event["what"] == "answer" and closed.get(event["connection"], NEVER) <= event["ms"] + RACE_MS
-        yield Happened(step, event, memberships, in_doubt, reader.shut_out)
+        yield Happened(step, event, memberships, in_doubt, reader.shut_out, unqueued.get(connection, ms))
         reader.read(event, in_doubt)
         if len(memberships) != len(reader.memberships):  # a client that spins has thousands, which are copied once
             memberships = tuple(reader.memberships)

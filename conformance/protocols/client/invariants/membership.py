@@ -230,17 +230,14 @@ def finds_its_coordinator(history: History) -> Iterator[Violation]:
 def _look_ups_that_waited(history: History) -> list[tuple[int, int, int]]:
     """When a FindCoordinator that was read late, or never, may have been sent at the earliest, when it was read or its
     connection closed, and the connection: what is read there meanwhile was sent before it."""
-    last: dict[int, int] = {}
     unanswered: dict[int, int] = {}
     found = []
     for each in trace(history):
         connection = each.event.get("connection", -1)
         if each.is_request():
             unanswered[connection] = each.ms
-            if not each.pipelined:
-                last[connection] = each.ms
-            elif each.api == "FindCoordinator":
-                found.append((last.get(connection, each.ms), each.ms, connection))
+            if each.pipelined and each.api == "FindCoordinator":
+                found.append((each.earliest_ms, each.ms, connection))
         elif each.is_answer():
             unanswered.pop(connection, None)
         elif each.what == "closed" and connection in unanswered:

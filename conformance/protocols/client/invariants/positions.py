@@ -34,8 +34,6 @@ class _Positions:
     new: dict[str, _New] = field(default_factory=dict)
     waiting: list[Happened] = field(default_factory=list)
     """Fetch requests without an answer."""
-    unqueued_ms: dict[int, int] = field(default_factory=dict)
-    """Connection -> when the last request was read there that did not wait behind another one."""
     known: set[str] = field(default_factory=set)
     """The partitions whose committed offset the program has asked for."""
 
@@ -76,27 +74,20 @@ class _Positions:
             if name in self.new and offset in self.new[name].committed:
                 del self.new[name]
 
-    def asked(self, each: Happened) -> None:
-        """A request of any kind is read."""
-        if not each.pipelined:
-            self.unqueued_ms[each.event["connection"]] = each.ms
-
     def fetched(self, each: Happened) -> Iterator[Violation]:
         self.waiting.append(each)
-        # A request that waited behind another one may have been sent as early as that one was read.
-        sent_ms = self.unqueued_ms.get(each.event["connection"], each.ms)
         for name, offset in _offsets(each):
             found = self.new.get(name)
             if found is None:
                 continue
             if offset in found.committed or NONE in found.committed:
                 del self.new[name]
-            elif found.committed and sent_ms > found.sent_ms + RACE_MS:
+            elif found.committed and each.earliest_ms > found.sent_ms + RACE_MS:
                 del self.new[name]
                 right = " or ".join(map(str, found.committed))
                 why = f"the client begins to read {name} at {offset}; the committed offset is {right}"
                 yield breach(each, why, f"offset {right}", f"offset {offset}", "elsewhere", since_ms=found.sent_ms)
-            elif not found.committed and self._is_unasked(name, found, sent_ms):
+            elif not found.committed and self._is_unasked(name, found, each.earliest_ms):
                 del self.new[name]
                 why = f"the client reads {name} at {offset}, and did not ask for the offset that others committed"
                 yield breach(each, why, f"OffsetFetch for {name}", "none", "not asked", since_ms=found.since_ms)
@@ -126,8 +117,6 @@ def starts_at_the_committed_offset(history: History) -> Iterator[Violation]:
     positions = _Positions()
     for each in trace(history):
         positions.follow(each)
-        if each.is_request():
-            positions.asked(each)
         if each.is_answer("OffsetFetch") and not each.in_doubt:
             positions.committed(each)
         elif each.is_answer("Fetch"):
