@@ -78,11 +78,12 @@ def add(commands: Commands) -> None:
 
 def _plan(options: argparse.Namespace) -> int:
     from kipcheck.conformance.cli import feature_plan
+    from kipcheck.conformance.protocols.features.model.upgrade_plan import plan
 
     if options.old is None or options.new is None or options.state or options.bootstrap_server:
         return complain("plan needs --from and --to, and takes no --state and --bootstrap-server", USAGE)
     try:
-        found = feature_plan.plan(options.old, options.new)
+        found = plan(options.old, options.new)
     except LookupError as wrong:
         return complain(wrong.args[0], USAGE)
     if options.json:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kipcheck.conformance.cli.main import run
-from kipcheck.conformance.cli.roll_plan import Roll, roll
+from kipcheck.conformance.protocols.features.model.roll import Roll, roll
 
 
 def changed(found: Roll, number: int) -> dict[str, tuple[int | None, int | None, str]]:
