@@ -1,8 +1,8 @@
-"""Runs of released nodes on ways back: ``python -m kipcheck.golden.ways_back [NAME ...] [--list] [--anew]``.
+"""Runs of released nodes on ways back: ``python -m kipcheck.golden.ways_back [NAME ...] [--list] [--anew] [--tables]``.
 
 ``golden/ways_back.json`` has a row for each run of ``ways``. Without names, the runs without a row are played, one
 cluster at a time, and each row is written when its run ends: the same command continues. A named run with a row is
-played again and compared with it; ``--anew`` replaces the row.
+played again and compared with it; ``--anew`` replaces the row. ``--tables`` prints the tables of ``docs/records.md``.
 """
 
 import json
@@ -14,11 +14,12 @@ from pathlib import Path
 from kipcheck.conformance.live.ways_back import play
 from kipcheck.conformance.protocols.features.model.ways_back import FILE, Played, Way, as_row, played, ways
 from kipcheck.conformance.targets.protocol import Broken, Unavailable
+from kipcheck.golden import ways_back_tables
 
 
 def text(found: Iterable[Played]) -> str:
     """A row on each line, in the order of ``ways``."""
-    order = [*ways()]
+    order = ways()
     rows = sorted(found, key=lambda each: order.index(each.way))
     return "[\n" + ",\n".join(json.dumps(as_row(each), ensure_ascii=False) for each in rows) + "\n]\n"
 
@@ -35,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
     """Exit code 1: a run differs from its row, or its outcome is not clear; 2: an unknown name."""
     options, names = {each for each in argv if each.startswith("--")}, {each for each in argv if each[:2] != "--"}
     known = {each.name: each for each in ways()}
-    if unknown := [*(names - known.keys()), *(options - {"--list", "--anew"})]:
+    if unknown := [*(names - known.keys()), *(options - {"--list", "--anew", "--tables"})]:
         print(f"unknown: {', '.join(unknown)}; --list prints the names", file=sys.stderr)
         return 2
     rows = dict(played())
@@ -43,6 +44,9 @@ def main(argv: Sequence[str]) -> int:
     if "--list" in options:
         for way in known.values():
             print(f"{'recorded' if way in rows else 'not run':8}  {way.name}")
+        return 0
+    if "--tables" in options:
+        print(ways_back_tables.text(rows))
         return 0
     return max((_run(way, rows, "--anew" in options) for way in wanted), default=0)
 

@@ -43,7 +43,7 @@ def _step_lines(found: Roll, number: int, step: Step) -> Iterator[str]:
 def _way_lines(found: Roll, step: Step) -> Iterator[str]:
     match step.by:
         case By.SNAPSHOT:
-            yield f"WAIT FOR A SNAPSHOT on the way back: if {found.old} starts before, it ends at the level that was lowered"
+            yield f"WAIT FOR A SNAPSHOT on the way back: before it, {found.old} ends, although the level is lowered"
         case By.KEPT:
             yield f"{found.old} runs with it"
         case By.NOT_RUN:

@@ -81,7 +81,7 @@ def _with_kraft(way: Way) -> Played:
         if raised == lowered == NONE:
             nodes.settings = SOON
             _restart(nodes, way.new)
-            _await_snapshots(nodes, end)
+            await_snapshots(nodes, end)
             after_snapshot = _return(nodes, way.old)
     return Played(way, before, after, raised, lowered, at_once, after_snapshot)
 
@@ -178,7 +178,7 @@ def snapshots(data: Path) -> list[int]:
     return sorted(int(each.name[:20]) for each in (data / "__cluster_metadata-0").glob("*.checkpoint"))
 
 
-def _await_snapshots(nodes: Nodes, end: int) -> None:
+def await_snapshots(nodes: Nodes, end: int) -> None:
     """Until each node has a snapshot of all records before ``end``. Errors: ``Broken``."""
     until = monotonic() + LATEST_S
     waiting = set(nodes.nodes)

@@ -81,6 +81,13 @@ class Upgrade(KraftController):
             state = self.declared(state, DeclareNode(kind, number, declared(self.old)))
         return state
 
+    def upgraded(self) -> State:
+        """Every node is new, and no level was raised."""
+        state = self.initial()
+        for kind, number in NODES:
+            state = self.declared(state, DeclareNode(kind, number, declared(self.rules)))
+        return state
+
     def step(self, state: State, event: Event, /) -> Transition[State, Action]:
         after, actions = super().step(state, event)
         return Transition(replace(after, epoch=1), actions)
@@ -89,7 +96,7 @@ class Upgrade(KraftController):
         for kind, number in NODES:
             yield DeclareNode(kind, number, declared(self.rules))
         for name, level in target(self.rules).items():
-            yield asked(name, level)
+            yield requested(name, level)
 
 
 def declared(rules: Rules) -> tuple[Declared, ...]:
@@ -110,7 +117,7 @@ def target(rules: Rules) -> dict[str, int]:
     return found
 
 
-def asked(name: str, level: int, upgrade_type: int = UPGRADE) -> KraftUpdate:
+def requested(name: str, level: int, upgrade_type: int = UPGRADE) -> KraftUpdate:
     return KraftUpdate(VERSION, (TypedUpdate(name, level, upgrade_type),))
 
 
@@ -120,9 +127,7 @@ def plan(old: str, new: str) -> Plan:
     if Release.parse(old) > Release.parse(new):
         raise LookupError(f"{old} is newer than {new}: a plan leads to a newer release")
     machine = Upgrade(first, last)
-    rolled = machine.initial()
-    for kind, number in NODES:
-        rolled = machine.declared(rolled, DeclareNode(kind, number, declared(last)))
+    rolled = machine.upgraded()
     states, transitions, early, unguarded = {machine.initial()}, 0, set[str](), ""
     for path, before, _, after in explore(machine, lambda state: True):
         transitions += 1
@@ -160,13 +165,13 @@ def _steps(machine: Upgrade, state: State) -> Iterator[Step]:
     rank = sorted(wanted, key=lambda name: (name == KRAFT, name != METADATA, name))
     while rank:
         for name in rank:
-            after = machine.step(state, asked(name, wanted[name])).state
+            after = machine.step(state, requested(name, wanted[name])).state
             if after.level(name) == wanted[name]:
                 break
         else:
             return  # the controller refuses the rest
         rank.remove(name)
-        lowered = machine.step(after, asked(name, state.level(name), SAFE_DOWNGRADE)).state
+        lowered = machine.step(after, requested(name, state.level(name), SAFE_DOWNGRADE)).state
         least = machine.rules.needs.get((name, wanted[name]), 0)
         needs = f"{METADATA} {least}" if least > machine.old.newest else ""
         yield _step(machine, name, state.level(name), wanted[name], needs, lowered.level(name) == state.level(name))

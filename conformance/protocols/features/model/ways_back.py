@@ -175,15 +175,20 @@ def _line(release: str) -> tuple[int, ...]:
 # What is run
 
 
-def ways() -> Iterator[Way]:
+def ways() -> tuple[Way, ...]:
     """All that are to be played, in the order of their worth."""
-    for nodes in (1, 3):
-        yield from (Way(old, new, METADATA, nodes) for old, new in _raised_pairs())
-        yield from (way for old, new in _raised_pairs() for way in _of_features(old, new, nodes))
-        if nodes == 1:
-            yield from (Way(old, new, BINARIES) for old, new in _pairs(_kraft()))
-            for old, new in (*JUMPS_WITH_ZOOKEEPER, *pairwise(_zookeeper())):
-                yield from (Way(old, new, feature) for feature in (INTER_BROKER, PINNED))
+    raised, zookeeper = (*pairwise(_kraft()), *JUMPS), (*JUMPS_WITH_ZOOKEEPER, *pairwise(_zookeeper()))
+    found = [
+        *(Way(old, new, METADATA) for old, new in raised),
+        *(Way(old, new, BINARIES) for old, new in raised),
+        *(Way(old, new, feature) for old, new in JUMPS_WITH_ZOOKEEPER for feature in (INTER_BROKER, PINNED)),
+        *(Way(old, new, METADATA, 3) for old, new in raised),
+        *(way for old, new in raised for way in _of_features(old, new, 1)),
+        *(way for old, new in raised for way in _of_features(old, new, 3)),
+        *(Way(old, new, BINARIES) for old, new in (*combinations(_kraft(), 2), *_patches())),
+        *(Way(old, new, feature) for old, new in zookeeper for feature in (INTER_BROKER, PINNED)),
+    ]
+    return tuple(dict.fromkeys(found))
 
 
 JUMPS: Final = (("3.7.2", "3.9.2"), ("4.0.2", "4.2.1"), ("4.0.2", "4.4.0"), ("3.6.2", "4.0.2"))
@@ -191,10 +196,6 @@ JUMPS: Final = (("3.7.2", "3.9.2"), ("4.0.2", "4.2.1"), ("4.0.2", "4.4.0"), ("3.
 JUMPS_WITH_ZOOKEEPER: Final = (
     ("2.0.1", "2.3.1"), ("2.3.1", "2.8.2"), ("2.4.1", "3.2.3"), ("2.8.2", "3.9.2"), ("3.3.2", "3.9.2"),
 )  # fmt: skip
-
-
-def _raised_pairs() -> tuple[tuple[str, str], ...]:
-    return (*pairwise(_kraft()), *JUMPS)
 
 
 def _of_features(old: str, new: str, nodes: int) -> Iterator[Way]:
@@ -221,9 +222,12 @@ def _zookeeper() -> list[str]:
 
 
 def _newest(those: Iterable[str]) -> list[str]:
-    return [*{Release.parse(each).numbers[:2]: each for each in sorted(those, key=patches().index)}.values()]
+    return [*{_line(each): each for each in sorted(those, key=patches().index)}.values()]
 
 
-def _pairs(order: list[str]) -> Iterator[tuple[str, str]]:
-    """Neighbours first."""
-    yield from sorted(combinations(order, 2), key=lambda each: order.index(each[1]) - order.index(each[0]))
+def _patches() -> Iterator[tuple[str, str]]:
+    """Of each line with KRaft, the first release and the one that stands for the line."""
+    for newest in _kraft():
+        first = next(each for each in patches() if _line(each) == _line(newest))
+        if first != newest:
+            yield first, newest
