@@ -5,23 +5,24 @@ from typing import Any
 
 from kipcheck.conformance.cli import way_back
 from kipcheck.conformance.protocols.features.model.upgrade_plan import Plan
-from kipcheck.conformance.protocols.features.model.ways_back import By, runs
+from kipcheck.conformance.protocols.features.model.ways_back import runs
 
 
 def lines(found: Plan) -> Iterator[str]:
     yield f"features from {found.old} to {found.new}"
     yield f"1. restart every broker and controller with {found.new}, one by one"
+    last = next((number for number, each in enumerate(found.steps, 2) if not each.by.leads_back), None)
     for number, each in enumerate(found.steps, 2):
         needs = f"; needs {each.needs}" if each.needs else ""
         undone = way_back.after_it(each, found.old)
+        if last is not None and number > last:
+            undone = f"; {'can' if each.lowered else 'cannot'} be lowered, and step {last} stays"
         yield f"{number}. raise {each.feature} from {each.before} to {each.after}{needs}{undone}"
         yield f"   $ {way_back.raising(each)}"
     if not found.steps:
         yield "no feature rises"
     kept = [each.feature for each in found.steps if not each.lowered]
     yield f"cannot be undone: {', '.join(kept) or 'nothing'}"
-    if unknown := [each.feature for each in found.steps if each.by is By.NOT_RUN]:
-        yield f"not run with these releases: {', '.join(unknown)}"
     yield from way_back.lines(found.old, found.new, found.steps)
     yield f"explored: {found.states} states and {found.transitions} transitions, every order of restarts and updates"
     yield f"accepted before every node is new: {', '.join(found.early) or 'nothing'}"

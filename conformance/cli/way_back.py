@@ -3,6 +3,7 @@ to observe that each node has a snapshot from after the lowering.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Any, Final, assert_never
 
 from kipcheck.conformance.core.release import Release
@@ -46,8 +47,6 @@ def after_it(step: Step, old: str) -> str:
             return f"; after it was lowered, WAIT FOR A SNAPSHOT before {old} starts"
         case By.KEPT:
             return f"; cannot be lowered, and {old} runs with it"
-        case By.IMPOSSIBLE if step.lowered:
-            return f"; can be lowered, and {old} still cannot come back"
         case By.IMPOSSIBLE:
             return "; cannot be undone"
         case By.NOT_RUN:
@@ -56,9 +55,9 @@ def after_it(step: Step, old: str) -> str:
             assert_never(step.by)
 
 
-def lines(old: str, new: str, undone: Iterable[Step]) -> Iterator[str]:
-    """The way back from all of these steps, the last one first; no lines without steps."""
-    lowered = [each for each in undone if each.undone][::-1]
+def lines(old: str, new: str, raised: Iterable[Step]) -> Iterator[str]:
+    """The way back from the steps before the first without one, the last step first; no lines without such steps."""
+    lowered = [each for each in takewhile(lambda step: step.by.leads_back, raised) if each.lowered][::-1]
     if not lowered:
         return
     yield f"the way back to {old}:"

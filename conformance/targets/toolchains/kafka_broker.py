@@ -124,7 +124,7 @@ def running(
     Errors: LookupError for an unknown release; ``Unavailable`` without a JDK or the jars; ``Broken`` if it does not
     start, with the end of its log.
     """
-    exists(release)
+    known_release(release)
     _java(), class_path(release)
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="kipcheck-broker-"))
@@ -144,11 +144,6 @@ def running(
             yield Broker(release, port, run.log, pids, time.monotonic() - begun, ports, other)
     finally:
         remove(folder)
-
-
-def exists(release: str) -> None:
-    """Errors: LookupError for anything but a release of Kafka that has brokers with groups."""
-    known_release(release)
 
 
 def class_path(release: str) -> str:

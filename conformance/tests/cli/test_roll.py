@@ -141,7 +141,7 @@ def test_a_step_of_each_kind() -> None:
 @pytest.mark.parametrize(("old", "new"), [("2.0.1", "2.3.1"), ("0.10.2.2", "3.9.2"), ("2.2.2", "2.8.2")])
 def test_the_draft_puts_off_the_point_of_no_return(old: str, new: str) -> None:
     draft, released = roll(old, new, edition="kip-384"), roll(old, new)
-    lost = [number for number, each in enumerate(released.steps) if each.by is By.IMPOSSIBLE][0]
+    lost = next(number for number, each in enumerate(released.steps) if each.by is By.IMPOSSIBLE)
     assert draft.last_undone == lost
     assert "persistent.metadata.version" in draft.steps[draft.last_undone + 1].settings
     assert draft.steps[-1].writes == released.steps[-1].writes
