@@ -2,13 +2,14 @@
 
 ``golden/ways_back.json`` has a row for each run of ``ways``. Without names, the runs without a row are played, one
 cluster at a time, and each row is written when its run ends: the same command continues. A named run with a row is
-played again and compared with it; ``--anew`` replaces the row. ``--tables`` prints the tables of ``docs/records.md``.
+played again and compared with it; ``--anew`` replaces the row. ``--tables`` writes the tables of ``docs/records.md``.
 """
 
 import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from importlib.resources import files
 from pathlib import Path
 
 from kipcheck.conformance.live.ways_back import play
@@ -46,7 +47,8 @@ def main(argv: Sequence[str]) -> int:
             print(f"{'recorded' if way in rows else 'not run':8}  {way.name}")
         return 0
     if "--tables" in options:
-        print(ways_back_tables.text(rows))
+        page = Path(str(files("kipcheck.conformance"))) / "docs" / "records.md"
+        page.write_text(ways_back_tables.replaced(page.read_text("utf-8"), rows), "utf-8")
         return 0
     return max((_run(way, rows, "--anew" in options) for way in wanted), default=0)
 

@@ -1,5 +1,5 @@
 """The tables of ways back in ``docs/records.md``, from ``golden/ways_back.json``: ``python -m kipcheck.golden.ways_back
---tables`` prints them.
+--tables`` writes them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,6 +17,8 @@ from kipcheck.conformance.protocols.features.model.ways_back import (
 )
 
 NOT_RUN: Final = "not run"
+BEGIN, END = "<!-- runs of ways back, generated -->\n\n", "\n\n<!-- end -->"
+"""Around the tables in the page."""
 
 
 def text(found: Mapping[Way, Played]) -> str:
@@ -32,6 +34,12 @@ def text(found: Mapping[Way, Played]) -> str:
         _not_run(found, [each for each in ways() if each.feature in (INTER_BROKER, PINNED)]),
     ]  # fmt: skip
     return "\n\n".join(each for each in blocks if each)
+
+
+def replaced(page: str, found: Mapping[Way, Played]) -> str:
+    """The page with these tables. Errors: ValueError where the page has no place for them."""
+    begin = page.index(BEGIN) + len(BEGIN)
+    return page[:begin] + text(found) + page[page.index(END, begin) :]
 
 
 def _table(head: str, rows: Iterable[Iterable[str]]) -> str:

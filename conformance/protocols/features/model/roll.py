@@ -240,13 +240,10 @@ def _with_kraft(first: Release, last: Release, edition: str) -> Roll:
     old, new = str(first), str(last)
     found = upgrade_plan.plan(old, new)
     levels = upgrade_plan.levels(old)
-    before = _kraft(first, levels).writes(first, False)
     running = ", ".join(f"{name} {level}" for name, level in sorted(levels.items()))
-    steps = [Step(f"before: every node runs {old}, with {running}", {}, before, ())]
-    after = _kraft(last, levels).writes(first, False)
-    changes, by = _changes(first, before, after), as_run(By.RESTART, old, new, BINARIES)
-    does = f"restart every broker and controller with {new}, one by one"
-    steps.append(Step(does, {}, after, changes, _by(changes, by), runs=runs(old, new, BINARIES)))
+    does = f"before: every node runs {old}, with {running}"
+    steps = [Step(does, {}, _kraft(first, levels).writes(first, False), ()), restarted(first, last)]
+    after = steps[-1].writes
     for each in found.steps:
         before, levels = after, {**levels, each.feature: each.after}
         after = _kraft(last, levels).writes(first, False)
@@ -256,6 +253,16 @@ def _with_kraft(first: Release, last: Release, edition: str) -> Roll:
         settings, shown = {each.feature: str(each.after)}, runs(old, new, each.feature)
         steps.append(Step(does, settings, after, (*changes, level), _by(changes, each.by), each, shown))
     return Roll(old, new, "kraft", edition, tuple(steps), "", found.unguarded, "")
+
+
+def restarted(first: Release, last: Release) -> Step:
+    """The step in KRaft in which every node gets the new release, and the levels stay."""
+    old, new = str(first), str(last)
+    levels = upgrade_plan.levels(old)
+    before, after = (_kraft(each, levels).writes(first, False) for each in (first, last))
+    changes, by = _changes(first, before, after), as_run(By.RESTART, old, new, BINARIES)
+    does = f"restart every broker and controller with {new}, one by one"
+    return Step(does, {}, after, changes, _by(changes, by), runs=runs(old, new, BINARIES))
 
 
 def _fails(step: upgrade_plan.Step, old: str) -> bool:
