@@ -2,7 +2,7 @@
 
 import argparse
 
-from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, print_harmless, print_json
+from kipcheck.conformance.cli.options import INCONCLUSIVE, OK, USAGE, Commands, complain, print_harmless, print_json
 
 EPILOG = """\
 kipcheck roll --from 2.0.1 --to 2.3.1
@@ -16,7 +16,8 @@ each node has a snapshot from after the lowering: the way back names the wait, a
 run shows that the old release comes back. kip-384 shows the same roll with the setting of its draft,
 persistent.metadata.version.
 
-exit codes: 0 printed; 2 usage: an unknown release, a downgrade, an upgrade that no single roll makes"""
+exit codes: 0 printed; 2 usage: an unknown release, a downgrade, an upgrade that no single roll makes; 7 printed, and no
+run shows whether the first step that cannot be undone can be"""
 
 
 def add(commands: Commands) -> None:
@@ -39,7 +40,8 @@ def _roll(options: argparse.Namespace) -> int:
     except LookupError as wrong:
         return complain(wrong.args[0], USAGE)
     if options.json:
-        return print_json(roll_plan.as_json(found))
-    for line in roll_plan.lines(found):
-        print_harmless(line)
-    return OK
+        print_json(roll_plan.as_json(found))
+    else:
+        for line in roll_plan.lines(found):
+            print_harmless(line)
+    return INCONCLUSIVE if found.unknown else OK

@@ -60,7 +60,7 @@ def _last_lines(found: Roll) -> Iterator[str]:
             yield f"every step can be undone; the last one is {last}; step {', '.join(waits)} only after the WAIT below"
         else:
             yield f"every step can be undone; the last one is {last}"
-    elif found.steps[last + 1].by is By.NOT_RUN:
+    elif found.unknown:
         yield f"last step that can be undone: {last or 'none'}; of step {last + 1} it is UNKNOWN"
     else:
         yield f"last step that can be undone: {last or 'none'}; step {last + 1} is the point of no return"

@@ -96,6 +96,11 @@ class Roll:
         kept = next((number for number, each in enumerate(self.steps) if not each.undone), len(self.steps))
         return kept - 1
 
+    @property
+    def unknown(self) -> bool:
+        """Whether no run shows how the cluster goes back from the step after the last one that can be undone."""
+        return any(each.by is By.NOT_RUN for each in self.steps[self.last_undone + 1 : self.last_undone + 2])
+
 
 @dataclass(frozen=True, slots=True)
 class _Settings:

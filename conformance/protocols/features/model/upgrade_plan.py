@@ -66,6 +66,11 @@ class Plan:
     states: int
     transitions: int
 
+    @property
+    def unknown(self) -> bool:
+        """Whether no run shows how the cluster goes back from the first step that leads to no way back."""
+        return next((each.by for each in self.steps if not each.by.leads_back), None) is By.NOT_RUN
+
 
 class Upgrade(KraftController):
     """The leading controller of a cluster that is upgraded. States do not count records."""
