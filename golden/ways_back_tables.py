@@ -10,6 +10,7 @@ from kipcheck.conformance.protocols.features.model.ways_back import (
     INTER_BROKER,
     NONE,
     PINNED,
+    TOGETHER,
     Played,
     Return,
     Way,
@@ -68,6 +69,8 @@ def _levels(found: Mapping[Way, Played], those: Iterable[Way]) -> Iterator[tuple
 def _outcomes(found: Played) -> tuple[str, ...]:
     later = "" if found.after_snapshot is None else _outcome(found.after_snapshot)
     level = f"{found.way.feature} {found.before} to {found.after}"
+    if found.way.feature == TOGETHER:
+        level = f"{TOGETHER}: {found.after}"
     return level, "yes" if found.lowered == NONE else "refused", _outcome(found.at_once), later
 
 

@@ -48,7 +48,7 @@ def _way_lines(found: Roll, step: Step) -> Iterator[str]:
             yield f"{found.old} runs with it"
         case By.NOT_RUN:
             yield f"UNKNOWN whether {found.old} comes back after this step: not run with these releases"
-    if step.by is not By.NOT_RUN and (shown := way_back.evidence(step.runs)):
+    if step.by is not By.NOT_RUN and (shown := way_back.evidence(step.runs, step.raised is not None)):
         yield shown
 
 
@@ -56,15 +56,13 @@ def _last_lines(found: Roll) -> Iterator[str]:
     last = found.last_undone
     if last == len(found.steps) - 1:
         waits = [str(number) for number, each in enumerate(found.steps) if each.by is By.SNAPSHOT]
-        if waits:
-            yield f"every step can be undone; the last one is {last}; step {', '.join(waits)} only after the WAIT below"
-        else:
-            yield f"every step can be undone; the last one is {last}"
-    elif found.unknown:
+        wait = f"; step {', '.join(waits)} only after the WAIT below" if waits else ""
+        yield f"every step can be undone; the last one is {last}{wait}"
+    elif found.steps[last + 1].by is By.NOT_RUN:
         yield f"last step that can be undone: {last or 'none'}; of step {last + 1} it is UNKNOWN"
     else:
         yield f"last step that can be undone: {last or 'none'}; step {last + 1} is the point of no return"
-    undone = (each.raised for each in found.steps[: last + 1] if each.raised is not None)
+    undone = [each.raised for each in found.steps[: last + 1] if each.raised is not None]
     yield from way_back.lines(found.old, found.new, undone)
 
 

@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import Any, Final, assert_never
 
 from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.protocols.features.model.upgrade_plan import Step
+from kipcheck.conformance.protocols.features.model.upgrade_plan import Step, run_together
 from kipcheck.conformance.protocols.features.model.ways_back import By, Played
 
 FEATURES: Final = "kafka-features.sh --bootstrap-server HOST:PORT"
@@ -57,7 +57,8 @@ def after_it(step: Step, old: str) -> str:
 
 def lines(old: str, new: str, raised: Iterable[Step]) -> Iterator[str]:
     """The way back from the steps before the first without one, the last step first; no lines without such steps."""
-    lowered = [each for each in takewhile(lambda step: step.by.leads_back, raised) if each.lowered][::-1]
+    undone = [*takewhile(lambda step: step.by.leads_back, raised)]
+    lowered = [each for each in undone if each.lowered][::-1]
     if not lowered:
         return
     yield f"the way back to {old}:"
@@ -66,15 +67,19 @@ def lines(old: str, new: str, raised: Iterable[Step]) -> Iterator[str]:
         tasks += [f"$ {STATUS}", f"WAIT until {wait(new)}", f"$ {LIST}"]
     tasks.append(f"only then restart every node with {old}, one by one")
     yield from (f"   {mark}. {task}" for mark, task in zip("abcdefghijklmnop", tasks, strict=False))
+    yield from (f"{each.feature} stays at {each.after}, and {old} runs with it" for each in undone if not each.lowered)
+    if not run_together(old, new, undone):
+        yield "UNKNOWN: each level was run alone, and all of them together were not"
 
 
-def evidence(runs: Iterable[Played]) -> str:
-    """Which releases were run, on how many nodes; empty without runs."""
+def evidence(runs: Iterable[Played], quorum: bool) -> str:
+    """Which releases were run, on how many nodes; empty without runs. ``quorum``: three nodes should have been run."""
     by_pair: dict[tuple[str, str], list[int]] = {}
     for each in runs:
         by_pair.setdefault((each.way.old, each.way.new), []).append(each.way.nodes)
     return "; ".join(
         f"run with {old} and {new} on {' and '.join(map(str, sorted(nodes)))} node{'' if nodes == [1] else 's'}"
+        + (", not run on 3 nodes" if quorum and 3 not in nodes else "")
         for (old, new), nodes in by_pair.items()
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Final
+from typing import Final, NamedTuple
 
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import table
@@ -20,6 +20,7 @@ from kipcheck.conformance.live.controller import requests
 from kipcheck.conformance.live.controller.admin import FeatureAdmin, Unanswered, feature_admin
 from kipcheck.conformance.protocols.features.model import ways_back
 from kipcheck.conformance.protocols.features.model.kraft_rules import Rules
+from kipcheck.conformance.protocols.features.model.upgrade_plan import plan
 from kipcheck.conformance.protocols.features.model.ways_back import NONE, Played, Return, Way
 from kipcheck.conformance.protocols.features.ops.kraft import SAFE_DOWNGRADE, UPGRADE, TypedUpdate
 from kipcheck.conformance.targets.protocol import Broken
@@ -69,13 +70,16 @@ def _with_kraft(way: Way) -> Played:
     old, new = Rules.of(way.old), Rules.of(way.new)
     names = table()["feature-levels"]["metadata-names"]
     roles = {1: BOTH} | {number: CONTROLLER for number in range(2, way.nodes + 1)}
-    before, after, lowered = old.defaults().get(way.feature, 0), new.supported[way.feature].high, NONE
+    steps, lowered = _steps(way, old, new), NONE
     with cluster(names[old.newest - 1], roles) as nodes:
         _start(nodes, way.old)
         _restart(nodes, way.new)
-        raised = _update(nodes, TypedUpdate(way.feature, after, UPGRADE), LATEST_S)
+        raised = _refusal(_update(nodes, TypedUpdate(each.feature, each.after, UPGRADE), LATEST_S) for each in steps)
         if raised == NONE:
-            lowered = _update(nodes, TypedUpdate(way.feature, before, SAFE_DOWNGRADE))
+            lowered = _refusal(
+                _update(nodes, TypedUpdate(each.feature, each.before, SAFE_DOWNGRADE))
+                for each in reversed(steps) if each.lowers
+            )  # fmt: skip
         end = _end(nodes)
         at_once, after_snapshot = _return(nodes, way.old), None
         if raised == lowered == NONE:
@@ -83,7 +87,34 @@ def _with_kraft(way: Way) -> Played:
             _restart(nodes, way.new)
             await_snapshots(nodes, end)
             after_snapshot = _return(nodes, way.old)
-    return Played(way, before, after, raised, lowered, at_once, after_snapshot)
+    return Played(way, *_shown(way, steps), raised, lowered, at_once, after_snapshot)
+
+
+class _Step(NamedTuple):
+    feature: str
+    before: int
+    after: int
+    lowers: bool
+    """Whether it is requested that the level falls again."""
+
+
+def _steps(way: Way, old: Rules, new: Rules) -> list[_Step]:
+    if way.feature == ways_back.TOGETHER:
+        return [_Step(each.feature, each.before, each.after, each.lowered) for each in plan(way.old, way.new).steps]
+    return [_Step(way.feature, old.defaults().get(way.feature, 0), new.supported[way.feature].high, True)]
+
+
+def _shown(way: Way, steps: list[_Step]) -> tuple[int | str, int | str]:
+    """The levels before and after, as a row has them."""
+    if way.feature != ways_back.TOGETHER:
+        return steps[0].before, steps[0].after
+    before = ", ".join(f"{each.feature} {each.before}" for each in steps)
+    return before, ", ".join(f"{each.feature} {each.after}" for each in steps)
+
+
+def _refusal(errors: Iterator[str]) -> str:
+    """The first refusal, after which no update is sent, or NONE."""
+    return next((each for each in errors if each != NONE), NONE)
 
 
 def _start(nodes: Nodes, release: str) -> None:

@@ -98,8 +98,13 @@ class Roll:
 
     @property
     def unknown(self) -> bool:
-        """Whether no run shows how the cluster goes back from the step after the last one that can be undone."""
-        return any(each.by is By.NOT_RUN for each in self.steps[self.last_undone + 1 : self.last_undone + 2])
+        """Whether no run shows how the cluster goes back from the step after the last one that can be undone, or from
+        all up to that one.
+        """
+        after = self.last_undone + 1
+        raised = [each.raised for each in self.steps[:after] if each.raised is not None]
+        unshown = not upgrade_plan.run_together(self.old, self.new, raised)
+        return unshown or any(each.by is By.NOT_RUN for each in self.steps[after : after + 1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ The cluster has three nodes beside the leading controller, which is of the new r
 They are restarted one by one, in every order, while the operator asks for every level at every moment.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Final, Literal
 
 from kipcheck.conformance.core.machine import Transition
@@ -14,7 +15,7 @@ from kipcheck.conformance.machines.plain_search import explore
 from kipcheck.conformance.protocols.features.model.kraft import KraftController, State
 from kipcheck.conformance.protocols.features.model.kraft_rules import KRAFT, METADATA, Rules
 from kipcheck.conformance.protocols.features.model.ranges import Range
-from kipcheck.conformance.protocols.features.model.ways_back import By, as_run, by_rule
+from kipcheck.conformance.protocols.features.model.ways_back import TOGETHER, By, as_run, by_rule
 from kipcheck.conformance.protocols.features.ops.kraft import (
     SAFE_DOWNGRADE,
     UPGRADE,
@@ -68,8 +69,15 @@ class Plan:
 
     @property
     def unknown(self) -> bool:
-        """Whether no run shows how the cluster goes back from the first step that leads to no way back."""
-        return next((each.by for each in self.steps if not each.by.leads_back), None) is By.NOT_RUN
+        """Whether no run shows how the cluster goes back from the first step that leads to no way back, or from all."""
+        first = next((each.by for each in self.steps if not each.by.leads_back), None)
+        return first is By.NOT_RUN or not run_together(self.old, self.new, self.steps)
+
+
+def run_together(old: str, new: str, steps: Iterable[Step]) -> bool:
+    """Whether runs show the way back from all steps before the first without one; from a single one, its own runs do."""
+    undone = [*takewhile(lambda step: step.by.leads_back, steps)]
+    return len(undone) < 2 or as_run(By.SNAPSHOT, old, new, TOGETHER) is By.SNAPSHOT
 
 
 class Upgrade(KraftController):

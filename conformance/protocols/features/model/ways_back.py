@@ -21,6 +21,8 @@ FILE: Final = "ways_back.json"
 INTER_BROKER: Final = "inter.broker.protocol.version"
 NONE: Final = "NONE"
 PINNED: Final = "inter.broker.protocol.version, not raised"
+TOGETHER: Final = "all levels"
+"""Of a plan, raised one after the other, and lowered in the reverse order where controllers lower them."""
 BINARIES: Final = "no level"
 """In KRaft: only the release changes."""
 
@@ -32,7 +34,7 @@ class Way:
     old: str
     new: str
     feature: str
-    """What rises: a feature, ``INTER_BROKER`` with ZooKeeper; or nothing, ``BINARIES`` or ``PINNED``."""
+    """A feature, ``TOGETHER`` or ``INTER_BROKER``, which rises; ``BINARIES`` or ``PINNED``: nothing does."""
     nodes: int = 1
 
     @property
@@ -54,7 +56,7 @@ class Return:
 class Played:
     way: Way
     before: int | str
-    """The level, or the inter-broker version, of the old release."""
+    """The level, or the inter-broker version, of the old release; all levels as text."""
     after: int | str
     """The highest one of the new release."""
     raised: str
@@ -164,8 +166,9 @@ def runs(old: str, new: str, feature: str) -> tuple[Played, ...]:
 
 
 def as_run(rule: By, old: str, new: str, feature: str) -> By:
-    """The rule where runs show the same: no way back is promised that was not run."""
-    return rule if not rule.leads_back or any(by_run(each) is rule for each in runs(old, new, feature)) else By.NOT_RUN
+    """The rule where all runs show the same: no way back is promised that was not run."""
+    shown = {by_run(each) for each in runs(old, new, feature)}
+    return rule if not rule.leads_back or shown == {rule} else By.NOT_RUN
 
 
 def _line(release: str) -> tuple[int, ...]:
@@ -183,6 +186,7 @@ def ways() -> tuple[Way, ...]:
         *(Way(old, new, BINARIES) for old, new in raised),
         *(Way(old, new, feature) for old, new in JUMPS_WITH_ZOOKEEPER for feature in (INTER_BROKER, PINNED)),
         *(Way(old, new, METADATA, 3) for old, new in raised),
+        *(Way(old, new, TOGETHER, nodes) for nodes in (1, 3) for old, new in ALL_LOWERED),
         *(way for old, new in raised for way in _of_features(old, new, 1)),
         *(way for old, new in raised for way in _of_features(old, new, 3)),
         *(Way(old, new, BINARIES) for old, new in (*combinations(_kraft(), 2), *_patches())),
@@ -193,6 +197,8 @@ def ways() -> tuple[Way, ...]:
 
 JUMPS: Final = (("3.7.2", "3.9.2"), ("4.0.2", "4.2.1"), ("4.0.2", "4.4.0"), ("3.6.2", "4.0.2"))
 """Over several lines, besides neighbours: all over which metadata.version can be lowered, and two over which not."""
+ALL_LOWERED: Final = (("4.0.2", "4.1.2"), ("4.1.2", "4.2.1"), ("4.0.2", "4.2.1"))
+"""Several levels rise between these releases, and each is lowered again or supported by the old release."""
 JUMPS_WITH_ZOOKEEPER: Final = (
     ("2.0.1", "2.3.1"), ("2.3.1", "2.8.2"), ("2.4.1", "3.2.3"), ("2.8.2", "3.9.2"), ("3.3.2", "3.9.2"),
 )  # fmt: skip

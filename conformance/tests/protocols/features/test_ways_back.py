@@ -8,12 +8,13 @@ from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.core.releases_table import patches
 from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA, Rules
 from kipcheck.conformance.protocols.features.model.roll import FAILS, restarted, roll
-from kipcheck.conformance.protocols.features.model.upgrade_plan import Upgrade, requested
+from kipcheck.conformance.protocols.features.model.upgrade_plan import Upgrade, plan, requested
 from kipcheck.conformance.protocols.features.model.ways_back import (
     BINARIES,
     INTER_BROKER,
     NONE,
     PINNED,
+    TOGETHER,
     By,
     MetadataLog,
     Played,
@@ -40,7 +41,7 @@ def of(*features: str) -> list[Played]:
 
 
 def of_levels() -> list[Played]:
-    return [each for each in RUNS if each.way.feature not in (BINARIES, INTER_BROKER, PINNED)]
+    return [each for each in RUNS if each.way.feature not in (BINARIES, INTER_BROKER, PINNED, TOGETHER)]
 
 
 def test_every_row_is_a_run_that_is_listed() -> None:
@@ -69,6 +70,20 @@ def test_the_rule_predicts_each_run_of_a_level(run: Played) -> None:
     written = raised.level(feature)  # 4.0 accepts kraft.version 1 without effect
     assert by_rule(old, old.defaults(), feature, written, lowered) is by_run(run)
     assert run.after_snapshot is None or run.after_snapshot.runs
+
+
+@for_each(of(TOGETHER))
+def test_the_rule_predicts_each_run_of_all_levels(run: Played) -> None:
+    old = Rules.of(run.way.old)
+    log = MetadataLog.of(old.defaults())
+    steps = plan(run.way.old, run.way.new).steps
+    assert len(steps) > 1 and run.after == ", ".join(f"{each.feature} {each.after}" for each in steps)
+    for each in steps:
+        log = log.with_level(each.feature, each.after)
+    for each in reversed(steps):
+        log = log.with_level(each.feature, each.before) if each.lowered else log
+    assert log.unread_by(old) and not log.with_snapshot().unread_by(old)
+    assert by_run(run) is By.SNAPSHOT
 
 
 @for_each(of(BINARIES, INTER_BROKER, PINNED))
