@@ -61,8 +61,9 @@ def _run(way: Way, rows: dict[Way, Played], anew: bool) -> int:
         print(f"no outcome: {why}", flush=True)
         return 1
     if way in rows and not anew:
-        print("as recorded" if found == rows[way] else f"DIFFERS: {found}; recorded: {rows[way]}", flush=True)
-        return int(found != rows[way])
+        same = found.outcome == rows[way].outcome
+        print("as recorded" if same else f"DIFFERS: {found}; recorded: {rows[way]}", flush=True)
+        return int(not same)
     rows[way] = found
     write(rows.values())
     print(json.dumps(as_row(found)), flush=True)

@@ -75,7 +75,7 @@ class Plan:
 
 
 def run_together(old: str, new: str, steps: Iterable[Step]) -> bool:
-    """Whether runs show the way back from all steps before the first without one; from a single one, its own runs do."""
+    """Whether runs show the way back from all steps before the first without one. From one step, its own runs do."""
     undone = [*takewhile(lambda step: step.by.leads_back, steps)]
     return len(undone) < 2 or as_run(By.SNAPSHOT, old, new, TOGETHER) is By.SNAPSHOT
 

@@ -67,6 +67,13 @@ class Played:
     after_snapshot: Return | None
     """None: it was not played, because the level was not lowered, or the run has ZooKeeper."""
 
+    @property
+    def outcome(self) -> tuple[object, ...]:
+        """Without messages: several threads of a node end at the same record, and any of them logs first."""
+        later = None if self.after_snapshot is None else self.after_snapshot.runs
+        levels = (self.before, self.after, self.raised == NONE, self.lowered == NONE)
+        return self.way, *levels, self.at_once.runs, later
+
 
 def as_row(found: Played) -> dict[str, Any]:
     row = asdict(found)
