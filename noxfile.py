@@ -128,9 +128,12 @@ def _run(session: nox.Session, unit: Unit, log: Path) -> bool:
 
 
 def _sources(session: nox.Session) -> str:
-    """A digest of the commit and of uncommitted changes: results count for these sources only."""
+    """A digest of the commit and of uncommitted changes: results count for these sources only.
+
+    Rows that the part ways-back adds are no sources.
+    """
     state = [session.run("git", *asked, external=True, silent=True, log=False)
-             for asked in (("rev-parse", "HEAD"), ("diff", "HEAD"))]  # fmt: skip
+             for asked in (("rev-parse", "HEAD"), ("diff", "HEAD", "--", ":!golden/ways_back.json"))]  # fmt: skip
     return hashlib.sha256("".join(map(str, state)).encode()).hexdigest()[:16]
 
 
@@ -183,6 +186,16 @@ def _matrix(session: nox.Session, long: bool) -> Iterator[Unit]:
         yield Unit(scenario, ("kipcheck", "matrix", "--scenario", scenario, "--out", out))
 
 
+def _ways_back(session: nox.Session, long: bool) -> Iterator[Unit]:
+    """Runs of released nodes that go back to an old release: first those without a row in golden/ways_back.json, which
+    they add, then the others, which must be as recorded.
+    """
+    listed = str(session.run("python", "-m", "kipcheck.golden.ways_back", "--list", silent=True, log=False))
+    names = re.findall(r"^(not run|recorded) +(.+)$", listed, re.MULTILINE)
+    for _, name in sorted(names, key=lambda each: each[0]):
+        yield Unit(name, ("python", "-m", "kipcheck.golden.ways_back", name))
+
+
 def _campaign(session: nox.Session, long: bool) -> Iterator[Unit]:
     """The gate's checks with kafka-python, and conversations of groups with Kafka's own coordinator.
 
@@ -210,6 +223,7 @@ PARTS: Final[dict[str, Part]] = {
     "seeds": _seeds,
     "mutants": _mutants,
     "matrix": _matrix,
+    "ways-back": _ways_back,
     "faults": _of_tier("faults", "spark"),
     "long": _of_tier("long", "jars,index"),
     "campaign": _campaign,

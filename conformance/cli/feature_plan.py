@@ -1,186 +1,29 @@
-"""``kipcheck features plan``: what an upgrade of releases lets features do, explored with the models of controllers.
-
-The cluster has three nodes beside the leading controller, which is of the new release: two brokers and a controller.
-They are restarted one by one, in every order, while the operator asks for every level at every moment.
-"""
+"""What ``kipcheck features plan`` prints of a plan."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any
 
-from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.core.release import NEWEST, Release
-from kipcheck.conformance.core.releases_table import patches
-from kipcheck.conformance.machines.plain_search import explore
-from kipcheck.conformance.protocols.features.model.kraft import KraftController, State
-from kipcheck.conformance.protocols.features.model.kraft_rules import KRAFT, METADATA, Rules
-from kipcheck.conformance.protocols.features.model.ranges import Range
-from kipcheck.conformance.protocols.features.ops.kraft import (
-    SAFE_DOWNGRADE,
-    UPGRADE,
-    Action,
-    Declared,
-    DeclareNode,
-    Event,
-    KraftUpdate,
-    TypedUpdate,
-)
-
-NODES: Final[tuple[tuple[Literal["broker", "controller"], int], ...]] = (
-    ("broker", 1), ("broker", 2), ("controller", 1),
-)  # fmt: skip
-VERSION: Final = 1
-"""Of UpdateFeatures."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A level that rises."""
-
-    feature: str
-    before: int
-    after: int
-    needs: str
-    """What has to rise before; empty: nothing."""
-    undone: bool
-    """Whether the controller lowers it again, by the safe type."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    old: str
-    new: str
-    steps: tuple[Step, ...]
-    """In an order in which each is accepted."""
-    early: tuple[str, ...]
-    """The features that rise, in some order, while a node is still of the old release."""
-    unguarded: str
-    """The first level that is finalized although a node does not support it; empty: there is none in any order."""
-    states: int
-    transitions: int
-
-
-class Upgrade(KraftController):
-    """The leading controller of a cluster that is upgraded. States do not count records."""
-
-    def __init__(self, old: Rules, new: Rules) -> None:
-        super().__init__(new)
-        self.old = old
-
-    def initial(self) -> State:
-        levels = tuple(sorted((name, level) for name, level in self.old.defaults().items() if level))
-        state = State(levels, quorum=(0, 1))
-        for kind, number in NODES:
-            state = self.declared(state, DeclareNode(kind, number, declared(self.old)))
-        return state
-
-    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
-        after, actions = super().step(state, event)
-        return Transition(replace(after, epoch=1), actions)
-
-    def enabled(self, state: State, /) -> Iterator[Event]:
-        for kind, number in NODES:
-            yield DeclareNode(kind, number, declared(self.rules))
-        for name, level in target(self.rules).items():
-            yield asked(name, level)
-
-
-def declared(rules: Rules) -> tuple[Declared, ...]:
-    """What a node declares to a controller."""
-    return tuple(Declared(name, *span) for name, span in rules.declares())
-
-
-def levels(release: str) -> dict[str, int]:
-    """The finalized levels of a new cluster of a release, without those that are 0. Errors: LookupError."""
-    return {name: level for name, level in _rules(release).defaults().items() if level}
-
-
-def target(rules: Rules) -> dict[str, int]:
-    """The levels at which an upgrade ends: those of a new cluster, and the highest kraft.version."""
-    found = rules.defaults()
-    if rules.kraft_version_in_quorum:
-        found[KRAFT] = rules.supported[KRAFT].high
-    return found
-
-
-def asked(name: str, level: int, upgrade_type: int = UPGRADE) -> KraftUpdate:
-    return KraftUpdate(VERSION, (TypedUpdate(name, level, upgrade_type),))
-
-
-def plan(old: str, new: str) -> Plan:
-    """Errors: LookupError for releases that are unknown, have no such controllers, or are in the wrong order."""
-    first, last = _rules(old), _rules(new)
-    if Release.parse(old) > Release.parse(new):
-        raise LookupError(f"{old} is newer than {new}: a plan leads to a newer release")
-    machine = Upgrade(first, last)
-    rolled = machine.initial()
-    for kind, number in NODES:
-        rolled = machine.declared(rolled, DeclareNode(kind, number, declared(last)))
-    states, transitions, early, unguarded = {machine.initial()}, 0, set[str](), ""
-    for path, before, _, after in explore(machine, lambda state: True):
-        transitions += 1
-        states.add(after)
-        mixed = (before.brokers, before.controllers) != (rolled.brokers, rolled.controllers)
-        if mixed and isinstance(path[-1], KraftUpdate) and before.levels != after.levels:
-            early.add(path[-1].updates[0].feature)
-        unguarded = unguarded or unfit(after)
-    steps = tuple(_steps(machine, rolled))
-    return Plan(old, new, steps, tuple(sorted(early)), unguarded, len(states), transitions)
-
-
-def _rules(release: str) -> Rules:
-    try:
-        found = str(Release.parse(release))
-        rules = Rules.of(found)
-    except ValueError as wrong:
-        raise LookupError(str(wrong)) from None
-    if found not in patches():
-        raise LookupError(f"unknown release {release}; the newest one known is {NEWEST}")
-    return rules
-
-
-def unfit(state: State) -> str:
-    """A finalized level that a node does not support; empty if there is none."""
-    disabled = Range(0, 0)
-    for kind, nodes in (("broker", state.brokers), ("controller", state.controllers)):
-        for number, supported in nodes:
-            for name, level in state.levels:
-                own = dict(supported).get(name, disabled)
-                if not own.holds(level):
-                    return f"{name} {level} with {kind} {number}, which supports {own}"
-    return ""
-
-
-def _steps(machine: Upgrade, state: State) -> Iterator[Step]:
-    """One accepted update after another: a feature that is refused waits for those after it."""
-    wanted = {name: level for name, level in target(machine.rules).items() if state.level(name) < level}
-    rank = sorted(wanted, key=lambda name: (name == KRAFT, name != METADATA, name))
-    while rank:
-        for name in rank:
-            after = machine.step(state, asked(name, wanted[name])).state
-            if after.level(name) == wanted[name]:
-                break
-        else:
-            return  # the controller refuses the rest
-        rank.remove(name)
-        lowered = machine.step(after, asked(name, state.level(name), SAFE_DOWNGRADE)).state
-        least = machine.rules.needs.get((name, wanted[name]), 0)
-        needs = f"{METADATA} {least}" if least > machine.old.newest else ""
-        yield Step(name, state.level(name), wanted[name], needs, lowered.level(name) == state.level(name))
-        state = after
+from kipcheck.conformance.cli import way_back
+from kipcheck.conformance.protocols.features.model.upgrade_plan import Plan
+from kipcheck.conformance.protocols.features.model.ways_back import runs
 
 
 def lines(found: Plan) -> Iterator[str]:
     yield f"features from {found.old} to {found.new}"
     yield f"1. restart every broker and controller with {found.new}, one by one"
+    last = next((number for number, each in enumerate(found.steps, 2) if not each.by.leads_back), None)
     for number, each in enumerate(found.steps, 2):
         needs = f"; needs {each.needs}" if each.needs else ""
-        undone = "" if each.undone else "; cannot be undone"
+        undone = way_back.after_it(each, found.old)
+        if last is not None and number > last:
+            undone = f"; {'can' if each.lowered else 'cannot'} be lowered, and step {last} stays"
         yield f"{number}. raise {each.feature} from {each.before} to {each.after}{needs}{undone}"
+        yield f"   $ {way_back.raising(each)}"
     if not found.steps:
         yield "no feature rises"
-    kept = [each.feature for each in found.steps if not each.undone]
+    kept = [each.feature for each in found.steps if not each.lowered]
     yield f"cannot be undone: {', '.join(kept) or 'nothing'}"
+    yield from way_back.lines(found.old, found.new, found.steps)
     yield f"explored: {found.states} states and {found.transitions} transitions, every order of restarts and updates"
     yield f"accepted before every node is new: {', '.join(found.early) or 'nothing'}"
     if found.unguarded:
@@ -195,7 +38,8 @@ def as_json(found: Plan) -> Mapping[str, Any]:
         "to": found.new,
         "steps": [
             {"feature": each.feature, "before": each.before, "after": each.after, "needs": each.needs,
-             "undone": each.undone}
+             "undone": each.undone, "commands": [way_back.raising(each)],
+             "way_back": way_back.as_json(each.by, each, found.new, runs(found.old, found.new, each.feature))}
             for each in found.steps
         ],
         "explored": {"states": found.states, "transitions": found.transitions, "complete": True,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from kipcheck.conformance.cli.options import (
     FAILED,
+    INCONCLUSIVE,
     OK,
     USAGE,
     Commands,
@@ -40,7 +41,7 @@ downgrade-all for the highest ones that it supports: the release of the broker, 
 the controller validate the request, and change nothing. --unsafe permits downgrades that lose metadata.
 
 exit codes: 0 all updates were applied, 1 one was refused, 2 usage, or the file is unreadable (nothing is written), or
-the cluster does not answer"""
+the cluster does not answer, 7 a plan of which no run shows the way back"""
 
 
 def add(commands: Commands) -> None:
@@ -78,18 +79,20 @@ def add(commands: Commands) -> None:
 
 def _plan(options: argparse.Namespace) -> int:
     from kipcheck.conformance.cli import feature_plan
+    from kipcheck.conformance.protocols.features.model.upgrade_plan import plan
 
     if options.old is None or options.new is None or options.state or options.bootstrap_server:
         return complain("plan needs --from and --to, and takes no --state and --bootstrap-server", USAGE)
     try:
-        found = feature_plan.plan(options.old, options.new)
+        found = plan(options.old, options.new)
     except LookupError as wrong:
         return complain(wrong.args[0], USAGE)
     if options.json:
-        return print_json(feature_plan.as_json(found))
-    for line in feature_plan.lines(found):
-        print_harmless(line)
-    return OK
+        print_json(feature_plan.as_json(found))
+    else:
+        for line in feature_plan.lines(found):
+            print_harmless(line)
+    return INCONCLUSIVE if found.unknown else OK
 
 
 def _features(options: argparse.Namespace) -> int:

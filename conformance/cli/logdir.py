@@ -25,7 +25,7 @@ def add(commands: Commands) -> None:
 
 def _logdir(options: argparse.Namespace) -> int:
     from kipcheck.conformance.cli import log_directory
-    from kipcheck.conformance.cli.roll_plan import known_release
+    from kipcheck.conformance.core.release import known_release
     from kipcheck.conformance.core.unreadable_file import unreadable
 
     try:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, print_harmless, print_json
+from kipcheck.conformance.cli.options import INCONCLUSIVE, OK, USAGE, Commands, complain, print_harmless, print_json
 
 EPILOG = """\
 kipcheck roll --from 2.0.1 --to 2.3.1
@@ -10,10 +10,14 @@ kipcheck roll --from 3.9.2 --to 4.4.0
 kipcheck roll --from 2.0.1 --to 2.3.1 --edition kip-384
 
 Formats are the records of __consumer_offsets and __transaction_state, and the files beside a log. A step can be undone
-if the cluster takes its setting back, and the old release reads all that was written until then. kip-384 shows the same
-roll with the setting of its draft, persistent.metadata.version.
+if the cluster takes its setting back, and the old release reads all that was written until then, as runs of released
+nodes showed. In KRaft a level that was lowered is still written in the metadata, and the old release ends at it, until
+each node has a snapshot from after the lowering: the way back names the wait, and how to observe its end. UNKNOWN: no
+run shows that the old release comes back. kip-384 shows the same roll with the setting of its draft,
+persistent.metadata.version.
 
-exit codes: 0 printed; 2 usage: an unknown release, a downgrade, an upgrade that no single roll makes"""
+exit codes: 0 printed; 2 usage: an unknown release, a downgrade, an upgrade that no single roll makes; 7 printed, and no
+run shows whether the first step that cannot be undone can be"""
 
 
 def add(commands: Commands) -> None:
@@ -29,13 +33,15 @@ def add(commands: Commands) -> None:
 
 def _roll(options: argparse.Namespace) -> int:
     from kipcheck.conformance.cli import roll_plan
+    from kipcheck.conformance.protocols.features.model.roll import roll
 
     try:
-        found = roll_plan.roll(options.old, options.new, options.mode, options.edition)
+        found = roll(options.old, options.new, options.mode, options.edition)
     except LookupError as wrong:
         return complain(wrong.args[0], USAGE)
     if options.json:
-        return print_json(roll_plan.as_json(found))
-    for line in roll_plan.lines(found):
-        print_harmless(line)
-    return OK
+        print_json(roll_plan.as_json(found))
+    else:
+        for line in roll_plan.lines(found):
+            print_harmless(line)
+    return INCONCLUSIVE if found.unknown else OK

@@ -76,7 +76,7 @@ class _Stopped(Exception):
 
 
 def _known(text: str) -> str:
-    from kipcheck.conformance.cli.roll_plan import known_release
+    from kipcheck.conformance.core.release import known_release
 
     try:
         return str(known_release(text))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from kipcheck.conformance.core.releases_table import jars, patches
+from kipcheck.conformance.core.releases_table import jars, patches, table
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -31,6 +31,22 @@ def _parsed(text: str) -> Release:
 
 NEWEST = patches()[-1]
 """The newest release of kafka-clients that the declarations were compared with."""
+
+
+def known_release(text: str) -> Release:
+    """Errors: LookupError for anything but an exact release of Kafka, with the newest patch where a line is named."""
+    for line in table()["line"]:
+        if text == line["name"]:
+            raise LookupError(
+                f"{text} is a line of releases: name one of its patches; the newest is {line['patches'][-1]}"
+            )
+    try:
+        found = Release.parse(text)
+    except ValueError as wrong:
+        raise LookupError(str(wrong)) from None
+    if str(found) not in patches():
+        raise LookupError(f"unknown release {text}; the newest one known is {NEWEST}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

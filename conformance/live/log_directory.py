@@ -24,8 +24,12 @@ PATIENCE_S: Final = 60.0
 TOPIC: Final = b"kipcheck-data"
 OFFSET: Final = 1234
 MEMBERSHIP_MS: Final = 1_800_000
-"""Sessions of this length outlive the restarts: the longest that brokers allow."""
-SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0", "num.partitions": "1"}
+"""Sessions of this length outlive the restarts: the longest that brokers allow, by default from 2.3 on."""
+SETTINGS: Final = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.max.session.timeout.ms": str(MEMBERSHIP_MS),
+    "num.partitions": "1",
+}
 TRANSIENT: Final = frozenset({3, 5, 6, 14, 15, 16, 51})
 """Errors of topics and coordinators that are not there yet, and of a transaction that is about to end."""
 DUPLICATE_SEQUENCE: Final = 46
@@ -38,7 +42,7 @@ class Written:
     """What one broker left."""
 
     by: str
-    """The release; the names of group and transaction contain it."""
+    """The broker, such as its release; the names of group and transaction contain it."""
     producer: int
     epoch: int
     """Of the transactional producer."""
@@ -138,9 +142,9 @@ def _done(code: int, what: str) -> None:
 # Writing
 
 
-def write(port: int, release: str) -> Written:
-    """Errors: ``Broken`` where the broker refuses a request."""
-    name, now = release.encode(), int(time.time() * 1000)  # a broker forgets producers of yesterday
+def write(port: int, by: str) -> Written:
+    """``by``: see ``Written``. Errors: ``Broken`` where the broker refuses a request."""
+    name, now = by.encode(), int(time.time() * 1000)  # a broker forgets producers of yesterday
     # Auto-creation of the topic: brokers, controller, then one topic with its error.
     _until(port, METADATA, 1, _one(_text(TOPIC)), _topic_error)
     _until(port, FIND, 0, _text(b"group-" + name), _at(">h", 0))
@@ -156,7 +160,7 @@ def write(port: int, release: str) -> Written:
     other, other_epoch = _producer(port, None)
     idempotent = _numbered(record_batches.batch(0, [b"once"], now), other, other_epoch)
     _, offset = _produce(port, idempotent, None)
-    return Written(release, producer, epoch, idempotent, offset)
+    return Written(by, producer, epoch, idempotent, offset)
 
 
 def _topic_error(data: bytes) -> int:

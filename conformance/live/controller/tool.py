@@ -16,7 +16,7 @@ from typing import Any, Final
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import edition as edition_of
 from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.release import Release, known_release
 from kipcheck.conformance.core.releases_table import table
 from kipcheck.conformance.live.controller.requests import name_of
 from kipcheck.conformance.live.server.feature_broker import FeatureBroker
@@ -51,7 +51,7 @@ ENDS_S: Final = 90.0
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:
     """Errors: LookupError for a release without KRaft."""
-    kafka_broker.exists(rest)
+    known_release(rest)
     if Release.parse(rest) < FIRST:
         raise LookupError(f"{name}: the tool knows features from release {FIRST} on; before, none is defined")
     return FeatureTool(name, rest)

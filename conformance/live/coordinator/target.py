@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import edition as edition_of
 from kipcheck.conformance.core.history import Lost, Observation
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.release import Release, known_release
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, Rejected
@@ -88,7 +88,7 @@ FIRST: Final = Release.parse("0.10.1.0")
 def target(name: str, rest: str, limits: Limits | None) -> Target:
     """Errors: LookupError with the valid forms."""
     if name.startswith("kafka:"):
-        kafka_broker.exists(rest)
+        known_release(rest)
         if Release.parse(rest) < FIRST:
             raise LookupError(f"{name}: brokers are started from release {FIRST} on")
         return StartedBroker(name, rest)

@@ -21,8 +21,7 @@ from types import TracebackType
 from typing import Final, Self, final
 
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import patches
+from kipcheck.conformance.core.release import Release, known_release, releases
 from kipcheck.conformance.targets.protocol import Broken, Unavailable
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.targets.transport import process_tree
@@ -125,7 +124,7 @@ def running(
     Errors: LookupError for an unknown release; ``Unavailable`` without a JDK or the jars; ``Broken`` if it does not
     start, with the end of its log.
     """
-    exists(release)
+    known_release(release)
     _java(), class_path(release)
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="kipcheck-broker-"))
@@ -140,21 +139,11 @@ def running(
                 _start_kraft(run, port, other, settings or {}, ports, [*secured.format_options, *options])
             else:
                 _start_with_zookeeper(run, port, other, settings or {})
-            _wait_until_ready(run, release, port, coordinates)
+            wait_until_ready(run, release, port, coordinates)
             pids = tuple(each.pid for each in run.started)
             yield Broker(release, port, run.log, pids, time.monotonic() - begun, ports, other)
     finally:
         remove(folder)
-
-
-def exists(release: str) -> None:
-    """Errors: LookupError for anything but a release of Kafka that has brokers with groups."""
-    try:
-        Release.parse(release)
-    except ValueError as wrong:
-        raise LookupError(str(wrong)) from None
-    if release not in patches():
-        raise LookupError(f"unknown release {release} of Apache Kafka: the newest known one is {patches()[-1]}")
 
 
 def class_path(release: str) -> str:
@@ -346,12 +335,22 @@ def _start_kraft(
 
 
 def _start_with_zookeeper(run: Programs, port: int, client: int, settings: Mapping[str, str]) -> None:
+    start_zookeeper(run, client)
+    start_beside_zookeeper(run, port, client, settings)
+
+
+def start_zookeeper(run: Programs, client: int) -> None:
+    """``client``: its port. Errors: ``Broken``."""
     zookeeper = run.write("zookeeper.properties", {
         "dataDir": run.folder / "zookeeper", "clientPort": client, "clientPortAddress": HOST, "tickTime": 1000,
         "admin.enableServer": "false", "maxClientCnxns": 0,
     })  # fmt: skip
     run.start("org.apache.zookeeper.server.quorum.QuorumPeerMain", zookeeper)
     await_ready(run, lambda: accepts(client), "ZooKeeper")
+
+
+def start_beside_zookeeper(run: Programs, port: int, client: int, settings: Mapping[str, str]) -> None:
+    """A broker. ``client``: the port of ZooKeeper."""
     broker = run.write("server.properties", {
         **settings, **COMMON,
         "broker.id": 1,
@@ -364,7 +363,7 @@ def _start_with_zookeeper(run: Programs, port: int, client: int, settings: Mappi
     run.start("kafka.Kafka", broker)
 
 
-def _wait_until_ready(run: Programs, release: str, port: int, coordinates: bool) -> None:
+def wait_until_ready(run: Programs, release: str, port: int, coordinates: bool) -> None:
     """Until it answers as its release and, if wanted, coordinates groups: before the first FindCoordinator, which
     creates the topic of offsets, every request of a group gets NOT_COORDINATOR."""
     await_ready(run, lambda: accepts(port), "the broker")

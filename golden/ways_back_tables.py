@@ -1,0 +1,96 @@
+"""The tables of ways back in ``docs/records.md``, from ``golden/ways_back.json``: ``python -m kipcheck.golden.ways_back
+--tables`` writes them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from kipcheck.conformance.protocols.features.model.ways_back import (
+    BINARIES,
+    INTER_BROKER,
+    NONE,
+    PINNED,
+    TOGETHER,
+    Played,
+    Return,
+    Way,
+    ways,
+)
+
+NOT_RUN: Final = "not run"
+BEGIN, END = "<!-- runs of ways back, generated -->\n\n", "\n\n<!-- end -->"
+"""Around the tables in the page."""
+
+
+def text(found: Mapping[Way, Played]) -> str:
+    """Markdown. A run without a row is named in a line below the table."""
+    features = [each for each in ways() if each.feature not in (BINARIES, INTER_BROKER, PINNED)]
+    blocks = [
+        _table("from | to | level | lowered again | the old release at once | after a snapshot | nodes",
+               _levels(found, features)),
+        _not_run(found, features),
+        _table("from | comes back from | does not come back from", _releases(found)),
+        _not_run(found, [each for each in ways() if each.feature == BINARIES]),
+        _table("from | to | not raised | raised and lowered again", _zookeeper(found)),
+        _not_run(found, [each for each in ways() if each.feature in (INTER_BROKER, PINNED)]),
+    ]  # fmt: skip
+    return "\n\n".join(each for each in blocks if each)
+
+
+def replaced(page: str, found: Mapping[Way, Played]) -> str:
+    """The page with these tables. Errors: ValueError where the page has no place for them."""
+    begin = page.index(BEGIN) + len(BEGIN)
+    return page[:begin] + text(found) + page[page.index(END, begin) :]
+
+
+def _table(head: str, rows: Iterable[Iterable[str]]) -> str:
+    lines = [head, "|".join(["---"] * (head.count("|") + 1)), *(" | ".join(each) for each in rows)]
+    return "\n".join(f"| {each} |" if "---" not in each else f"|{each}|" for each in lines)
+
+
+def _not_run(found: Mapping[Way, Played], those: Iterable[Way]) -> str:
+    missing: dict[str, list[str]] = {}
+    for each in those:
+        if each not in found:
+            nodes = f" on {each.nodes} nodes" if each.nodes > 1 else ""
+            missing.setdefault(f"{each.feature}{nodes}", []).append(f"{each.old} to {each.new}")
+    listed = "; ".join(f"{what}: {', '.join(pairs)}" for what, pairs in missing.items())
+    return f"Not run, so unknown: {listed}." if missing else ""
+
+
+def _levels(found: Mapping[Way, Played], those: Iterable[Way]) -> Iterator[tuple[str, ...]]:
+    nodes: dict[tuple[str, ...], list[str]] = {}
+    for way in those:
+        if way in found:
+            nodes.setdefault((way.old, way.new, *_outcomes(found[way])), []).append(str(way.nodes))
+    yield from ((*row, " and ".join(each)) for row, each in nodes.items())
+
+
+def _outcomes(found: Played) -> tuple[str, ...]:
+    later = "" if found.after_snapshot is None else _outcome(found.after_snapshot)
+    level = f"{found.way.feature} {found.before} to {found.after}"
+    if found.way.feature == TOGETHER:
+        level = f"{TOGETHER}: {found.after}"
+    return level, "yes" if found.lowered == NONE else "refused", _outcome(found.at_once), later
+
+
+def _releases(found: Mapping[Way, Played]) -> Iterator[tuple[str, ...]]:
+    back: dict[str, tuple[list[str], list[str]]] = {}
+    for way, each in found.items():
+        if way.feature == BINARIES:
+            runs, lost = back.setdefault(way.old, ([], []))
+            (runs if each.at_once.runs else lost).append(way.new)
+    yield from ((old, ", ".join(runs), ", ".join(lost)) for old, (runs, lost) in back.items())
+
+
+def _zookeeper(found: Mapping[Way, Played]) -> Iterator[tuple[str, ...]]:
+    for old, new in dict.fromkeys((each.old, each.new) for each in ways() if each.feature == PINNED):
+        pinned, raised = found.get(Way(old, new, PINNED)), found.get(Way(old, new, INTER_BROKER))
+        if pinned or raised:
+            yield old, new, *(NOT_RUN if each is None else _outcome(each.at_once) for each in (pinned, raised))
+
+
+def _outcome(found: Return) -> str:
+    if found.runs:
+        return "runs"
+    return "**loses offsets and groups**" if "committed offset" in found.why else "**ends**"
