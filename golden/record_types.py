@@ -1,7 +1,8 @@
 """The types of persisted records by release, from released jars: ``python -m kipcheck.golden.record_types [--check]``.
 
-``conformance/wire/schemas/record_types.json`` has every record of the metadata log, and those records of groups that
-have no schema in kipcheck: the type, and its versions from each release on that changed them (null: removed).
+``conformance/wire/schemas/record_types.json`` has every record of the metadata log, and those records of groups and
+share groups that have no schema in kipcheck: the type, and its versions from each release on that changed them (null:
+removed).
 """
 
 import json
@@ -12,14 +13,18 @@ from typing import Any, Final, NamedTuple
 
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import patches, table
+from kipcheck.conformance.core.releases_table import jars, patches
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.wire.definitions import in_jar
 from kipcheck.conformance.wire.schema import Raw, Versions, messages
 
 FILE: Final = "record_types.json"
-PARTS: Final[Mapping[str, str]] = {"metadata": "metadata", "groups": "group-coordinator"}
-"""Section of the file -> the part of Kafka whose jar defines its records."""
+JARS: Final[Mapping[str, tuple[str, str]]] = {
+    "metadata": ("kafka-metadata", jars()["metadata"]),
+    "groups": ("kafka-group-coordinator", jars()["group-coordinator"]),
+    "shares": ("kafka-share-coordinator", "4.0.0-4.2.1, 4.3.0+"),
+}
+"""Section of the file -> the jar that defines its records, and the releases on Maven Central."""
 Found = dict[tuple[int, str], dict[str, list[int] | None]]
 
 
@@ -31,13 +36,12 @@ class Defined(NamedTuple):
 
 def in_release(section: str, release: str) -> Iterator[Defined]:
     """The records that a jar defines. Errors: ``Unavailable``."""
-    coordinate = f"org.apache.kafka:{table()['jars'][PARTS[section]]['name']}:{release}"
-    (path,) = maven.fetch([coordinate]).values()
+    (path,) = maven.fetch([f"org.apache.kafka:{JARS[section][0]}:{release}"]).values()
     defined = in_jar(path)
     for name, raw in defined.items():
         if section == "metadata" and raw["type"] == "metadata":
             yield Defined(raw["apiKey"], name, _range(raw))
-        elif section == "groups" and name.endswith("Key") and name.removeprefix("Legacy") not in messages(APACHE):
+        elif section != "metadata" and name.endswith("Key") and name.removeprefix("Legacy") not in messages(APACHE):
             record = name.removesuffix("Key")
             yield Defined(_range(raw)[0], record, _range(defined[f"{record}Value"]))
 
@@ -50,12 +54,12 @@ def _range(raw: Raw) -> list[int]:
 
 def made() -> dict[str, Any]:
     """The contents of the file, as the jars of all releases define it. Errors: ``Unavailable``."""
-    return {section: _section(section) for section in PARTS}
+    return {section: _section(section) for section in JARS}
 
 
 def _section(section: str) -> dict[str, Any]:
     found: Found = {}
-    published = releases(table()["jars"][PARTS[section]]["releases"])
+    published = releases(JARS[section][1])
     for release in (each for each in patches() if Release.parse(each) in published):
         current = {(each.type, each.name): each.versions for each in in_release(section, release)}
         for key in {*found, *current}:

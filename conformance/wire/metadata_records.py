@@ -17,11 +17,10 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.primitives import Rough, read_uvarint
 from kipcheck.conformance.wire.record_batches import Record
-from kipcheck.conformance.wire.schema import Versions, spec, stable_versions, versions_at
+from kipcheck.conformance.wire.schema import Versions, spec, versions_at
 
 NAME: Final = "MetadataRecord"
 FRAME: Final = 1
@@ -32,7 +31,6 @@ CONTROL: Final[Mapping[int, str]] = {
     6: "VotersRecord",
 }  # fmt: skip
 """Type of a control record in the metadata log -> its message."""
-PREVIEW: Final = span("kraft-preview")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +57,28 @@ def frame(value: bytes) -> Frame:
     return Frame(places[1], places[2], at)
 
 
-def control_type(key: bytes) -> int:
-    """The type of a control record by its key; -1 for another key than of version 0."""
+def control_type(record: Record) -> int:
+    """The type of a control record, from its key; -1 for a key of another version than 0."""
+    key = record.key or b""
     return int.from_bytes(key[2:4], "big", signed=True) if len(key) >= 4 and key[:2] == b"\0\0" else -1
 
 
+def control_name(record: Record) -> str:
+    """The message of a control record; ``control record N`` for a type that no release has."""
+    number = control_type(record)
+    return CONTROL.get(number, f"control record {number}")
+
+
 def control_value(record: Record) -> tuple[str, int, dict[str, Any] | None]:
-    """Message, version and value of a control record; None for an unknown type or version.
+    """Name, version and value of a control record; None for an unknown type or version.
 
     Errors: ``Refused``, with the offset in the value.
     """
-    number = control_type(record.key or b"")
-    name, data = CONTROL.get(number), record.value or b""
+    name, data = control_name(record), record.value or b""
     version = int.from_bytes(data[:2], "big", signed=True)
-    if name is None:
-        return f"control record {number}", version, None
-    found = spec(APACHE, name)
-    return name, version, found.at(version).decode(data, lenient=True) if version in found.versions else None
+    if name not in CONTROL.values() or version not in (declared := spec(APACHE, name)).versions:
+        return name, version, None
+    return name, version, declared.at(version).decode(data, lenient=True)
 
 
 @cache
@@ -98,5 +101,9 @@ def known_versions(of: str, number: int, release: Release) -> Versions | None:
     return next((each for each in found if each is not None), None)
 
 
-def control_versions(name: str, release: Release) -> Versions | None:
-    return stable_versions(name, str(release))
+def is_known(of: str, number: int, version: int) -> bool:
+    """Whether some release has that version of the type."""
+    return any(
+        changed is not None and changed[0] <= version <= changed[1]
+        for each in _types(of).values() if each["type"] == number for changed in each["versions"].values()
+    )  # fmt: skip

@@ -202,7 +202,7 @@ def head(data: Bytes, at: int) -> Head | None:
                 attributes)  # fmt: skip
 
 
-def decode_one(data: bytes, head: Head) -> RecordBatch:
+def decode_one(data: Bytes, head: Head) -> RecordBatch:
     """The batch with that head. Errors: as of ``decode``."""
     return _batch(data, head.at, head.end)
 
@@ -242,7 +242,7 @@ def _whole(data: bytes, at: int) -> Head | None:
     return head(data, at)
 
 
-def _batch(data: bytes, at: int, end: int) -> RecordBatch:
+def _batch(data: Bytes, at: int, end: int) -> RecordBatch:
     base_offset, _, leader_epoch, _, crc = HEAD.unpack_from(data, at)
     if (found := crc32c(data[at + AFTER_CRC : end])) != crc:
         _refuse("checksum", f"CRC {crc:08x} where the bytes have {found:08x}", at + AFTER_CRC - 4)
@@ -264,7 +264,7 @@ def _batch(data: bytes, at: int, end: int) -> RecordBatch:
 class _Reader:
     """The records of a batch, up to ``end``."""
 
-    def __init__(self, data: bytes, at: int, end: int) -> None:
+    def __init__(self, data: Bytes, at: int, end: int) -> None:
         self.data, self.at, self.end = data, at, end
 
     def record(self, base_offset: int, base_timestamp: int) -> Record:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kipcheck.conformance.cli.log_directory import read
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.live.log_directory import directory, there_and_back
+from kipcheck.conformance.log_directory.reading import read
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import kafka_broker
 
