@@ -12,11 +12,11 @@ from kipcheck.conformance.log_directory.group_state import GroupState
 @dataclass(frozen=True, slots=True)
 class Place:
     file: Path
-    offset: int = 0
-    """In bytes."""
+    offset: int | None = None
+    """In bytes; None: the whole file or folder."""
 
     def __str__(self) -> str:
-        return f"{self.file} at byte {self.offset}"
+        return str(self.file) if self.offset is None else f"{self.file} at byte {self.offset}"
 
 
 class Kind(StrEnum):

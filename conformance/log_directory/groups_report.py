@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.core.foreign import one_line
 from kipcheck.conformance.live.inspect.group import Subscription, read_subscription_of_consumer
 from kipcheck.conformance.log_directory.group_state import EPOCH, GROUP, MEMBER, OFFSET, Group, GroupState, Newest
 from kipcheck.conformance.wire.schema import spec
@@ -23,14 +22,14 @@ def groups_text(state: GroupState) -> Iterator[str]:
 
 
 def _group(group: Group, pending: int) -> Iterator[str]:
-    yield f"group {one_line(group.name)}: {one_line(_head(group))}"
+    yield f"group {group.name}: {_head(group)}"
     for each in _members(group):
         about = ", ".join(f"{key} {value}" for key, value in each.items() if key != "member" and value is not None)
-        yield one_line(f"  member {each['member']}: {about}")
+        yield f"  member {each['member']}: {about}"
     for newest in group.of(OFFSET):
         key, place = newest.record.key or {}, f"{newest.file} at byte {newest.at}"
         offset = "deleted" if newest.record.value is None else newest.record.value["offset"]
-        yield one_line(f"  {key['topic']}-{key['partition']}: {offset} ({place})")
+        yield f"  {key['topic']}-{key['partition']}: {offset} ({place})"
     if pending:
         yield f"  {pending} offsets of a transaction that has not ended"
 

@@ -81,7 +81,7 @@ def _file(found: Contents, file: Path) -> Mapping[str, Any] | None:
 def _quorum_file(found: Contents, file: Path) -> Mapping[str, Any] | None:
     value = _value(found, file, lambda data: quorum_files.decode(file.name, data))
     if value is not None:
-        found.add(Format(file.name, value["version"], Kind.QUORUM), Place(file))
+        found.add(Format(file.name, value["version"], Kind.QUORUM), Place(file, 0))
         if value["version"] not in range(quorum_files.KNOWN[file.name] + 1):
             found.not_known(f"{file.name} {value['version']}", Place(file))
     return value
@@ -91,7 +91,7 @@ def _log_file(found: Contents, file: Path, kind: str) -> Mapping[str, Any] | Non
     """A checkpoint without contents has no entries, and no version: as a broker creates it."""
     value = _value(found, file, lambda data: log_files.decode(kind, data, lenient=data.strip() in log_files.NO_ENTRIES))
     if value is not None and file.stat().st_size:
-        found.add(Format(kind, value["version"], Kind.FILE), Place(file))
+        found.add(Format(kind, value["version"], Kind.FILE), Place(file, 0))
     return value
 
 

@@ -13,6 +13,11 @@ from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA
 
 
 def text(found: Contents, wanted: tuple[Release, ...], groups: bool = False) -> Iterator[str]:
+    """Lines. Names of files, topics, groups and members in them are from outside."""
+    return map(one_line, _lines(found, wanted, groups))
+
+
+def _lines(found: Contents, wanted: tuple[Release, ...], groups: bool) -> Iterator[str]:
     yield f"{found.folder}: {len(found.formats)} formats"
     width = max((len(each.name) for each in found.formats), default=0)
     for format, count in sorted(found.formats.items()):
@@ -32,14 +37,14 @@ def text(found: Contents, wanted: tuple[Release, ...], groups: bool = False) -> 
 
 def _counts(head: str, counts: Mapping[str, Count]) -> Iterator[str]:
     for what, count in sorted(counts.items()):
-        yield f"{head}: {one_line(what)}, {count.number}, first: {count.first}"
+        yield f"{head}: {what}, {count.number}, first: {count.first}"
 
 
 def _named(level: Level) -> str:
     """``metadata.version 21 (3.9-IV0)``."""
     names = table()["feature-levels"]["metadata-names"]
     known = level.feature == METADATA and 0 < level.level <= len(names)
-    return one_line(f"{level.feature} {level.level}") + (f" ({names[level.level - 1]})" if known else "")
+    return f"{level.feature} {level.level}" + (f" ({names[level.level - 1]})" if known else "")
 
 
 def _node(found: Contents) -> Iterator[str]:
@@ -48,7 +53,7 @@ def _node(found: Contents) -> Iterator[str]:
     if found.properties is not None:
         known = {key: value for key, value in found.properties.items() if key != "version"}
         mode = "KRaft" if found.kraft else "ZooKeeper"
-        yield f"node: {mode}, " + ", ".join(f"{key} {one_line(str(value))}" for key, value in known.items())
+        yield f"node: {mode}, " + ", ".join(f"{key} {value}" for key, value in known.items())
     if log := found.metadata:
         start = f"checkpoint {log.checkpoint.name}" if log.checkpoint else "no checkpoint"
         before = f"; {log.older} records before that count no more" if log.older else ""
@@ -64,14 +69,14 @@ def _verdicts(found: Contents, wanted: tuple[Release, ...]) -> Iterator[str]:
             names = [release for release, each in judged.items() if each.reads is reads]
             if names or reads:
                 yield f"{head} {', '.join(names) or 'no release'}"
-        yield from (f"no verdict: {one_line(why)}" for why in _doubts(judged.values()))
+        yield from (f"no verdict: {why}" for why in _doubts(judged.values()))
         return
     for release, each in judged.items():
         if each.reads and not found.damage:
             yield f"{release} reads all of it"
-        yield from (f"{release} cannot read {one_line(str(unread))}" for unread in each.unread)
+        yield from (f"{release} cannot read {unread}" for unread in each.unread)
         if each.reads is None:
-            yield from (f"no verdict on {release}: {one_line(why)}" for why in each.open)
+            yield from (f"no verdict on {release}: {why}" for why in each.open)
 
 
 def _doubts(judged: Iterable[Verdict]) -> list[str]:
