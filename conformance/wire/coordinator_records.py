@@ -69,9 +69,17 @@ def decode(topic: str, record: Record) -> CoordinatorRecord:
     key = _decoded(f"{name}Key", number, record.key, record.key_at)
     if record.value is None:
         return CoordinatorRecord(name, number, key, None, None)
-    version = int.from_bytes(record.value[:2], "big", signed=True)
-    value = _decoded(f"{name}Value", version, record.value, record.value_at) if len(record.value) > 1 else None
+    version, value = decode_value(name, record.value, record.value_at)
     return CoordinatorRecord(name, number, key, version, value)
+
+
+def decode_value(name: str, data: bytes, at: int = 0) -> tuple[int, Value | None]:
+    """Version and value of a record by its name; None without a layout. ``at``: the offset of the value.
+
+    Errors: ``Refused``, with the offset.
+    """
+    version = int.from_bytes(data[:2], "big", signed=True)
+    return version, _decoded(f"{name}Value", version, data, at) if len(data) > 1 else None
 
 
 def _decoded(message: str, version: int, data: bytes, at: int) -> Value | None:
