@@ -34,7 +34,7 @@ def _logdir(options: argparse.Namespace) -> int:
     from kipcheck.conformance.cli.roll_plan import known_release
     from kipcheck.conformance.core.unreadable_file import unreadable
     from kipcheck.conformance.log_directory import reading, report
-    from kipcheck.conformance.log_directory.verdicts import verdicts
+    from kipcheck.conformance.log_directory.verdicts import doubts, verdicts
 
     try:
         wanted = tuple(dict.fromkeys(map(known_release, options.release)))
@@ -52,4 +52,4 @@ def _logdir(options: argparse.Namespace) -> int:
     reads = [each.reads for each in verdicts(found, wanted).values()] if wanted else []
     if found.damage or (found.epochs and found.clean) or False in reads:
         return FAILED
-    return INCONCLUSIVE if found.unknown or found.unread or None in reads else OK
+    return INCONCLUSIVE if None in reads or any(doubts(found)) else OK

@@ -37,7 +37,7 @@ def bootstrap(found: Contents, file: Path) -> None:
 
 def partition(found: Contents, folder: Path, segments: Sequence[Path], epochs: EpochStarts) -> None:
     """Reads the folder of the metadata log. ``segments``: in the order of their offsets."""
-    names = {each: match for each in folder.iterdir() if (match := CHECKPOINT.fullmatch(each.name))}
+    names = {each: match for each in folder.iterdir() if (match := CHECKPOINT.fullmatch(each.name)) and each.is_file()}
     newest = max(names, key=lambda each: each.name, default=None)
     log = found.metadata = MetadataLog(newest, int(names[newest][1]) if newest else 0)
     if newest is not None:

@@ -54,12 +54,14 @@ def read(folder: Path) -> Contents:
 
 
 def _segments(folder: Path) -> list[Path]:
-    return sorted(each for each in folder.iterdir() if SEGMENT.fullmatch(each.name))
+    return sorted(each for each in folder.iterdir() if SEGMENT.fullmatch(each.name) and each.is_file())
 
 
 def _file(found: Contents, file: Path) -> Mapping[str, Any] | None:
     """The value of a file in the directory, or beside a log; None for one that has none, or is damaged."""
-    if file.name == metadata_log.BOOTSTRAP:
+    if not file.is_file():
+        found.not_known(f"{file.name}, which is no file", Place(file))
+    elif file.name == metadata_log.BOOTSTRAP:
         metadata_log.bootstrap(found, file)
     elif file.name == quorum_files.PROPERTIES:
         found.properties = _quorum_file(found, file)
@@ -127,10 +129,7 @@ def _beside(found: Contents, folder: Path, segments: list[Path]) -> list[Mapping
     """Reads the files beside a log. The entries of ``leader-epoch-checkpoint``; None if it is damaged."""
     entries: list[Mapping[str, Any]] | None = []
     for file in sorted(folder.iterdir()):
-        if file in segments or metadata_log.CHECKPOINT.fullmatch(file.name):
-            continue
-        if file.is_dir():
-            found.not_known(f"folder {file.name} in a folder of a partition", Place(file))
+        if file in segments or (metadata_log.CHECKPOINT.fullmatch(file.name) and file.is_file()):
             continue
         value = _file(found, file)
         if log_files.kind_of(file.name) == log_files.EPOCHS:

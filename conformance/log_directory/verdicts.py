@@ -59,8 +59,10 @@ def verdict(found: Contents, release: Release) -> Verdict:
     )  # fmt: skip
     judged = [_level(found, release, each) for each in found.levels]
     levels = (each for each in judged if isinstance(each, Unread))
-    doubts = dict.fromkeys([*_doubts(found), *_doubts_of(found, release), *(x for x in judged if isinstance(x, str))])
-    return Verdict((*unread, *levels), tuple(doubts))
+    open_levels = (each for each in judged if isinstance(each, str))
+    return Verdict(
+        (*unread, *levels), tuple(dict.fromkeys([*doubts(found), *_doubts_of(found, release), *open_levels]))
+    )
 
 
 def _has(behaviour: str, release: Release) -> bool:
@@ -132,7 +134,7 @@ def _is_layout_of(release: Release, data: bytes) -> bool:
     return True
 
 
-def _doubts(found: Contents) -> Iterator[str]:
+def doubts(found: Contents) -> Iterator[str]:
     """What leaves every release without a verdict."""
     if found.damage:
         yield "damage"

@@ -1,14 +1,25 @@
 """What is read of a log directory: unknown things, incomplete ends, damage with its place, and leader epochs."""
 
+import os
+import re
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.log_directory import report
 from kipcheck.conformance.log_directory.contents import Contents
 from kipcheck.conformance.log_directory.reading import read
 from kipcheck.conformance.log_directory.verdicts import verdict
-from kipcheck.conformance.tests.support.log_directories import ZOOKEEPER, LogDirectory, batch, level, metadata
+from kipcheck.conformance.tests.support.log_directories import (
+    ZOOKEEPER,
+    LogDirectory,
+    batch,
+    checkpoint,
+    level,
+    metadata,
+)
 
 OFFSET = bytes.fromhex("000100016700017400000000")
 COMMIT = bytes.fromhex("0003 0000000000000007 ffffffff 0000 0000000000000000")
@@ -63,7 +74,7 @@ def test_an_empty_partition_metadata_is_damaged(directory: LogDirectory) -> None
         ("t-0/notes.txt", "file notes.txt"),
         ("lost+found/any", "folder lost+found"),
         ("u-0/leader-epoch-checkpoint", "partition folders without a log"),
-        ("t-0/more/any", "folder more in a folder of a partition"),
+        ("t-0/more/any", "more, which is no file"),
     ],
 )
 def test_what_is_unknown_is_named_and_gives_no_verdict(directory: LogDirectory, path: str, what: str) -> None:
@@ -73,6 +84,46 @@ def test_what_is_unknown_is_named_and_gives_no_verdict(directory: LogDirectory, 
     found = read(directory.folder)
     assert [*found.unknown] == [what] and found.unknown[what].number == 1
     assert reads(found) is None and reads(found, "2.7.2") is False
+
+
+def test_what_is_no_file_is_not_opened(directory: LogDirectory) -> None:
+    directory.partition("t-0", b"")
+    os.mkfifo(directory.folder / "t-0" / f"{1:020}.log")
+    (directory.folder / "__cluster_metadata-0" / f"{9:020}-{1:010}.checkpoint").symlink_to("nowhere")
+    found = read(directory.folder)
+    assert len(found.unknown) == 2 and all(each.endswith(", which is no file") for each in found.unknown)
+
+
+def test_any_damage_is_reported_and_never_an_error(directory: LogDirectory) -> None:
+    """A changed byte, or the loss of the end, in any file: what is printed has the place, as the file has it."""
+    directory.kraft(metadata(0, level("metadata.version", 7)), bootstrap=checkpoint(level("metadata.version", 7)))
+    directory.write(
+        "__cluster_metadata-0/00000000000000000001-0000000001.checkpoint", checkpoint(level("x.version", 0))
+    )
+    directory.partition("__consumer_offsets-0", batch(0, [(OFFSET, COMMIT)]) + batch(1, [(OFFSET, None)]), {0: 0})
+    assert reads(read(directory.folder)) is True
+    newest, random, outcomes = (Release.parse("4.4.0"),), Random(0), set()
+    files = sorted(each for each in directory.folder.rglob("*") if each.is_file() and each.stat().st_size)
+    for _ in range(200):
+        file = random.choice(files)
+        data = file.read_bytes()
+        at = random.randrange(len(data))
+        changed = (
+            data[:at]
+            if random.random() < 0.3
+            else data[:at] + bytes([data[at] ^ random.randrange(1, 256)]) + data[at + 1 :]
+        )
+        file.write_bytes(changed)
+        found = read(directory.folder)
+        for each in found.damage:
+            assert str(file) in each, (file, each)
+            offsets = [int(text) for text in re.findall(r"at byte (\d+)", each)]
+            assert offsets and max(offsets) <= len(changed), each
+        assert not found.damage or reads(found) is not True
+        assert [*report.text(found, newest, groups=True)] and report.as_json(found, newest, groups=True)
+        outcomes.add((bool(found.damage), bool(found.unknown)))
+        file.write_bytes(data)
+    assert outcomes >= {(True, False), (False, False)}
 
 
 def test_compressed_batches_and_old_message_sets_are_not_read(directory: LogDirectory) -> None:
