@@ -1,16 +1,23 @@
 """Log directories of one released broker opened by another, upwards and back: nothing is lost, or as the table says."""
 
+import asyncio
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from kipcheck.conformance.core.release import Release, lines, releases
+from kipcheck.conformance.live.connections.connections import Connections
+from kipcheck.conformance.live.controller import requests
+from kipcheck.conformance.live.coordinator.admin import versions_of
 from kipcheck.conformance.live.log_directory import OFFSET, TOPIC, directory, leave, there_and_back, visit
 from kipcheck.conformance.log_directory.contents import Contents
 from kipcheck.conformance.log_directory.groups_report import groups_as_json
 from kipcheck.conformance.log_directory.reading import read
 from kipcheck.conformance.log_directory.verdicts import verdict
+from kipcheck.conformance.protocols.features.model.kraft_rules import METADATA
+from kipcheck.conformance.protocols.features.ops import kraft
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import kafka_broker, kafka_nodes
 
@@ -148,3 +155,45 @@ def test_a_dynamic_quorum_is_for_releases_with_kraft_version_1() -> None:
         nodes.start(1, "3.8.1")
         code, log = nodes.ended(1, 60)
         assert code is not None, log
+
+
+def update(port: int, level: int, kind: int) -> None:
+    """Sets metadata.version. Errors: AssertionError for a refusal."""
+
+    async def send() -> None:
+        connections = Connections(kafka_broker.HOST, port)
+        try:
+            versions = await versions_of(connections)
+            change = [kraft.TypedUpdate(METADATA, level, kind)]
+            result = await requests.update(connections, versions[requests.UPDATE_FEATURES][1], change, False)
+            assert {result.error, *(each.error for each in result.results)} == {"NONE"}, result
+        finally:
+            await connections.close()
+
+    asyncio.run(send())
+
+
+@pytest.mark.all_jars
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_a_level_that_was_lowered_counts_until_a_checkpoint_is_newer(snapshot: bool) -> None:
+    needs("3.7.2", "3.8.1")
+    settings = {"metadata.log.max.snapshot.interval.ms": "2000"} if snapshot else {}
+    with kafka_nodes.cluster("3.7-IV4", {1: kafka_nodes.BOTH}, settings=settings) as nodes:
+        nodes.start(1, "3.8.1")
+        nodes.wait(1)
+        update(nodes.nodes[1].port, 20, kraft.UPGRADE)
+        update(nodes.nodes[1].port, 19, kraft.SAFE_DOWNGRADE)
+        data = nodes.nodes[1].folder / "data"
+        until = time.monotonic() + 60
+        while snapshot and reads(read(data), "3.7.2") is not True and time.monotonic() < until:
+            time.sleep(1)
+        nodes.stop(1)
+        found = read(data)
+        assert (20 in {each.level for each in found.levels}) is not snapshot
+        assert [reads(found, each) for each in ("3.7.2", "3.8.1")] == [snapshot, True]
+        nodes.start(1, "3.7.2")
+        if snapshot:
+            nodes.wait(1)
+        else:
+            code, log = nodes.ended(1, 60)
+            assert code == 1 and "this controller only supports versions 1-19" in log
