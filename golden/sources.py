@@ -33,7 +33,7 @@ def part(message: str) -> str:
         return "streams"
     if message.startswith("TransactionLog"):
         return "transaction-coordinator"
-    if message == "FeatureLevelRecord":
+    if message in ("FeatureLevelRecord", "NoOpRecord"):
         return "metadata"
     return "group-coordinator" if message.endswith(("Key", "Value")) else "clients"
 

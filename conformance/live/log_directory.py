@@ -5,6 +5,8 @@ producer, and is stopped. The broker that opens the directory then has to have t
 its log says. Producer snapshots, leader epoch and cleaner checkpoints, and partition.metadata are beside the logs.
 """
 
+import os
+import signal
 import struct
 import tempfile
 import time
@@ -76,10 +78,18 @@ def there_and_back(first: str, second: str, folder: Path) -> tuple[Found, Found]
     The directory is formatted by the first one. Errors: ``Unavailable``; ``Broken`` where the first does not start on
     the empty directory; LookupError.
     """
-    with kafka_broker.running(first, SETTINGS, data=folder) as broker:
-        left = [write(broker.port, first)]
+    left = [leave(first, folder)]
     there = visit(second, folder, left)
     return there, visit(first, folder, left, writes=False)
+
+
+def leave(release: str, folder: Path, *, killed: bool = False) -> Written:
+    """A broker writes into the directory, and is stopped, or killed with SIGKILL. Errors: as of ``there_and_back``."""
+    with kafka_broker.running(release, SETTINGS, data=folder) as broker:
+        left = write(broker.port, release)
+        if killed:
+            os.kill(broker.pids[-1], signal.SIGKILL)
+    return left
 
 
 def visit(release: str, folder: Path, left: list[Written], *, writes: bool = True) -> Found:

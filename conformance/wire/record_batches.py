@@ -22,8 +22,9 @@ magic 2 are not read.
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, NoReturn
+from dataclasses import dataclass, field
+from mmap import mmap
+from typing import Final, NoReturn, TypeAlias
 
 from kipcheck.conformance.wire.errors import Refused
 
@@ -38,6 +39,10 @@ LEAST: Final = HEAD.size + BODY.size
 """Bytes of a batch without records."""
 COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0b111, 1 << 3, 1 << 4, 1 << 5
 NAME: Final = "RecordBatch"
+UP_TO_MAGIC: Final = 17
+LEAST_BY_MAGIC: Final = (26, 34, LEAST)
+"""Bytes of the least batch; of a message set with one record that has neither key nor value."""
+Bytes: TypeAlias = "bytes | mmap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,30 @@ class Record:
     value: bytes | None = None
     headers: tuple[Header, ...] = ()
     attributes: int = 0
+    key_at: int = field(default=-1, compare=False)
+    """The offset of the key in the bytes that were decoded; -1 for a record that was not decoded."""
+    value_at: int = field(default=-1, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The fields at the start of a batch, also of a message set of magic 0 or 1."""
+
+    at: int
+    """The offset of the batch in the bytes."""
+    end: int
+    magic: int
+    base_offset: int
+    last_offset: int
+    """That of the last record. Of a compressed message set, which has that offset only, also the base offset."""
+    leader_epoch: int
+    """-1 before magic 2."""
+    attributes: int
+
+    @property
+    def compression(self) -> int:
+        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        return self.attributes & COMPRESSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +179,34 @@ def varint(number: int, bits: int = 32) -> bytes:
 # -- reading
 
 
+def head(data: Bytes, at: int) -> Head | None:
+    """The head of the batch, or message set, that begins there; None where the bytes end inside the batch.
+
+    Neither checksum nor records are read. Errors: ``Refused`` for another magic and for a length that is too small.
+    """
+    if len(data) - at < UP_TO_MAGIC:
+        return None
+    magic = data[at + UP_TO_MAGIC - 1]
+    if magic > MAGIC:
+        _refuse("version", f"magic {magic} where 0, 1 or {MAGIC} belongs", at + UP_TO_MAGIC - 1)
+    base, length = struct.unpack_from(">qi", data, at)
+    if length < (least := LEAST_BY_MAGIC[magic] - OVERHEAD):
+        _refuse("length", f"length {length} where a batch has at least {least}", at + 8)
+    end = at + OVERHEAD + length
+    if end > len(data):
+        return None
+    if magic < MAGIC:
+        return Head(at, end, magic, base, base, -1, data[at + UP_TO_MAGIC])
+    attributes, last = struct.unpack_from(">hi", data, at + AFTER_CRC)
+    return Head(at, end, magic, base, base + last, int.from_bytes(data[at + 12 : at + 16], "big", signed=True),
+                attributes)  # fmt: skip
+
+
+def decode_one(data: Bytes, head: Head) -> RecordBatch:
+    """The batch with that head. Errors: as of ``decode``."""
+    return _batch(data, head.at, head.end)
+
+
 def decode(data: bytes, *, partial: bool = False) -> tuple[RecordBatch, ...]:
     """All batches, which follow each other without gaps.
 
@@ -159,13 +216,13 @@ def decode(data: bytes, *, partial: bool = False) -> tuple[RecordBatch, ...]:
     """
     found, at = [], 0
     while at < len(data):
-        end = _end(data, at)
-        if end is None or end > len(data):
+        whole = _whole(data, at)
+        if whole is None:
             if partial:
                 break
             _refuse("truncated", "the bytes end inside a batch", len(data))
-        found.append(_batch(data, at, end))
-        at = end
+        found.append(decode_one(data, whole))
+        at = whole.end
     return tuple(found)
 
 
@@ -173,27 +230,19 @@ def next_offset(data: bytes) -> int | None:
     """The offset after the last whole batch, which may be compressed; None if there is none. Only lengths and offsets
     are read. Errors: ``Refused`` as in ``decode``."""
     at, found = 0, None
-    while (end := _end(data, at)) is not None and end <= len(data):
-        base_offset = HEAD.unpack_from(data, at)[0]
-        found = base_offset + BODY.unpack_from(data, at + AFTER_CRC)[1] + 1
-        at = end
+    while whole := _whole(data, at):
+        found, at = whole.last_offset + 1, whole.end
     return found
 
 
-def _end(data: bytes, at: int) -> int | None:
-    """The end of the batch that begins there; None where its length is cut off."""
-    if len(data) - at < OVERHEAD:
-        return None
-    length = int.from_bytes(data[at + 8 : at + OVERHEAD], "big", signed=True)
-    # A message set of magic 0 or 1 has the same fields up to here, and its magic at the same place.
-    if len(data) - at >= HEAD.size and (magic := data[at + 16]) != MAGIC:
-        _refuse("version", f"magic {magic} where {MAGIC} belongs", at + 16)
-    if length < LEAST - OVERHEAD:
-        _refuse("length", f"length {length} where a batch has at least {LEAST - OVERHEAD}", at + 8)
-    return at + OVERHEAD + length
+def _whole(data: bytes, at: int) -> Head | None:
+    """The head of a batch of magic 2. Errors: ``Refused``."""
+    if len(data) - at >= UP_TO_MAGIC and (magic := data[at + UP_TO_MAGIC - 1]) != MAGIC:
+        _refuse("version", f"magic {magic} where {MAGIC} belongs", at + UP_TO_MAGIC - 1)
+    return head(data, at)
 
 
-def _batch(data: bytes, at: int, end: int) -> RecordBatch:
+def _batch(data: Bytes, at: int, end: int) -> RecordBatch:
     base_offset, _, leader_epoch, _, crc = HEAD.unpack_from(data, at)
     if (found := crc32c(data[at + AFTER_CRC : end])) != crc:
         _refuse("checksum", f"CRC {crc:08x} where the bytes have {found:08x}", at + AFTER_CRC - 4)
@@ -215,7 +264,7 @@ def _batch(data: bytes, at: int, end: int) -> RecordBatch:
 class _Reader:
     """The records of a batch, up to ``end``."""
 
-    def __init__(self, data: bytes, at: int, end: int) -> None:
+    def __init__(self, data: Bytes, at: int, end: int) -> None:
         self.data, self.at, self.end = data, at, end
 
     def record(self, base_offset: int, base_timestamp: int) -> Record:
@@ -226,7 +275,9 @@ class _Reader:
         inner = _Reader(self.data, self.at, self.at + size)
         attributes = inner.int8()
         timestamp, offset = base_timestamp + inner.varint(64), base_offset + inner.varint()
-        key, value = inner.sized(), inner.sized()
+        key = inner.sized()
+        key_at = inner.at - len(key or b"")
+        value = inner.sized()
         start = inner.at
         if (count := inner.varint()) < 0:
             _refuse("length", f"{count} headers", start)
@@ -234,7 +285,9 @@ class _Reader:
         if inner.at != inner.end:
             _refuse("trailing", f"{inner.end - inner.at} bytes after the record", inner.at)
         self.at = inner.end
-        return Record(offset, timestamp, key, value, headers, attributes)
+        return Record(
+            offset, timestamp, key, value, headers, attributes, key_at=key_at, value_at=start - len(value or b"")
+        )
 
     def header(self) -> Header:
         start = self.at

@@ -428,8 +428,12 @@ def family(message: str) -> str:
 
 def stable_versions(message: str, release: str) -> Versions | None:
     """The stable versions of ``message`` that the exact release ``release`` supports."""
-    changes = release_table()["messages"].get(family(message), {})
-    at, found = Release.parse(release), None
+    return versions_at(release_table()["messages"].get(family(message), {}), Release.parse(release))
+
+
+def versions_at(changes: Mapping[str, list[int] | None], at: Release) -> Versions | None:
+    """The range that applies at a release: each applies from its release until the next one named; null ends it."""
+    found = None
     for first, versions in sorted((Release.parse(text), each) for text, each in changes.items()):
         if first <= at:
             found = versions

@@ -11,11 +11,11 @@ from typing import Any, Final
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.live.inspect.cluster import Address, Cluster, Unanswered
 from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.coordinator_records import GROUPS, decode_value
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.record_batches import decode
-from kipcheck.conformance.wire.schema import spec
 
-TOPIC: Final = "__consumer_offsets"
+TOPIC: Final = GROUPS
 CHUNKS: Final = (2_000, 20_000, 200_000)
 """How many offsets before the end are read, until the record is found."""
 FARTHEST: Final = CHUNKS[-1]
@@ -105,10 +105,11 @@ async def _fetched(cluster: Cluster, at: Address, number: int, offset: int) -> t
 
 def _read(data: bytes) -> Found | None:
     """None for a version that kipcheck does not know."""
-    version = int.from_bytes(data[:2], "big", signed=True)
     try:
-        value = spec(APACHE, "GroupMetadataValue").at(version).decode(data, lenient=True)
-    except (Refused, LookupError):
+        _, value = decode_value("GroupMetadata", data)
+    except Refused:
+        return None
+    if value is None:
         return None
     subscriptions = {each["memberId"]: bytes(each["subscription"]) for each in value["members"]}
     return Found(value["generation"], value["leader"], subscriptions)

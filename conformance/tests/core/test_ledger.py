@@ -139,7 +139,6 @@ OTHERS = {
     ("conformance/cli/feature_state.py", "node"): "a node of ZooKeeper",
     ("conformance/cli/group_assignment.py", "each"): "a partition of an answer",
     ("conformance/cli/group_assignment.py", "member"): "a member of a group in a file",
-    ("conformance/cli/log_directory.py", "log_files.decode(kind, data)"): "a file beside a log",
     ("conformance/cli/storedir.py", "each"): "a file of a store",
     ("conformance/engine/doctor/report.py", "results"): "a message of the testee protocol",
     ("conformance/engine/export/standalone.py", "each"): "a step; the program must run without kipcheck",
