@@ -121,7 +121,9 @@ def _why_not(name: str, release: str) -> str:
         served = "" if name in SERVED else ", and it is not served"
         return f"{release} has no setting {name}: it is in {there}{served}"
     if there := releases_with(name, "group"):
-        return f"{name} is a setting of single groups (in {there}), which have none here; served: {_all(release)}"
+        own = f"group.{name}"
+        broker = f"; use that of the broker, {own}" if own in SERVED and own in settings(release) else ""
+        return f"{name} is a setting of single groups (in {there}), which is not served{broker}"
     return f"unknown setting {name!r}{hint(name, SERVED) or '; served: ' + _all(release)}"
 
 

@@ -448,7 +448,8 @@ def test_values_that_are_given_replace_the_defaults() -> None:
         ("2.3.1", "offsets.retention.minutes=1", "a setting of 2.3.1 that is not served; served: group.max.size, "),
         (NEWEST, "group.consumer.migration.policy=upgrade", "a setting of .* that is not served"),
         (NEWEST, "group.share.max.size=3", "a setting of .* that is not served"),
-        ("3.9.2", "consumer.session.timeout.ms=3", r"a setting of single groups \(in 4.0.0\+\)"),
+        ("3.6.2", "consumer.session.timeout.ms=3", r"a setting of single groups \(in 4.0.0\+\), which is not served$"),
+        (NEWEST, "consumer.session.timeout.ms=3", "use that of the broker, group.consumer.session.timeout.ms$"),
         (NEWEST, "log.dirs=x", "unknown setting 'log.dirs'; served: group.max.size, "),
     ]
 )

@@ -10,15 +10,15 @@ from kipcheck.conformance.core.broker_settings import defaults
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.live.connections.connections import Connections
-from kipcheck.conformance.live.coordinator.admin import partitions_of, versions_of
+from kipcheck.conformance.live.coordinator.admin import partitions_of, settings_of, versions_of
 from kipcheck.conformance.tests.support.kafka_broker import running
-from kipcheck.conformance.tests.support.live import JOIN, Client, serving
-from kipcheck.conformance.tests.support.loops import some_by_day
+from kipcheck.conformance.tests.support.live import JOIN, Client, World, run, serving
+from kipcheck.conformance.tests.support.loops import for_each, some_by_day
 from kipcheck.conformance.wire.framing import requests
 
 RELEASES = ("0.10.0.1", "1.1.1", "2.2.2", "2.3.1", "3.9.2", NEWEST)
 SESSIONS = (0, 5_999, 6_000, 300_000, 300_001, 1_800_000, 1_800_001)
-INVALID_SESSION_TIMEOUT, OFFSET_METADATA_TOO_LARGE = 26, 12
+INVALID_SESSION_TIMEOUT, OFFSET_METADATA_TOO_LARGE, GROUP_MAX_SIZE_REACHED = 26, 12, 81
 METADATA = (
     "",
     "x" * 4_096,
@@ -28,6 +28,10 @@ METADATA = (
     "\U0001f600" * 2_048,
     "\U0001f600" * 2_049,
 )
+BEAT = {
+    "groupId": "new", "memberId": "x", "memberEpoch": 0, "rebalanceTimeoutMs": 1000, "subscribedTopicNames": ["t"],
+    "topicPartitions": [],
+}  # fmt: skip
 SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
 
 
@@ -52,9 +56,7 @@ async def answers(client: Client) -> dict[str, Any]:
         answer = await client.ask("OffsetCommit", commit, {"groupId": "plain", "topics": topics})
         found[f"metadata {place}"] = answer["topics"][0]["partitions"][0]["errorCode"]
     if "consumer" in str(defaults(edition(named).release).get("group.coordinator.rebalance.protocols")):
-        beat = {"groupId": "new", "memberId": "x", "memberEpoch": 0, "rebalanceTimeoutMs": 1000,
-                "subscribedTopicNames": ["t"], "topicPartitions": []}  # fmt: skip
-        answer = await client.ask("ConsumerGroupHeartbeat", 1, beat)
+        answer = await client.ask("ConsumerGroupHeartbeat", 1, BEAT)
         found["heartbeat interval"] = answer["heartbeatIntervalMs"]
     return found
 
@@ -86,11 +88,33 @@ def test_limits_are_those_of_the_broker(release: str) -> None:
     assert {INVALID_SESSION_TIMEOUT, OFFSET_METADATA_TOO_LARGE} <= {*expected.values()}
 
 
-@pytest.mark.parametrize("release", ["1.1.1", "2.2.2", "2.3.1", NEWEST])
-def test_session_timeouts_are_limited_by_release(release: str) -> None:
-    """As observed of brokers."""
+@for_each(["1.1.1", "2.2.2", "2.3.1", NEWEST])
+def test_limits_are_as_observed_of_brokers(release: str) -> None:
     found = asyncio.run(of_serve(f"apache@{release}"))
     most = 300_000 if release in ("1.1.1", "2.2.2") else 1_800_000
     for session_ms in SESSIONS:
         refused = found[f"session {session_ms}"] == INVALID_SESSION_TIMEOUT
         assert refused is not (6_000 <= session_ms <= most), session_ms
+    too_large = [found[f"metadata {place}"] == OFFSET_METADATA_TOO_LARGE for place in range(len(METADATA))]
+    assert too_large == [False, False, True, False, True, False, True]
+
+
+def test_the_size_of_consumer_groups_is_limited() -> None:
+    async def test(world: World) -> None:
+        client = await world.connect()
+        answers = [await client.ask("ConsumerGroupHeartbeat", 1, {**BEAT, "memberId": each}) for each in ("x", "y")]
+        assert [each["errorCode"] for each in answers] == [0, GROUP_MAX_SIZE_REACHED]
+
+    run(test, config=["group.consumer.max.size=1"])
+
+
+@for_each(["1.1.1", "2.3.1", NEWEST])
+def test_a_broker_that_does_not_describe_its_settings_has_the_defaults_of_the_release(release: str) -> None:
+    async def test(world: World) -> None:
+        connections = Connections("127.0.0.1", world.port)
+        group, consumer, streams = await settings_of(connections, await versions_of(connections), release)
+        assert group.max_session_ms == (300_000 if release == "1.1.1" else 1_800_000)
+        assert (group.initial_delay_ms, group.max_size) == (3000, 2**31 - 1)
+        assert consumer.policy == "bidirectional" and streams.standbys == 0
+
+    run(test, named=f"apache@{release}")
