@@ -10,8 +10,8 @@ EPILOG = """\
 kipcheck serve --topic orders:3 --log
 
 The first line of output is the address: listening 127.0.0.1:PORT. Each topic has a few records in each partition.
-Settings are a broker's defaults, except group.initial.rebalance.delay.ms=0. A request that kipcheck's decoder refuses
-is shown with --log, and counted at the end.
+Settings have the defaults of the release; stderr shows those that differ, such as group.initial.rebalance.delay.ms=0. A
+request that kipcheck's decoder refuses is shown with --log, and counted at the end.
 
 kipcheck serve --model features --edition apache@3.9.2
 
@@ -50,7 +50,6 @@ def _serve(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.release import NEWEST
     from kipcheck.conformance.live.server.front import is_loopback
     from kipcheck.conformance.live.server.serve import Serving, serve
-    from kipcheck.conformance.live.server.settings import parse
     from kipcheck.conformance.live.server.topics import parse_topic
 
     if options.model not in MODELS:
@@ -67,12 +66,12 @@ def _serve(options: argparse.Namespace) -> int:
             options.host,
             options.port,
             tuple(map(parse_topic, options.topic or ["t:3"])),
-            parse(options.config),
+            config=tuple(options.config),
             log=options.log,
             pcap=options.pcap,
             features=features,
         )
-        found = serve(serving, print_harmless)
+        found = serve(serving, print_harmless, lambda line: complain(line, OK))
     except (LookupError, ValueError) as wrong:
         return complain(wrong.args[0], USAGE)
     except KeyboardInterrupt:  # before it listens

@@ -1,5 +1,6 @@
 """Exact releases of Apache Kafka, ordered by their numbers."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 
@@ -64,6 +65,18 @@ class Releases:
 def releases(text: str) -> Releases:
     """Parses the grammar of requirements.toml: A, A-B (both included), A+, joined by commas, or ``all``."""
     return Releases(tuple(map(_span, ("0.0.0+" if text == "all" else text).split(","))))
+
+
+def text_of(some: Collection[str]) -> str:
+    """Some known releases as ``releases`` reads them; without an end where they last to the newest."""
+    order, spans = patches(), list[list[str]]()
+    for before, each in zip(("", *order), order, strict=False):
+        if each in some:
+            if before in some:
+                spans[-1][1] = each
+            else:
+                spans.append([each, each])
+    return ", ".join(f"{low}+" if high == order[-1] else low if low == high else f"{low}-{high}" for low, high in spans)
 
 
 def lines(part: str = "clients") -> tuple[str, ...]:

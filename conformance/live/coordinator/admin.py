@@ -3,13 +3,13 @@
 import struct
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final
 
+from kipcheck.conformance.core.broker_settings import Value, configured, defaults
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.protocols.consumer_group import rules as consumer_groups
-from kipcheck.conformance.protocols.group.model.answers import Config
+from kipcheck.conformance.protocols.group.model.answers import SETTINGS, Config
 from kipcheck.conformance.protocols.streams_group import model as streams_groups
 from kipcheck.conformance.targets.protocol import Unavailable
 
@@ -20,28 +20,6 @@ NO_ID: Final = uuid.UUID(int=0)
 WAITS_MS: Final = 15_000
 BROKER_RESOURCE: Final = 4
 LARGEST: Final = 2**31 - 1
-KAFKAS: Final = Config(max_size=LARGEST)
-"""Kafka's defaults, for a broker that does not describe its settings."""
-KAFKAS_CONSUMER: Final = consumer_groups.Config(max_size=LARGEST)
-"""The same of consumer groups."""
-KAFKAS_STREAMS: Final = streams_groups.Config(standbys=0)
-"""The same of streams groups."""
-_SETTINGS: Final = {
-    "group.max.size": "max_size",
-    "group.initial.rebalance.delay.ms": "initial_delay_ms",
-    "group.min.session.timeout.ms": "min_session_ms",
-    "group.max.session.timeout.ms": "max_session_ms",
-}
-_CONSUMER_SETTINGS: Final = {
-    "group.consumer.session.timeout.ms": "session_ms",
-    "group.consumer.assignment.interval.ms": "interval_ms",
-    "group.consumer.max.size": "max_size",
-}
-_POLICY: Final = "group.consumer.migration.policy"
-_STREAMS_SETTINGS: Final = {
-    "group.streams.session.timeout.ms": "session_ms",
-    "group.streams.num.standby.replicas": "standbys",
-}
 
 
 class Reader:
@@ -141,10 +119,10 @@ async def delete(topics: Iterable[str], connections: Connections) -> dict[str, i
 
 
 async def settings_of(
-    connections: Connections, versions: Mapping[int, tuple[int, int]]
+    connections: Connections, versions: Mapping[int, tuple[int, int]], release: str
 ) -> tuple[Config, consumer_groups.Config, streams_groups.Config]:
-    """The settings of the three types of groups; Kafka's defaults for what the broker does not describe."""
-    names = [*_SETTINGS, *_CONSUMER_SETTINGS, _POLICY, *_STREAMS_SETTINGS]
+    """The settings of the three types of groups; the defaults of the release for what the broker does not describe."""
+    names = [*SETTINGS, *consumer_groups.SETTINGS, *streams_groups.SETTINGS]
     try:
         node = await _node(connections, versions)
         asked = struct.pack(">ib", 1, BROKER_RESOURCE) + text(str(node)) + struct.pack(">i", len(names))
@@ -153,15 +131,15 @@ async def settings_of(
         described = {name: value for name, value in _described(body) if name in names}
     except (Closed, Garbled, KeyError, IndexError):
         described = {}
-    known = {name: int(value) for name, value in described.items() if value.isdigit()}
-    classic = {key: known[name] for name, key in _SETTINGS.items() if name in known}
-    consumer = {key: known[name] for name, key in _CONSUMER_SETTINGS.items() if name in known}
-    policy = described.get(_POLICY, consumer_groups.DEFAULT.policy).lower()
-    streams = {key: known[name] for name, key in _STREAMS_SETTINGS.items() if name in known}
+    values: dict[str, Value] = dict(defaults(release))
+    values |= {name: int(value) for name, value in described.items() if value.isdigit()}
+    if policy := described.get(consumer_groups.POLICY):
+        values[consumer_groups.POLICY] = policy.lower()
     return (
-        replace(KAFKAS, **classic), replace(KAFKAS_CONSUMER, policy=policy, **consumer),
-        replace(KAFKAS_STREAMS, **streams),
-    )  # fmt: skip
+        configured(Config(max_size=LARGEST), SETTINGS, values),
+        configured(consumer_groups.Config(max_size=LARGEST), consumer_groups.SETTINGS, values),
+        configured(streams_groups.Config(standbys=0), streams_groups.SETTINGS, values),
+    )
 
 
 def _described(body: Reader) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import edition as edition_of
 from kipcheck.conformance.core.history import Lost, Observation
-from kipcheck.conformance.core.release import Release, known_release
+from kipcheck.conformance.core.release import NEWEST, Release, known_release
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, Rejected
@@ -160,7 +160,8 @@ class RunningBroker:
             with feature_target.running_session(info, others, connections, given.allow_changes) as controller:
                 yield controller
             return
-        with session(info, self.address, rules_of(edition), 1, None) as found:
+        release = edition_of(edition).release
+        with session(info, self.address, rules_of(edition), 1, None, release=release) as found:
             yield found
 
 
@@ -193,13 +194,14 @@ def session(
     times: int,
     settings: Config | None,
     process: Restartable | None = None,
+    release: str = NEWEST,
 ) -> Iterator["BrokerSession"]:
     """``settings``: of a broker that kipcheck started, in the time of conversations; None: the broker is asked.
 
-    ``process``: started again when it has ended.
+    ``process``: started again when it has ended. ``release``: whose defaults a broker has that does not answer that.
     """
     with asyncio.Runner() as runner:
-        found = BrokerSession(info, address, rules, times, settings, runner, process)
+        found = BrokerSession(info, address, rules, times, settings, runner, process, release)
         try:
             runner.run(found.begin())
             yield found
@@ -218,6 +220,7 @@ class BrokerSession:
     settings: Config | None
     runner: asyncio.Runner
     process: Restartable | None
+    release: str = NEWEST
     troubles: Sequence[str] = ()
     breaches: Sequence[str] = ()
     at_once: int = AT_ONCE
@@ -257,7 +260,7 @@ class BrokerSession:
         started = self.settings is not None
         asked, consumer, streams = (
             (self.settings, DEFAULT_CONSUMER, streams_model.DEFAULT) if self.settings
-            else await admin.settings_of(self.bootstrap, versions)
+            else await admin.settings_of(self.bootstrap, versions, self.release)
         )  # fmt: skip
         config = self.settings or asked
         topics = await self._topics(versions)

@@ -15,7 +15,6 @@ from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.connection import Connection
 from kipcheck.conformance.live.server.front import Front
-from kipcheck.conformance.live.server.settings import parse
 from kipcheck.conformance.live.server.topics import Topics
 
 EDITION: Final = "apache@3.9.2"
@@ -92,7 +91,7 @@ class Played:
 
     async def _start(self, made: type[Odd]) -> tuple[Odd, OddFront, Damage]:
         found = edition(EDITION)
-        broker = made(found, Topics.of([("t", 1)]), parse([]))
+        broker = made(found, Topics.of([("t", 1)]))
         front = broker.front = OddFront(broker, found)
         connections = Connections(*await front.listen(HOST, 0))
         versions = await versions_of(connections)

@@ -39,6 +39,11 @@ def name_of(code: int) -> str:
     return REFUSED.get(code) or _OF_GROUPS.get(code, f"error {code}")
 
 
+def code_of(name: str) -> int:
+    """Of an error of consumer groups. Errors: StopIteration for another one."""
+    return next(code for code, each in REFUSED.items() if each == name)
+
+
 def with_error(api: str, version: int, body: Mapping[str, Any], error: Error | Refusal) -> dict[str, Any]:
     """The answer as a broker gives it with that error. ``body``: without an error."""
     code = CODES[error]

@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from kipcheck.conformance.live.server.consumer_api import ConsumerApi
 from kipcheck.conformance.live.server.groups import Answer, Groups, Handler, TooMany
 from kipcheck.conformance.live.server.log_api import LogApi
 from kipcheck.conformance.live.server.offsets_api import OffsetsApi
-from kipcheck.conformance.live.server.settings import Settings
+from kipcheck.conformance.live.server.settings import Settings, parse
 from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topic, Topics
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
@@ -28,7 +28,6 @@ NODE: Final = 1
 CLUSTER: Final = "kipcheck"
 NONE, UNKNOWN_TOPIC_OR_PARTITION, COORDINATOR_NOT_AVAILABLE = 0, 3, 15
 UNSUPPORTED_VERSION, INVALID_REQUEST, UNKNOWN_TOPIC_ID = 35, 42, 100
-HEARTBEAT: Final = "ConsumerGroupHeartbeatRequest"
 LISTED_ONLY: Final = ("ProduceRequest",)
 """Some clients give up if these are not advertised, and never send them: Java 2.3.1, librdkafka."""
 LEAST: Final = {"FetchRequest": 4, "ListOffsetsRequest": 1}
@@ -51,36 +50,31 @@ OFFSETS: Final = Topic("__consumer_offsets", 50, uuid.uuid5(uuid.NAMESPACE_OID, 
 GROUP_KEY, BATCHES_SINCE, ALL_FEATURES_SINCE = 0, 4, 4
 
 
-def coordinator_of(edition: Edition, settings: Settings) -> Coordinator:
-    """The group machine of an edition with these settings. Errors: LookupError where the edition has none."""
+def coordinator_of(edition: Edition, config: Iterable[str]) -> tuple[Coordinator, Settings]:
+    """The group machine of an edition, and its settings with these, ``KEY=VALUE``.
+
+    Errors: LookupError where the edition has none; ValueError as of ``settings.parse``.
+    """
     found = coordinator(edition)
     if found is None:
         raise LookupError(f"edition {edition} has no group coordinator: use apache@RELEASE, or kip-429")
+    settings = parse(config, edition.release)
     if isinstance(found, DraftCoordinator):
-        return DraftCoordinator(settings.group)
-    return Coordinator(found.rules, settings.group)
-
-
-def _has_consumer_groups(edition: Edition, settings: Settings) -> bool:
-    """Errors: LookupError if the settings ask for them, and the edition has no such request."""
-    if settings.consumer_groups is None:
-        return _is_from(edition, "kip-848")
-    if settings.consumer_groups and HEARTBEAT not in {each.name for each in requests(edition).values()}:
-        raise LookupError(f"edition {edition} has no consumer groups, nor a preview of them: use apache@3.7.0 or later")
-    return settings.consumer_groups
+        return DraftCoordinator(settings.group), settings
+    return Coordinator(found.rules, settings.group), settings
 
 
 class Broker:
-    """A script of a front. Errors of the constructor: LookupError for an edition without a group coordinator."""
+    """A script of a front. Errors of the constructor: as of ``coordinator_of``."""
 
-    def __init__(self, edition: Edition, topics: Topics, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
+    def __init__(self, edition: Edition, topics: Topics, config: Iterable[str] = ()) -> None:
+        """``config``: settings besides those of the edition, as ``KEY=VALUE``."""
+        machine, self.settings = coordinator_of(edition, config)
         self.topics = topics
         self.log = LogApi(topics)
         self.edition = edition
-        machine = coordinator_of(edition, self.settings)
         self.groups = Groups(machine, self.settings, topics.sizes)
-        self.has_consumer_groups = _has_consumer_groups(edition, self.settings)
+        self.has_consumer_groups = self.settings.has_consumer_groups
         self.handlers = self._handlers()
         self.versions = self._versions(machine)
         """Served versions by API key."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.server.consumer_group import error_code
+from kipcheck.conformance.live.server.answered_errors import code_of
 from kipcheck.conformance.live.server.groups import Answer, Groups, Handler
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.consumer_group.ops import Partitions, Rejected
@@ -55,7 +55,7 @@ class ConsumerApi:
             member, -1 if leaves else epoch, topics, self._owned(body["topicPartitions"]), body["rebalanceTimeoutMs"]
         )
         if isinstance(found, Rejected):
-            return answer(_refused(error_code(found.error), member))
+            return answer(_refused(code_of(found.error), member))
         answer(
             {
                 "errorCode": 0,

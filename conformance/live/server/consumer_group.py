@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kipcheck.conformance.live.server.settings import LARGEST
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, Member, State
 from kipcheck.conformance.protocols.consumer_group.ops import (
     REBALANCE_MS,
@@ -21,13 +20,10 @@ STALE_MEMBER_EPOCH: Final = 113
 
 
 class _Machine(ConsumerGroup):
-    """The machine with the settings of a broker, and the rebalance timeout of each member.
+    """The machine with the rebalance timeout of each member."""
 
-    It computes target assignments at once, as with ``group.consumer.assignment.interval.ms`` 0.
-    """
-
-    def __init__(self, topics: Mapping[str, int], session_ms: int) -> None:
-        super().__init__(topics, config=Config(session_ms, interval_ms=0, max_size=LARGEST))
+    def __init__(self, topics: Mapping[str, int], config: Config) -> None:
+        super().__init__(topics, config=config)
         self.rebalance_ms: dict[str, int] = {}
 
     def is_late(self, member: Member) -> bool:
@@ -41,8 +37,8 @@ class _Machine(ConsumerGroup):
 
 
 class LiveConsumerGroup:
-    def __init__(self, topics: Mapping[str, int], session_ms: int) -> None:
-        self.machine = _Machine(topics, session_ms)
+    def __init__(self, topics: Mapping[str, int], config: Config) -> None:
+        self.machine = _Machine(topics, config)
         self.state: State = self.machine.initial()
         self.offsets: dict[tuple[str, int], tuple[int, int, str | None]] = {}
         """Offset, leader epoch and metadata by topic and partition."""
@@ -105,10 +101,3 @@ class LiveConsumerGroup:
     def _fire(self) -> None:
         self._pass()
         self._watch()
-
-
-def error_code(name: str) -> int:
-    """The code of an error of the machine (``org.apache.kafka.common.protocol.Errors``)."""
-    return {
-        "INVALID_REQUEST": 42, "GROUP_ID_NOT_FOUND": 69, "UNKNOWN_MEMBER_ID": 25, "FENCED_MEMBER_EPOCH": 110,
-    }[name]  # fmt: skip

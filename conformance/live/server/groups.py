@@ -64,7 +64,7 @@ class Groups:
             return None
         if found is None:
             self._bound()
-            found = self._consumer[id] = LiveConsumerGroup(self.topics, self.settings.consumer_session_ms)
+            found = self._consumer[id] = LiveConsumerGroup(self.topics, self.settings.consumer)
         if classic is not None:
             for topic, partition, offset in classic.state.offsets:
                 epoch, metadata = classic.metadata.get((topic, partition), (-1, ""))

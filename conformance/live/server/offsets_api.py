@@ -19,8 +19,6 @@ BATCHES_SINCE: Final = 8
 GROUP_ERRORS_SINCE: Final = 2
 """OffsetFetch with an error of the group."""
 UNKNOWN_TOPIC_ID: Final = 100
-MOST_METADATA: Final = 4096
-"""``offset.metadata.max.bytes``"""
 
 
 class OffsetsApi:
@@ -46,7 +44,7 @@ class OffsetsApi:
                 if topic is None or not 0 <= index < topic.partitions:
                     error = Error.UNKNOWN_TOPIC_OR_PARTITION if topic is not None else unknown
                     refused[_key(each), index] = error
-                elif len((metadata or "").encode()) > MOST_METADATA:
+                elif _characters(metadata or "") > self.groups.settings.most_metadata:
                     refused[_key(each), index] = Error.OFFSET_METADATA_TOO_LARGE
                 else:
                     epoch = part.get("committedLeaderEpoch", -1)
@@ -137,6 +135,11 @@ class OffsetsApi:
                 for index in each["partitionIndexes"]
             ]
             yield {**_named(each, version), "partitions": parts}
+
+
+def _characters(text: str) -> int:
+    """As Java counts them; brokers do not count bytes, though their setting is named so."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _fetched(index: int, position: Position, error: int) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.connection import Limits
 from kipcheck.conformance.live.server.feature_broker import FeatureBroker
 from kipcheck.conformance.live.server.front import Front
-from kipcheck.conformance.live.server.settings import Settings
 from kipcheck.conformance.live.server.topics import Topics
 
 
@@ -29,7 +28,8 @@ class Serving:
     host: str = "127.0.0.1"
     port: int = 0
     topics: tuple[tuple[str, int], ...] = (("t", 3),)
-    settings: Settings = field(default_factory=Settings)
+    config: tuple[str, ...] = ()
+    """Settings besides those of the edition, as ``KEY=VALUE``."""
     limits: Limits = field(default_factory=Limits)
     log: bool = False
     pcap: Path | None = None
@@ -37,16 +37,18 @@ class Serving:
     """Serves a controller of feature versions in place of a coordinator of groups."""
 
 
-def serve(serving: Serving, print_line: Callable[[str], None]) -> str:
-    """Serves until SIGINT or SIGTERM; returns a summary. ``print_line`` gets the address first, then the log.
+def serve(serving: Serving, print_line: Callable[[str], None], note: Callable[[str], object]) -> str:
+    """Serves until SIGINT or SIGTERM; returns a summary. ``print_line`` gets the address first, then the log; ``note``
+    gets what differs from a broker of the release.
 
-    Errors: LookupError for an edition without what is served, OSError for an address or file that cannot be used.
+    Errors: LookupError for an edition without what is served, ValueError for a setting that is not served, OSError for
+    an address or file that cannot be used.
     """
     with asyncio.Runner() as runner:
-        return runner.run(_serve(serving, print_line))
+        return runner.run(_serve(serving, print_line, note))
 
 
-async def _serve(serving: Serving, print_line: Callable[[str], None]) -> str:
+async def _serve(serving: Serving, print_line: Callable[[str], None], note: Callable[[str], object]) -> str:
     ended = interrupted()
     with ExitStack() as stack:
         broker = stack.enter_context(closing(_broker(serving)))
@@ -57,6 +59,9 @@ async def _serve(serving: Serving, print_line: Callable[[str], None]) -> str:
         front = Front(broker, serving.edition, serving.limits, traffic)
         host, port = await front.listen(serving.host, serving.port)
         shown = f"[{host}]" if ":" in host else host
+        if isinstance(broker, Broker):
+            settings = broker.settings
+            note(f"differs from the settings of {settings.release}: {', '.join(settings.differences)}")
         print_line(f"listening {shown}:{port}")
         await ended.wait()
         await front.close()
@@ -66,7 +71,7 @@ async def _serve(serving: Serving, print_line: Callable[[str], None]) -> str:
 def _broker(serving: Serving) -> Broker | FeatureBroker:
     if serving.features:
         return FeatureBroker(serving.edition)
-    return Broker(serving.edition, Topics.of(serving.topics, serving.settings.records), serving.settings)
+    return Broker(serving.edition, Topics.of(serving.topics), serving.config)
 
 
 def summary(traffic: Traffic) -> str:

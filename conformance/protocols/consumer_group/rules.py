@@ -3,6 +3,7 @@
 Each was observed of brokers of the releases around the change, and of their coordinators in jars.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, final
@@ -29,6 +30,14 @@ class Config:
 
 
 DEFAULT: Final = Config()
+POLICY: Final = "group.consumer.migration.policy"
+SETTINGS: Final[Mapping[str, str]] = {
+    "group.consumer.session.timeout.ms": "session_ms",
+    "group.consumer.assignment.interval.ms": "interval_ms",
+    "group.consumer.max.size": "max_size",
+    POLICY: "policy",
+}
+"""The field that has a setting."""
 
 
 @final

@@ -80,6 +80,11 @@ class Config:
 
 
 DEFAULT: Final = Config()
+SETTINGS: Final[Mapping[str, str]] = {
+    "group.streams.session.timeout.ms": "session_ms",
+    "group.streams.num.standby.replicas": "standbys",
+}
+"""The field that has a setting."""
 
 
 class StreamsGroup:

@@ -1,10 +1,11 @@
 """A front in this process, and a client of it with kipcheck's own codec."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from kipcheck.conformance.core.broker_settings import settings
 from kipcheck.conformance.core.edition import Edition, edition
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.live.recording.received import form
@@ -12,7 +13,6 @@ from kipcheck.conformance.live.recording.traffic import Observer, Traffic
 from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.connection import Limits, Script
 from kipcheck.conformance.live.server.front import Front
-from kipcheck.conformance.live.server.settings import Settings, parse
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
 
@@ -20,6 +20,11 @@ QUICK = ("group.min.session.timeout.ms=50", "group.consumer.session.timeout.ms=7
 """Settings with which members may be late after a fraction of a second."""
 WAIT_S = 5.0
 """The longest time that a test waits for an answer."""
+
+
+def quick(release: str) -> tuple[str, ...]:
+    """``QUICK``, as far as the release has them."""
+    return tuple(each for each in QUICK if each.partition("=")[0] in settings(release))
 
 
 class Client:
@@ -96,15 +101,18 @@ async def serving(
     named: str = f"apache@{NEWEST}",
     *,
     limits: Limits | None = None,
-    settings: Settings | None = None,
+    config: Iterable[str] | None = None,
     topics: Mapping[str, int] | None = None,
     script: Script | None = None,
     observers: tuple[Observer, ...] = (),
     kept: int = 1 << 20,
 ) -> AsyncIterator[World]:
-    """``script``: default: a broker with topics t (3 partitions) and u (2), and quick sessions."""
+    """``script``: default: a broker with topics t (3 partitions) and u (2). ``config``: its settings; default: those
+    with quick sessions."""
     found = edition(named)
-    broker = Broker(found, Topics.of((topics or {"t": 3, "u": 2}).items()), settings or parse(QUICK))
+    broker = Broker(
+        found, Topics.of((topics or {"t": 3, "u": 2}).items()), quick(found.release) if config is None else config
+    )
     front = Front(script or broker, found, limits, Traffic(observers, kept))
     _, port = await front.listen("127.0.0.1", 0)
     world = World(front, script or broker, port)

@@ -16,6 +16,7 @@ final class Library {
     final StreamsGroups streamsGroups;
     final Features features;
     final Persisted persisted;
+    final BrokerSettings settings;
     private final LogFiles files;
     final TimestampedStores stores;
 
@@ -33,6 +34,7 @@ final class Library {
         this.streamsGroups = new StreamsGroups(release, leader);
         this.features = new Features(release);
         this.persisted = new Persisted(release);
+        this.settings = new BrokerSettings(release);
         this.files = new LogFiles(release);
         this.stores = new TimestampedStores(release);
     }

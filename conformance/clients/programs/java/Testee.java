@@ -215,6 +215,10 @@ public final class Testee {
             result.putAll(library.persisted.answer(order));
             return;
         }
+        if (BrokerSettings.knows(op)) {
+            result.putAll(library.settings.answer(order));
+            return;
+        }
         String message = Values.text(order.get("message"));
         Codec codec = library.codec(message, "public".equals(order.get("through")));
         if (op.equals("versions")) {

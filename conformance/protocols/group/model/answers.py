@@ -1,5 +1,6 @@
 """Builds the answers of a classic group coordinator, with the fields that their versions support."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never, final
 
@@ -61,7 +62,14 @@ class Config:
 
 
 DEFAULT: Final = Config()
-"""Those of every coordinator that is tested."""
+"""Those of every coordinator that is tested, whatever the defaults of its release are."""
+SETTINGS: Final[Mapping[str, str]] = {
+    "group.max.size": "max_size",
+    "group.initial.rebalance.delay.ms": "initial_delay_ms",
+    "group.min.session.timeout.ms": "min_session_ms",
+    "group.max.session.timeout.ms": "max_session_ms",
+}
+"""The field that has a setting."""
 
 
 class Answers:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.core.release import NEWEST
-from kipcheck.conformance.live.server.settings import parse
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.tests.support.live import serving
 from kipcheck.conformance.tests.support.live_clients import Consumers, Watch
@@ -46,7 +45,7 @@ def play(
 
     async def main() -> Watch:
         watch = Watch(Topics.of(TOPICS.items()))
-        async with serving(topics=TOPICS, settings=parse(broker), observers=(watch,), named=named) as world:
+        async with serving(topics=TOPICS, config=broker, observers=(watch,), named=named) as world:
             consumers = Consumers(world, watch, client, place, **{**QUICK, **settings})
             try:
                 await story(consumers)

@@ -20,7 +20,6 @@ from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.connection import Connection
 from kipcheck.conformance.live.server.front import Front
-from kipcheck.conformance.live.server.settings import parse
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.group.ops import OPERATIONS
 from kipcheck.conformance.protocols.streams_group.checks import KNOWN
@@ -86,8 +85,8 @@ def listening(made: type[Broker], delay_ms: int = 3000) -> Iterator[int]:
     loop = asyncio.new_event_loop()
 
     async def serve() -> None:
-        settings = parse([f"group.initial.rebalance.delay.ms={delay_ms}"])
-        front = Front(made(found, Topics.of([("t", 3)]), settings), found)
+        config = [f"group.initial.rebalance.delay.ms={delay_ms}"]
+        front = Front(made(found, Topics.of([("t", 3)]), config), found)
         ready.append((await front.listen("127.0.0.1", 0))[1])
         started.set()
         await ended.wait()

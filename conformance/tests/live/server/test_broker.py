@@ -1,15 +1,18 @@
 """The broker: every served API in every version, and conversations of members in real time."""
 
 import asyncio
+from importlib.resources import files
 from typing import Any, Final
 
 import pytest
 
+from kipcheck.conformance.core.broker_settings import defaults, rows
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.releases_table import named, patches
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.broker import OFFSETS, Broker, coordinator_of
-from kipcheck.conformance.live.server.settings import Settings, parse
+from kipcheck.conformance.live.server.settings import FIXED, LARGEST, OWN, PROTOCOLS, SERVED, parse
 from kipcheck.conformance.live.server.topics import Topics, parse_topic
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
 from kipcheck.conformance.tests.support.live import JOIN, QUICK, Client, World, joined, run
@@ -198,7 +201,7 @@ def test_several_groups_at_once_and_a_full_one() -> None:
         assert (member["clientId"], member["clientHost"]) == ("me", "/127.0.0.1")
         assert (await client.ask("DeleteGroups", 2, {"groupsNames": ["g1"]}))["results"][0]["errorCode"] == 68
 
-    run(test, settings=parse([*QUICK, "group.max.size=1"]))
+    run(test, config=[*QUICK, "group.max.size=1"])
 
 
 async def committed(client: Client, group: str, offset: int, **more: Any) -> list[int]:
@@ -360,38 +363,99 @@ def test_the_preview_of_consumer_groups_is_served_if_it_is_switched_on() -> None
         found = await (await world.connect()).ask("ConsumerGroupHeartbeat", 0, body)
         assert found["errorCode"] == 0 and found["memberId"] and given(found) == [0, 1, 2]
 
-    run(test, named="apache@3.9.2", settings=parse([PREVIEW]))
+    run(test, named="apache@3.9.2", config=[PREVIEW])
 
     async def lacks(world: World) -> None:
         assert 68 not in await versions(world)
 
     run(lacks, named="apache@3.9.2")
-    run(lacks, settings=parse(["group.coordinator.rebalance.protocols=classic"]))
-    with pytest.raises(LookupError, match=r"nor a preview of them: use apache@3\.7\.0"):
-        run(lacks, named="apache@3.6.2", settings=parse([PREVIEW]))
+    run(lacks, config=["group.coordinator.rebalance.protocols=classic"])
+    with pytest.raises(ValueError, match=r"3\.6\.2 has no setting group\.coordinator.*: it is in 3\.7\.0\+"):
+        run(lacks, named="apache@3.6.2", config=[PREVIEW])
 
 
 # Settings
 
 
-def test_settings_are_a_brokers_defaults() -> None:
-    config = Settings().group
-    assert (config.initial_delay_ms, config.min_session_ms, config.max_session_ms) == (0, 6000, 1_800_000)
-    assert config.max_size == 2**31 - 1
-    assert parse(["group.consumer.session.timeout.ms=7"]).consumer_session_ms == 7
+@for_each(patches())
+def test_settings_have_the_defaults_of_the_release(release: str) -> None:
+    """But for those that the output of ``serve`` names."""
+    usual, served = defaults(release), parse([], release)
+    group, consumer = served.group, served.consumer
+    bounds = (group.min_session_ms, group.max_session_ms)
+    assert bounds == (usual["group.min.session.timeout.ms"], usual["group.max.session.timeout.ms"])
+    assert group.max_size == usual.get("group.max.size", LARGEST)
+    assert served.most_metadata == usual["offset.metadata.max.bytes"]
+    assert served.has_consumer_groups is ("consumer" in str(usual.get(PROTOCOLS)))
+    if "group.consumer.session.timeout.ms" in usual:
+        assert consumer.session_ms == usual["group.consumer.session.timeout.ms"]
+        assert consumer.max_size == usual["group.consumer.max.size"]
+        assert served.consumer_heartbeat_ms == usual["group.consumer.heartbeat.interval.ms"]
+    assert consumer.interval_ms == 0
+    assert group.initial_delay_ms == 0 or "group.initial.rebalance.delay.ms" not in usual
+    differ = {each.partition("=")[0] for each in served.differences}
+    assert differ <= {*OWN, PROTOCOLS}
+    assert {name for name, each in served.values.items() if each != usual[name]} == differ
+    assert {*served.values} == {*usual} & {*SERVED, *OWN}
+
+
+def test_the_docs_have_the_defaults_of_all_releases() -> None:
+    page = (files("kipcheck.conformance") / "docs" / "groups.md").read_text("utf-8")
+    for name in (*SERVED, *FIXED):
+        found = dict[object, str]()
+        for _, row in (each for each in rows() if each[0] == name and not each[1].internal):
+            found.setdefault(row.default, row.releases.partition("-")[0].removesuffix("+"))
+        texts = [
+            ("" if since == patches()[0] else f"from {since} on ")
+            + (",".join(value) if isinstance(value, tuple) else str(value))
+            for value, since in found.items()
+        ]
+        own = f"| {OWN[name]} |" if name in OWN and name not in FIXED else f"| always {OWN.get(name)} |"
+        expected = f"| `{name}` | {', '.join(texts)} "
+        assert expected + (own if name in OWN else "|") in page, name
+
+
+def test_values_that_are_given_replace_the_defaults() -> None:
+    given = ["group.consumer.session.timeout.ms=7", "group.consumer.assignment.interval.ms=1000", "group.max.size=2"]
+    found = parse([*given, "group.coordinator.rebalance.protocols=classic"], NEWEST)
+    assert (found.consumer.session_ms, found.consumer.interval_ms, found.group.max_size) == (7, 1000, 2)
+    assert not found.has_consumer_groups
+    assert found.differences == [
+        "group.max.size=2 (default 2147483647)",
+        "group.initial.rebalance.delay.ms=0 (default 3000)",
+        "group.consumer.session.timeout.ms=7 (default 45000)",
+        "group.coordinator.rebalance.protocols=classic (default classic,consumer,streams)",
+        "group.consumer.migration.policy=disabled (default bidirectional)",
+        "offsets.retention.minutes=unlimited (default 10080)",
+        "group.consumer.session.timeout.ms=7 is below group.consumer.min.session.timeout.ms=45000",
+    ]
 
 
 @for_each(
     [
-        ("group.max.siz=3", "the nearest: group.max.size"),
-        ("group.max.size=0", "use an integer from 1"),
-        ("group.max.size", "invalid value"),
-        ("group.coordinator.rebalance.protocols=streams", "use classic or classic,consumer"),
+        (NEWEST, "group.max.siz=3", "the nearest: group.max.size"),
+        (NEWEST, "group.max.size=0", "invalid value of group.max.size: '0'; use an integer from 1 to 2147483647"),
+        (NEWEST, "group.max.size", "invalid value"),
+        (NEWEST, "group.max.size=2147483648", "use an integer from 1 to 2147483647"),
+        (NEWEST, "group.min.session.timeout.ms=1_0", "use an integer from -2147483648"),
+        (NEWEST, f"{PROTOCOLS}=streams", "use classic or classic,consumer"),
+        (NEWEST, f"{PROTOCOLS}=consumer", "use classic or classic,consumer"),
+        ("3.9.2", f"{PROTOCOLS}=streams", "use one of classic, consumer, share, unknown or several"),
+        ("2.1.1", "group.max.size=3", r"2.1.1 has no setting group.max.size: it is in 2.2.0\+$"),
+        ("3.6.2", "group.consumer.max.size=3", r"3.6.2 has no setting group.consumer.max.size: it is in 3.7.0\+$"),
+        ("0.10.2.2", "group.initial.rebalance.delay.ms=3", r"it is in 0.11.0.0\+"),
+        (NEWEST, "offsets.commit.required.acks=1", "it is in 0.10.0.0-3.9.2, and it is not served"),
+        ("2.3.1", "offsets.retention.minutes=1", "a setting of 2.3.1 that is not served; served: group.max.size, "),
+        (NEWEST, "group.consumer.migration.policy=upgrade", "a setting of .* that is not served"),
+        (NEWEST, "group.share.max.size=3", "a setting of .* that is not served"),
+        ("3.6.2", "consumer.session.timeout.ms=3", r"a setting of single groups \(in 4.0.0\+\), which is not served$"),
+        (NEWEST, "consumer.session.timeout.ms=3", "use that of the broker, group.consumer.session.timeout.ms$"),
+        (NEWEST, "log.dirs=x", "unknown setting 'log.dirs'; served: group.max.size, "),
     ]
 )
-def test_wrong_settings_are_refused(text: str, why: str) -> None:
+def test_wrong_settings_are_refused(release: str, text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        parse([text])
+        parse([text], release)
 
 
 @for_each([("t:0", "number of partitions"), ("t:x", "number of partitions"), ("a b:1", "invalid topic"),
@@ -403,10 +467,13 @@ def test_wrong_topics_are_refused(text: str, why: str) -> None:
 
 
 def test_editions_have_their_coordinators() -> None:
-    assert isinstance(coordinator_of(edition("kip-429"), Settings()), DraftCoordinator)
-    assert not coordinator_of(edition("apache@2.3.1"), Settings()).rules.java
-    with pytest.raises(LookupError, match="no group coordinator"):
-        coordinator_of(edition("kip-584"), Settings())
+    draft, settings = coordinator_of(edition("kip-429"), ())
+    assert isinstance(draft, DraftCoordinator)
+    assert (settings.release, settings.group.max_session_ms) == (named("kip-429-base"), 300_000)
+    assert not coordinator_of(edition("apache@2.3.1"), ())[0].rules.java
+    for each in ("kip-584", "maven:4.0.0"):
+        with pytest.raises(LookupError, match="no group coordinator"):
+            coordinator_of(edition(each), ())
 
 
 def test_a_request_is_identified_by_itself() -> None:

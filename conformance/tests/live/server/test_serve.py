@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.cli.main import run
+from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.conformance.wire.framing import decode_response, encode_request, frame, unframe
 from kipcheck.conformance.wire.pcap import file_header
@@ -51,7 +52,9 @@ def test_it_serves_until_a_signal_and_exits_with_0(number: signal.Signals, tmp_p
     assert process.returncode == 0
     assert "> Heartbeat v4 id 7 me:" in out
     assert "< Heartbeat v4 id 7 me:" in out
-    assert err == "kipcheck: 1 connections, 1 requests; 0 requests that strict decoding refuses\n"
+    differs, counts = err.splitlines()
+    assert differs.startswith(f"kipcheck: differs from the settings of {NEWEST}: group.initial.rebalance.delay.ms=0 ")
+    assert counts == "kipcheck: 1 connections, 1 requests; 0 requests that strict decoding refuses"
     assert (tmp_path / "all.pcap").read_bytes().startswith(file_header())
 
 
@@ -59,6 +62,11 @@ def test_it_serves_until_a_signal_and_exits_with_0(number: signal.Signals, tmp_p
     [
         (("--config", "group.max.sise=3"), "the nearest: group.max.size"),
         (("--config", "log.dirs=x"), "unknown setting 'log.dirs'"),
+        (
+            ("--release", "1.1.1", "--config", "group.max.size=3"),
+            "1.1.1 has no setting group.max.size: it is in",
+        ),
+        (("--config", "group.share.max.size=3"), "that is not served"),
         (("--release", "9.9.9"), "unknown release 9.9.9"),
         (("--release", "new"), "invalid release 'new'"),
         (("--edition", "kip-584"), "no group coordinator"),
