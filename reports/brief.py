@@ -91,7 +91,8 @@ def _row(each: CauseOf, several: bool) -> _Row:
     first, cause = each.new[0], each.cause
     title = cause.title if cause is not None else first.sentence
     return _Row(
-        effect=cause.severity if cause is not None else WORDS[first.grade],
+        # The effect is that of a violation, and a NOTE is none.
+        effect=WORDS[first.grade] if cause is None or each.kind == "NOTE" else cause.severity,
         cases=f"{cause.cases if cause is not None else first.cases:,}",
         id=cause.least if cause is not None and cause.least in {line.id for line in each.new} else first.id,
         title=f"{first.target}: {title}" if several else title,
