@@ -43,6 +43,8 @@ class Shown:
     place: Place
     entry: KnownEntry | None
     """The known deviation that it is, by the lists of the run or by those that are shipped."""
+    answered: int | None = None
+    """As ``Violation`` has it, of the least case."""
     also: Mapping[tuple[str, Shape], int] = field(default_factory=dict)
     """All violations of its least case, of any invariant: invariant and shape -> the first step that shows it."""
 
@@ -64,7 +66,7 @@ class Shown:
 
     @property
     def effect(self) -> Effect | None:
-        return effect_of(self.line.invariant, self.line.shape, self.line.subject)
+        return effect_of(self.line.invariant, self.line.shape, self.line.subject, self.answered)
 
     @property
     def family(self) -> str:
@@ -89,7 +91,8 @@ def _shown(line: Failure, group: FailureGroup[Finding] | None, invariants: froze
     if group is None:
         return Shown(line, frozenset(), (0, ""), NOWHERE, entry)
     shown, cases = least(group.members), frozenset(each.case.id for each in group.members)
-    return Shown(line, cases, shown.case.size, Place.of(shown), entry, _violations(shown, invariants))
+    also = _violations(shown, invariants)
+    return Shown(line, cases, shown.case.size, Place.of(shown), entry, shown.violation.answered, also)
 
 
 def _violations(least: Finding, invariants: frozenset[str]) -> Mapping[tuple[str, Shape], int]:

@@ -67,6 +67,6 @@ class EarlyCauses:
         known, entry = self.account.lists(failure), entry_like(failure)
         page = None if entry is None else cause_page(entry.link)
         invariant = next(each for each in all_invariants(finding.case.role) if each.id == finding.invariant)
-        effect = effect_of(finding.invariant, violation.shape, unit.subject)
+        effect = effect_of(finding.invariant, violation.shape, unit.subject, violation.answered)
         noted = invariant.id if invariant.grade is Grade.INFO else ""
         return EarlyCause(*shown_effect(page, effect, invariant.statement), known, noted)

@@ -12,7 +12,7 @@ from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.live.recording.log import annotated
 from kipcheck.conformance.live.recording.traffic import Finding
-from kipcheck.conformance.live.watch.laws import violations
+from kipcheck.conformance.live.watch.laws import reading, violations
 from kipcheck.conformance.live.watch.track import Event, Member, Track
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS, Pass
@@ -57,6 +57,8 @@ class Judging:
     reported: list[Reported] = field(default_factory=list)
     judged: dict[str, int] = field(default_factory=dict)
     """Client -> histories that were judged."""
+    laws: dict[str, Counter[str]] = field(default_factory=dict)
+    """Client -> law -> histories in which it read something."""
     unreported: int = 0
     """Violations that are not in the reports."""
     unreported_must: bool = False
@@ -74,23 +76,30 @@ class Judging:
         """Reports what is new in a history. ``late_ms``: how late this machine was, for laws about time."""
         track.dirty_ms = None
         if not track.is_judged or not track.events:
+            track.pending.leave(track.unjudged)
             return
-        if not track.counted:
-            track.counted = True
-            self._count(track.about)
+        track.pending.judged()
+        laws = reading(track.events)
+        self._count(track.about, laws, track.counted)
+        track.counted |= laws
         history = self._history(track.events, late_ms)
         for law, violation in violations(history):
-            if (law.id, violation.shape) in track.reported:
+            key = law.id, violation.shape
+            before = track.reported.get(key)
+            if key in track.reported and (before is None or not _is_answered_since(before.violation, violation)):
                 continue
-            track.reported.add((law.id, violation.shape))
+            found = Reported(track.about, track.member, law, violation, _frozen(history))
+            if before is not None:
+                track.reported[key] = self._replaced(before, found)
+                continue
             at = _place(track.events, law, violation, self._history)
-            found = _frozen(history)
-            payload = track.payloads.get(id(track.events[at]))
-            self._report(Reported(track.about, track.member, law, violation, found), payload)
+            is_kept = self._report(found, track.payloads.get(id(track.events[at])))
+            track.reported[key] = found if is_kept else None
         track.shorten()
 
-    def refused(self, about: Member, id: str, event: Event, payload: bytes, why: Refused) -> None:
-        """Reports a request that strict decoding refuses. ``id``: of the member; ``event``: time and connection."""
+    def refused(self, about: Member, id: str, event: Event, payload: bytes, why: Refused) -> Reported | None:
+        """Reports a request that strict decoding refuses, each kind once for a group. ``id``: of the member;
+        ``event``: time and connection."""
         shown: Event = {
             "what": "refused", **event, "message": why.message, "version": why.version, "kind": why.kind,
             "why": str(why), "hex": payload[:SHOWN_BYTES].hex(),
@@ -101,8 +110,25 @@ class Judging:
             key = f"{about.software} {about.client_id}", about.group, violation.shape
             if key not in self._refused and len(self._refused) < MOST_REPORTED:
                 self._refused.add(key)
-                self._count(about)
-                self._report(Reported(about, id, law, violation, history), payload)
+                self._count(about, frozenset({law.id}))
+                found = Reported(about, id, law, violation, history)
+                self._report(found, payload)
+                return found
+        return None
+
+    def answered(self, found: Reported, event: Event) -> None:
+        """The request of ``refused`` was answered: what is reported of it has the answer. ``event``: the answer."""
+        ((_, request),) = found.history.actions()
+        history = self._history([dict(request), event])
+        violation = next(each for each in found.law.search(history) if each.shape == found.violation.shape)
+        self._replaced(found, replace(found, violation=violation, history=history))
+
+    def _replaced(self, before: Reported, found: Reported) -> Reported:
+        """What was reported before its request was answered is replaced, if it is kept."""
+        at = next((at for at, each in enumerate(self.reported) if each is before), None)
+        if at is not None:
+            self.reported[at] = found
+        return found
 
     def answer_breaks(
         self, about: Member, id: str, law: str, violation: Violation, events: list[Event], payload: bytes
@@ -115,9 +141,11 @@ class Judging:
         found = _frozen(self._history(events))
         self._report(Reported(about, id, INVARIANTS[law], violation, found, by_answer=True), payload)
 
-    def _count(self, about: Member) -> None:
+    def _count(self, about: Member, laws: frozenset[str], before: frozenset[str] = frozenset()) -> None:
+        """Counts a history, if nothing was read of it ``before``, and the laws that read something of it now."""
         name = about.software if about.software in self.judged or len(self.judged) < MOST_NAMES else OTHERS
-        self.judged[name] = self.judged.get(name, 0) + 1
+        self.judged[name] = self.judged.get(name, 0) + (not before)
+        self.laws.setdefault(name, Counter()).update(laws - before)
 
     def _history(self, events: list[Event], late_ms: int = 0) -> History:
         idle = [{"what": "idle", "ms": events[-1]["ms"], "late_ms": late_ms}] if late_ms else []
@@ -126,19 +154,24 @@ class Judging:
         case = Case(SURVIVES_GROUPS, str(self.edition), Role.CLIENT, (step,))
         return History(case, "watch", (Op(0, step, Replied((("actions", [*events, *idle]),)), 1),))
 
-    def _report(self, found: Reported, payload: bytes | None) -> None:
+    def _report(self, found: Reported, payload: bytes | None) -> bool:
+        """Whether it is kept for the reports."""
         kind = found.member.software, found.law.id, found.violation.shape
         self._shown += 1
-        if len(self.reported) < MOST_KEPT and self._kinds[kind] < MOST_OF_A_KIND:
+        is_kept = len(self.reported) < MOST_KEPT and self._kinds[kind] < MOST_OF_A_KIND
+        if is_kept:
             self._kinds[kind] += 1
             self.reported.append(found)
         else:
             self.unreported += 1
             self.unreported_must |= found.law.grade is Grade.MUST
-        if self._shown > MOST_REPORTED:
-            return
-        for line in lines(found, payload, str(self.edition)):
+        for line in lines(found, payload, str(self.edition)) if self._shown <= MOST_REPORTED else ():
             self.say(line)
+        return is_kept
+
+
+def _is_answered_since(before: Violation, now: Violation) -> bool:
+    return before.answered is None and now.answered is not None
 
 
 _PASS: Final = OPERATIONS.parse_shorthand("pass 1")[0]
