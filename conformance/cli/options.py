@@ -10,7 +10,7 @@ from typing import Any, TextIO, TypeAlias
 from kipcheck.conformance.core.foreign import harmless, harmless_json, harmless_line
 from kipcheck.conformance.core.part import Part
 
-OK, FAILED, USAGE, NOT_STARTED, STALE, UNDECIDED, OUR_BUG = 0, 1, 2, 3, 5, 6, 70
+OK, FAILED, USAGE, NOT_STARTED, STALE, UNDECIDED, INCONCLUSIVE, OUR_BUG = 0, 1, 2, 3, 5, 6, 7, 70
 EXIT_CODES = """\
 exit codes:
   0  conformant, or done       4  unstable target
