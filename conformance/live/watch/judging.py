@@ -85,21 +85,20 @@ class Judging:
         history = self._history(track.events, late_ms)
         for law, violation in violations(history):
             key = law.id, violation.shape
-            before = track.reported.get(key)
-            if key in track.reported and (before is None or not _is_answered_since(before.violation, violation)):
+            place = track.reported.get(key)
+            if key in track.reported and (place is None or not self._is_answered_now(place, violation)):
                 continue
             found = Reported(track.about, track.member, law, violation, _frozen(history))
-            if before is not None:
-                track.reported[key] = self._replaced(before, found)
+            if place is not None:
+                self.reported[place] = found
                 continue
             at = _place(track.events, law, violation, self._history)
-            is_kept = self._report(found, track.payloads.get(id(track.events[at])))
-            track.reported[key] = found if is_kept else None
+            track.reported[key] = self._report(found, track.payloads.get(id(track.events[at])))
         track.shorten()
 
-    def refused(self, about: Member, id: str, event: Event, payload: bytes, why: Refused) -> Reported | None:
-        """Reports a request that strict decoding refuses, each kind once for a group. ``id``: of the member;
-        ``event``: time and connection."""
+    def refused(self, about: Member, id: str, event: Event, payload: bytes, why: Refused) -> int | None:
+        """Reports a request that strict decoding refuses, each kind once for a group; gives its place in ``reported``.
+        ``id``: of the member; ``event``: time and connection."""
         shown: Event = {
             "what": "refused", **event, "message": why.message, "version": why.version, "kind": why.kind,
             "why": str(why), "hex": payload[:SHOWN_BYTES].hex(),
@@ -111,24 +110,20 @@ class Judging:
             if key not in self._refused and len(self._refused) < MOST_REPORTED:
                 self._refused.add(key)
                 self._count(about, frozenset({law.id}))
-                found = Reported(about, id, law, violation, history)
-                self._report(found, payload)
-                return found
+                return self._report(Reported(about, id, law, violation, history), payload)
         return None
 
-    def answered(self, found: Reported, event: Event) -> None:
+    def answered(self, place: int, event: Event) -> None:
         """The request of ``refused`` was answered: what is reported of it has the answer. ``event``: the answer."""
+        found = self.reported[place]
         ((_, request),) = found.history.actions()
         history = self._history([dict(request), event])
         violation = next(each for each in found.law.search(history) if each.shape == found.violation.shape)
-        self._replaced(found, replace(found, violation=violation, history=history))
+        self.reported[place] = replace(found, violation=violation, history=history)
 
-    def _replaced(self, before: Reported, found: Reported) -> Reported:
-        """What was reported before its request was answered is replaced, if it is kept."""
-        at = next((at for at, each in enumerate(self.reported) if each is before), None)
-        if at is not None:
-            self.reported[at] = found
-        return found
+    def _is_answered_now(self, place: int, violation: Violation) -> bool:
+        """Whether the request was answered since that was reported."""
+        return self.reported[place].violation.answered is None and violation.answered is not None
 
     def answer_breaks(
         self, about: Member, id: str, law: str, violation: Violation, events: list[Event], payload: bytes
@@ -154,8 +149,8 @@ class Judging:
         case = Case(SURVIVES_GROUPS, str(self.edition), Role.CLIENT, (step,))
         return History(case, "watch", (Op(0, step, Replied((("actions", [*events, *idle]),)), 1),))
 
-    def _report(self, found: Reported, payload: bytes | None) -> bool:
-        """Whether it is kept for the reports."""
+    def _report(self, found: Reported, payload: bytes | None) -> int | None:
+        """The place in ``reported``; None: it is beyond the limits."""
         kind = found.member.software, found.law.id, found.violation.shape
         self._shown += 1
         is_kept = len(self.reported) < MOST_KEPT and self._kinds[kind] < MOST_OF_A_KIND
@@ -167,11 +162,7 @@ class Judging:
             self.unreported_must |= found.law.grade is Grade.MUST
         for line in lines(found, payload, str(self.edition)) if self._shown <= MOST_REPORTED else ():
             self.say(line)
-        return is_kept
-
-
-def _is_answered_since(before: Violation, now: Violation) -> bool:
-    return before.answered is None and now.answered is not None
+        return len(self.reported) - 1 if is_kept else None
 
 
 _PASS: Final = OPERATIONS.parse_shorthand("pass 1")[0]

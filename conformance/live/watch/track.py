@@ -7,13 +7,10 @@ nothing are kept once. A history that is too long is replaced by the few events 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kipcheck.conformance.live.watch.exchanges import EARLIER, OTHER_TYPE, SHARED, UNSEEN, Pending
 from kipcheck.conformance.protocols.client.trace import HEARTBEAT
-
-if TYPE_CHECKING:
-    from kipcheck.conformance.live.watch.judging import Reported
 
 MOST_EVENTS: Final = 400
 MOST_SIZE: Final = 4 << 20
@@ -63,8 +60,9 @@ class Track:
     """Group requests without an answer."""
     size: int = 0
     """Bytes of the requests and answers of ``events``, about."""
-    reported: dict[tuple[str, tuple[str, ...]], "Reported | None"] = field(default_factory=dict)
-    """What was reported of it, by law and shape; None: it is beyond the limits, and in no report."""
+    reported: dict[tuple[str, tuple[str, ...]], int | None] = field(default_factory=dict)
+    """What was reported of it: law and shape -> place among all that is in the reports. None: it is beyond their
+    limits."""
     shortened: int = 0
     counted: frozenset[str] = frozenset()
     """The laws that read something of it; empty until it is judged for the first time."""

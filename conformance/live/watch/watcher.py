@@ -65,8 +65,8 @@ class Asked:
     """None: it is not read."""
     event: Event | None = None
     track: Track | None = None
-    reported: Reported | None = None
-    """What is reported of its encoding."""
+    reported: int | None = None
+    """The place of what is reported of its encoding."""
     is_counted: bool = False
     """Whether it is among the exchanges that were judged, or left."""
     is_plain: bool = False
