@@ -103,6 +103,11 @@ def verify(root: Traversable | None = None) -> Iterator[str]:
         yield from check(each)
 
 
+def total(wrong: int, root: Traversable | None = None) -> str:
+    """The last line of a verification: how many regressions there are. ``wrong``: lines of ``verify``."""
+    return f"{len([*regressions(root)])} regressions, {wrong} wrong"
+
+
 def check(one: Regression, target: Target | None = None) -> Iterator[str]:
     """The problems of one regression, a line each. ``target``: the target that replays it; default: the reference."""
     if one.case.id != one.case_id:

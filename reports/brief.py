@@ -10,7 +10,7 @@ from kipcheck.conformance.core.foreign import WATCHED, harmless, is_data, one_li
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
 from kipcheck.reports.phrases import named, named_once, some
 from kipcheck.reports.summary import KNOWN, RESULTS, WORDS, CauseOf, Summary, held_back, ways_to_differ
-from kipcheck.reports.totals import not_begun, not_judged
+from kipcheck.reports.totals import about_exchanges, not_begun, not_judged
 
 LINES: Final = 40
 """The most lines of the report."""
@@ -91,7 +91,8 @@ def _row(each: CauseOf, several: bool) -> _Row:
     first, cause = each.new[0], each.cause
     title = cause.title if cause is not None else first.sentence
     return _Row(
-        effect=cause.severity if cause is not None else WORDS[first.grade],
+        # The effect is that of a violation, and a NOTE is none.
+        effect=WORDS[first.grade] if cause is None or each.kind == "NOTE" else cause.severity,
         cases=f"{cause.cases if cause is not None else first.cases:,}",
         id=cause.least if cause is not None and cause.least in {line.id for line in each.new} else first.id,
         title=f"{first.target}: {title}" if several else title,
@@ -121,6 +122,8 @@ def _line(head: str, row: _Row, width: int | None) -> str:
 def _notes(found: Summary) -> Iterator[tuple[str, list[str]]]:
     """Lines in the order of their weight, each kind with its name."""
     yield "totals", list(_totals(found))
+    exchanges = found.totals.exchanges
+    yield "exchanges", [] if exchanges is None else [f"{name}: {text}" for name, text in about_exchanges(exchanges)]
     yield "errors of targets", [named_once(each.target, each.why) for each in found.ledger.troubles]
     yield "parts undecided", [f"{target}: {check}: {what}" for target, check, what in found.open_ends]
     yield "stale entries", [f"stale: {each.entry}: {each.why}" for each in found.stale]

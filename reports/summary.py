@@ -503,6 +503,7 @@ class Summary:
             stale=len(self.stale),
             skipped=len(self.ledger.skips),
             unjudged=unjudged(self.ledger, self._editions),
+            exchanges=next(iter(self.ledger.exchanges), None),
         )
 
     @property

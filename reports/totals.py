@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kipcheck.conformance.core.ledger import Exchanges
 from kipcheck.reports.phrases import some
 
 KINDS = ("FAIL", "WARN", "KNOWN", "NOTE")
@@ -29,6 +30,8 @@ class Totals:
     """Checks that were not run with a target."""
     unjudged: Mapping[str, Sequence[str]]
     """Target -> invariants that no case judged; targets without such are left out."""
+    exchanges: Exchanges | None = None
+    """Of a watch; None: the ledger is of no watch."""
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -41,7 +44,11 @@ class Totals:
             "stale": self.stale,
             "skipped_checks": self.skipped,
             "unjudged_invariants": {target: list(ids) for target, ids in self.unjudged.items()},
-        }
+            **({} if self.exchanges is None else {"exchanges": {
+                "judged": sum(self.exchanges.judged.values()),
+                "not judged": sum(sum(by.values()) for by in self.exchanges.left.values()),
+            }}),
+        }  # fmt: skip
 
     @property
     def lines(self) -> list[tuple[str, str]]:
@@ -53,7 +60,16 @@ class Totals:
         texts = [some(number, name) for name, number in besides.items() if number]
         texts += [f"{self.stale} stale {'entry' if self.stale == 1 else 'entries'}"] if self.stale else []
         rows += [("besides", ", ".join(texts))] if texts else []
+        rows += [] if self.exchanges is None else about_exchanges(self.exchanges)
         return [*rows, *(("unjudged", not_judged(target, ids)) for target, ids in self.unjudged.items())]
+
+
+def about_exchanges(found: Exchanges) -> Iterator[tuple[str, str]]:
+    """``("judged", "5 exchanges: 2 JoinGroup, 3 Heartbeat")``; then what was not judged, and why."""
+    judged = sum(found.judged.values())
+    yield "judged", f"{some(judged, 'exchange')}{f': {_listed(found.judged)}' if judged else ''}"
+    for reason, by_api in found.left.items():
+        yield "unjudged", f"{_listed(by_api)}: {reason}"
 
 
 def counted(numbers: Mapping[str, int]) -> str:

@@ -1,7 +1,7 @@
 """The command ``doctor``: tests whether a testee follows the testee protocol."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kipcheck.conformance.cli.options import NOT_STARTED, OK, USAGE, Commands, complain, print_harmless, print_json
@@ -51,12 +51,17 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"target": options.target, "healthy": not failed, "examinations": [each.plain for each in lines]})
     else:
-        print(
-            f"{len(failed)} of {len(lines)} probes failed"
-            if failed
-            else f"healthy: {len(lines)} probes passed or were skipped"
-        )
+        print_harmless(one_line(_conclusion(lines)))
     return NOT_STARTED if failed else OK
+
+
+def _conclusion(lines: "Sequence[ProbeResult]") -> str:
+    """What the probes show, and which show nothing."""
+    states = [each.state for each in lines]
+    if "wrong" in states:
+        return f"{states.count('wrong')} of {len(lines)} probes failed"
+    skipped = ", ".join(each.tried for each in lines if each.state == "skipped")
+    return f"healthy: {states.count('ok')} probes passed{f'; not probed: {skipped}' if skipped else ''}"
 
 
 def _is_client(target: object) -> bool:

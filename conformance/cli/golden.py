@@ -36,6 +36,7 @@ def _golden_verify(options: argparse.Namespace) -> int:
     failed = list(regressions.verify())
     for line in failed:
         print_harmless(one_line(line))
+    print(regressions.total(len(failed)))
     code = FAILED if found.troubles or failed else OK
     if options.target:
         from kipcheck import reports

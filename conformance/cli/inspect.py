@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from kipcheck.conformance.cli.options import (
     FAILED,
+    INCONCLUSIVE,
     NOT_STARTED,
     OK,
     UNDECIDED,
@@ -30,7 +31,7 @@ It only asks: nothing is created, joined or committed. It reads the record of a 
 leads. A group that rebalances is asked again for 10 seconds.
 
 exit codes: 0 no requirement of grade MUST is broken, 1 one is, 2 usage, or no such group, 3 a broker does not answer,
-6 a group has members and could not be judged"""
+6 a group has members and could not be judged, 7 no group has members, so nothing was judged"""
 PREFIX: Final = "broker:"
 
 
@@ -76,7 +77,9 @@ def _inspect(options: argparse.Namespace) -> int:
         for line in lines(group):
             print_harmless(line)
     if not found.groups:
-        print_harmless("the cluster has no groups")
+        print_harmless("the brokers list no group that this user may describe")
+    if code == INCONCLUSIVE:
+        print_harmless("nothing was judged: no group has members")
     for each in found.unasked:
         complain(each, code)
     return code
@@ -90,4 +93,6 @@ def _exit(found: "Inspection") -> int:
         return FAILED
     if found.unasked:
         return NOT_STARTED
-    return UNDECIDED if any(each.judged.unjudged for each in found.groups) else OK
+    if any(each.judged.unjudged for each in found.groups):
+        return UNDECIDED
+    return OK if any(each.judged.laws for each in found.groups) else INCONCLUSIVE

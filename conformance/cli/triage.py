@@ -3,7 +3,16 @@
 import argparse
 from pathlib import Path
 
-from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, print_json
+from kipcheck.conformance.cli.options import (
+    FAILED,
+    INCONCLUSIVE,
+    OK,
+    UNDECIDED,
+    USAGE,
+    Commands,
+    complain,
+    print_json,
+)
 
 ABOUT = "classify the distinct failures of a campaign or a run: new, known, fixed or flaky"
 EPILOG = """\
@@ -13,8 +22,7 @@ known   it is in the campaign's list of known deviations, or also in --against
 fixed   it is in --against, and its subjects and versions were run again and passed
 
 exit codes: 0 done, 2 usage, or --against has failures of another format; with --against: 0 no new failure breaks a MUST
-or a SHOULD, 1 one does, 6 none does, but the run is incomplete"""
-UNDECIDED = 6
+or a SHOULD, 1 one does, 6 none does, but the run is incomplete, 7 none does, but too little was tested"""
 
 
 def add(commands: Commands) -> None:
@@ -39,4 +47,6 @@ def _triage(options: argparse.Namespace) -> int:
         print("\n".join(lines(found)))
     if options.against is None:
         return OK
-    return FAILED if found.decides else OK if found.complete else UNDECIDED
+    if found.decides:
+        return FAILED
+    return INCONCLUSIVE if found.untested else OK if found.complete else UNDECIDED

@@ -22,8 +22,11 @@ The first line of output is the address: listening 127.0.0.1:PORT. Clients that 
 broker through the proxy. What kipcheck does not know passes unchanged. A broken requirement is shown when it is seen,
 and all are in the reports that Ctrl-C writes to --out.
 
-exit codes: 0 no requirement of grade MUST was broken, 1 one was, or an address cannot be used, 2 usage,
-3 the broker cannot be reached"""
+The last lines count the exchanges that were judged, and name the others by API with the reason.
+
+exit codes: 0 exchanges were judged, and broke no requirement of grade MUST, 1 one was broken, or an address cannot be
+used, 2 usage, or a capture that cannot be read, 3 the broker cannot be reached, 6 the rest of a capture was not read,
+7 no exchange was judged, 70 a bug in kipcheck"""
 
 
 def add(commands: Commands) -> None:
@@ -70,7 +73,7 @@ def _watch(options: argparse.Namespace) -> int:
         return complain(why, USAGE)
     except OSError as unusable:
         if options.pcap is not None:
-            return complain(f"--pcap {options.pcap} cannot be read: {unusable.strerror or unusable}", FAILED)
+            return complain(f"--pcap {options.pcap} cannot be read: {unusable.strerror or unusable}", USAGE)
         return complain(unusable, FAILED)
 
 
@@ -96,22 +99,24 @@ def _wrong(options: argparse.Namespace, listen: tuple[str, int], is_local: bool)
 
 def _report(watcher: "Watcher", options: argparse.Namespace, begun: float) -> int:
     from kipcheck.conformance.cli.reports import print_written_report
+    from kipcheck.conformance.core.ledger import Exchanges
     from kipcheck.conformance.engine import interrupts, watched
     from kipcheck.conformance.live.watch.coordinator import LAWS
     from kipcheck.conformance.live.watch.judging import COORDINATOR, seen_by_client
-    from kipcheck.conformance.live.watch.laws import speaking
     from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 
     interrupts.finish()
     seen = [watched.Seen(*each) for each in seen_by_client(watcher.judging)]
-    laws = [each.id for each in speaking()]
-    of_clients = watcher.judging.judged or {"no client": 0}
-    judged = [watched.Judged(name, SURVIVES_GROUPS, number, laws) for name, number in of_clients.items()]
-    of_coordinators = watcher.coordinators.judged
-    judged += [watched.Judged(COORDINATOR, id, number, LAWS[id]) for id, number in of_coordinators.items() if number]
+    of_clients, laws = watcher.judging.judged or {"no client": 0}, watcher.judging.laws
+    judged = [watched.Judged(name, SURVIVES_GROUPS, number, laws.get(name, {})) for name, number in of_clients.items()]
+    answers = watcher.coordinators
+    for check, number in answers.judged.items():
+        read = {law: answers.laws[law] for law in LAWS[check]}
+        judged += [watched.Judged(COORDINATOR, check, number, read)] if number else []
+    exchanges = Exchanges(judged=dict(watcher.exchanges.judged), left=watcher.exchanges.left)
     made = watched.Watched(
-        str(watcher.edition), judged, seen, SURVIVES_GROUPS, begun, "; ".join(_unseen(watcher)),
-        watcher.judging.unreported_must,
+        str(watcher.edition), judged, seen, SURVIVES_GROUPS, begun, exchanges, "; ".join(_unseen(watcher)),
+        unread=watcher.unread, has_defect=bool(watcher.counts["our bugs"]), unseen_must=watcher.judging.unreported_must,
     )  # fmt: skip
     code, text, ledger = watched.write(made, options.out)
     print_written_report(ledger, text)
@@ -126,7 +131,7 @@ def _unseen(watcher: "Watcher") -> Sequence[str]:
     names = (
         "our bugs", "gaps", "forgotten members", "answers that cannot be read",
         "connections that began before the capture",
-        "places where segments are missing",
+        "places where segments are missing", "captures that end amid a packet",
     )  # fmt: skip
     found = [f"{watcher.counts[name]} {name}" for name in names if watcher.counts[name]]
     if watcher.judging.unreported:

@@ -5,10 +5,11 @@ They stand in ``effects.toml``, or where the invariant is declared.
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from importlib.resources import files
+from typing import Self
 
 from kipcheck.conformance.core.failure_pattern import FailurePattern
 
@@ -45,14 +46,22 @@ class Effect:
     pattern: FailurePattern
     title: str
     severity: Severity
+    accepted: str = ""
+    """Of an effect that predicts how the other side answers: the title where that answered without an error. Nothing
+    worse than a difference was observed then. Empty: the effect predicts no answer."""
+
+    def given(self, answered: int | None) -> Self:
+        """The effect of a failure whose history has this answer, as ``Violation.answered``."""
+        is_accepted = answered == 0 and self.accepted
+        return replace(self, title=self.accepted, severity=Severity.TRIVIA, accepted="") if is_accepted else self
 
 
 _declared: dict[str, Effect] = {}
 
 
-def register(invariant: str, title: str, severity: Severity) -> None:
+def register(invariant: str, title: str, severity: Severity, accepted: str = "") -> None:
     """The effect of the failures of an invariant that no entry of the file fits."""
-    _declared[invariant] = Effect(FailurePattern(invariant), title, severity)
+    _declared[invariant] = Effect(FailurePattern(invariant), title, severity, accepted)
     effects.cache_clear()
 
 
@@ -66,6 +75,10 @@ def effects() -> tuple[Effect, ...]:
     return (*found, *_declared.values())
 
 
-def effect_of(invariant: str, shape: Sequence[str], subject: str) -> Effect | None:
-    """The first entry that fits; None for an invariant without one, which a project may add."""
-    return next((each for each in effects() if each.pattern.fits(invariant, shape, subject)), None)
+def effect_of(invariant: str, shape: Sequence[str], subject: str, answered: int | None = None) -> Effect | None:
+    """The first entry that fits; None for an invariant without one, which a project may add.
+
+    ``answered``: as ``Violation`` has it.
+    """
+    found = next((each for each in effects() if each.pattern.fits(invariant, shape, subject)), None)
+    return None if found is None else found.given(answered)

@@ -8,6 +8,8 @@ Two failures have one cause if
 * these lists link the same page of a finding, or have the same reason without such a page;
 * no list has them, they break the same invariant with the same effect, and come from no known place.
 
+A NOTE has a cause in common only with other NOTEs of its invariant: it breaks nothing, so it explains no failure.
+
 A cause decides no id, no entry of a known list and no exit code.
 """
 
@@ -15,9 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kipcheck.conformance.core.effects import Effect, Severity
-from kipcheck.conformance.core.failure_group import FailureGroup, severity as grade_rank
+from kipcheck.conformance.core.failure_group import FailureGroup, grouped, severity as grade_rank
 from kipcheck.conformance.core.ledger import Cause, Failure, KnownEntry
 from kipcheck.conformance.core.plain import short_digest
+from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.engine.failure_records import least
 from kipcheck.conformance.engine.finding_pages import FindingPage, cause_page, shown_effect
 from kipcheck.conformance.engine.judge import judge
@@ -40,6 +43,8 @@ class Shown:
     place: Place
     entry: KnownEntry | None
     """The known deviation that it is, by the lists of the run or by those that are shipped."""
+    answered: int | None = None
+    """As ``Violation`` has it, of the least case."""
     also: Mapping[tuple[str, Shape], int] = field(default_factory=dict)
     """All violations of its least case, of any invariant: invariant and shape -> the first step that shows it."""
 
@@ -61,7 +66,7 @@ class Shown:
 
     @property
     def effect(self) -> Effect | None:
-        return effect_of(self.line.invariant, self.line.shape, self.line.subject)
+        return effect_of(self.line.invariant, self.line.shape, self.line.subject, self.answered)
 
     @property
     def family(self) -> str:
@@ -86,7 +91,8 @@ def _shown(line: Failure, group: FailureGroup[Finding] | None, invariants: froze
     if group is None:
         return Shown(line, frozenset(), (0, ""), NOWHERE, entry)
     shown, cases = least(group.members), frozenset(each.case.id for each in group.members)
-    return Shown(line, cases, shown.case.size, Place.of(shown), entry, _violations(shown, invariants))
+    also = _violations(shown, invariants)
+    return Shown(line, cases, shown.case.size, Place.of(shown), entry, shown.violation.answered, also)
 
 
 def _violations(least: Finding, invariants: frozenset[str]) -> Mapping[tuple[str, Shape], int]:
@@ -104,6 +110,15 @@ def _violations(least: Finding, invariants: frozenset[str]) -> Mapping[tuple[str
 
 def causes(failures: Sequence[Shown]) -> list[Cause]:
     """The causes, the gravest first. ``failures``: of one target."""
+    return sorted((each for part in grouped(failures, _noted) for each in _causes(part.members)), key=rank)
+
+
+def _noted(failure: Shown) -> str:
+    """The invariant of a NOTE; empty for what breaks a MUST or a SHOULD."""
+    return failure.line.invariant if failure.line.grade == Grade.INFO.value else ""
+
+
+def _causes(failures: Sequence[Shown]) -> Iterator[Cause]:
     groups = _Groups(len(failures))
     for one, this in enumerate(failures):
         for other, that in enumerate(failures[:one]):
@@ -111,8 +126,8 @@ def causes(failures: Sequence[Shown]) -> list[Cause]:
                 groups.unite(one, other)
         if (root := _root(this, failures)) is not None:
             groups.unite(one, root)
-    made = [_cause([failures[number] for number in members]) for members in groups.members()]
-    return sorted(made, key=rank)
+    for members in groups.members():
+        yield _cause([failures[number] for number in members])
 
 
 def united_causes(ledgers: Iterable[Sequence[Cause]]) -> list[Cause]:

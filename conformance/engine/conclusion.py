@@ -46,7 +46,8 @@ class Conclusion:
             for counted in by.values():
                 results.update(counted)
         if not any(results[each] for each in PASSED):
-            yield Inconclusive(target=EVERY_TARGET, check="*", why=f"none of {results.total()} cases passed")
+            why = f"none of {results.total()} cases passed" if results else "there were no cases"
+            yield Inconclusive(target=EVERY_TARGET, check="*", why=why)
         yield from self._skipped_roles()
         yield from self._unmet(require)
 

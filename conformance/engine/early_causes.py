@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kipcheck.conformance.core.effects import Severity
+from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.engine.finding_pages import cause_page, shown_effect
 from kipcheck.conformance.engine.known.match import KnownDeviations
 from kipcheck.conformance.engine.known.rules import ObservedFailure
@@ -22,6 +23,13 @@ class EarlyCause:
     severity: Severity
     known: bool
     """Whether the lists of known deviations of the run have it."""
+    noted: str = ""
+    """The invariant, if it is a NOTE: it has no cause in common with others."""
+
+    @property
+    def word(self) -> str:
+        """The effect, which is that of a violation; a NOTE is none."""
+        return Grade.INFO.word if self.noted else self.severity.value
 
 
 @dataclass(slots=True)
@@ -31,7 +39,8 @@ class EarlyCauses:
     info: TargetInfo
     account: KnownDeviations
     _sorts: set[Sort] = field(default_factory=set)
-    _titles: set[str] = field(default_factory=set)
+    _titles: set[tuple[str, str]] = field(default_factory=set)
+    """With the invariant of a NOTE."""
 
     @property
     def count(self) -> int:
@@ -45,8 +54,8 @@ class EarlyCauses:
                 continue
             self._sorts.add(sort)
             cause = self._cause(each)
-            if cause.title not in self._titles:
-                self._titles.add(cause.title)
+            if (cause.title, cause.noted) not in self._titles:
+                self._titles.add((cause.title, cause.noted))
                 yield cause, each
 
     def _cause(self, finding: Finding) -> EarlyCause:
@@ -58,5 +67,6 @@ class EarlyCauses:
         known, entry = self.account.lists(failure), entry_like(failure)
         page = None if entry is None else cause_page(entry.link)
         invariant = next(each for each in all_invariants(finding.case.role) if each.id == finding.invariant)
-        effect = effect_of(finding.invariant, violation.shape, unit.subject)
-        return EarlyCause(*shown_effect(page, effect, invariant.statement), known)
+        effect = effect_of(finding.invariant, violation.shape, unit.subject, violation.answered)
+        noted = invariant.id if invariant.grade is Grade.INFO else ""
+        return EarlyCause(*shown_effect(page, effect, invariant.statement), known, noted)

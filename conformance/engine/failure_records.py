@@ -51,7 +51,7 @@ def described(info: TargetInfo, members: Sequence["Finding"], family: Family[Any
         grade=invariant.grade.value,
         sentence=invariant.statement,
         requirements=tuple(BrokenRequirement(id=each.id, clause=each.clause, text=each.text) for each in covered),
-        tags=tuple(tags_of(invariant.id, shown.shape, shown.unit.subject)),
+        tags=tuple(tags_of(invariant.id, shown.shape, shown.unit.subject, shown.violation.answered)),
         fix=fix_of(invariant.id, shown.shape, shown.unit.subject),
         edition=shown.unit.edition,
         subject=shown.unit.subject,

@@ -226,7 +226,8 @@ def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequen
     )
     if any(map(_decides, failures)) or any(map(_otherwise_failed, sources)):
         codes.add(exits.FAILED)
-    for reason in _conclude(writer, sources, counts, missing):
+    is_judged = not missing and bool(counts or not codes - {exits.CONFORMANT})
+    for reason in _conclude(writer, sources, counts, is_judged):
         writer.write(reason)
         codes.add(exits.INCONCLUSIVE)
     code = exits.first(codes)
@@ -244,10 +245,8 @@ def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequen
     return code
 
 
-def _conclude(
-    writer: Writer, sources: Sequence[Source], counts: Counts, missing: Sequence[str]
-) -> Iterator[Inconclusive]:
-    """Why all ledgers together show too little, unless one is missing; writes the checks without a verdict."""
+def _conclude(writer: Writer, sources: Sequence[Source], counts: Counts, is_judged: bool) -> Iterator[Inconclusive]:
+    """Why all ledgers together show too little, if that ``is_judged``; writes the checks without a verdict."""
     held_back: Counter[tuple[str, str]] = Counter()
     for source in sources:
         for line in source.ledger.held_back:
@@ -257,7 +256,7 @@ def _conclude(
     conclusion = Conclusion(counts, held_back)
     for skip in conclusion.skipped_checks():
         writer.write(skip)
-    if not missing and counts:
+    if is_judged:
         yield from conclusion.reasons([glob for each in sources for glob in each.options.require])
 
 

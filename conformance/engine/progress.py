@@ -87,7 +87,7 @@ class Progress:
         self._plan.causes += 1
         if not cause.known:
             version = "" if unit.version is None else f" v{unit.version}"
-            self.note(f"  {cause.severity.value}: {cause.title}  ({unit.check} on {unit.subject}{version})")
+            self.note(f"  {cause.word}: {cause.title}  ({unit.check} on {unit.subject}{version})")
 
     def shrinking(self, least: Iterable[A], total: int) -> Iterator[A]:
         """The items of ``least``, which are computed one by one."""

@@ -16,6 +16,7 @@ from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.engine.failures import FOLDER, load
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.protocols.checks import family_of
+from kipcheck.conformance.protocols.declare.check import Impossible
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import Broken, Session, Unavailable, Unstable
@@ -71,7 +72,7 @@ def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Rep
         return ReplayResult(UNDECIDED, f"the invariant {invariant_id!r} does not exist any more")
     try:
         with target_of(instead or target).open(case.edition, case.role) as session:
-            found = _replayed(session, case, invariant)
+            found = _replayed(session, case, invariant, filed.guilty_step)
             return replace(found, message=f"{found.message} ({OLDER})") if older else found
     except (LookupError, Unavailable) as gone:
         return ReplayResult(UNDECIDED, str(gone))
@@ -95,15 +96,18 @@ def untrusted_message(path: Path, target: str) -> str:
     )
 
 
-def _replayed(session: Session, case: Case, invariant: Invariant) -> ReplayResult:
+def _replayed(session: Session, case: Case, invariant: Invariant, guilty_step: int) -> ReplayResult:
     about = f"{session.info.name} {session.info.version}, {invariant.id}"
     if not session.info.claims.supports(case):
         return ReplayResult(UNDECIDED, f"{about}: the target does not claim an operation of the case")
     (history,) = converse([case], session)
+    fault = _impossible(history)
     about += impossibility(history)
     verdict = next(judge(history, (invariant,)), None)
     if verdict is None or verdict.result in (Result.SKIP, Result.UNKNOWN):
         return ReplayResult(UNDECIDED, f"{about}: the case can no longer be judged")
+    if verdict.result is Result.PASS and fault is not None and fault.step <= guilty_step:
+        return ReplayResult(UNDECIDED, f"{about}: step {guilty_step + 1}, which failed, was not judged")
     if verdict.result is Result.PASS:
         return ReplayResult(CONFORMANT, f"{about}: gone")
     return ReplayResult(FAILED, f"{about}: fails again: {verdict.violations[0].why}")
@@ -111,6 +115,11 @@ def _replayed(session: Session, case: Case, invariant: Invariant) -> ReplayResul
 
 def impossibility(history: History) -> str:
     """A remark about the first step that cannot happen, if there is one: no step from it on is judged."""
+    fault = _impossible(history)
+    return "" if fault is None else f" (step {fault.step + 1} cannot happen, {fault.rule}: {fault.why})"
+
+
+def _impossible(history: History) -> Impossible | None:
+    """The first step that cannot happen after what the target did."""
     faults = family_of(history.case).impossible(history.case, history.ops)
-    found = (f" (step {each.step + 1} cannot happen, {each.rule}: {each.why})" for each in faults if not each.idle)
-    return next(found, "")
+    return next((each for each in faults if not each.idle), None)

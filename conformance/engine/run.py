@@ -29,6 +29,7 @@ from kipcheck.conformance.core.ledger import (
     CheckDone,
     Failure,
     Footer,
+    Inconclusive,
     Skip,
     Stale,
     Target as TargetLine,
@@ -40,7 +41,7 @@ from kipcheck.conformance.core.output_folder import OF_A_RUN, OutputFolder, Unus
 from kipcheck.conformance.core.verdict import Disagreement, Grade, Result
 from kipcheck.conformance.engine import failure_records, interrupts
 from kipcheck.conformance.engine.causes import causes_of
-from kipcheck.conformance.engine.conclusion import Conclusion
+from kipcheck.conformance.engine.conclusion import EVERY_TARGET, Conclusion
 from kipcheck.conformance.engine.differences import Differences
 from kipcheck.conformance.engine.early_causes import EarlyCauses
 from kipcheck.conformance.engine.expected import FailuresByWay, Waiting
@@ -227,11 +228,18 @@ class _Run:
         conclusion = Conclusion(self.counts, held_back)
         for skip in conclusion.skipped_checks():
             self.writer.write(skip)
-        if stopped is not None or self.options.part is not None or not self.counts:
+        if stopped is not None or (self.counts and self.options.part is not None):
             return
-        for reason in conclusion.reasons(self.options.require):
+        reasons = conclusion.reasons(self.options.require) if self.counts else self._nothing()
+        for reason in reasons:
             self.writer.write(reason)
             self.exits.add(INCONCLUSIVE)
+
+    def _nothing(self) -> Iterator[Inconclusive]:
+        """Why nothing was tested, unless that has another exit code: what was selected is in the other parts."""
+        if not self.exits:
+            why = f"part {self.options.part} has none of the selected subjects, so nothing was tested here"
+            yield Inconclusive(target=EVERY_TARGET, check="*", why=why)
 
     def _stop(self, code: int, why: str) -> str:
         self.exits.add(code)

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +11,18 @@ from kipcheck.conformance.core import exits
 from kipcheck.conformance.core.failure_group import grouped
 from kipcheck.conformance.core.foreign import WATCHED
 from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.ledger import NAME, Begin, CheckDone, Footer, Tally, Target, Trouble, Verdict
+from kipcheck.conformance.core.ledger import (
+    NAME,
+    Begin,
+    CheckDone,
+    Exchanges,
+    Footer,
+    Inconclusive,
+    Tally,
+    Target,
+    Trouble,
+    Verdict,
+)
 from kipcheck.conformance.core.output_folder import OF_A_RUN, OutputFolder, Unusable
 from kipcheck.conformance.core.verdict import Grade, Result, Violation
 from kipcheck.conformance.engine.causes import causes_of
@@ -45,8 +56,8 @@ class Judged:
     client: str
     check: str
     histories: int
-    laws: Sequence[str]
-    """The invariants that each history was judged by."""
+    laws: Mapping[str, int]
+    """Invariant -> the histories in which it read something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +70,14 @@ class Watched:
     """The check whose family shows the histories."""
     begun: float
     """``time.monotonic`` at the begin."""
+    exchanges: Exchanges
+    """What was judged, and what was not."""
     trouble: str = ""
     """What was not seen."""
+    unread: str = ""
+    """Why a part of what was to be watched was not read."""
+    has_defect: bool = False
+    """Whether a defect of kipcheck's kept it from judging something."""
     unseen_must: bool = False
     """Whether a requirement of grade MUST was broken in a history that is not among ``seen``."""
 
@@ -94,10 +111,17 @@ def write(watched: Watched, out: Path) -> tuple[int, str, Path]:
             counts[WATCHED + name] = {each.check: dict(_judged(watched, each, lines, out, grades)) for each in judged}
         if watched.trouble:
             lines.write(Trouble(target=WATCHED + names[0], why=watched.trouble))
-        failed = watched.unseen_must or Grade.MUST.value in grades
-        code = exits.FAILED if failed else exits.CONFORMANT
+        lines.write(watched.exchanges)
+        codes = {exits.FAILED} if watched.unseen_must or Grade.MUST.value in grades else set[int]()
+        codes |= {exits.OURS} if watched.has_defect else set()
+        codes |= {exits.UNDECIDED} if watched.unread else set()
+        if not sum(watched.exchanges.judged.values()):
+            lines.write(Inconclusive(target="*", check="*", why="no exchange of a member with its group was judged"))
+            codes |= {exits.INCONCLUSIVE}
+        code = exits.first(codes)
         footer = Footer(
-            complete=True, stopped_by=None, exit=code, exits=(code,), meaning=exits.meaning(code, 0),
+            complete=not watched.unread, stopped_by=watched.unread or None,
+            exit=code, exits=tuple(sorted(codes)), meaning=exits.meaning(code, 0),
             counts=counts, known=None, seconds=round(time.monotonic() - watched.begun, 1),
         )  # fmt: skip
         lines.write(footer)
@@ -129,23 +153,22 @@ def _judged(watched: Watched, judged: Judged, lines: LedgerLines, out: Path, gra
 def _verdicts(judged: Judged, name: str, found: Sequence[Finding], lines: LedgerLines) -> Counter[str]:
     """A line for each failure, and one for all histories without any: they may be many."""
     laws = {each.id: each for each in all_invariants(CHECKS[judged.check].role)}
-    passed = dict.fromkeys(judged.laws, Result.PASS.name)
+    passed = Counter(judged.laws)
     counts: Counter[str] = Counter()
     for each in found:
+        passed[each.invariant] -= 1
         result = laws[each.invariant].grade.word
         counts[result] += 1
         line = Verdict(
             target=name, check=judged.check, subject=SUBJECT, version=None, case=each.case.id, result=result,
-            by={**passed, each.invariant: Result.FAIL.name},
+            by={each.invariant: Result.FAIL.name},
         )  # fmt: skip
         lines.write(line)
-    if sound := max(0, judged.histories - len(found)):
-        counts[Result.PASS.name] = sound
-        tally = Tally(
-            target=name, check=judged.check, subject=SUBJECT, version=None, results={Result.PASS.name: sound},
-            by={each: {Result.PASS.name: sound} for each in judged.laws},
-        )  # fmt: skip
-        lines.write(tally)
+    sound = {Result.PASS.name: number} if (number := judged.histories - len(found)) > 0 else {}
+    by = {id: {Result.PASS.name: number} for id, number in passed.items() if number > 0}
+    if sound or by:
+        counts.update(sound)
+        lines.write(Tally(target=name, check=judged.check, subject=SUBJECT, version=None, results=sound, by=by))
     return counts
 
 

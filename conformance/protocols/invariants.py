@@ -37,10 +37,13 @@ def tags_vocabulary() -> tags.Vocabulary:
     return tags.vocabulary()
 
 
-def tags_of(invariant: str, shape: Sequence[str], subject: str) -> list[str]:
-    """The tags of a failure; empty if nothing fits."""
-    registry.parts("invariants")
-    return tags.tags_of(invariant, shape, subject)
+def tags_of(invariant: str, shape: Sequence[str], subject: str, answered: int | None = None) -> list[str]:
+    """The tags of a failure; empty if nothing fits. ``answered``: as ``Violation`` has it."""
+    found = effect_of(invariant, shape, subject)
+    observed = found is None or found.given(answered) == found
+    return [
+        each for each in tags.tags_of(invariant, shape, subject) if observed or each not in tags.vocabulary().effects
+    ]
 
 
 def all_effects() -> tuple[effects.Effect, ...]:
@@ -49,7 +52,7 @@ def all_effects() -> tuple[effects.Effect, ...]:
     return effects.effects()
 
 
-def effect_of(invariant: str, shape: Sequence[str], subject: str) -> effects.Effect | None:
-    """The effect of a failure; None if nothing fits."""
+def effect_of(invariant: str, shape: Sequence[str], subject: str, answered: int | None = None) -> effects.Effect | None:
+    """The effect of a failure; None if nothing fits. ``answered``: as ``Violation`` has it."""
     registry.parts("invariants")
-    return effects.effect_of(invariant, shape, subject)
+    return effects.effect_of(invariant, shape, subject, answered)

@@ -305,7 +305,7 @@ class _Report:
         conclusion = Conclusion(counts)
         for skip in conclusion.skipped_checks():
             writer.write(skip)
-        for reason in conclusion.reasons() if self.complete and counts else ():
+        for reason in conclusion.reasons() if self.complete and (counts or not self.exits) else ():
             writer.write(reason)
             self.exits.add(exits.INCONCLUSIVE)
         code = exits.first(self.exits)

@@ -71,6 +71,8 @@ class Judged:
 class Triage:
     failures: tuple[Judged, ...]
     complete: bool
+    untested: str
+    """Why the ledger shows too little for a verdict; empty: it does not."""
     unseen: int
     """The number of earlier failures that were not found, and not searched for in all their places."""
 
@@ -84,7 +86,11 @@ class Triage:
 
     @property
     def plain(self) -> dict[str, Any]:
-        return {"failures": [each.plain for each in self.failures], "complete": self.complete}
+        return {
+            "failures": [each.plain for each in self.failures],
+            "complete": self.complete,
+            "untested": self.untested,
+        }
 
 
 def triage(folder: Path, against: Path | None = None) -> Triage:
@@ -99,7 +105,9 @@ def triage(folder: Path, against: Path | None = None) -> Triage:
         fixed = [_judged(before, each, "fixed") for each in gone if _passes(ledger, each)]
     order = {status: number for number, status in enumerate(STATUSES)}
     found = sorted([*found, *fixed], key=lambda each: (order[each.status], severity(each.grade)))
-    return Triage(tuple(found), ledger.complete, len(gone) - len(fixed))
+    empty = "" if ledger.cases or ledger.failures else "nothing was tested"
+    untested = "; ".join(each.why for each in ledger.inconclusive) or empty
+    return Triage(tuple(found), ledger.complete, untested, len(gone) - len(fixed))
 
 
 def _read(folder: Path) -> Ledger:
@@ -190,4 +198,5 @@ def lines(found: Triage) -> Iterator[str]:
             yield f"      {some(each.count, 'case')}{command}"
     counts = ", ".join(f"{found.count(status)} {status}" for status in STATUSES)
     more = f"; {found.unseen} of the earlier ones were not searched for in all their places" if found.unseen else ""
-    yield f"{counts}{more}; {'complete' if found.complete else 'INCOMPLETE'}"
+    state = "INCOMPLETE" if not found.complete else "inconclusive" if found.untested else "complete"
+    yield harmless_line(f"{counts}{more}; {state}{f': {found.untested}' if found.untested else ''}")

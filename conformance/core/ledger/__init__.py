@@ -44,6 +44,7 @@ from kipcheck.conformance.core.ledger.lines import (
     CheckDone,
     Counts,
     Difference,
+    Exchanges,
     Expected,
     Flaky,
     Footer,
@@ -69,7 +70,8 @@ from kipcheck.conformance.core.ledger.versions import numbers, places_of, spans,
 __all__ = [
     "FAILURE_FORMAT", "FAILURE_FORMATS",
     "FORMAT", "ID", "NAME", "TYPES", "AboutInvariant", "AboutRequirement", "Begin", "BrokenRequirement", "ByteRow",
-    "BytesExhibit", "Campaign", "Cause", "CheckDone", "Counts", "Difference", "Exhibit", "Expected", "Failure",
+    "BytesExhibit", "Campaign", "Cause", "CheckDone", "Counts", "Difference", "Exchanges", "Exhibit", "Expected",
+    "Failure",
     "FiledFailure",
     "FirstFound", "Flaky", "Footer", "Grade", "Header", "HeldBack", "Inconclusive", "Json", "KnownEntry", "Ledger",
     "LedgerLine", "Malformed",
@@ -201,6 +203,11 @@ class Ledger:
     @property
     def tallies(self) -> Sequence[Tally]:
         return cast("Sequence[Tally]", self.lines.get(Tally.TYPE, ()))
+
+    @property
+    def exchanges(self) -> Sequence[Exchanges]:
+        """The exchanges of each watch."""
+        return cast("Sequence[Exchanges]", self.lines.get(Exchanges.TYPE, ()))
 
     @property
     def campaigns(self) -> Sequence[Campaign]:

@@ -421,6 +421,17 @@ class Inconclusive(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Exchanges(Record):
+    """The requests that passed a watch, each with its answer: those that were judged, and those that were not."""
+
+    TYPE: ClassVar[str] = "exchanges"
+
+    judged: Results
+    """By API."""
+    left: Annotated[Mapping[str, Results], About("Reason -> API -> exchanges that were not judged.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble(Record):
     """An error outside of the cases."""
 
@@ -539,10 +550,10 @@ class Unknown(Record):
 
 LedgerLine: TypeAlias = (
     Header | Target | Begin | Verdict | Tally | HeldBack | Expected | CheckDone | Failure | Cause | Difference | Skip
-    | Inconclusive | Trouble | Stale | Flaky | Round | Footer | Unknown
+    | Inconclusive | Exchanges | Trouble | Stale | Flaky | Round | Footer | Unknown
 )  # fmt: skip
 TYPES: Final[tuple[type[Record], ...]] = (
     Header, Target, Begin, Verdict, Tally, HeldBack, Expected, CheckDone, Failure, Cause, Difference, Skip,
-    Inconclusive, Trouble, Stale, Flaky, Round, Footer,
+    Inconclusive, Exchanges, Trouble, Stale, Flaky, Round, Footer,
 )  # fmt: skip
 """In the order of the schema."""

@@ -56,7 +56,7 @@ class Launcher(Protocol):
 
 
 def placeholders(settings: Settings) -> dict[str, str]:
-    """``bootstrap`` and so on: what stands in braces in a command."""
+    """``bootstrap`` and so on, without those that are not given."""
     return {name.removeprefix(PREFIX).lower(): value for name, value in settings.environment.items()}
 
 
@@ -97,12 +97,12 @@ class Commands:
         return cls(tuple(shlex.split(text)))
 
     def argv(self, settings: Settings) -> list[str]:
-        given, found = placeholders(settings), []
-        for word in self.words:
-            for name, value in given.items():
-                word = word.replace("{" + name + "}", value)
-            found.append(word)
-        return found
+        """The words with the settings in place of their placeholders. A setting that is not given is empty: a program
+        that got ``{instance}`` itself would be a static member.
+        """
+        given = dict.fromkeys(NEEDED + tuple(f"{{{each}}}" for each in OPTIONAL), "")
+        given |= {f"{{{name}}}": value for name, value in placeholders(settings).items()}
+        return [PLACEHOLDER.sub(lambda found: given.get(found[0], found[0]), word) for word in self.words]
 
     def given(self, settings: Settings) -> Mapping[str, str]:
         """Those that a word names; of a command without placeholders all, since it reads its environment."""

@@ -22,7 +22,7 @@ from kipcheck.conformance.live.client.disturbances import (
 from kipcheck.conformance.live.client.launch import Launcher, Program
 from kipcheck.conformance.live.client.other_members import TOPIC
 from kipcheck.conformance.live.client.scripted import GROUP, SECOND, ScriptedBroker
-from kipcheck.conformance.live.client.unjoined import describe
+from kipcheck.conformance.live.client.unjoined import describe, unoffered
 from kipcheck.conformance.live.recording.observed import Idle, Recorder
 from kipcheck.conformance.live.recording.traffic import Traffic
 from kipcheck.conformance.live.server.front import Front
@@ -299,6 +299,8 @@ class Play:
         if wanted and not (again and wanted == self._suited):
             raise Unsuited(f"the client does not join with {wanted}: {self._never_joined()}")
         if not again:
+            if unoffered(self.recorder.events):
+                return  # a law is broken; the script ends here
             raise Broken(self._never_joined())
         self._over = False
         if not self._has_ended():

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+UNSERVED: Final = "is not served"
 LAST: Final = 8
 """Requests that are named."""
 
@@ -27,6 +28,17 @@ def seen(events: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join(found)
 
 
+def unoffered(events: Sequence[Mapping[str, Any]]) -> str:
+    """The last reason for which a connection was closed, if that was a request or version that ApiVersions did not
+    offer; empty: there was none, or the program was not offered any."""
+    offered, found = False, ""
+    for each in events:
+        offered |= each["what"] == "answer" and each["api"] == "ApiVersions" and not each.get("error")
+        if offered and each["what"] == "closed" and each["why"].endswith(UNSERVED):
+            found = each["why"]
+    return found
+
+
 def advice(events: Sequence[Mapping[str, Any]]) -> str:
     """What the author of a program that did not join does next."""
     apis = {each["api"] for each in events if each["what"] == "request"}
@@ -34,6 +46,8 @@ def advice(events: Sequence[Mapping[str, Any]]) -> str:
         return "connect to {bootstrap}, without a proxy; if the program needs a library or a file, its stderr names it"
     if not apis:
         return "use the protocol of Kafka without TLS and SASL: security.protocol=PLAINTEXT"
+    if closed := [each["why"] for each in events if each["what"] == "closed" and each["why"].endswith(UNSERVED)]:
+        return f"send requests and versions that ApiVersions offers, or use another --edition: {closed[-1]} by this one"
     if not apis & {"JoinGroup", "ConsumerGroupHeartbeat"}:
         return "subscribe to {topics} with group id {group}, and poll: the program asked for metadata alone"
     return "poll until SIGTERM; a program that joins has to stay in the group, with whatever it is assigned"

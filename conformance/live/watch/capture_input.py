@@ -114,7 +114,9 @@ def watch_capture(name: str, edition: Edition, print_line: Callable[[str], None]
                     watcher.tick(at_s)
                     tick_s = at_s + TICK_S
         except KeyboardInterrupt:
-            print_line("interrupted: the rest of the capture is not read")
+            if name != STDIN:  # the end of a capture that is being written is when its reader is interrupted
+                watcher.unread = "interrupted: the rest of the capture was not read"
+                print_line(watcher.unread)
     flows.end()
     watcher.end(last_s)
     if flows.begun_earlier:
@@ -167,12 +169,16 @@ def _packets(name: str, file: BinaryIO, watcher: Watcher) -> Iterator[tuple[floa
         except StopIteration:
             break
         except (ValueError, dpkt.UnpackError, struct.error):
-            bounded.is_cut = True
+            if not bounded.is_cut:
+                number = watcher.counts["packets"]
+                watcher.unread = f"{_shown(name)} is damaged after packet {number}: the rest was not read"
+                watcher.say(watcher.unread)
             break
         begin = float(at) if begin is None else begin
         yield float(at) - begin, link, data
     if bounded.is_cut:
-        watcher.say(f"{_shown(name)} ends amid a packet, or is damaged there: what came before is judged")
+        watcher.counts["captures that end amid a packet"] += 1
+        watcher.say(f"{_shown(name)} ends amid a packet: what came before is judged")
 
 
 def _segments(packets: Iterator[tuple[float, int, bytes]], watcher: Watcher) -> Iterator[tuple[float, Any, Any]]:

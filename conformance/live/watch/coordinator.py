@@ -6,7 +6,7 @@ not write yet are no reason to blame a coordinator: laws that compare the answer
 """
 
 import zlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -40,6 +40,8 @@ class _Member:
     leader: str = ""
     joined: int = -1
     generation: int = -1
+    laws: set[str] = field(default_factory=set)
+    """Those that read one of its answers."""
 
 
 @dataclass(slots=True)
@@ -58,6 +60,9 @@ class Coordinators:
     def __init__(self) -> None:
         self.judged: dict[str, int] = dict.fromkeys(LAWS, 0)
         """Check -> members with an answer that was judged. One that was forgotten counts anew."""
+        self.laws: Counter[str] = Counter()
+        """Law -> members with an answer that it read."""
+        self._reads = False
         self._members: OrderedDict[tuple[str, str], _Member] = OrderedDict()
         self._assigned: OrderedDict[str, _Assignments] = OrderedDict()
         self._epochs: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -94,8 +99,22 @@ class Coordinators:
 
     def answered(
         self, connection: int, api: str, asked: Mapping[str, Any], body: Mapping[str, Any]
+    ) -> tuple[bool, list[Breach]]:
+        """An answer passed: whether a law reads it, and what it breaks."""
+        self._reads = False
+        breaches = list(self._breaches(connection, api, asked, body))
+        return self._reads, breaches
+
+    def _read(self, member: _Member, *laws: str) -> None:
+        """Laws read an answer to a member."""
+        self._reads = True
+        self.judged["group/generations"] += not member.laws
+        self.laws.update({*laws} - member.laws)
+        member.laws.update(laws)
+
+    def _breaches(
+        self, connection: int, api: str, asked: Mapping[str, Any], body: Mapping[str, Any]
     ) -> Iterator[Breach]:
-        """An answer passed: what it breaks."""
         match api:
             case "JoinGroup":
                 yield from self._joined(connection, asked, body)
@@ -114,17 +133,20 @@ class Coordinators:
         yield from _wrong_list(asked, body)
         yield from _wrong_protocol(asked, body)
         known = self._members.pop((group, member), None)
-        if known is None:
-            self.judged["group/generations"] += 1
-        elif known.connection != connection:
-            known = None
         generation = body["generationId"]
-        if known is not None and known.generation > generation:
-            why = f"{member} got an assignment in generation {known.generation}, and then joins generation {generation}"
-            expected = f"generation {known.generation} or later"
+        made = _Member(connection, body["leader"], generation, laws=set() if known is None else known.laws)
+        if asked.get("groupInstanceId") is None:
+            self._read(made, "group/list-only-to-leader", "group/common-protocol")
+        if body["members"]:
+            self._read(made, "group/leader-hears-all")
+        if known is not None and known.connection == connection and known.generation >= 0:
+            self._read(made, CLASSIC[0])
+            made.generation = known.generation
+        if made.generation > generation:
+            why = f"{member} got an assignment in generation {made.generation}, and then joins generation {generation}"
+            expected = f"generation {made.generation} or later"
             yield CLASSIC[0], _violation(why, expected, f"generation {generation}", "generation", "falls")
-        before = known.generation if known is not None else -1
-        self._members[group, member] = _Member(connection, body["leader"], generation, before)
+        self._members[group, member] = made
         if len(self._members) > MOST_MEMBERS:
             self._members.popitem(last=False)
 
@@ -140,6 +162,8 @@ class Coordinators:
         if made is None or (made.generation, made.leader) != (generation, known.leader):
             return
         meant = made.sums.get(member)
+        if meant is not None:
+            self._read(known, CLASSIC[4])
         if meant is not None and zlib.crc32(body["assignment"]) not in meant:
             of_another = any(zlib.crc32(body["assignment"]) in each for each in made.sums.values())
             shape = "of another" if of_another else "other" if body["assignment"] else "empty"
@@ -152,8 +176,10 @@ class Coordinators:
         if body["errorCode"] or epoch < 0:
             return
         key = asked["groupId"], body["memberId"] or asked["memberId"]
+        self._reads = True
         if key not in self._epochs:
             self.judged["consumer-group/epochs"] += 1
+            self.laws[KIP_848[0]] += 1
         self._epochs[key] = None
         self._epochs.move_to_end(key)
         if len(self._epochs) > MOST_MEMBERS:

@@ -12,7 +12,7 @@ from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.live.recording.log import annotated
 from kipcheck.conformance.live.recording.traffic import Finding
-from kipcheck.conformance.live.watch.laws import violations
+from kipcheck.conformance.live.watch.laws import reading, violations
 from kipcheck.conformance.live.watch.track import Event, Member, Track
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS, Pass
@@ -57,6 +57,8 @@ class Judging:
     reported: list[Reported] = field(default_factory=list)
     judged: dict[str, int] = field(default_factory=dict)
     """Client -> histories that were judged."""
+    laws: dict[str, Counter[str]] = field(default_factory=dict)
+    """Client -> law -> histories in which it read something."""
     unreported: int = 0
     """Violations that are not in the reports."""
     unreported_must: bool = False
@@ -74,23 +76,29 @@ class Judging:
         """Reports what is new in a history. ``late_ms``: how late this machine was, for laws about time."""
         track.dirty_ms = None
         if not track.is_judged or not track.events:
+            track.pending.leave(track.unjudged)
             return
-        if not track.counted:
-            track.counted = True
-            self._count(track.about)
+        track.pending.judged()
+        laws = reading(track.events)
+        self._count(track.about, laws, track.counted)
+        track.counted |= laws
         history = self._history(track.events, late_ms)
         for law, violation in violations(history):
-            if (law.id, violation.shape) in track.reported:
+            key = law.id, violation.shape
+            place = track.reported.get(key)
+            if key in track.reported and (place is None or not self._is_answered_now(place, violation)):
                 continue
-            track.reported.add((law.id, violation.shape))
+            found = Reported(track.about, track.member, law, violation, _frozen(history))
+            if place is not None:
+                self.reported[place] = found
+                continue
             at = _place(track.events, law, violation, self._history)
-            found = _frozen(history)
-            payload = track.payloads.get(id(track.events[at]))
-            self._report(Reported(track.about, track.member, law, violation, found), payload)
+            track.reported[key] = self._report(found, track.payloads.get(id(track.events[at])))
         track.shorten()
 
-    def refused(self, about: Member, id: str, event: Event, payload: bytes, why: Refused) -> None:
-        """Reports a request that strict decoding refuses. ``id``: of the member; ``event``: time and connection."""
+    def refused(self, about: Member, id: str, event: Event, payload: bytes, why: Refused) -> int | None:
+        """Reports a request that strict decoding refuses, each kind once for a group; gives its place in ``reported``.
+        ``id``: of the member; ``event``: time and connection."""
         shown: Event = {
             "what": "refused", **event, "message": why.message, "version": why.version, "kind": why.kind,
             "why": str(why), "hex": payload[:SHOWN_BYTES].hex(),
@@ -101,8 +109,21 @@ class Judging:
             key = f"{about.software} {about.client_id}", about.group, violation.shape
             if key not in self._refused and len(self._refused) < MOST_REPORTED:
                 self._refused.add(key)
-                self._count(about)
-                self._report(Reported(about, id, law, violation, history), payload)
+                self._count(about, frozenset({law.id}))
+                return self._report(Reported(about, id, law, violation, history), payload)
+        return None
+
+    def answered(self, place: int, event: Event) -> None:
+        """The request of ``refused`` was answered: what is reported of it has the answer. ``event``: the answer."""
+        found = self.reported[place]
+        ((_, request),) = found.history.actions()
+        history = self._history([dict(request), event])
+        violation = next(each for each in found.law.search(history) if each.shape == found.violation.shape)
+        self.reported[place] = replace(found, violation=violation, history=history)
+
+    def _is_answered_now(self, place: int, violation: Violation) -> bool:
+        """Whether the request was answered since that was reported."""
+        return self.reported[place].violation.answered is None and violation.answered is not None
 
     def answer_breaks(
         self, about: Member, id: str, law: str, violation: Violation, events: list[Event], payload: bytes
@@ -115,9 +136,11 @@ class Judging:
         found = _frozen(self._history(events))
         self._report(Reported(about, id, INVARIANTS[law], violation, found, by_answer=True), payload)
 
-    def _count(self, about: Member) -> None:
+    def _count(self, about: Member, laws: frozenset[str], before: frozenset[str] = frozenset()) -> None:
+        """Counts a history, if nothing was read of it ``before``, and the laws that read something of it now."""
         name = about.software if about.software in self.judged or len(self.judged) < MOST_NAMES else OTHERS
-        self.judged[name] = self.judged.get(name, 0) + 1
+        self.judged[name] = self.judged.get(name, 0) + (not before)
+        self.laws.setdefault(name, Counter()).update(laws - before)
 
     def _history(self, events: list[Event], late_ms: int = 0) -> History:
         idle = [{"what": "idle", "ms": events[-1]["ms"], "late_ms": late_ms}] if late_ms else []
@@ -126,19 +149,20 @@ class Judging:
         case = Case(SURVIVES_GROUPS, str(self.edition), Role.CLIENT, (step,))
         return History(case, "watch", (Op(0, step, Replied((("actions", [*events, *idle]),)), 1),))
 
-    def _report(self, found: Reported, payload: bytes | None) -> None:
+    def _report(self, found: Reported, payload: bytes | None) -> int | None:
+        """The place in ``reported``; None: it is beyond the limits."""
         kind = found.member.software, found.law.id, found.violation.shape
         self._shown += 1
-        if len(self.reported) < MOST_KEPT and self._kinds[kind] < MOST_OF_A_KIND:
+        is_kept = len(self.reported) < MOST_KEPT and self._kinds[kind] < MOST_OF_A_KIND
+        if is_kept:
             self._kinds[kind] += 1
             self.reported.append(found)
         else:
             self.unreported += 1
             self.unreported_must |= found.law.grade is Grade.MUST
-        if self._shown > MOST_REPORTED:
-            return
-        for line in lines(found, payload, str(self.edition)):
+        for line in lines(found, payload, str(self.edition)) if self._shown <= MOST_REPORTED else ():
             self.say(line)
+        return len(self.reported) - 1 if is_kept else None
 
 
 _PASS: Final = OPERATIONS.parse_shorthand("pass 1")[0]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kipcheck.conformance.live.watch.exchanges import EARLIER, OTHER_TYPE, SHARED, UNSEEN, Pending
 from kipcheck.conformance.protocols.client.trace import HEARTBEAT
 
 MOST_EVENTS: Final = 400
@@ -37,6 +38,7 @@ class Member:
 @dataclass(slots=True)
 class Track:
     about: Member
+    pending: Pending
     events: list[Event] = field(default_factory=list)
     payloads: dict[int, bytes] = field(default_factory=dict)
     """The bytes of requests, by the ``id`` of their event."""
@@ -44,6 +46,8 @@ class Track:
     ids: list[str] = field(default_factory=list)
     """The last member ids."""
     begun: bool = False
+    not_begun: str = EARLIER
+    """Why it has not begun, if it has not."""
     judged_type: bool = True
     """Whether the protocol type is that of consumers: the laws are about no others."""
     shared: bool = False
@@ -56,11 +60,12 @@ class Track:
     """Group requests without an answer."""
     size: int = 0
     """Bytes of the requests and answers of ``events``, about."""
-    reported: set[tuple[str, tuple[str, ...]]] = field(default_factory=set)
-    """Laws and shapes that were reported of it."""
+    reported: dict[tuple[str, tuple[str, ...]], int | None] = field(default_factory=dict)
+    """What was reported of it: law and shape -> place among all that is in the reports. None: it is beyond their
+    limits."""
     shortened: int = 0
-    counted: bool = False
-    """Whether it was judged once."""
+    counted: frozenset[str] = frozenset()
+    """The laws that read something of it; empty until it is judged for the first time."""
     _join: Event | None = None
     _joined: Event | None = None
     _synced: Event | None = None
@@ -77,10 +82,17 @@ class Track:
 
     @property
     def is_judged(self) -> bool:
-        return self.begun and self.judged_type and not self.shared
+        return not self.unjudged
 
-    def reset(self) -> None:
+    @property
+    def unjudged(self) -> str:
+        """Why it is not judged; empty if it is."""
+        return SHARED if self.shared else OTHER_TYPE if not self.judged_type else "" if self.begun else self.not_begun
+
+    def reset(self, reason: str = UNSEEN) -> None:
         """Something was not seen: the history begins anew, with the next JoinGroup that succeeds."""
+        self.pending.leave(reason)
+        self.not_begun = reason
         self.begun, self.waiting, self.dirty_ms = False, 0, None
         self.events.clear()
         self.payloads.clear()
@@ -131,20 +143,21 @@ class Track:
 
     # Answers
 
-    def answered(self, event: Event, request: Event | None, size: int) -> None:
-        """``size``: bytes of the answer."""
+    def answered(self, event: Event, request: Event | None, size: int) -> bool:
+        """Whether no law has more to say of the exchange: it changed nothing. ``size``: bytes of the answer."""
         if not self.begun:
             self._resume(event)
-            return
+            return False
         self.waiting = max(0, self.waiting - 1)
         self.size += size
         self._add(event)
         self._learn(event)
         if request is not None and self._is_plain_answer(event, request):
             self._fold(request, event)
-        else:
-            self._calm.clear()
-            self.mark(event["ms"])
+            return True
+        self._calm.clear()
+        self.mark(event["ms"])
+        return False
 
     def _learn(self, event: Event) -> None:
         error = event.get("error", 0)

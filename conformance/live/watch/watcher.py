@@ -14,8 +14,20 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.live.recording.contents import Contents
-from kipcheck.conformance.live.recording.received import Received, Unserved, form, read
+from kipcheck.conformance.live.recording.received import Content, Received, Unserved, form, read
 from kipcheck.conformance.live.watch.coordinator import Coordinators
+from kipcheck.conformance.live.watch.exchanges import (
+    CONTEXT,
+    DAMAGED_ANSWER,
+    DEFECT,
+    NEWER,
+    NO_MEMBER,
+    TOO_MANY,
+    UNNAMED,
+    UNREAD,
+    Exchanges,
+    Pending,
+)
 from kipcheck.conformance.live.watch.facts import Facts
 from kipcheck.conformance.live.watch.judging import COORDINATOR, Judging, Reported
 from kipcheck.conformance.live.watch.rewrite import UNSUPPORTED_VERSION
@@ -53,6 +65,14 @@ class Asked:
     """None: it is not read."""
     event: Event | None = None
     track: Track | None = None
+    reported: int | None = None
+    """The place of what is reported of its encoding."""
+    is_counted: bool = False
+    """Whether it is among the exchanges that were judged, or left."""
+    is_plain: bool = False
+    """Whether it changed nothing, so that no law has more to say of it."""
+    is_unread: bool = False
+    """Whether even a lenient reader refuses it: ``received`` has no body."""
 
 
 @dataclass(slots=True)
@@ -81,6 +101,9 @@ class Watcher:
         self.facts = Facts()
         self.coordinators = Coordinators()
         self.judging = Judging(edition, say)
+        self.exchanges = Exchanges()
+        self.unread = ""
+        """Why the rest of a capture was not read; empty: all of it was."""
         self._contents = Contents(edition, self.facts.topics)
         self._keys = {key: each.name.removesuffix("Request") for key, each in requests(edition).items()}
         self._versions = self._readable()
@@ -144,7 +167,9 @@ class Watcher:
         waits = bool(connection.waiting)
         connection.waiting.append(found)
         self.counts["requests"] += 1
+        self.exchanges.requests[self._api(key)] += 1
         if not self.is_read(key, version):
+            self._leave(found, NEWER if key in self._versions else UNREAD)
             return found
         if not whole:
             self.missed(connection)
@@ -153,20 +178,37 @@ class Watcher:
         try:
             content = read(payload, self.edition, self._versions)
         except Refused as refused:
-            return self._refused(connection, at_s, payload, refused, found)
+            found.is_unread = True
+            content = Content(f"{self._keys[key]}Request", version, found.correlation, None, {}, refused=refused)
         except Unserved:
             return found
-        connection.client_id = content.client_id or ""
+        if not found.is_unread:
+            connection.client_id = content.client_id or ""
         recent = _ms(at_s) <= connection.answered_ms + connection.race_ms
         found.received = Received(
             content.message, version, found.correlation, content.client_id, content.body, connection.number,
             connection.host, at_s, pipelined=waits or recent,
         )  # fmt: skip
-        with self._ours(connection):
-            self._read(connection, found, payload, waits)
+        if not found.is_unread:
+            with self._ours(connection):
+                self._read(connection, found, payload, waits)
         if content.refused is not None:
             self._refused(connection, at_s, payload, content.refused, found)
         return found
+
+    def _api(self, key: int) -> str:
+        return self._keys.get(key, "an unknown API")
+
+    def _leave(self, asked: Asked, reason: str) -> None:
+        """Counts an exchange that is not judged, unless it is counted already."""
+        if not asked.is_counted:
+            asked.is_counted = True
+            self.exchanges.leave(reason, self._api(asked.key))
+
+    def _judged(self, asked: Asked) -> None:
+        if not asked.is_counted:
+            asked.is_counted = True
+            self.exchanges.judged[self._api(asked.key)] += 1
 
     def answered(self, connection: Connection, correlation: int) -> Asked | None:
         """The request of an answer that begins to pass; requests before it have none. None: it was not seen."""
@@ -186,20 +228,51 @@ class Watcher:
             return self.missed(connection)
         request = asked.received
         if request.api == "ApiVersions" and _int16(payload, 4) == UNSUPPORTED_VERSION:
-            return  # in version 0; the client asks again
+            self._answers_reported(connection, asked, at_s, {"error": UNSUPPORTED_VERSION})
+            return self._leave(asked, CONTEXT)  # in version 0; the client asks again
         edition = form(self.edition, request.response)
         try:
             body = decode_response(payload, edition, request.response, request.version, lenient=True).body
         except (Refused, LookupError) as why:
             self.counts["answers that cannot be read"] += 1
+            self._leave(asked, DAMAGED_ANSWER)
             if request.api in OF_A_GROUP:
                 self.note(f"an answer to {request.api} v{request.version} cannot be read, and is not judged: {why}")
                 self.missed(connection)
             return
         with self._ours(connection):
+            if asked.reported is not None:
+                self._answers_reported(connection, asked, at_s, self._contents.answered(request, body))
+            if asked.is_unread:
+                return
             event = self._answered(connection, asked, request, body, _ms(at_s), len(payload))
-            if event is not None and request.api in OF_A_GROUP:
-                self._judge_coordinator(connection, asked, event, body, payload)
+            if request.api not in OF_A_GROUP:
+                return self._leave(asked, CONTEXT)
+            if event is not None and self._judge_coordinator(connection, asked, event, body, payload):
+                self._judged(asked)
+            self._count(asked)
+
+    def _answers_reported(self, connection: Connection, asked: Asked, at_s: float, more: Event) -> None:
+        """The answer to a request whose encoding is reported."""
+        request = asked.received
+        if asked.reported is not None and request is not None:
+            event: Event = {
+                "what": "answer", "ms": _ms(at_s), "connection": connection.number, "api": request.api,
+                "version": request.version, **more,
+            }  # fmt: skip
+            self.judging.answered(asked.reported, event)
+
+    def _count(self, asked: Asked) -> None:
+        """Counts an exchange of a group that no coordinator's law has read: that of a member when it is judged."""
+        track = asked.track
+        if asked.is_counted:
+            return
+        if track is None or track.unjudged:
+            return self._leave(asked, NO_MEMBER if track is None else track.unjudged)
+        if asked.is_plain:
+            return self._judged(asked)
+        asked.is_counted = True
+        track.pending.by_api[self._api(asked.key)] += 1
 
     def tick(self, now_s: float, late_ms: int = 0) -> None:
         """Judges what came since; call it about once a second. ``late_ms``: how late this machine was."""
@@ -219,7 +292,7 @@ class Watcher:
         except Exception:  # noqa: BLE001 - the others are judged on
             traceback.print_exc(file=sys.stderr)
             self.counts["our bugs"] += 1
-            track.reset()
+            track.reset(DEFECT)
 
     @contextmanager
     def _ours(self, connection: Connection) -> Iterator[None]:
@@ -252,11 +325,11 @@ class Watcher:
         if request.pipelined and not waits:
             # It only may have been written early: client/correlates is about requests that certainly were.
             event["correlation"] = f"{asked.correlation} after an answer"
-        track = self._track(connection, request, event)
+        track = self._track(connection, asked, request, event)
         if track is None:
             return
         if request.api == HEARTBEAT and not self._is_known(event.get("owned", ())):
-            track.reset()
+            track.reset(UNNAMED)
         if request.api == "OffsetCommit" and not self._is_known(event["partitions"]):
             event["partitions"] = []
         asked.event, asked.track = event, track
@@ -268,7 +341,7 @@ class Watcher:
         names = self.facts.topics.by_name
         return all(each.rpartition("-")[0] in names for each in partitions)
 
-    def _track(self, connection: Connection, request: Received, event: Event) -> Track | None:
+    def _track(self, connection: Connection, asked: Asked, request: Received, event: Event) -> Track | None:
         """The history that a request belongs to; None if its sender need not be a member."""
         group, id = request.body["groupId"], event.get("member", "")
         found, owner = connection.tracks.get(group), self._tracks.get((group, id)) if id else None
@@ -284,10 +357,11 @@ class Watcher:
             owner.shared = True
         if len(connection.tracks) >= MOST_GROUPS:
             self.note(f"a connection has requests of more than {MOST_GROUPS} groups: further ones are not judged")
+            self._leave(asked, TOO_MANY)
             return None
         track = owner
         if track is None:
-            track = Track(self._member(connection, group))
+            track = Track(self._member(connection, group), Pending(self.exchanges))
             self.counts["members"] += 1
         connection.tracks[group] = track
         track.connections.add(connection.number)
@@ -313,21 +387,21 @@ class Watcher:
 
     def _forget(self) -> None:
         """Forgets the member that joined longest ago."""
-        self._tracks.pop(next(iter(self._tracks))).reset()
+        self._tracks.pop(next(iter(self._tracks))).reset(TOO_MANY)
         self.counts["forgotten members"] += 1
 
     def _touch(self, track: Track) -> None:
         if track.is_judged and track.dirty_ms is not None:
             self._dirty[id(track)] = track
 
-    def _refused(self, connection: Connection, at_s: float, payload: bytes, why: Refused, asked: Asked) -> Asked:
+    def _refused(self, connection: Connection, at_s: float, payload: bytes, why: Refused, asked: Asked) -> None:
         """A request that strict decoding refuses. It needs no history to be judged."""
         self.counts["requests that strict decoding refuses"] += 1
         only = next(iter(connection.tracks.values())) if len(connection.tracks) == 1 else None
         about = only.about if only is not None else self._member(connection, "")
         event: Event = {"ms": _ms(at_s), "connection": connection.number}
-        self.judging.refused(about, only.member if only is not None else "", event, payload, why)
-        return asked
+        asked.reported = self.judging.refused(about, only.member if only is not None else "", event, payload, why)
+        self._judged(asked)
 
     # Answers
 
@@ -350,27 +424,30 @@ class Watcher:
         if track is None:
             return event
         if request.api == HEARTBEAT and not self._is_known(event.get("partitions", ())):
-            track.reset()
+            track.reset(UNNAMED)
             return event
         if "members" in event and not self._sizes(track, event, ms):
             del event["members"], event["sizes"]
         if request.api in ("JoinGroup", HEARTBEAT) and event.get("member"):
             self._name(track, track.about.group, event["member"])
-        track.answered(event, asked.event, size)
+        asked.is_plain = track.answered(event, asked.event, size)
         self._touch(track)
         return event
 
     def _judge_coordinator(
         self, connection: Connection, asked: Asked, event: Event, body: Mapping[str, Any], payload: bytes
-    ) -> None:
+    ) -> bool:
+        """Whether a law of coordinators read the answer."""
         request = asked.received
         assert request is not None
         group = request.body["groupId"]
-        for law, violation in self.coordinators.answered(connection.number, request.api, request.body, body):
+        is_read, breaches = self.coordinators.answered(connection.number, request.api, request.body, body)
+        for law, violation in breaches:
             member = str(body.get("memberId") or request.body.get("memberId") or "")
             about = Member(group, connection.client_id, connection.broker, COORDINATOR)
             events = [each for each in (asked.event, event) if each is not None]
             self.judging.answer_breaks(about, member, law, violation, events, payload)
+        return is_read
 
     def _sizes(self, track: Track, event: Event, ms: int) -> bool:
         """Puts the partitions of the subscribed topics into an answer to a leader, and what the leader was sent of them

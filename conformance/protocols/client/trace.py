@@ -1,6 +1,7 @@
 """The traffic of a script in order, with what the client was a member of at each event."""
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -97,6 +98,8 @@ class Happened:
     earliest_ms: int = 0
     """Of a request: when it may have been sent at the earliest. One that waits behind another one is read late, and may
     have been sent when that one was read."""
+    answered: int | None = None
+    """Of a request: the error code of its answer, 0 for none. None: no answer came."""
 
     @property
     def ms(self) -> int:
@@ -213,15 +216,38 @@ def trace(history: History) -> Iterator[Happened]:
     closed = {event["connection"]: event["ms"] for _, event in events if event["what"] == "closed"}
     memberships: tuple[Membership, ...] = ()
     unqueued: dict[int, int] = {}
-    for step, event in events:
+    errors = _errors([event for _, event in events])
+    for at, (step, event) in enumerate(events):
         connection, ms = event.get("connection", -1), event["ms"]
         if event["what"] == "request" and not event.get("pipelined"):
             unqueued[connection] = ms
         in_doubt = event["what"] == "answer" and closed.get(event["connection"], NEVER) <= event["ms"] + RACE_MS
-        yield Happened(step, event, memberships, in_doubt, reader.shut_out, unqueued.get(connection, ms))
+        earliest_ms = unqueued.get(connection, ms)
+        yield Happened(step, event, memberships, in_doubt, reader.shut_out, earliest_ms, errors.get(at))
         reader.read(event, in_doubt)
         if len(memberships) != len(reader.memberships):  # a client that spins has thousands, which are copied once
             memberships = tuple(reader.memberships)
+
+
+def _errors(events: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+    """Place of a request -> error code of its answer. Brokers answer the requests of a connection in their order.
+
+    A request that strict decoding refuses is a second event before its own one, unless it cannot be read at all.
+    """
+    waiting: dict[tuple[int, str], deque[list[int]]] = {}
+    refused: dict[tuple[int, str], list[int]] = {}
+    found: dict[int, int] = {}
+    for at, event in enumerate(events):
+        if event["what"] == "refused":
+            refused[event["connection"], (event["message"] or "").removesuffix("Request")] = [at]
+        elif event["what"] == "request":
+            key = event["connection"], event["api"]
+            waiting.setdefault(key, deque()).append([at, *refused.pop(key, ())])
+        elif event["what"] == "answer":
+            key = event["connection"], event["api"]
+            places = waiting[key].popleft() if waiting.get(key) else refused.pop(key, [])
+            found |= dict.fromkeys(places, event.get("error", 0))
+    return found
 
 
 def was_late(history: History) -> bool:

@@ -139,6 +139,8 @@ def happened(found: Sequence[Mapping[str, Any]], names: Names, guilty: int | Non
         row = Row(each["ms"], said(each, names), None, each["what"] in ("request", "refused"), place == guilty)
         if each["what"] == "request":
             waiting[key] = row
+        elif each["what"] == "refused":
+            waiting[each.get("connection"), (each["message"] or "").removesuffix("Request")] = row
         ready.append(row)
     for row in ready:
         same = last is not None and (last.says, last.answer, last.guilty) == (row.says, row.answer, row.guilty)
@@ -171,7 +173,7 @@ def said(event: Mapping[str, Any], names: Names) -> str:
         case "answer":
             return f"is sent a late answer to {event['api']}: {answered(event, names)}"
         case "refused":
-            return f"{event['message']} v{event['version']}, refused: {event['why']}"
+            return f"{event['message']} v{event['version']}, which strict decoding refuses: {event['why']}"
         case "closed":
             return f"loses connection {event['connection']}, which the broker closes: {event['why']}"
         case "settled":

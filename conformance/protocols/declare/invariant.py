@@ -115,13 +115,14 @@ def invariant(
 
 
 def impact(
-    title: str, severity: str, mistake: str, *tagged: str, links: tuple[str, ...] = ()
+    title: str, severity: str, mistake: str, *tagged: str, links: tuple[str, ...] = (), accepted: str = ""
 ) -> Callable[[Search], Search]:
     """Stands above ``invariant``: what its violation means for users, and its tags.
 
     ``title``: what a user observes; ``severity``: the value of a ``Severity``; ``mistake`` and ``tagged``: a class and
     effects of ``tags.toml``; ``links``: ``KAFKA-n``, ``KIP-n``, ``CVE-n``, ``CWE-n``. The files ``tags.toml`` and
-    ``effects.toml`` have what depends on the shape of a failure.
+    ``effects.toml`` have what depends on the shape of a failure. ``accepted``: of an effect that predicts how the other
+    side answers, the title where that answered without an error.
     Errors: LookupError for a function that is no invariant.
     """
 
@@ -131,7 +132,7 @@ def impact(
             raise LookupError(f"{search.__qualname__} is not declared as an invariant yet")
         for id in found:
             tags.register(id, tags.Tags(mistake, tagged, links))
-            effects.register(id, title, effects.Severity(severity))
+            effects.register(id, title, effects.Severity(severity), accepted)
         return search
 
     return declare

@@ -1,5 +1,7 @@
 """Tags, fixes and effects belong to the failure at hand, and not to its invariant."""
 
+import re
+
 import pytest
 
 from kipcheck.conformance.core.effects import Severity, severity_rank
@@ -7,7 +9,7 @@ from kipcheck.conformance.core.failure_pattern import FailurePattern
 from kipcheck.conformance.core.remedy import fix_of, remedies
 from kipcheck.conformance.core.tags import DEFECT
 from kipcheck.conformance.protocols.declare.invariant import impact
-from kipcheck.conformance.protocols.invariants import effect_of, tags_of, tags_vocabulary
+from kipcheck.conformance.protocols.invariants import all_effects, effect_of, tags_of, tags_vocabulary
 
 HANG = ("died", "decode", "timeout", "")
 
@@ -69,6 +71,25 @@ def test_what_invariants_declare_is_found_without_an_entry_of_a_file() -> None:
     assert tags_of("features/epoch-grows", ("epoch", "stays"), "features") == ["epochs", "stale-view", "KIP-584"]
     effect = effect_of("features/epoch-grows", ("epoch", "stays"), "features")
     assert effect is not None and effect.severity is Severity.WRONG_DATA
+
+
+PREDICTS = re.compile(r"^(A|The) (broker|coordinator) (refuses|fences|closes)\b")
+OBSERVED = "client/asks-what-is-offered"
+"""Its violation is the end of the connection itself."""
+
+
+def test_an_effect_that_predicts_an_answer_says_something_else_where_the_answer_has_no_error() -> None:
+    found = [each for each in all_effects() if PREDICTS.search(each.title) and each.pattern.invariant != OBSERVED]
+    assert len(found) == 4 and all(each.accepted for each in found), found
+    for each in all_effects():
+        if each.accepted:
+            id = each.pattern.invariant
+            assert effect_of(id, ("x",), "client") == effect_of(id, ("x",), "client", 25) == each
+            accepted = effect_of(id, ("x",), "client", 0)
+            assert accepted is not None and (accepted.title, accepted.severity) == (each.accepted, Severity.TRIVIA)
+            assert not PREDICTS.search(accepted.title)
+            tags = tags_of(id, ("x",), "client", 0)
+            assert tags == [one for one in tags_of(id, ("x",), "client") if one not in tags_vocabulary().effects]
 
 
 def test_an_impact_below_its_invariant_is_an_error() -> None:

@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -16,14 +17,17 @@ from kipcheck.conformance.core.ledger import Cause, Failure, KnownEntry, read
 from kipcheck.conformance.core.verdict import Result, Verdict, Violation
 from kipcheck.conformance.engine import worker
 from kipcheck.conformance.engine.causes import Shown, causes, causes_of, united_causes
+from kipcheck.conformance.engine.early_causes import EarlyCauses
 from kipcheck.conformance.engine.finding_pages import page_at
 from kipcheck.conformance.engine.known.lists import load
+from kipcheck.conformance.engine.known.match import KnownDeviations
 from kipcheck.conformance.engine.known.shipped import kafka_clients_like
 from kipcheck.conformance.engine.run import Options, run
 from kipcheck.conformance.engine.unshrunk_groups import NOWHERE, Place, ShrunkGroup, by_sort, selected
 from kipcheck.conformance.engine.worker import Finding, Unit, judged
 from kipcheck.conformance.protocols.declare.check import Sample
 from kipcheck.conformance.protocols.migration.ops import OPERATIONS
+from kipcheck.conformance.targets.protocol import TargetInfo
 from kipcheck.conformance.tests.support.ledgers import FAILURE
 
 TABLE = tomllib.loads((Path(__file__).parents[1] / "support" / "kafka_python_causes.toml").read_text("utf-8"))["cause"]
@@ -155,6 +159,57 @@ def test_kafkas_own_clients_are_compared_by_the_lists_that_are_shipped() -> None
     round_robin = line("assign/answers", "refused", "assign", "KeyError", "roundrobin", target="kafka-python")
     assert [*kafka_clients_like(round_robin)] == []
     assert [*kafka_clients_like(key_error.update(target="java:kafka-clients:4.4.0"))] == []
+
+
+NOTED: dict[str, Any] = {"grade": "INFO"}
+
+
+def test_a_note_is_no_part_of_the_cause_of_a_failure() -> None:
+    """A NOTE came before the failure in its least case, has the graver effect and more cases, and headed the cause."""
+    note = line("group/session-kept", "none", id=ONE, guilty_step=2, cases=12, **NOTED)
+    root = shown(note, 10, also={("member/beats", ("late",)): 3}, case_ids=frozenset("abc"))
+    failure = shown(line("member/beats", "late", id=OTHER, guilty_step=4), 20)
+    assert grouped(root, failure) == APART
+    here = Place("KeyError", "x.py:1")
+    assert grouped(replace(root, place=here), replace(failure, place=here)) == APART
+    again = shown(line("group/session-kept", "other", id=OTHER, **NOTED), 20, place=here)
+    assert grouped(replace(root, place=here), again) == TOGETHER, "NOTEs of one invariant"
+    another = replace(again, line=line("group/one-leader", id=OTHER, **NOTED))
+    assert grouped(replace(root, place=here), another) == APART, "NOTEs of two invariants"
+
+
+def test_notes_change_nothing_of_the_causes_of_failures() -> None:
+    invariants = "member/beats", "member/syncs", "member/leads", "survives", "group/session-kept"
+    grades = dict(zip(invariants, ("MUST", "SHOULD", "INFO", "MUST", "INFO"), strict=True))
+    for seed in range(200):
+        random = Random(seed)
+
+        def drawn(number: int, random: Random = random) -> Shown:
+            invariant, step = random.choice(invariants), random.randrange(4)
+            made = line(invariant, "x", id=f"{number:012x}", guilty_step=step, grade=grades[invariant])
+            also = {(each, ("x",)): random.randrange(4) for each in random.sample(invariants, 2)}
+            place = random.choice([NOWHERE, Place("KeyError", "x.py:1")])
+            entry = random.choice([None, None, listed("https://example.org/1")])
+            cases = frozenset(random.sample("abcdefgh", 3))
+            return shown(made, random.randrange(9), also=also, place=place, entry=entry, case_ids=cases)
+
+        every = [drawn(number) for number in range(8)]
+        notes = {each.line.id for each in every if each.line.grade == "INFO"}
+        made = causes(every)
+        assert all(not notes & {*each.failures} or notes >= {*each.failures} for each in made), seed
+        of_failures = [each for each in made if not notes & {*each.failures}]
+        assert of_failures == causes([each for each in every if each.line.id not in notes]), seed
+        kinds = [{each.line.invariant for each in every if each.line.id in cause.failures} for cause in made]
+        assert all(len(kinds[at]) == 1 for at, each in enumerate(made) if notes & {*each.failures}), seed
+
+
+def test_a_note_is_named_early_beside_a_failure_with_its_title() -> None:
+    noted = replace(found("wire/round-trip", "A", 1), invariant="wire/refuses-other-forms")
+    early = EarlyCauses(TargetInfo("t", "", "", "", frozenset()), KnownDeviations())
+    (cause,) = [each for each, _ in early.add([noted])]
+    assert (cause.word, cause.noted) == ("NOTE", "wire/refuses-other-forms")
+    (cause,) = [each for each, _ in early.add([found("wire/round-trip", "A", 1)])]
+    assert cause.word == "refused peer"
 
 
 def test_ledgers_are_merged_with_their_causes() -> None:

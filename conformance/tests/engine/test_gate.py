@@ -128,13 +128,35 @@ def test_a_part_of_a_run_is_not_judged_alone(small: Options, monkeypatch: pytest
     folders = []
     for number in (1, 2):
         folders.append(small.out.with_name(f"part{number}"))
-        outcome, _ = executed(
+        outcome, ledger = executed(
             replace(both, part=Part(number, 2), out=folders[-1]), monkeypatch, planted=Planted(CANNOT)
         )
-        assert outcome.exit_code == 0
+        assert outcome.exit_code == (0 if ledger.cases else 7)
     merged = merge(folders, small.out)
     assert merged.exit_code == 7
     assert {each.target for each in read(merged.ledger).inconclusive} == {"*", "planted"}
+
+
+def test_a_part_without_a_subject_and_parts_without_any_have_no_verdict(
+    small: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kipcheck.conformance.core.part import Part
+    from kipcheck.conformance.engine.merge import merge
+
+    one = replace(small, messages=("HeartbeatRequest",))
+    codes, folders = [], []
+    for number in (1, 2):
+        folders.append(small.out.with_name(f"part{number}"))
+        outcome, ledger = executed(replace(one, part=Part(number, 2), out=folders[-1]), monkeypatch)
+        codes.append(outcome.exit_code)
+        if outcome.exit_code:
+            why = f"part {number}/2 has none of the selected subjects, so nothing was tested here"
+            assert [each.why for each in ledger.inconclusive] == [why] and ledger.footer is not None
+            assert "conformant" not in ledger.footer.meaning and "nothing was tested" in outcome.text
+            empty = folders[-1]
+    assert sorted(codes) == [0, 7]
+    assert merge(folders, small.out).exit_code == 0, "all parts together tested something"
+    assert merge([empty], small.out.with_name("alone")).exit_code in (6, 7), "the other part is missing"
 
 
 # ---- what is selected

@@ -154,3 +154,14 @@ def test_a_terminal_has_colours_unless_no_color_is_set(
     monkeypatch.setenv("NO_COLOR", "1")
     print_report(path)
     assert "\x1b" not in (text := capsys.readouterr().out) and "stuck group 13" in text
+
+
+def test_a_note_has_no_effect_in_the_first_column(tmp_path: Path) -> None:
+    """A NOTE is no violation: its line does not begin with what one would do to users."""
+    noted = {**FAILURE, "grade": "INFO"}
+    cause = {**CAUSE, "failures": [FAILURE["id"]], "cases": 12}
+    path = write(tmp_path, *verdicts("NOTE", 12), ("failure", noted), ("cause", cause))
+    shown = reports.render(path, "brief").splitlines()
+    assert shown[1].startswith(f"NOTE 12 {FAILURE['id']}  {CAUSE['title']}")
+    failed = write(tmp_path, *verdicts("FAIL", 12), ("failure", FAILURE), ("cause", cause))
+    assert reports.render(failed, "brief").splitlines()[1].startswith(f"{CAUSE['severity']} 12 {FAILURE['id']}")

@@ -27,6 +27,8 @@ from kipcheck.conformance.tests.support.ledgers import (
 
 PASSED = {**FOOTER, "exit": 0, "exits": [], "meaning": "conformant"}
 LATE = {"target": "somebody", "check": "wire/two-readings", "subject": "M", "version": 1, "case": None}
+NOTED = {**FAILURE, "id": "555555555555", "grade": "INFO", "cases": 3}
+ALONE = {**CAUSE, "failures": [FAILURE["id"]], "cases": 12}
 LEDGERS: dict[str, tuple[list[tuple[str, Line]], dict[str, Any]]] = {
     "everything": (everything(), {}),
     "nothing": ([], {"footer": PASSED}),
@@ -42,6 +44,11 @@ LEDGERS: dict[str, tuple[list[tuple[str, Line]], dict[str, Any]]] = {
         {},
     ),
     "a note alone": ([*verdicts("NOTE", 3), ("failure", {**FAILURE, "grade": "INFO"})], {"footer": PASSED}),
+    "a failure and a note": (
+        [*verdicts("FAIL", 12), *verdicts("NOTE", 3), ("failure", FAILURE), ("failure", NOTED), ("cause", ALONE),
+         ("cause", {**ALONE, "id": "beefbeefbeef", "cases": 3, "failures": [NOTED["id"]], "least": NOTED["id"]})],
+        {},
+    ),
     "flaky": ([*verdicts("FAIL", 2), ("flaky", {**FLAKY, "id": None})], {"footer": {**FOOTER, "exit": 4}}),
     "incomplete": ([*verdicts("PASS", 3), ("verdict", {**LATE, "result": "UNKNOWN", "why": "the budget is used up"})],
                    {"footer": {**FOOTER, "complete": False, "stopped_by": "budget", "exit": 6}}),
@@ -141,6 +148,22 @@ def test_the_numbers_are_those_of_what_is_shown(forms: dict[str, str]) -> None:
     assert [each.upper() for each in shown] == causes
     rows = re.findall(r"^\| \d+ \| \S+ (\w+) \|", forms["markdown"], re.MULTILINE)
     assert [each.upper() for each in rows if each][: len(causes)] == causes
+
+
+def test_a_cause_has_one_number_of_cases_in_all_forms(forms: dict[str, str]) -> None:
+    number = r"([\d,]+)"
+    numbers = [f"{each['cases']:,}" for each in json.loads(forms["sarif"])["runs"][0]["properties"]["causes"]]
+    rows = re.findall(
+        rf"^\| \d+ \| \S+ \w+ \|(?:[^|]*\|){{2,3}} {number} \| [0-9a-f]{{12}}", forms["markdown"], re.MULTILINE
+    )
+    assert rows == numbers
+    summaries = re.findall(
+        rf'<span class="who">(?:<span[^>]*>[^<]*</span>)?(?:[^·<]* · )?{number} cases? ·', forms["html"]
+    )
+    assert summaries == numbers
+    of_ledger = [f"{each['cases']:,}" for each in json.loads(forms["json"])["causes"]]
+    assert Counter(of_ledger) <= Counter(numbers)
+    assert Counter(re.findall(rf"^  severity  .*, {number} cases?$", forms["text"], re.MULTILINE)) <= Counter(numbers)
 
 
 def test_a_form_that_counts_otherwise_is_seen() -> None:

@@ -18,7 +18,10 @@ BUSY: Final = 20
 """Requests of one kind in a second that are more than any back-off allows."""
 
 
-@impact("A broker refuses a request of the client, or reads it as another", "refused peer", "layout", "refused-peer")
+@impact(
+    "A broker refuses a request of the client, or reads it as another", "refused peer", "layout", "refused-peer",
+    accepted="A request is not written as its version says; its broker answered it without an error",
+)  # fmt: skip
 @law("client/encodes-strictly", "grp-05")
 def encodes_strictly(history: History) -> Iterator[Violation]:
     """Every request is written as its version says: strict decoding reads it whole."""

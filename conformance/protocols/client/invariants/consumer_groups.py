@@ -29,8 +29,10 @@ OWN_ID_SINCE: Final = 1
 
 
 @impact(
-    "The coordinator fences a member that did nothing wrong", "stuck group", "epochs", "stuck-group", links=("KIP-848",)
-)
+    "The coordinator fences a member that did nothing wrong", "stuck group", "epochs", "stuck-group",
+    links=("KIP-848",),
+    accepted="A heartbeat lacks the id or epoch of its member; its coordinator answered it without an error",
+)  # fmt: skip
 @law("client/names-its-epoch", "grp-99")
 def names_its_epoch(history: History) -> Iterator[Violation]:
     """A heartbeat carries one member id, and the epoch of the last answer, 0 to join, or -1 or -2 to leave."""

@@ -32,7 +32,10 @@ CONSUMER: Final = "consumer"
 SESSION_MS: Final = 3000
 
 
-@impact("The coordinator refuses the requests of a member", "stuck group", "identity", "stuck-group")
+@impact(
+    "The coordinator refuses the requests of a member", "stuck group", "identity", "stuck-group",
+    accepted="A request lacks the id or generation of its member; its coordinator answered it without an error",
+)  # fmt: skip
 @law("client/names-itself", "grp-64")
 def names_itself(history: History) -> Iterator[Violation]:
     """Each request of a member carries the member id and the generation of its last successful JoinGroup."""
@@ -192,8 +195,9 @@ def names_its_instance(history: History) -> Iterator[Violation]:
 
 
 @impact(
-    "The coordinator refuses SyncGroup as inconsistent", "stuck group", "identity", "stuck-group", links=("KIP-559",)
-)
+    "The coordinator refuses SyncGroup as inconsistent", "stuck group", "identity", "stuck-group", links=("KIP-559",),
+    accepted="SyncGroup names another protocol than its generation has; its coordinator answered it without an error",
+)  # fmt: skip
 @law("client/names-its-protocol", "grp-86")
 def names_its_protocol(history: History) -> Iterator[Violation]:
     """From version 5 on SyncGroup carries the type of consumers and the protocol in the answer to JoinGroup."""

@@ -145,8 +145,8 @@ def test_its_json_is_what_scripts_expect(tmp_path: Path, capsys: pytest.CaptureF
     code, out, err = outcome(capsys, tmp_path, "--json")
     found = json.loads(out)
     assert (code, err) == (0, "")
-    assert list(found) == ["failures", "complete"]
-    assert found["complete"] is True
+    assert list(found) == ["failures", "complete", "untested"]
+    assert found["complete"] is True and found["untested"] == ""
     assert found["failures"][0] == {
         "id": FAILURE["id"], "target": "somebody", "check": "wire/two-readings", "requirements": ["grp-05"],
         "status": "new", "count": 12, "case": str(tmp_path / "failures" / f"{FAILURE['id']}.json"),
@@ -174,8 +174,19 @@ def test_what_was_not_looked_for_is_counted(tmp_path: Path, capsys: pytest.Captu
     before = reported(tmp_path / "before", ("failure", met(FAILURE)))
     now = reported(tmp_path / "now")
     assert outcome(capsys, now, "--against", before)[1] == (
-        "0 new, 0 flaky, 0 known, 0 fixed; 1 of the earlier ones were not searched for in all their places; complete\n"
+        "0 new, 0 flaky, 0 known, 0 fixed; 1 of the earlier ones were not searched for in all their places; "
+        "inconclusive: nothing was tested\n"
     )
+
+
+def test_a_ledger_that_shows_too_little_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = reported(tmp_path / "before", ("failure", met(FAILURE)))
+    few = ("inconclusive", {"target": "*", "check": "*", "why": "none of 9 cases passed"})
+    assert outcome(capsys, reported(tmp_path / "now", *executed(), few), "--against", before)[0] == 7
+    assert outcome(capsys, reported(tmp_path / "well", *executed()), "--against", before)[0] == 0
+    failed = reported(tmp_path / "failed", *executed(), few, ("failure", met(SEEN)))
+    code, out, _ = outcome(capsys, failed, "--against", before)
+    assert code == 1 and out.endswith("; inconclusive: none of 9 cases passed\n")
 
 
 CUT_SHORT = {**FOOTER, "complete": False, "stopped_by": "interrupted", "exit": 6, "exits": [6]}
@@ -184,7 +195,7 @@ CUT_SHORT = {**FOOTER, "complete": False, "stopped_by": "interrupted", "exit": 6
 @pytest.mark.parametrize(
     ("failures", "footer", "code"),
     [
-        ([], FOOTER, 0),
+        ([], FOOTER, 7),
         ([FAILURE], FOOTER, 0),
         ([FAILURE, SEEN], FOOTER, 1),
         ([FAILURE, {**SEEN, "grade": "SHOULD"}], FOOTER, 1),

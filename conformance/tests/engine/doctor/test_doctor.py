@@ -145,6 +145,12 @@ def test_the_command_says_what_is_wrong_and_gives_3(capsys: pytest.CaptureFixtur
         assert kipcheck(["doctor", "--target", well, "--json"]) == 0
         printed = json.loads(capsys.readouterr().out)
     assert (printed["target"], printed["healthy"]) == (well, True)
+    skipped = [each["tried"] for each in printed["examinations"] if each["state"] == "skipped"]
+    passed = sum(each["state"] == "ok" for each in printed["examinations"])
+    assert kipcheck(["doctor", "--target", well]) == 0
+    assert skipped and capsys.readouterr().out.endswith(
+        f"healthy: {passed} probes passed; not probed: {', '.join(skipped)}\n"
+    )
     assert [each["id"] for each in printed["examinations"]] == [each.id for each in PROBES]
     assert {each["state"] for each in printed["examinations"]} == {"ok", "told", "skipped"}
 

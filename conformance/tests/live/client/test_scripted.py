@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import pytest
 
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.live.client import play as play_module
 from kipcheck.conformance.live.client.built_in import Settings
 from kipcheck.conformance.live.client.consumer import Consumer
@@ -20,9 +22,13 @@ from kipcheck.conformance.live.client.other_members import assignment, partition
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.scripted import ScriptedBroker
 from kipcheck.conformance.live.client.target import served
+from kipcheck.conformance.live.client.unjoined import advice, unoffered
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.front import Front
+from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS, Member
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.targets.protocol import observed
 from kipcheck.conformance.wire.framing import encode_request, frame
 
 SUBSCRIBED: Final = bytes.fromhex("00000000000100017400000000")
@@ -371,3 +377,30 @@ def test_a_consumer_group_fences_unknown_members_and_epochs() -> None:
     assert send.beat(member, 1)["errorCode"] == 25
     assert send.beat(member, 0)["memberEpoch"] == 1
     assert send.beat(member, -1)["memberEpoch"] == -1 and not send.broker.is_member
+
+
+class JoinsInVersionZero(Consumer):
+    """As the default of many old clients; a broker of 4.0 or later does not have that version."""
+
+    def version(self, api: str) -> int:
+        return 0 if api == "JoinGroup" else super().version(api)
+
+
+def test_a_version_that_was_not_offered_is_a_broken_law_and_no_failed_start() -> None:
+    steps = OPERATIONS.parse_shorthand("rebalance; stop")
+    newer = served("apache@4.0.0")
+    answers = asyncio.run(play(newer, Consumers(JoinsInVersionZero), steps, SETTLE_S))
+    ops = tuple(Op(at, each, observed(answers[at]), at + 1) for at, each in enumerate(steps))
+    history = History(Case("client/groups", "apache@4.0.0", Role.CLIENT, tuple(steps)), "it", ops)
+    laws = [each for each in all_invariants(Role.CLIENT) if each.id in CHECKS["client/groups"].invariants]
+    assert {each.id for each in laws if [*each.search(history)]} == {"client/asks-what-is-offered"}
+
+
+def test_the_advice_for_a_version_that_is_not_served_names_it() -> None:
+    request = {"what": "request", "api": "FindCoordinator", "version": 0}
+    closed = {"what": "closed", "why": "key 11 version 1 is not served"}
+    events: list[dict[str, Any]] = [{"what": "opened"}, request, closed]
+    assert "ApiVersions offers, or use another --edition: key 11 version 1 is not served" in advice(events)
+    assert not unoffered(events), "it was offered nothing"
+    offered: dict[str, Any] = {"what": "answer", "api": "ApiVersions", "error": 0}
+    assert unoffered([offered, *events]) == closed["why"]

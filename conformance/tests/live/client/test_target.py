@@ -74,6 +74,15 @@ def test_a_command_has_known_placeholders_and_a_name_without_them() -> None:
     assert found.taken == {"session_ms"} and "{instance}" in found.info.claims.limits
 
 
+def test_a_setting_that_is_not_given_is_empty_in_the_command() -> None:
+    """With the placeholder itself as its instance id, every member is a static one."""
+    command = Commands.of("./consume {bootstrap} {topics} --instance {instance} --set={group},x={session_ms} {}")
+    words = ("./consume", "h:1", "t,u", "--instance", "{}")
+    given = command.argv(Settings("h:1", "{topics}", ("t", "u"), instance="i-1", session_ms=9))
+    assert given == [*words[:4], "i-1", "--set={topics},x=9", words[4]]
+    assert command.argv(Settings("h:1", "g", ("t", "u"))) == [*words[:4], "", "--set=g,x=", words[4]]
+
+
 def test_a_script_that_needs_what_a_command_lacks_is_unsupported_and_starts_nothing() -> None:
     steps = case("static; rebalance; stop")
     with target("client:./nothing {bootstrap} {group} {topics}").open("apache", Role.CLIENT) as session:

@@ -200,8 +200,19 @@ def test_a_group_that_rebalances_is_undecided(
     monkeypatch.setattr(describing, "WAIT_S", 0.0)
     with scripted({"g": ("PreparingRebalance", "", {"a": b""}), "empty": ("Empty", "", {})}) as (port, _):
         assert inspected(port) == 6
-        assert inspected(port, "--group", "empty") == 0
+        assert inspected(port, "--group", "empty") == 7, "nothing was judged"
     assert "  not judged: it is not Stable, but PreparingRebalance" in capsys.readouterr().out
+
+
+def test_a_cluster_without_a_group_that_can_be_judged_has_no_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    with scripted({}) as (port, _):
+        assert inspected(port) == 7
+    out = capsys.readouterr().out
+    assert out == "the brokers list no group that this user may describe\nnothing was judged: no group has members\n"
+    with scripted({"g": ("Stable", "range", {"a": assigned(0, 1, 2)}), "empty": ("Empty", "", {})}) as (port, _):
+        assert inspected(port) == 0
+        assert inspected(port, "--group", "empty", "--json") == 7
+    assert json.loads(capsys.readouterr().out.partition("{")[2].join(("{", "")))["exit"] == 7
 
 
 def test_an_unknown_group_is_an_error_that_names_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:

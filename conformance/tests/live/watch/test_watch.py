@@ -129,6 +129,8 @@ def the_capture_says_the_same(capture: Path, failure: str, out: Path) -> None:
         (("--upstream", "127.0.0.1:9", "--edition", "kip-584"), "editions of Apache Kafka"),
         (("--upstream", "127.0.0.1:9", "--edition", "apache@9.9.9"), "unknown release 9.9.9"),
         (("--pcap", "x", "--listen", "127.0.0.1:0"), "leave out --listen"),
+        (("--pcap", "no-such-file"), "--pcap no-such-file cannot be read: No such file"),
+        (("--pcap", "/"), "--pcap / cannot be read: Is a directory"),
         (("--pcap", __file__), "is no packet capture, it begins with the bytes 22222254"),
     ]
 )
@@ -152,11 +154,6 @@ def test_a_broker_that_cannot_be_reached_is_named(capsys: pytest.CaptureFixture[
     assert "name another with --upstream" in err
 
 
-def test_a_missing_capture_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert run(["watch", "--pcap", str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 1
-    assert "cannot be read: No such file" in capsys.readouterr().err
-
-
 @pytest.mark.integration
 def test_other_machines_are_served_if_that_is_allowed(tmp_path: Path) -> None:
     with started("serve") as (_, broker):
@@ -166,4 +163,4 @@ def test_other_machines_are_served_if_that_is_allowed(tmp_path: Path) -> None:
             assert process.stdout is not None
             assert process.stdout.readline().startswith("listening 0.0.0.0:")
             process.terminate()
-            assert process.wait(20) == 0
+            assert process.wait(20) == 7, "no client came"

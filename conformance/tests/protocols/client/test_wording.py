@@ -34,4 +34,4 @@ def test_a_refused_request_is_shown_with_its_bytes() -> None:
     sequence, data = shown("WritesLoosely", "client/encodes-strictly")
     (guilty,) = [each for each in data["rows"] if each["guilty"]]
     assert guilty["type"] == "trailing" and guilty["bytes"] == "00"
-    assert any(each["guilty"] and "refused" in each["says"] for each in sequence["steps"])
+    assert any(each["guilty"] and "which strict decoding refuses" in each["says"] for each in sequence["steps"])

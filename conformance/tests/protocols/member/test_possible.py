@@ -383,6 +383,9 @@ def test_replaying_what_cannot_happen_says_so(tmp_path: Path) -> None:
     result = replay(file)
     assert result.exit_code == 0
     assert "step 5 cannot happen, ends-in-time" in result.message and "): gone" in result.message
+    file.write_text(json.dumps({**FILED, "invariant": each["invariant"], "case": case.plain, "guilty_step": 5}))
+    result = replay(file)
+    assert result.exit_code == 6 and "): step 6, which failed, was not judged" in result.message
 
 
 FILED: dict[str, Any] = {"format": 1, "id": "0d7059a90655", "target": "reference"}
