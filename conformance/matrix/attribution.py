@@ -3,18 +3,28 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from kipcheck.conformance.core.effects import effect_of
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import since, span
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.matrix.play import JudgedScript
 from kipcheck.conformance.matrix.release_lines import line_of
-from kipcheck.conformance.matrix.scenario_names import BOUNCE, DOWNGRADE, FAILURE, JOIN, OFFLINE, TWO_BOUNCE
+from kipcheck.conformance.matrix.scenario_names import (
+    BOUNCE,
+    DOWNGRADE,
+    FAILURE,
+    JOIN,
+    OFFLINE,
+    TWO_BOUNCE,
+    TWO_BOUNCE_FAILURE,
+)
 from kipcheck.conformance.protocols.streams.invariants.trace import Life, Round, ThreadFailure, binds, streams_trace
 from kipcheck.conformance.protocols.streams.model.members import FUTURE
 from kipcheck.conformance.protocols.streams.model.rules import EAGER_LINES, FIXED
 
 SCENARIO_REQUIREMENTS: Final = {
     JOIN: "268-22", BOUNCE: "268-22", TWO_BOUNCE: "268-13", OFFLINE: "268-23", DOWNGRADE: "268-26", FAILURE: "268-26",
+    TWO_BOUNCE_FAILURE: "268-26",
 }  # fmt: skip
 """The requirement of each scenario, for failures without a clause of their own."""
 DURING: Final = {
@@ -24,6 +34,7 @@ DURING: Final = {
 EAGER_ONLY: Final = releases(span("eager-streams"))
 COOPERATIVE_ONLY: Final = Release.parse(since("cooperative-streams"))
 """Since this release only the cooperative protocol is offered."""
+REFUSED: Final = "a member does not start"
 HANDED_OVER: Final = "streams/handed-over"
 """The invariant broken by old leaders that ignore the partitions that members still own."""
 
@@ -34,6 +45,8 @@ class Cause(NamedTuple):
     """In one step, the death of a thread comes before other violations, and a description before the laws."""
     requirement: str
     reason: str
+    effect: str
+    """What a user observes, as the end of a sentence."""
 
 
 def first_cause(judged: JudgedScript, scenario: str) -> Cause | None:
@@ -49,8 +62,8 @@ def refusal(judged: JudgedScript) -> Cause:
         setting = step.body.get("upgrade_from")
         if step.body.get("member") == refused.member and setting is not None:
             why = f"upgrade.from={setting} is refused by {step.body['release']}: {refused.why}"
-            return Cause(index, 0, _refusing(step.body["release"], setting), _line(why))
-    return Cause(0, 0, "268-55", _line(f"{refused.member} does not start: {refused.why}"))
+            return Cause(index, 0, _refusing(step.body["release"], setting), _line(why), REFUSED)
+    return Cause(0, 0, "268-55", _line(f"{refused.member} does not start: {refused.why}"), REFUSED)
 
 
 def _refusing(release: str, setting: str) -> str:
@@ -69,7 +82,7 @@ def _deaths(judged: JudgedScript, scenario: str) -> Iterator[Cause]:
         requirement = _of_death(*found, scenario) if found else SCENARIO_REQUIREMENTS[scenario]
         who = found[1].life or died.member if found else died.member
         why = f"{who} dies {DURING.get(died.during, died.during)}: {died.kind.rpartition('.')[2]}: {died.why}"
-        yield Cause(index, 0, requirement, _line(why))
+        yield Cause(index, 0, requirement, _line(why), "a stream thread dies")
 
 
 def _of_death(round: Round, fell: ThreadFailure, scenario: str) -> str:
@@ -90,7 +103,7 @@ def _of_death(round: Round, fell: ThreadFailure, scenario: str) -> str:
 
 def _old_leader(round: Round, life: Life, scenario: str) -> str:
     """268-41 in two-bounce if a newer member is of line 0.10.1 and has upgrade.from set; otherwise 268-14."""
-    if scenario == TWO_BOUNCE and any(
+    if scenario in (TWO_BOUNCE, TWO_BOUNCE_FAILURE) and any(
         each.life is not None and each.life.upgrade_from is not None and line_of(each.life.release) == "0.10.1"
         for each in round.futures
     ):
@@ -126,7 +139,9 @@ def _violations(judged: JudgedScript, scenario: str) -> Iterator[Cause]:
         if invariant.id == HANDED_OVER and any(each in EAGER_ONLY for each in exact):
             requirement = "268-39" if max(exact) >= COOPERATIVE_ONLY else "268-38"
         rank = 1 if invariant.grade is Grade.INFO else 2
-        yield Cause(max(violation.at, default=0), rank, requirement, _line(violation.why))
+        effect = effect_of(invariant.id, (), "")
+        title = invariant.id if effect is None else effect.title[0].lower() + effect.title[1:]
+        yield Cause(max(violation.at, default=0), rank, requirement, _line(violation.why), title)
 
 
 def _line(text: str) -> str:

@@ -12,7 +12,7 @@ from kipcheck.conformance.matrix.groups import BinaryFactory, mixed_group
 from kipcheck.conformance.matrix.highlights import with_highlights
 from kipcheck.conformance.matrix.play import JudgedScript, judged, played
 from kipcheck.conformance.matrix.release_lines import THE_FUTURE, Version, behaviours, in_table, lines
-from kipcheck.conformance.matrix.scenario_names import FAILURE, JOIN
+from kipcheck.conformance.matrix.scenario_names import JOIN
 from kipcheck.conformance.matrix.scenarios import Pair, possible, scripts
 
 OK, BREAKS, REFUSED = "ok", "breaks", "refused"
@@ -65,7 +65,7 @@ def _pairs(scenario: str, froms: Sequence[Version], tos: Sequence[Version], full
     usual = lines() if full or scenario == JOIN else behaviours()
     for one in froms or usual:
         yield from (Pair(one, other) for other in tos or (*usual, THE_FUTURE))
-    if not froms and not tos and scenario not in (JOIN, FAILURE):
+    if not froms and not tos and scenario != JOIN:
         # The complete table of the KIP, too, so that each of its cells can be looked up.
         there = starmap(Pair, product(lines(), (*lines(), THE_FUTURE)))
         yield from (pair for pair in there if in_table(*pair))
@@ -111,6 +111,7 @@ def outcome(cell: Cell, made: BinaryFactory) -> Outcome:
         "rounds": max(each.judged.rounds for each in found) if bad.verdict != REFUSED else 0,
         "requirement": reason.requirement if reason else None,
         "reason": reason.reason if reason else None,
+        "effect": reason.effect if reason else None,
         "case": bad.judged.history.case.id,
         "scripts": len(found),
         "broken": sum(each.verdict == BREAKS for each in found),

@@ -13,6 +13,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any, Final, final
 
@@ -51,6 +52,7 @@ def _among(version: Version, span: str) -> bool:
     return Release.parse(version.patch) in releases(span)
 
 
+@cache
 def listed() -> tuple[Deviation, ...]:
     """The deviations that come with kipcheck."""
     return parse((files("kipcheck.conformance.matrix") / NAME).read_text("utf-8"), NAME)

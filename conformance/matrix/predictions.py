@@ -6,6 +6,7 @@ all known facts about releases; ``observed``: the rules were corrected after the
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -48,6 +49,7 @@ class Predictions:
         return None if steps_read is None else Prediction.of(steps_read)
 
 
+@cache
 def committed() -> Predictions:
     return Predictions(json.loads((files("kipcheck.conformance.matrix") / NAME).read_text("utf-8"))["cells"])
 

@@ -10,7 +10,15 @@ from itertools import permutations, product
 from typing import Final, NamedTuple, TypeAlias, final
 
 from kipcheck.conformance.matrix.release_lines import Version
-from kipcheck.conformance.matrix.scenario_names import BOUNCE, DOWNGRADE, FAILURE, JOIN, OFFLINE, TWO_BOUNCE
+from kipcheck.conformance.matrix.scenario_names import (
+    BOUNCE,
+    DOWNGRADE,
+    FAILURE,
+    JOIN,
+    OFFLINE,
+    TWO_BOUNCE,
+    TWO_BOUNCE_FAILURE,
+)
 from kipcheck.conformance.protocols.streams.model.members import FUTURE, Store, Subtopology, Topology
 from kipcheck.conformance.protocols.streams.ops import Deploy, Event, Start
 from kipcheck.conformance.protocols.upgrade.ops import Crash, Move, Settle
@@ -144,15 +152,29 @@ def _offline(pair: Pair) -> Iterator[Script]:
 
 
 def _failure(pair: Pair) -> Iterator[Script]:
-    old, new = pair.before, pair.after
     for leads, order in zip(LEADS, THERE_AND_BACK, strict=True):
-        for done, bounced in enumerate(order):
-            so_far = leads + running(old) + rolled(order[:done], new)
-            for ended in NAMES:
-                for back in (old, new):
-                    remaining = rolled(_still_to_bounce(order, done, ended, back, new), new)
-                    for bounce in _until(bounced, new):
-                        yield so_far + bounce + _dies(ended, back) + remaining
+        yield from _failing(leads + running(pair.before), order, pair.before, pair.after)
+
+
+def _two_bounce_failure(pair: Pair) -> Iterator[Script]:
+    """A failure in the first bounce, then one in the second."""
+    first, second = MemberSetup(pair.new.patch, pair.old.line), pair.after
+    for leads, order in zip(LEADS, THERE_AND_BACK, strict=True):
+        group = leads + running(pair.before)
+        for script in _failing(group, order, pair.before, first):
+            yield script + rolled(order, second)
+        yield from _failing(group + rolled(order, first), order, first, second)
+
+
+def _failing(group: Script, order: tuple[str, ...], old: MemberSetup, new: MemberSetup) -> Iterator[Script]:
+    """A bounce of the group, in each script with one failure."""
+    for done, bounced in enumerate(order):
+        so_far = group + rolled(order[:done], new)
+        for ended in NAMES:
+            for back in (old, new):
+                remaining = rolled(_still_to_bounce(order, done, ended, back, new), new)
+                for bounce in _until(bounced, new):
+                    yield so_far + bounce + _dies(ended, back) + remaining
 
 
 def _until(bounced: str, new: MemberSetup) -> Iterator[Script]:
@@ -189,4 +211,5 @@ _SCRIPTS: Final[Mapping[str, Callable[[Pair], Iterator[Script]]]] = {
     OFFLINE: _offline,
     DOWNGRADE: _downgrade,
     FAILURE: _failure,
+    TWO_BOUNCE_FAILURE: _two_bounce_failure,
 }

@@ -28,7 +28,16 @@ from kipcheck.conformance.matrix.release_lines import (
     named,
     needs_fix,
 )
-from kipcheck.conformance.matrix.scenario_names import BOUNCE, DOWNGRADE, FAILURE, JOIN, OFFLINE, SCENARIOS, TWO_BOUNCE
+from kipcheck.conformance.matrix.scenario_names import (
+    BOUNCE,
+    DOWNGRADE,
+    FAILURE,
+    JOIN,
+    OFFLINE,
+    SCENARIOS,
+    TWO_BOUNCE,
+    TWO_BOUNCE_FAILURE,
+)
 from kipcheck.conformance.matrix.scenarios import NAMES, SETTLE, Pair, Script, possible, scripts
 from kipcheck.conformance.protocols.streams.model.rules import LINES
 from kipcheck.conformance.protocols.streams.ops import OPERATIONS, Deploy, Event, Formed, ObservedEvent, Rests, Start
@@ -84,8 +93,7 @@ def test_join_is_played_between_all_lines_the_rest_between_behaviours_and_what_t
     count = Counter(each.scenario for each in asked)
     assert count[JOIN] == 29 * 30
     usual = len(BEHAVIOURS) * (len(BEHAVIOURS) + 1) // 2
-    assert count[FAILURE] == usual
-    for scenario in (BOUNCE, TWO_BOUNCE, OFFLINE, DOWNGRADE):
+    for scenario in set(SCENARIOS) - {JOIN}:
         assert count[scenario] == usual + 18
         assert {pair(*each) for each in (("1.0", "1.1"), ("1.1", "future"), ("2.6.0", "4.3"))} <= {
             each.pair for each in asked if each.scenario == scenario
@@ -162,8 +170,22 @@ def test_in_failures_each_member_dies_at_each_step_and_comes_back_as_either_rele
     assert found == wanted
 
 
+def test_a_failure_on_two_bounces_is_in_either_and_the_member_comes_back_as_before_or_after_that_bounce() -> None:
+    found = set()
+    for each in played_as(TWO_BOUNCE_FAILURE, "2.3", "3.9"):
+        stops = [number for number, one in enumerate(each) if isinstance(one, Crash)]
+        back = each[stops[-1] + 2]
+        assert isinstance(back, Start) and back.member == getattr(each[stops[-1]], "member", None)
+        second = any(one.release == "3.9.2" and one.upgrade_from is None for one in starts(each[: stops[-1]]))
+        found.add((second, back.release, back.upgrade_from))
+        last = {one.member: (one.release, one.upgrade_from) for one in starts(each)}
+        assert set(last.values()) == {("3.9.2", None)}, "in the end the upgrade is complete"
+    first = {(False, "2.3.1", None), (False, "3.9.2", "2.3")}
+    assert found == first | {(True, "3.9.2", "2.3"), (True, "3.9.2", None)}
+
+
 def test_stateful_groups_with_standbys_and_end_points_are_in_each_scenario_but_failures() -> None:
-    for scenario in set(SCENARIOS) - {FAILURE}:
+    for scenario in set(SCENARIOS) - {FAILURE, TWO_BOUNCE_FAILURE}:
         deployed = [each[0] for each in played_as(scenario) if isinstance(each[0], Deploy)]
         assert any(each.topology.standbys and each.end_points for each in deployed), scenario
 
