@@ -6,7 +6,6 @@ its log says. Producer snapshots, leader epoch and cleaner checkpoints, and part
 """
 
 import struct
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Final
 
 from kipcheck.conformance.targets.protocol import Broken
 from kipcheck.conformance.targets.toolchains import kafka_broker
+from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 from kipcheck.conformance.wire import record_batches
 from kipcheck.conformance.wire.record_batches import TRANSACTIONAL
 
@@ -62,8 +62,8 @@ class Found:
 @contextmanager
 def directory() -> Iterator[Path]:
     """A directory for ``visit``, removed at the end."""
-    with tempfile.TemporaryDirectory(prefix="kipcheck-log-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    with temporary_folder("log") as folder:
+        yield folder
 
 
 def there_and_back(first: str, second: str, folder: Path) -> tuple[Found, Found]:

@@ -123,13 +123,21 @@ def encode_response(
     )
 
 
-def decode_response(data: bytes, edition: str | Edition, message: str, version: int, lenient: bool = False) -> Response:
+def decode_response(
+    data: bytes,
+    edition: str | Edition,
+    message: str,
+    version: int,
+    lenient: bool = False,
+    entries: Entries | None = None,
+) -> Response:
     """Decodes header and body, without the size, of a response to a request of this version.
 
-    Errors: ``Refused``, with offsets from the start of ``data``; LookupError for an unknown response or version.
+    ``entries``: those that are accepted; more are ``TooManyEntries``. Errors: ``Refused``, with offsets from the start
+    of ``data``; LookupError for an unknown response or version.
     """
     layout = _response(edition, message, version)
-    header, body = _split(header_layout("Response", header_version(layout)), layout, data, lenient)
+    header, body = _split(header_layout("Response", header_version(layout)), layout, data, lenient, entries)
     return Response(message, version, header["correlationId"], body, header)
 
 
