@@ -211,6 +211,7 @@ PARTS: Final[dict[str, Part]] = {
     "mutants": _mutants,
     "matrix": _matrix,
     "faults": _of_tier("faults", "spark"),
+    "hostile": _of_tier("hostile"),
     "long": _of_tier("long", "jars,index"),
     "campaign": _campaign,
 }

@@ -36,8 +36,11 @@ def test_a_folder_is_empty_and_removed_at_the_end(tmp_path: Path) -> None:
 
 
 def test_the_folder_of_a_killed_process_is_removed_and_that_of_a_running_one_is_not(tmp_path: Path) -> None:
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    killed, running = (subprocess.Popen([sys.executable, "-c", MAKES_ONE], **pipes) for _ in range(2))
+    def made() -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", MAKES_ONE]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    killed, running = made(), made()
     with killed, running:
         folders = []
         for each in (killed, running):
