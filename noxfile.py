@@ -225,6 +225,7 @@ PARTS: Final[dict[str, Part]] = {
     "matrix": _matrix,
     "ways-back": _ways_back,
     "faults": _of_tier("faults", "spark"),
+    "hostile": _of_tier("hostile"),
     "long": _of_tier("long", "jars,index"),
     "campaign": _campaign,
 }

@@ -3,13 +3,22 @@
 ``python -m kipcheck.conformance.benchmarks.front [HOST:PORT]``; an address is that of another broker, with a topic t,
 which is measured in turns with kipcheck's own, and their ratios are printed. It should have
 group.initial.rebalance.delay.ms=0, as kipcheck's own has.
+
+``python -m kipcheck.conformance.benchmarks.front --hostile [COMMAND]`` prints what one hostile connection costs a good
+one: beside each attack of ``attacks``, how long a well-behaved client waits for ApiVersions, and how much memory the
+broker takes. COMMAND starts another broker, in place of ``kipcheck serve``, such as that of an earlier commit; then
+both are measured in turns.
 """
 
 import asyncio
+import shlex
 import sys
 import time
-from typing import Any
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
 
+from kipcheck.conformance.benchmarks import attacks
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.live.server.broker import Broker
@@ -95,6 +104,70 @@ async def measured(brokers: list[tuple[str, int]]) -> None:
     print(f"first assignment of a new group: median {', '.join(f'{each:.1f} ms' for each in medians)}{ratio}")
 
 
+# ---- what one hostile connection costs a good one
+
+ATTACKED_S: Final = 8.0
+ASKS_S: Final = 0.05
+"""Between two requests of the good client."""
+OWN: Final = f"{shlex.quote(str(Path(sys.executable).with_name('kipcheck')))} serve"
+
+
+async def waits(port: int, until: float) -> list[float]:
+    """How long each ApiVersions of a well-behaved client took, in seconds; one that is not answered, until the end."""
+    client, found = None, []
+    while (begun := time.monotonic()) < until:
+        try:
+            async with asyncio.timeout_at(asyncio.get_running_loop().time() + max(until - begun, 0) + 60):
+                client = client or Client(*await asyncio.open_connection(attacks.HOST, port))
+                await client.ask("ApiVersions", 3, attacks.SOFTWARE)
+        except (OSError, asyncio.IncompleteReadError, TimeoutError):
+            client = None
+        found.append(time.monotonic() - begun)
+        await asyncio.sleep(ASKS_S)
+    return sorted(found)
+
+
+def resident_mib(pid: int, key: str = "VmRSS") -> int:
+    """Memory of a process: now, or with ``VmHWM`` at most. 0 where there is no /proc."""
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return next((int(line.split()[1]) >> 10 for line in lines if line.startswith(f"{key}:")), 0)
+    return 0
+
+
+async def attacked(command: str, name: str) -> tuple[float, float, int, int, int]:
+    """The p99 and the longest wait in ms; memory in MiB at first, at most, and two seconds after the attack."""
+    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    server = await asyncio.create_subprocess_exec(*shlex.split(command), stdout=pipe, stderr=null)
+    try:
+        assert server.stdout is not None
+        port = int((await server.stdout.readline()).rpartition(b":")[2])
+        before = resident_mib(server.pid)
+        arguments = ("-m", attacks.__name__, name, str(port), str(ATTACKED_S))
+        harm = await asyncio.create_subprocess_exec(sys.executable, *arguments)
+        found = await waits(port, time.monotonic() + ATTACKED_S)
+        with suppress(ProcessLookupError):
+            harm.kill()
+        await harm.wait()
+        await asyncio.sleep(2)
+        peak, after = resident_mib(server.pid, "VmHWM"), resident_mib(server.pid)
+    finally:
+        with suppress(ProcessLookupError):
+            server.kill()
+        await server.wait()
+    return found[len(found) * 99 // 100] * 1000, found[-1] * 1000, before, peak, after
+
+
+async def hostile(commands: list[str]) -> None:
+    print("wait of a good client: p99, longest; memory: at first, at most, 2 s later", flush=True)
+    for name in attacks.ATTACKS:
+        shown = []
+        for command in commands:
+            p99, longest, before, peak, after = await attacked(command, name)
+            shown.append(f"{p99:7.0f} ms {longest:7.0f} ms {before:4} {peak:5} {after:5} MiB")
+        print(f"{name:36} {'  |  '.join(shown)}", flush=True)
+
+
 async def main(address: str) -> None:
     host, _, port = address.rpartition(":")
     found = edition(f"apache@{NEWEST}")
@@ -106,4 +179,7 @@ async def main(address: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main("".join(sys.argv[1:2])))
+    if sys.argv[1:2] == ["--hostile"]:
+        asyncio.run(hostile([OWN, *sys.argv[2:3]]))
+    else:
+        asyncio.run(main("".join(sys.argv[1:2])))

@@ -8,13 +8,12 @@ same records, which moves none, is the base of the ratio: it depends less on the
 
 import argparse
 import sys
-import tempfile
-from pathlib import Path
 from typing import Final
 
 from kipcheck.conformance.clients.java.store_process import StoreProcess, store_process
 from kipcheck.conformance.engine.progress import Progress
 from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 
 RECORDS: Final = 1_000_000
 
@@ -36,8 +35,8 @@ def main() -> int:
     options = parser.parse_args()
     progress, count = Progress(), options.records
     try:
-        with tempfile.TemporaryDirectory(prefix="kipcheck-store-") as folder:
-            place = Path(folder)
+        with temporary_folder("store") as folder:
+            place = folder
             with store_process(options.old, place) as old:
                 old.answer("store-open", format="plain")
                 filled = _timed(old, "fill", count, "wrote", progress)

@@ -33,7 +33,8 @@ def of_cluster(options: argparse.Namespace) -> int:
     if not (options.allow_remote or is_loopback(host)):
         raise Unreadable("options", f"{host} is not this machine: add --allow-remote")
     security = read_security(options.config) if options.config else OPEN
-    with feature_admin(host, port, lambda each: options.allow_remote or is_loopback(each), security) as admin:
+    allows = lambda each: options.allow_remote or is_loopback(each)
+    with feature_admin(host, port, allows, security, options.timeout) as admin:
         picture = admin.picture()
         state = state_of(picture)
         if options.action == "describe":

@@ -9,6 +9,7 @@ from kipcheck.conformance.cli.options import (
     OK,
     USAGE,
     Commands,
+    add_timeout,
     address,
     complain,
     print_harmless,
@@ -55,6 +56,7 @@ def add(commands: Commands) -> None:
     made.add_argument(
         "--config", metavar="FILE", help="with --bootstrap-server: TLS and SASL, as properties of Java's clients"
     )
+    add_timeout(made, "with --bootstrap-server: ")
     made.add_argument("--unsafe", action="store_true", help="with --bootstrap-server: downgrades may lose metadata")
     made.add_argument(
         "--allow-remote", action="store_true", help="accept a --bootstrap-server that is not this machine"

@@ -11,6 +11,7 @@ from kipcheck.conformance.cli.options import (
     UNDECIDED,
     USAGE,
     Commands,
+    add_timeout,
     address,
     complain,
     print_harmless,
@@ -40,6 +41,7 @@ def add(commands: Commands) -> None:
     made.add_argument("broker", type=_broker, metavar="broker:HOST:PORT", help="a broker of the cluster")
     made.add_argument("--group", action="append", default=[], metavar="G", help="may be repeated; default all groups")
     made.add_argument("--config", metavar="FILE", help="TLS and SASL, as properties of Java's clients")
+    add_timeout(made)
     made.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -60,7 +62,7 @@ def _inspect(options: argparse.Namespace) -> int:
 
     try:
         security = read_security(options.config) if options.config else OPEN
-        found = inspect(options.broker, options.group, security)
+        found = inspect(options.broker, options.group, security, options.timeout)
     except InvalidSecurity as wrong:
         return complain(wrong, USAGE)
     except Unanswered as silent:

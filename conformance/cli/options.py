@@ -75,6 +75,16 @@ def duration(text: str) -> float:
     return float(int(number) * (unit or 1))
 
 
+def add_timeout(made: argparse.ArgumentParser, about: str = "") -> None:
+    made.add_argument(
+        "--timeout",
+        type=duration,
+        default=30.0,
+        metavar="TIME",
+        help=f"{about}the time for a broker to answer a request, such as 5s (default 30s)",
+    )
+
+
 def positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a positive integer, got {text!r}")

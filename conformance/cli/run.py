@@ -54,6 +54,12 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
     gate.add_argument(
         "--allow-changes", action="store_true", help="of broker: targets: update features, instead of validating only"
     )
+    gate.add_argument(
+        "--timeout",
+        type=duration,
+        metavar="TIME",
+        help="of broker: targets: the time for an answer, such as 5s (default 30s)",
+    )
     gate.add_argument("--edition", default="apache", metavar="E")
     gate.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     gate.add_argument("--message", action="append", metavar="GLOB", help="subjects; default all; may be repeated")
@@ -134,6 +140,7 @@ def _of_broker(target: str, options: argparse.Namespace) -> str:
         *(["allow-remote"] if options.allow_remote else []),
         *([f"config={quote(options.config)}"] if options.config else []),
         *(["allow-changes"] if options.allow_changes else []),
+        *([f"timeout={options.timeout:.0f}"] if options.timeout is not None else []),
     ]
     if not target.startswith("broker:") or not given:
         return target

@@ -18,6 +18,7 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 ONE_REQUEST_S: Final = 2.0
 """Signals within this time are one request: ``timeout`` sends its signal to the process and to its group, and people
 press Ctrl-C twice."""
+AGAIN_S: Final = 20.0
 PATIENCE: Final = b"kipcheck: writing the reports, please wait; kill -9 ends it without reports\n"
 
 
@@ -68,6 +69,38 @@ def handled() -> Iterator[None]:
     finally:
         for number, handler in before:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+class Overdue(KeyboardInterrupt):
+    """What a command waits for has not come in its time."""
+
+
+@contextmanager
+def ends_after(seconds: float | None) -> Iterator[None]:
+    """Raises ``Overdue`` within the block after this time, and again later if cleaning up takes long as well.
+
+    Outside of the main thread, or with None, this does nothing.
+    """
+    if seconds is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, _overdue)
+    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _overdue(number: int, frame: FrameType | None) -> None:
+    handler = _handler()
+    if handler is not None and handler.finishing:
+        return
+    if handler is not None and handler.deferring:
+        handler.came = True
+        return
+    raise Overdue
 
 
 def finish() -> None:

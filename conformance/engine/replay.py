@@ -71,7 +71,13 @@ def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Rep
     if invariant is None:
         return ReplayResult(UNDECIDED, f"the invariant {invariant_id!r} does not exist any more")
     try:
-        with target_of(instead or target).open(case.edition, case.role) as session:
+        opened = target_of(instead or target)
+    except LookupError as unknown:
+        return ReplayResult(USAGE, str(unknown) if instead else f"{path} names a target that is unknown: {unknown}")
+    except Unavailable as gone:
+        return ReplayResult(UNDECIDED, str(gone))
+    try:
+        with opened.open(case.edition, case.role) as session:
             found = _replayed(session, case, invariant, filed.guilty_step)
             return replace(found, message=f"{found.message} ({OLDER})") if older else found
     except (LookupError, Unavailable) as gone:

@@ -3,10 +3,11 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kipcheck import reports
 from kipcheck.conformance.core import exits
@@ -49,7 +50,7 @@ from kipcheck.conformance.engine.failures import Kind, Traits, distinct
 from kipcheck.conformance.engine.judged_by_edition import JudgedByEdition
 from kipcheck.conformance.engine.known.match import KnownDeviations, known_deviations
 from kipcheck.conformance.engine.ledger_header import header
-from kipcheck.conformance.engine.ledger_lines import LedgerLines
+from kipcheck.conformance.engine.ledger_lines import LedgerLines, LedgerLost
 from kipcheck.conformance.engine.progress import Progress, show_traceback
 from kipcheck.conformance.engine.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
 from kipcheck.conformance.engine.shrink import unshrunk
@@ -62,6 +63,11 @@ from kipcheck.conformance.targets.protocol import Broken, Target, TargetInfo, Un
 from kipcheck.conformance.targets.registry import target as target_of
 
 __all__ = ["MEANINGS", "Options", "Outcome", "run"]
+
+OVERTIME: Final = 1.1
+OVERTIME_S: Final = 20.0
+"""Within the budget times the first plus the second a run is ended, whatever it waits for."""
+OVERDUE: Final = "the budget was used up, and what had begun did not end: a target is slow, or does not answer"
 
 Find: TypeAlias = Callable[[str], Target]
 """A target by its name. Errors: LookupError, ``Unavailable``."""
@@ -91,7 +97,7 @@ def run(options: Options) -> Outcome:
     if options.dry_run:
         return _planned(options)
     outcome = hold(options, target_of)
-    return outcome if outcome.ledger is None else _reported(outcome)
+    return outcome if outcome.ledger is None or outcome.text else _reported(outcome)
 
 
 def hold(options: Options, find: Find) -> Outcome:
@@ -113,6 +119,9 @@ def _reported(outcome: Outcome) -> Outcome:
         return replace(outcome, text=reports.write(outcome.ledger))
     except Unusable as why:
         return replace(outcome, exit_code=USAGE, why=f"no report: {why}")
+    except OSError as denied:
+        said = outcome.why or f"no report in {outcome.ledger.parent}: {denied.strerror}; the ledger is there"
+        return replace(outcome, exit_code=USAGE, why=said, text=reports.render(outcome.ledger, "brief"))
     except Exception as ours:  # noqa: BLE001 - the ledger is written, with all results
         show_traceback()
         return replace(outcome, exit_code=OURS, why=f"no report: {type(ours).__name__}: {ours}")
@@ -183,15 +192,20 @@ class _Run:
             with interrupts.deferred():  # a ledger with a footer has a header
                 self.writer.write(header(self.options))
                 self.writer.flush()
-            self._all_targets(Selection.of(self.options))
+            with interrupts.ends_after(self._most_s):
+                self._all_targets(Selection.of(self.options))
         except (InvalidOptions, Unusable) as why:
             if not self.writer.begun:
                 self.progress.close()
                 return Outcome(USAGE, None, why=str(why))
             stopped = self._stop(USAGE, str(why))
+        except LedgerLost as lost:
+            stopped = self._stop(USAGE, str(lost))
+            with suppress(OSError):  # files of failures are on the same disk
+                self._report(None)
         except KeyboardInterrupt:
             interrupts.finish()
-            stopped = self._stop(UNDECIDED, "interrupted")
+            stopped = self._stop(UNDECIDED, "interrupted" if not self._is_overdue else OVERDUE)
             self._report(None)
         except Disagreement as ours:
             stopped = self._stop(OURS, str(ours))
@@ -202,9 +216,12 @@ class _Run:
         interrupts.finish()
         self.progress.close()
         self.writer.begin()
+        self.writer.settle()
         for row in self.differences.rows():
             self.writer.write(row)
         self._conclude(stopped)
+        if self.writer.lost and stopped is None:
+            stopped = self._stop(USAGE, self.writer.lost)
         code = exits.first(self.exits)
         undecided = any(each[Result.UNKNOWN.name] for by in self.counts.values() for each in by.values())
         known = {**self.account.counts, "failures": self.known} if self.options.known else None
@@ -219,8 +236,10 @@ class _Run:
             seconds=round(time.monotonic() - self.begun, 1),
         )
         self.writer.write(footer)
+        self.writer.flush()
         failures, warnings = self.failures[Grade.MUST], self.failures[Grade.SHOULD]
-        return Outcome(code, self.writer.path, failures, warnings, self.known, why=self.why)
+        text = self.writer.shown()
+        return Outcome(code, self.writer.path, failures, warnings, self.known, why=self.why, text=text)
 
     def _conclude(self, stopped: str | None) -> None:
         """Names checks without a verdict. A part of a run proves nothing alone: the merged parts are judged."""
@@ -242,6 +261,7 @@ class _Run:
             yield Inconclusive(target=EVERY_TARGET, check="*", why=why)
 
     def _stop(self, code: int, why: str) -> str:
+        self.writer.settle()
         self.exits.add(code)
         self.why = why
         return why
@@ -339,6 +359,15 @@ class _Run:
             claimed = "operations" if info.claims.operations else "subjects"
             why = f"there are no cases for the {claimed} that the target claims"
             self.writer.write(Skip(target=info.name, check=check.id, why=why))
+
+    @property
+    def _most_s(self) -> float | None:
+        """When what has begun is ended, too."""
+        return None if self.options.budget is None else self.options.budget * OVERTIME + OVERTIME_S
+
+    @property
+    def _is_overdue(self) -> bool:
+        return self._most_s is not None and time.monotonic() - self.begun >= self._most_s
 
     def _left(self) -> bool:
         budget = self.options.budget

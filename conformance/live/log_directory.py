@@ -8,7 +8,6 @@ its log says. Producer snapshots, leader epoch and cleaner checkpoints, and part
 import os
 import signal
 import struct
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Final
 
 from kipcheck.conformance.targets.protocol import Broken
 from kipcheck.conformance.targets.toolchains import kafka_broker
+from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 from kipcheck.conformance.wire import record_batches
 from kipcheck.conformance.wire.record_batches import TRANSACTIONAL
 
@@ -68,8 +68,8 @@ class Found:
 @contextmanager
 def directory() -> Iterator[Path]:
     """A directory for ``visit``, removed at the end."""
-    with tempfile.TemporaryDirectory(prefix="kipcheck-log-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    with temporary_folder("log") as folder:
+        yield folder
 
 
 def there_and_back(first: str, second: str, folder: Path) -> tuple[Found, Found]:

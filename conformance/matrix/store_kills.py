@@ -8,7 +8,6 @@ An older release wrote the store without timestamps. What a key has afterwards i
 import argparse
 import shutil
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +22,7 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.matrix.store_cells import Answers, broken, history_of
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS, Close, Crash, Event, Flush, Get, Open, Put, Range
 from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 
 WRITER: Final = "2.2.2"
 POINTS: Final = 50
@@ -87,17 +87,17 @@ def _steps(random: Random) -> list[Step]:
 
 def kills(release: str, seed: int, points: int = POINTS, tick: Tick = lambda done: None) -> Iterator[Kill]:
     """Errors: ``Unavailable`` without a JDK or the jars."""
-    with tempfile.TemporaryDirectory(prefix="kipcheck-store-kills-") as folder:
-        old = Path(folder) / "old"
+    with temporary_folder("store-kills") as folder:
+        old = folder / "old"
         written, killed = _written(old), []
         for point in range(points):
-            place = Path(folder) / str(point)
+            place = folder / str(point)
             shutil.copytree(old, place)
             killed.append(_killed(release, Random(f"kill {seed} {release} {point}"), place, written))
             tick(point + 1)
         with store_process(release, old) as again:
             for point, (answers, after, during) in enumerate(killed):
-                answers += [_asked(again, each, str(Path(folder) / str(point))) for each in READS]
+                answers += [_asked(again, each, str(folder / str(point))) for each in READS]
                 yield Kill(point, after, during, history_of(answers, release))
 
 

@@ -1,6 +1,5 @@
 """Plays the cells of the scenario ``store-upgrade`` with released stores on RocksDB."""
 
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,6 +26,7 @@ from kipcheck.conformance.matrix.store_cells import (
 )
 from kipcheck.conformance.protocols.stores.ops import OPERATIONS
 from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 
 Tick = Callable[[str, int, int], None]
 
@@ -62,8 +62,8 @@ def play(cells: Sequence[StoreCell], tick: Tick) -> Played:
     if not there:
         raise Unavailable(next(iter(lacking.values()), "no cell is selected"))
     newest = releases()[-1]
-    with tempfile.TemporaryDirectory(prefix="kipcheck-store-upgrade-") as folder:
-        places = {cell: Path(folder) / f"{cell.old}-{cell.new}" for cell in there}
+    with temporary_folder("store-upgrade") as folder:
+        places = {cell: folder / f"{cell.old}-{cell.new}" for cell in there}
         found: dict[StoreCell, list[Answers]] = {cell: [] for cell in there}
         phases: Sequence[tuple[str, Callable[[StoreCell], str], Callable[[StoreCell], Sequence[Step]]]] = (
             ("written", lambda cell: cell.old, lambda cell: WRITES),

@@ -25,8 +25,8 @@ needs of it fails. ``index``: earlier releases of Python clients, in environment
 """
 NEEDS = {"jars": "jars", "all_jars": "jars", "go": "go", "node": "node", "spark": "spark"}
 """Marker -> the word for what it needs."""
-TIERS: Final = ("default", "integration", "jars", "mutants", "faults", "long")
-"""What ``--tier`` takes. The last four are parts of ``nox -s nightly``; ``jars`` runs all tests that ask jars."""
+TIERS: Final = ("default", "integration", "jars", "mutants", "faults", "long", "hostile")
+"""What ``--tier`` takes. The last five are parts of ``nox -s nightly``; ``jars`` runs all tests that ask jars."""
 LIMIT_S: Final = 120
 """Of a test in the default tier: [tool.pytest.ini_options] sets it. A slower test belongs to a later tier."""
 COLLECTIONS: Final = (20_000, 20, 50)
@@ -37,7 +37,7 @@ LATER_LIMIT_S: Final = 900
 
 def tiers_of(markers: Collection[str]) -> frozenset[str]:
     """The tiers of a test with these markers."""
-    night = {"all_jars": "jars", "mutants": "mutants", "faults": "faults", "long": "long"}
+    night = {"all_jars": "jars", "mutants": "mutants", "faults": "faults", "long": "long", "hostile": "hostile"}
     found = {tier for marker, tier in night.items() if marker in markers}
     if "jars" in markers:
         found.add("jars")

@@ -6,17 +6,19 @@ reason: for values ``complete``, for bytes ``constructs``, which decodes indepen
 """
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, Final
 
 from kipcheck.conformance.wire.complete import complete
 from kipcheck.conformance.wire.decoder import decoder
 from kipcheck.conformance.wire.encoder import encoder
-from kipcheck.conformance.wire.errors import CLASSES, Refused
+from kipcheck.conformance.wire.errors import CLASSES, Entries, Refused
 from kipcheck.conformance.wire.jsonvalue import from_json, to_json
-from kipcheck.conformance.wire.lenient import lenient
+from kipcheck.conformance.wire.lenient import DecodeLenient, lenient
 from kipcheck.conformance.wire.primitives import Rough
 from kipcheck.conformance.wire.schema import Decode, Layout
+
+LOCATED_BYTES: Final = 4096
 
 
 class Codec:
@@ -36,9 +38,26 @@ class Codec:
         return self._decoder[1]  # type: ignore[no-any-return]
 
     @cached_property
-    def decode_lenient(self) -> Callable[[bytes], dict[str, Any]]:
+    def decode_lenient(self) -> DecodeLenient:
         """The value that Kafka's own reader decodes from bytes-like data: see ``lenient``."""
         return lenient(self.layout, self._located_lenient)
+
+    def decode_bounded(self, data: bytes, entries: Entries, *, lenient: bool = False) -> dict[str, Any]:
+        """As ``decode``, for bytes of strangers. A refusal has no offset where finding it would take long.
+
+        Errors: ``TooManyEntries``.
+        """
+        if lenient:
+            return self._lenient_bounded(data, entries)
+        return self._decode_bounded(data, entries.take)  # type: ignore[no-any-return]
+
+    @cached_property
+    def _decode_bounded(self) -> Any:
+        return decoder(self.layout, self._located_if_short, None)[1]
+
+    @cached_property
+    def _lenient_bounded(self) -> DecodeLenient:
+        return lenient(self.layout, partial(self._located_if_short, lenient=True))
 
     @cached_property
     def to_json(self) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
@@ -85,6 +104,12 @@ class Codec:
 
     def _located(self, data: bytes, failure: Exception) -> Refused:
         return self._second(data, failure, lenient=False)
+
+    def _located_if_short(self, data: bytes, failure: Exception, lenient: bool = False) -> Refused:
+        """The second decoder takes some 10 us for an element, which may be a byte."""
+        if len(data) > LOCATED_BYTES:
+            return self._rough(failure)
+        return self._second(data, failure, lenient=lenient)
 
     def _located_lenient(self, data: bytes, failure: Exception) -> Refused:
         return self._second(data, failure, lenient=True)

@@ -31,11 +31,14 @@ ROUGH = (struct.error, IndexError, ValueError, OverflowError)
 
 
 def decoder(
-    layout: Layout, locate: Callable[[bytes, Exception], Exception], leniently: Callable[[bytes], Any]
+    layout: Layout, locate: Callable[[bytes, Exception], Exception], leniently: Callable[[bytes], Any] | None
 ) -> tuple[str, Any]:
-    """Source code, and the function of bytes-like data. ``locate`` converts a failure to the exception to raise."""
+    """Source code, and the function of bytes-like data. ``locate`` converts a failure to the exception to raise.
+
+    Without ``leniently``, the function has ``Entries.take`` as its second argument, which it calls before each array.
+    """
     source = Source()
-    writer = _Decoder(source)
+    writer = _Decoder(source, "" if leniently else ", take")
     source.named |= {
         "Rough": Rough,
         "ROUGH": ROUGH,
@@ -44,9 +47,10 @@ def decoder(
         "located": locate,
         "leniently": leniently,
     }
-    with source.block("def decode(d, /, *, lenient=False):"):
-        with source.block("if lenient:"):
-            source.line("return leniently(d)")
+    with source.block("def decode(d, /, *, lenient=False):" if leniently else "def decode(d, take):"):
+        if leniently:
+            with source.block("if lenient:"):
+                source.line("return leniently(d)")
         with source.block("if type(d) is not bytes:"):
             source.line("d = bytes(memoryview(d))")
         with source.block("try:"):
@@ -82,8 +86,10 @@ class _Made:
 
 
 class _Decoder:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, take: str) -> None:
+        """``take``: what follows the arguments of functions that count entries; else empty."""
         self.s = source
+        self._take = take
         self._run: list[tuple[str, str]] = []
         self._checks: list[tuple[str, str, str]] = []
         self._tags: list[tuple[str, Layout, str]] = []
@@ -145,7 +151,7 @@ class _Decoder:
                 reader = self.s.local("read_tags")
                 self._tags.append((reader, layout, path))
             with self.s.block(f"if {count}:"):
-                self.s.line(f"{', '.join(['p', *names.values(), rest])} = {reader}(d, p - 1)")
+                self.s.line(f"{', '.join(['p', *names.values(), rest])} = {reader}(d, p - 1{self._take})")
             if names:
                 with self.s.block("else:"):
                     for slot in layout.tagged:
@@ -159,7 +165,7 @@ class _Decoder:
         """Generates a function for each struct that has tags, called where it has some."""
         while self._tags:  # including those added meanwhile
             name, layout, path = self._tags.pop(0)
-            with self.s.block(f"def {name}(d, p):"):
+            with self.s.block(f"def {name}(d, p{self._take}):"):
                 self._tag_section(layout, path)
             self.s.lines.append("")
 
@@ -168,6 +174,7 @@ class _Decoder:
         line("z = len(d)")
         line("n, p = uvarint(d, p)")
         self.refuse("n * 2 > z - p", "length", path)
+        self._count("n")
         names = {slot.name: self.s.local(slot.name) for slot in layout.tagged}
         for slot in layout.tagged:
             line(f"{names[slot.name]} = {default_of(self.s, slot)}")
@@ -340,8 +347,13 @@ class _Decoder:
             self._elements(slot, name, n, path)
         return name
 
+    def _count(self, number: str) -> None:
+        if self._take:
+            self.s.line(f"take({number})")
+
     def _elements(self, slot: Slot, name: str, n: str, path: str) -> None:
         line, block = self.s.line, self.s.block
+        self._count(n)
         if slot.item is not None and fixed(slot.item):
             self._rows(slot.item, name, n, path)
         elif slot.item is not None:

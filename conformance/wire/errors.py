@@ -1,6 +1,6 @@
 """The error of this package: a layout refuses bytes or a value."""
 
-from typing import Final
+from typing import Final, final
 
 CLASSES: Final = {
     "truncated": "the bytes end inside a field",
@@ -22,6 +22,26 @@ CLASSES: Final = {
     "checksum": "a checksum that the bytes do not have: of record batches",
 }
 """Class of refusal -> its meaning."""
+
+
+class TooManyEntries(Exception):
+    """Bytes have more elements and tags than the caller accepts. They are not decoded further."""
+
+
+@final
+class Entries:
+    """The elements of arrays and the tags that a caller still accepts, in everything that is decoded with this."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+
+    def take(self, number: int) -> None:
+        """Called before so many are decoded. Errors: ``TooManyEntries``."""
+        self.left -= number
+        if self.left < 0:
+            raise TooManyEntries
 
 
 class Refused(ValueError):

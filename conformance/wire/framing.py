@@ -6,7 +6,8 @@ from functools import cache
 from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition, edition as _edition
-from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.errors import Entries, Refused
+from kipcheck.conformance.wire.lenient import read_first
 from kipcheck.conformance.wire.schema import Layout, MessageSpec, messages, spec
 
 LARGEST: Final = 100 * 1024 * 1024
@@ -89,10 +90,13 @@ def encode_request(
     )
 
 
-def decode_request(data: bytes, edition: str | Edition = "apache", lenient: bool = False) -> Request:
+def decode_request(
+    data: bytes, edition: str | Edition = "apache", lenient: bool = False, entries: Entries | None = None
+) -> Request:
     """Decodes header and body, without the size; key and version in the header determine the layout of the body.
 
-    Errors: ``Refused``, with offsets from the start of ``data``; ``version`` where the edition has no such request.
+    ``entries``: those that are accepted; more are ``TooManyEntries``. Errors: ``Refused``, with offsets from the start
+    of ``data``; ``version`` where the edition has no such request.
     """
     if len(data) < 4:
         raise Refused("truncated", "too short for a header", message="RequestHeader", version=1, offset=len(data))
@@ -105,7 +109,7 @@ def decode_request(data: bytes, edition: str | Edition = "apache", lenient: bool
     except LookupError as error:
         raise _unknown(str(error.args[0]), "requestApiVersion", 2) from None
     wanted = 0 if (key, version) == (CONTROLLED_SHUTDOWN, 0) else header_version(layout)
-    header, body = _split(header_layout("Request", wanted), layout, data, lenient)
+    header, body = _split(header_layout("Request", wanted), layout, data, lenient, entries)
     return Request(declared.name, version, header["correlationId"], header.get("clientId"), body, header)
 
 
@@ -119,27 +123,47 @@ def encode_response(
     )
 
 
-def decode_response(data: bytes, edition: str | Edition, message: str, version: int, lenient: bool = False) -> Response:
+def decode_response(
+    data: bytes,
+    edition: str | Edition,
+    message: str,
+    version: int,
+    lenient: bool = False,
+    entries: Entries | None = None,
+) -> Response:
     """Decodes header and body, without the size, of a response to a request of this version.
 
-    Errors: ``Refused``, with offsets from the start of ``data``; LookupError for an unknown response or version.
+    ``entries``: those that are accepted; more are ``TooManyEntries``. Errors: ``Refused``, with offsets from the start
+    of ``data``; LookupError for an unknown response or version.
     """
     layout = _response(edition, message, version)
-    header, body = _split(header_layout("Response", header_version(layout)), layout, data, lenient)
+    header, body = _split(header_layout("Response", header_version(layout)), layout, data, lenient, entries)
     return Response(message, version, header["correlationId"], body, header)
 
 
-def _split(head: Layout, layout: Layout, data: bytes, lenient: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    from kipcheck.conformance.wire.constructs import read_first  # a heavy library
+def _split(
+    head: Layout, layout: Layout, data: bytes, lenient: bool, entries: Entries | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    if entries is None:
+        from kipcheck.conformance.wire import constructs  # a heavy library
 
-    header, size = read_first(head, data, lenient)
+        header, size = constructs.read_first(head, data, lenient)
+    else:
+        header, size = read_first(head, data, entries)
     try:
-        return header, layout.decode(data[size:], lenient=lenient)
+        if entries is None:
+            return header, layout.decode(data[size:], lenient=lenient)
+        return header, layout.codec.decode_bounded(data[size:], entries, lenient=lenient)
     except Refused as error:
-        offset = None if error.offset is None else error.offset + size
-        raise Refused(
-            error.kind, error.why, message=error.message, version=error.version, path=error.path, offset=offset
-        ) from None
+        raise shifted(error, size) from None
+
+
+def shifted(refused: Refused, size: int) -> Refused:
+    """The same refusal, where so many bytes are in front."""
+    offset = None if refused.offset is None else refused.offset + size
+    return Refused(
+        refused.kind, refused.why, message=refused.message, version=refused.version, path=refused.path, offset=offset
+    )
 
 
 def _response(edition: str | Edition, message: str, version: int) -> Layout:

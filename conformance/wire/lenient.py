@@ -36,8 +36,9 @@ be encoded: no generated writer accepts such tags, and encoded text is valid UTF
 import re
 import struct
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from kipcheck.conformance.wire.errors import CLASSES, Entries, Refused
 from kipcheck.conformance.wire.primitives import (
     FORMATS,
     LONGEST_STRING,
@@ -57,12 +58,14 @@ ROUGH = (Rough, struct.error)
 class Buffer:
     """A ``ByteBufferAccessor``: bytes, and the current position."""
 
-    __slots__ = ("at", "data", "end")
+    __slots__ = ("at", "data", "end", "entries")
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, entries: Entries | None = None) -> None:
         self.data = data
         self.at = 0
         self.end = len(data)
+        self.entries = entries
+        """Those that are still accepted; None: any number."""
 
     def number(self, form: struct.Struct) -> Any:
         (value,) = form.unpack_from(self.data, self.at)
@@ -96,16 +99,20 @@ class Buffer:
 Read: TypeAlias = Callable[[Buffer], Any]
 
 
-def lenient(layout: Layout, locate: Callable[[bytes, Exception], Exception]) -> Callable[[bytes], dict[str, Any]]:
+class DecodeLenient(Protocol):
+    def __call__(self, data: bytes, /, entries: Entries | None = None) -> dict[str, Any]: ...
+
+
+def lenient(layout: Layout, locate: Callable[[bytes, Exception], Exception]) -> DecodeLenient:
     """A function of bytes-like data. ``locate`` converts a failure to the exception to raise."""
     readable = as_read(layout)
     read = _struct(readable)
     ahead = _prefix(layout)
 
-    def decode(data: bytes) -> dict[str, Any]:
+    def decode(data: bytes, /, entries: Entries | None = None) -> dict[str, Any]:
         if type(data) is not bytes:
             data = bytes(memoryview(data))
-        buffer = Buffer(data)
+        buffer = Buffer(data, entries)
         try:
             value: dict[str, Any] = ahead(buffer)
             value |= read(buffer)
@@ -116,6 +123,16 @@ def lenient(layout: Layout, locate: Callable[[bytes, Exception], Exception]) -> 
         raise locate(data, rough)
 
     return decode
+
+
+def read_first(layout: Layout, data: bytes, entries: Entries) -> tuple[dict[str, Any], int]:
+    """The value at the start of bytes, and its size. Errors: ``Refused``, without an offset; ``TooManyEntries``."""
+    buffer = Buffer(data, entries)
+    try:
+        return _struct(layout)(buffer), buffer.at
+    except ROUGH as failure:
+        kind = failure.kind if isinstance(failure, Rough) else "truncated"
+        raise Refused(kind, CLASSES[kind], message=layout.message, version=layout.version) from None
 
 
 def _prefix(layout: Layout) -> Callable[[Buffer], dict[str, Any]]:
@@ -147,6 +164,8 @@ def _struct(layout: Layout) -> Read:
         count = buffer.uvarint()
         if limit is not None and not 0 <= count <= limit:
             raise Rough("length")
+        if buffer.entries is not None:
+            buffer.entries.take(max(count, 0))
         for _ in range(count):
             tag, size = buffer.uvarint(), buffer.uvarint()
             if tag in tagged:
@@ -232,6 +251,8 @@ def _array(layout: Layout, slot: Slot) -> Read:
             raise Rough("null", slot.name)
         if count > buffer.end - buffer.at or (limit is not None and count > limit):
             raise Rough("length", slot.name)
+        if buffer.entries is not None:
+            buffer.entries.take(count)
         return [read(buffer) for _ in range(count)]
 
     return read_array

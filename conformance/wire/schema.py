@@ -21,6 +21,7 @@ from kipcheck.conformance.core.edition import Edition, Standing
 from kipcheck.conformance.core.nearest import hint
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import patches, span
+from kipcheck.conformance.wire.errors import Entries
 
 Raw: TypeAlias = Mapping[str, Any]
 
@@ -129,6 +130,7 @@ class Codec(Protocol):
     def decode(self) -> Decode: ...
     @property
     def decode_lenient(self) -> Callable[[bytes], dict[str, Any]]: ...
+    def decode_bounded(self, data: bytes, entries: Entries, *, lenient: bool = False) -> dict[str, Any]: ...
     @property
     def to_json(self) -> Callable[[Mapping[str, Any]], dict[str, Any]]: ...
     @property

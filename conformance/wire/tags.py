@@ -1,20 +1,22 @@
 """Tag sections: called by compiled code where a struct has tags, which is rare."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kipcheck.conformance.wire.primitives import LARGEST_SIZE, UNKNOWN, Rough, read_uvarint, uvarint
 
 
-def unknown_tags(data: bytes, at: int) -> tuple[int, list[dict[str, Any]]]:
+def unknown_tags(data: bytes, at: int, take: Callable[[int], None] | None = None) -> tuple[int, list[dict[str, Any]]]:
     """The end of the tag section at ``at``, and its tags, in a struct that declares no tags.
 
-    Errors: Rough, IndexError.
+    ``take`` gets their number before they are decoded. Errors: Rough, IndexError.
     """
     found: list[dict[str, Any]] = []
     number, at = read_uvarint(data, at)
     if number * 2 > len(data) - at:
         raise Rough("length")
+    if take is not None:
+        take(number)
     last = -1
     for _ in range(number):
         tag, at = read_uvarint(data, at)

@@ -1,6 +1,7 @@
 """``kipcheck`` and ``python -m kipcheck``."""
 
 import io
+import os
 import sys
 
 
@@ -8,6 +9,7 @@ def main() -> int:
     """Run the command line. Exit codes: see ``kipcheck --help``."""
     from kipcheck.conformance.cli.main import run
 
+    _open_closed_streams()
     _speak_utf8()
     try:
         return run(sys.argv[1:])
@@ -17,6 +19,18 @@ def main() -> int:
 
         show_traceback()
         return complain(f"a bug of kipcheck's own: {type(ours).__name__}: {ours}", OUR_BUG)
+
+
+def _open_closed_streams() -> None:
+    """Connects those that were closed (``kipcheck run >&-``) to nowhere: the next file that is opened would be one."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
 
 
 def _speak_utf8() -> None:

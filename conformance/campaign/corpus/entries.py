@@ -58,6 +58,8 @@ class Snapshot:
             header, *entries = map(json.loads, _unpacked(data).splitlines())
             if header["format"] != FORMAT:
                 raise Damaged(f"its format is {header['format']}, and this kipcheck reads format {FORMAT}")
+            if not all(type(each) is int for each in header["keys"]):
+                raise Damaged("a key in its header is no integer")
             found = cls(tuple(map(_entry, entries)), frozenset(header["keys"]))
             expected = header["digest"]
         except Damaged:

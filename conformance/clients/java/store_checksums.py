@@ -2,7 +2,6 @@
 
 import os
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,6 +9,7 @@ from typing import Final
 from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.store_process import library, library_jar
 from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 from kipcheck.conformance.targets.transport import process_tree
 from kipcheck.conformance.wire.rocksdb_files import Damaged, written_by
 
@@ -38,13 +38,13 @@ def verify(release: str, directory: Path) -> Verified:
     java = programs.tool("java")  # before any download: the jar needs a JDK
     jar = library_jar(release).resolve()  # other processes have other working directories
     path = os.pathsep.join(map(str, (programs.table_verifier(version, jar).resolve(), jar)))
-    with tempfile.TemporaryDirectory(prefix="kipcheck-storedir-") as folder:
+    with temporary_folder("storedir") as folder:
         done = process_tree.run(
             [
                 # The jar unpacks its library into the folder for temporary files.
                 java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
                 "-Dfile.encoding=UTF-8", f"-Djava.io.tmpdir={folder}", "-cp", path, "kipcheck.VerifyTables",
-                str(directory.resolve()), folder,
+                str(directory.resolve()), str(folder),
             ],
             cwd=folder,
         )  # fmt: skip

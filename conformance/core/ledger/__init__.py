@@ -6,8 +6,10 @@ without a footer was cut off. It contains all that a report shows. ``lines`` and
 """
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -100,9 +102,7 @@ class Writer:
         self._file: TextIO = path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
 
     def write(self, line: LedgerLine, /) -> None:
-        text = _text({"type": type_of(line), **line.plain}) + "\n"
-        if not isinstance(line, Verdict) or line.why is not None:  # few verdicts contain a text of a target
-            text = harmless_json(text)
+        text = text_of(line)
         self._file.write(text)
         if self._events is not None and not isinstance(line, Verdict):
             self._events.write(text.encode("utf-8", "backslashreplace").decode())
@@ -111,11 +111,26 @@ class Writer:
     def flush(self) -> None:
         self._file.flush()
 
+    def cut(self) -> None:
+        """Gives up after a write that failed, as on a full disk: leaves the complete lines that are in the file."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._file.fileno())  # where the rest of the buffer goes when it is closed
+        os.close(nowhere)
+        with suppress(OSError), self.path.open("r+b") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
         self._file.close()
+
+
+def text_of(line: LedgerLine) -> str:
+    """The line as it is written, with its end."""
+    text = _text({"type": type_of(line), **line.plain}) + "\n"
+    # Few verdicts contain a text of a target.
+    return text if isinstance(line, Verdict) and line.why is None else harmless_json(text)
 
 
 def type_of(line: LedgerLine) -> str:

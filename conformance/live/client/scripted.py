@@ -250,6 +250,8 @@ class ScriptedBroker(Broker):
         error = self._refused(request) if id else self._elsewhere(request)
         if error is None and id and id not in (self.member, self._pending):
             error = FENCED_INSTANCE_ID if id in self._fenced and instance is not None else CODES["UNKNOWN_MEMBER_ID"]
+        if error is None and not body["protocols"]:
+            error = CODES["INCONSISTENT_GROUP_PROTOCOL"]
         if error is not None:
             return answer(self._joined(request, error, id))
         replaced = ""

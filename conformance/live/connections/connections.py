@@ -6,8 +6,8 @@ takes a connection that has none, and gives it back when it is answered: as many
 
 import asyncio
 import struct
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,12 +15,20 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.secure_connection import Closed, Opened, open_secured, wrong_size
 from kipcheck.conformance.live.connections.security import OPEN, Security
-from kipcheck.conformance.wire.errors import Refused
-from kipcheck.conformance.wire.framing import decode_response, encode_request, frame
+from kipcheck.conformance.wire.errors import Entries, Refused, TooManyEntries
+from kipcheck.conformance.wire.framing import LARGEST, decode_response, encode_request, frame
 
 EDITION: Final = "apache"
 """Its layouts have the versions of all releases."""
 NAME: Final = "kipcheck"
+ANSWERED_S: Final = 30.0
+"""The default time for a whole answer. Brokers take up to 15 s to create topics or to update features."""
+PARKED: Final = frozenset({"JoinGroup", "SyncGroup"})
+"""Requests that brokers answer when other members have acted: who sends them watches the time."""
+MOST_ENTRIES: Final = 1_000_000
+"""Elements of arrays in an answer."""
+MOST_PLAIN: Final = 4 << 20
+"""Bytes of an answer that is read by hand."""
 
 
 class Garbled(Exception):
@@ -49,6 +57,8 @@ class Connections:
     host: str
     port: int
     security: Security = OPEN
+    answered_s: float = ANSWERED_S
+    """The time for a whole answer, unless its request is parked."""
     opened: int = 0
     repeated: int = 0
     """Responses to requests that had one before."""
@@ -66,8 +76,12 @@ class Connections:
         number = connection.next_number()
         try:
             sent = encode_request(EDITION, f"{api}Request", version, number, client, body)
-            data = await self._exchange(connection, number, sent)
-            found = decode_response(data, edition(EDITION), f"{api}Response", version, lenient=True)
+            async with self._in_time(f"{api} v{version}", api in PARKED):
+                data = await self._exchange(connection, number, sent)
+            found = decode_response(data, edition(EDITION), f"{api}Response", version, True, Entries(MOST_ENTRIES))
+        except TooManyEntries:
+            self._drop(connection)
+            raise Garbled(f"the response to {api} v{version} has more than {MOST_ENTRIES} entries") from None
         except Refused as wrong:
             self._drop(connection)
             raise Garbled(f"the response to {api} v{version} cannot be read: {wrong}") from None
@@ -94,7 +108,8 @@ class Connections:
         name, number = NAME.encode(), connection.next_number()
         try:
             sent = struct.pack(">hhih", key, version, number, len(name)) + name + after
-            data = await self._exchange(connection, number, sent)
+            async with self._in_time(f"API {key} v{version}"):
+                data = await self._exchange(connection, number, sent, MOST_PLAIN)
             if _number(data) != number:
                 raise Garbled(f"the response to API {key} has correlation id {_number(data)} in place of {number}")
         except BaseException:
@@ -114,8 +129,21 @@ class Connections:
         self._all.add(connection)
         return connection
 
-    async def _exchange(self, connection: _Connection, number: int, payload: bytes) -> bytes:
-        """The next response. A second one to an earlier request is left out: this request is not to blame."""
+    @asynccontextmanager
+    async def _in_time(self, request: str, is_parked: bool = False) -> AsyncIterator[None]:
+        """Errors: ``Closed`` if there is no whole answer in time."""
+        try:
+            async with asyncio.timeout(None if is_parked else self.answered_s) as limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            within = f"no whole answer to {request} came within {self.answered_s:g} s"
+            raise Closed(f"{within}: is it a Kafka broker? --timeout gives it more time") from None
+
+    async def _exchange(self, connection: _Connection, number: int, payload: bytes, most: int = LARGEST) -> bytes:
+        """The next response, of so many bytes at most. A second one to an earlier request is left out: this request is
+        not to blame."""
         try:
             connection.opened.writer.write(frame(payload))
             await connection.opened.writer.drain()
@@ -123,7 +151,10 @@ class Connections:
                 start = await connection.opened.reader.readexactly(4)
                 if why := wrong_size(start):
                     raise Garbled(why)
-                data = await connection.opened.reader.readexactly(int.from_bytes(start, "big"))
+                size = int.from_bytes(start, "big")
+                if size > most:
+                    raise Garbled(f"a response announces a size of {size} bytes")
+                data = await connection.opened.reader.readexactly(size)
                 if not 0 < _number(data) < number:
                     return data
                 self.repeated += 1

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from kipcheck.conformance.live.connections.connections import Connections, Garbled
+from kipcheck.conformance.live.connections.connections import ANSWERED_S, Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.connections.security import OPEN, Security
 from kipcheck.conformance.live.controller import requests
@@ -67,7 +67,7 @@ class FeatureAdmin:
             if each["nodeId"] == found["controllerId"]:
                 if not self.allows(each["host"]):
                     raise Garbled(f"the controller is {each['host']}, not this machine: add --allow-remote")
-                return Connections(each["host"], each["port"], self.broker.security)
+                return Connections(each["host"], each["port"], self.broker.security, self.broker.answered_s)
         raise Garbled("the cluster has no controller at the moment")
 
     def asked(self, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -85,11 +85,11 @@ def _text(error: str, why: str) -> str:
 
 @contextmanager
 def feature_admin(
-    host: str, port: int, allows: Callable[[str], bool], security: Security = OPEN
+    host: str, port: int, allows: Callable[[str], bool], security: Security = OPEN, answered_s: float = ANSWERED_S
 ) -> Iterator[FeatureAdmin]:
     """Errors: ``Unanswered`` if nothing answers there, or what answers has no feature versions."""
     with asyncio.Runner() as runner:
-        found = FeatureAdmin(runner, Connections(host, port, security), allows)
+        found = FeatureAdmin(runner, Connections(host, port, security, answered_s), allows)
         try:
             found.versions = found.asked(lambda: versions_of(found.broker))
             if requests.UPDATE_FEATURES not in found.versions:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import unquote
 
+from kipcheck.conformance.live.connections.connections import ANSWERED_S
 from kipcheck.conformance.live.connections.security import OPEN, Security, read_security
 
 FORM: Final = "broker:HOST:PORT"
@@ -15,8 +16,8 @@ TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``HOST:PORT?topic=NAME&allow-remote&config=FILE``: the options of the command line are part of the target's name,
-    so that replays have them."""
+    """``HOST:PORT?topic=NAME&allow-remote&config=FILE&timeout=SECONDS``: the options of the command line are part of
+    the target's name, so that replays have them."""
 
     host: str
     port: int
@@ -25,6 +26,8 @@ class Address:
     security: Security = OPEN
     allow_changes: bool = False
     """Whether updates of features may be applied, and not only validated."""
+    timeout_s: float = ANSWERED_S
+    """The time for an answer."""
 
     @classmethod
     def parse(cls, text: str) -> "Address":
@@ -46,8 +49,10 @@ class Address:
                 found = replace(found, allow_changes=True)
             elif key == "config" and value:
                 found = replace(found, security=read_security(unquote(value)))
+            elif key == "timeout" and value.isascii() and value.isdigit() and int(value):
+                found = replace(found, timeout_s=float(value))
             else:
-                options = "topic=NAME, allow-remote, allow-changes and config=FILE"
+                options = "topic=NAME, allow-remote, allow-changes, config=FILE and timeout=SECONDS"
                 raise LookupError(f"invalid option {each!r} of {FORM}: use {options}")
         if not found.allow_remote and not is_loopback(host):
             raise LookupError(

@@ -155,7 +155,7 @@ class RunningBroker:
         info = info_of(self.name, "0", role)
         if role is Role.CONTROLLER:
             given = self.address
-            connections = Connections(given.host, given.port, given.security)
+            connections = Connections(given.host, given.port, given.security, given.timeout_s)
             others = info_of(self.name, "0", Role.COORDINATOR, controls=False)
             with feature_target.running_session(info, others, connections, given.allow_changes) as controller:
                 yield controller
@@ -252,7 +252,8 @@ class BrokerSession:
         return self._connections(self.address.host, self.address.port)
 
     def _connections(self, host: str, port: int) -> Connections:
-        return self._brokers.setdefault((host, port), Connections(host, port, self.address.security))
+        made = Connections(host, port, self.address.security, self.address.timeout_s)
+        return self._brokers.setdefault((host, port), made)
 
     async def begin(self) -> None:
         """Learns what the broker is, and creates topics. Errors: ``Unavailable``, ``Closed``, ``Garbled``."""
@@ -469,7 +470,7 @@ class BrokerSession:
         if self._damage is None:
             group = f"kipcheck-{self.run_id}-damage"
             found = await self._coordinator(group)
-            own = Connections(found.host, found.port, found.security)
+            own = Connections(found.host, found.port, found.security, found.answered_s)
             topic = self._setting.topics.names["t"]
             self._damage = Damage(own, self._setting.versions, group, topic, self.pids)
             self._used.append(UsedGroup(group, found, self._setting.versions))

@@ -154,7 +154,8 @@ class Damage:
         old = await self._judged(self.connections, self._commit)
         if opened and self.connections.opened > opened and self.connections.security.sasl is None:
             old = "closed: the broker closed a connection without a request in progress"
-        new = Connections(self.connections.host, self.connections.port, self.connections.security)
+        old_one = self.connections
+        new = Connections(old_one.host, old_one.port, old_one.security, old_one.answered_s)
         try:
             return old, await self._judged(new, self._fetch)
         finally:

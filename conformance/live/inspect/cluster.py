@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.live.connections.connections import NAME, Connections, Garbled
+from kipcheck.conformance.live.connections.connections import ANSWERED_S, NAME, Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, NotOpened
 from kipcheck.conformance.live.connections.security import OPEN, Security
 from kipcheck.conformance.live.coordinator.admin import coordinator_of, versions_of
@@ -33,8 +33,9 @@ class Node:
 class Cluster:
     """Used in one event loop. Errors of its methods: ``Unanswered``."""
 
-    def __init__(self, entry: Address, security: Security = OPEN) -> None:
+    def __init__(self, entry: Address, security: Security = OPEN, answered_s: float = ANSWERED_S) -> None:
         self.entry = entry
+        self._answered_s = answered_s
         self._security = security
         self._connections: dict[Address, Connections] = {}
         self._versions: dict[Address, dict[int, tuple[int, int]]] = {}
@@ -116,7 +117,7 @@ class Cluster:
             await each.close()
 
     def _at(self, at: Address) -> Connections:
-        return self._connections.setdefault(at, Connections(*at, self._security))
+        return self._connections.setdefault(at, Connections(*at, self._security, self._answered_s))
 
 
 def _shown(at: Address) -> str:

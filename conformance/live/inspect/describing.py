@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from kipcheck.conformance.live.inspect.cluster import Address, Cluster, Unanswered
+from kipcheck.conformance.live.inspect.cluster import Address, Cluster, Node, Unanswered
 from kipcheck.conformance.live.inspect.group import (
     EMPTY_STATES,
     STABLE,
@@ -30,6 +30,8 @@ DENIED: Final = 30
 WAIT_S: Final = 10.0
 """How long a group that rebalances is asked again."""
 AGAIN_S: Final = 0.5
+AT_ONCE: Final = 50
+"""Brokers that are sent a request side by side: some may be silent."""
 CONSUMER_GROUP_DESCRIBE: Final = "ConsumerGroupDescribe"
 READERS: Final[Mapping[str, Callable[[str, Address, Mapping[str, Any]], Inspectable]]] = {
     CONSUMER_GROUP_DESCRIBE: read_consumer_group,
@@ -47,11 +49,18 @@ async def groups(cluster: Cluster) -> tuple[dict[str, str], list[str]]:
     """Group -> its type, of all brokers; and what could not be asked."""
     found: dict[str, str] = {}
     unasked: list[str] = []
-    for node in await cluster.nodes():
-        try:
-            body = await cluster.ask(node.address, "ListGroups", {"statesFilter": [], "typesFilter": []})
-        except Unanswered as silent:
-            unasked.append(f"{silent}; its groups are missing here")
+    nodes, room = await cluster.nodes(), asyncio.Semaphore(AT_ONCE)
+
+    async def listed(node: Node) -> Mapping[str, Any] | Unanswered:
+        async with room:
+            try:
+                return await cluster.ask(node.address, "ListGroups", {"statesFilter": [], "typesFilter": []})
+            except Unanswered as silent:
+                return silent
+
+    for node, body in zip(nodes, await asyncio.gather(*map(listed, nodes)), strict=True):
+        if isinstance(body, Unanswered):
+            unasked.append(f"{body}; its groups are missing here")
             continue
         if body["errorCode"]:
             unasked.append(f"broker {node.id} answers ListGroups with error {body['errorCode']}")

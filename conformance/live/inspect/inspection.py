@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kipcheck.conformance.live.connections.connections import ANSWERED_S
 from kipcheck.conformance.live.connections.security import OPEN, Security
 from kipcheck.conformance.live.inspect.cluster import Address, Cluster
 from kipcheck.conformance.live.inspect.describing import described, groups
@@ -24,10 +25,12 @@ class Inspection:
     """Brokers that did not answer: groups may be missing."""
 
 
-def inspect(entry: Address, names: Sequence[str], security: Security = OPEN) -> Inspection:
+def inspect(
+    entry: Address, names: Sequence[str], security: Security = OPEN, answered_s: float = ANSWERED_S
+) -> Inspection:
     """``names``: empty for all groups. Errors: ``cluster.Unanswered``; ``describing.NoGroup``."""
     with asyncio.Runner() as runner:
-        return runner.run(_inspect(Cluster(entry, security), names))
+        return runner.run(_inspect(Cluster(entry, security, answered_s), names))
 
 
 async def _inspect(cluster: Cluster, names: Sequence[str]) -> Inspection:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition
-from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Received
 from kipcheck.conformance.live.server.topics import Topics
-from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.errors import Entries, Refused
 from kipcheck.conformance.wire.record_batches import next_offset
 from kipcheck.conformance.wire.schema import spec
 
@@ -82,14 +82,20 @@ class Contents:
     # Requests
 
     def _join(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        offered = [(each["name"], bytes(each["metadata"])) for each in body["protocols"]]
+        offered, entries = (
+            [(each["name"], bytes(each["metadata"])) for each in body["protocols"]],
+            Entries(MOST_ENTRIES),
+        )
         return {
             "protocols": [[name, data.hex()] for name, data in offered],
-            "subscriptions": [subscription(self.edition, data) for _, data in offered],
+            "subscriptions": [subscription(self.edition, data, entries) for _, data in offered],
         }
 
     def _sync(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        given = [[each["memberId"], assignment(self.edition, each["assignment"])] for each in body["assignments"]]
+        entries = Entries(MOST_ENTRIES)
+        given = [
+            [each["memberId"], assignment(self.edition, each["assignment"], entries)] for each in body["assignments"]
+        ]
         return {"assignments": given}
 
     def _leave(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,10 +209,10 @@ def _first_error(topics: Iterable[Mapping[str, Any]]) -> int:
     return max((int(part["errorCode"]) for each in topics for part in each["partitions"]), default=0)
 
 
-def subscription(edition: Edition, data: bytes) -> dict[str, Any] | None:
+def subscription(edition: Edition, data: bytes, entries: Entries | None = None) -> dict[str, Any] | None:
     """The subscription that a member wrote, as far as this version of the consumer protocol knows it; None if it
-    cannot be read."""
-    found = _read(edition, "ConsumerProtocolSubscription", data)
+    cannot be read. Errors: ``TooManyEntries``, where ``entries`` are those that are accepted."""
+    found = _read(edition, "ConsumerProtocolSubscription", data, entries)
     if found is None:
         return None
     version, value = found
@@ -222,17 +228,18 @@ def subscription(edition: Edition, data: bytes) -> dict[str, Any] | None:
     return shown
 
 
-def assignment(edition: Edition, data: bytes) -> list[str] | None:
-    """The partitions of an assignment, ``t-0``; none for no bytes, None if they cannot be read."""
+def assignment(edition: Edition, data: bytes, entries: Entries | None = None) -> list[str] | None:
+    """The partitions of an assignment, ``t-0``; none for no bytes, None if they cannot be read. Errors:
+    ``TooManyEntries``, where ``entries`` are those that are accepted."""
     if not data:
         return []
-    found = _read(edition, "ConsumerProtocolAssignment", data)
+    found = _read(edition, "ConsumerProtocolAssignment", data, entries)
     if found is None:
         return None
     return [f"{each['topic']}-{part}" for each in found[1]["assignedPartitions"] for part in each["partitions"]]
 
 
-def _read(edition: Edition, message: str, data: bytes) -> tuple[int, Mapping[str, Any]] | None:
+def _read(edition: Edition, message: str, data: bytes, entries: Entries | None) -> tuple[int, Mapping[str, Any]] | None:
     """The version in the bytes, and their content as Kafka's readers take it."""
     if len(data) < 2:
         return None
@@ -240,6 +247,9 @@ def _read(edition: Edition, message: str, data: bytes) -> tuple[int, Mapping[str
     if version < 0:
         return None
     try:
-        return version, spec(edition, message).at(min(version, NEWEST)).decode(bytes(data), lenient=True)
+        layout = spec(edition, message).at(min(version, NEWEST))
+        if entries is None:
+            return version, layout.decode(bytes(data), lenient=True)
+        return version, layout.codec.decode_bounded(bytes(data), entries, lenient=True)
     except Refused:
         return None

@@ -8,6 +8,7 @@ from typing import Any, Final
 from kipcheck.conformance.core.foreign import one_line
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.recording.traffic import Finding, Frame
+from kipcheck.conformance.wire.codec import LOCATED_BYTES
 from kipcheck.conformance.wire.explain import text
 from kipcheck.conformance.wire.explain_frame import find
 from kipcheck.conformance.wire.workbench import Unreadable
@@ -53,7 +54,9 @@ class Log:
 
 
 def annotated(finding: Finding, edition: str) -> str:
-    """The bytes of the request with their meanings, up to the damage."""
+    """The bytes of the request with their meanings, up to the damage; of a large one, its first bytes."""
+    if len(finding.payload) > LOCATED_BYTES:
+        return finding.payload[:MOST_BYTES].hex()
     try:
         return text(find(finding.payload, edition, None, None).explained)
     except Unreadable:

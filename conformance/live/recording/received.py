@@ -6,14 +6,20 @@ from functools import cache
 from typing import Any, Final
 
 from kipcheck.conformance.core.edition import APACHE, Edition
-from kipcheck.conformance.wire.errors import Refused
-from kipcheck.conformance.wire.framing import decode_request, header_version, requests
+from kipcheck.conformance.wire.codec import LOCATED_BYTES
+from kipcheck.conformance.wire.errors import Entries, Refused
+from kipcheck.conformance.wire.framing import decode_request, header_version, requests, shifted
+from kipcheck.conformance.wire.primitives import Rough
 from kipcheck.conformance.wire.schema import Layout, is_changed_by, spec
+from kipcheck.conformance.wire.tags import unknown_tags
 
 API_VERSIONS: Final = 18
 """The only API that is answered in a version that is not served (KIP-511)."""
 HEADER: Final = 8
 """Bytes of key, version and correlation id."""
+MOST_ENTRIES: Final = 20_000
+"""Elements of arrays, at all depths, and unknown tags of a request. Kafka has no such limit up to 4.2.1, then one of
+1,000,000 for each array (class ``Readable``). A topic here has at most 10,000 partitions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,8 +74,11 @@ class Content:
     """The violation that strict decoding found, where Kafka's own reader accepts the bytes."""
 
 
-def read(payload: bytes, edition: Edition, versions: Mapping[int, range]) -> Content:
-    """The content of a frame. ``versions``: the served versions by API key. Errors: ``Unserved``; ``Refused``."""
+def read(payload: bytes, edition: Edition, versions: Mapping[int, range], most: int = MOST_ENTRIES) -> Content:
+    """The content of a frame. ``versions``: the served versions by API key.
+
+    Errors: ``Unserved``; ``Refused``; ``TooManyEntries`` for more than ``most`` elements of arrays and unknown tags.
+    """
     if len(payload) < HEADER:
         raise Refused("truncated", "too short for a header", message="RequestHeader", version=1, offset=len(payload))
     key, version = _int16(payload, 0), _int16(payload, 2)
@@ -81,9 +90,9 @@ def read(payload: bytes, edition: Edition, versions: Mapping[int, range]) -> Con
     message = requests(edition)[key].name
     layout = spec(form(edition, message), message).at(version)
     try:
-        client_id, body = _body(payload, layout)
+        client_id, body = _body(payload, layout, Entries(most))
     except Refused as refused:
-        lenient = decode_request(payload, layout.edition, lenient=True)
+        lenient = decode_request(payload, layout.edition, lenient=True, entries=Entries(most))
         return Content(lenient.message, version, correlation_id, lenient.client_id, lenient.body, refused=refused)
     return Content(message, version, correlation_id, client_id, body)
 
@@ -95,20 +104,25 @@ def form(edition: Edition, message: str) -> Edition:
     return edition if is_changed_by(edition, message) else APACHE
 
 
-def _body(payload: bytes, layout: Layout) -> tuple[str | None, dict[str, Any]]:
-    """Client id and body. A header with tags is left to the slower decoder. Errors: ``Refused``."""
-    size = _int16(payload, HEADER) if len(payload) >= HEADER + 2 else -2
+def _body(payload: bytes, layout: Layout, entries: Entries) -> tuple[str | None, dict[str, Any]]:
+    """Client id and body. Errors: ``Refused``, with offsets from the start of the header; ``TooManyEntries``."""
+    size, flexible = _int16(payload, HEADER), header_version(layout) == 2
     end = HEADER + 2 + max(size, 0)
-    flexible = header_version(layout) == 2
-    if size < -1 or len(payload) < end + flexible or (flexible and payload[end]):
-        found = decode_request(payload, layout.edition)
-        return found.client_id, found.body
     try:
+        if size < -1 or len(payload) < end + flexible:
+            raise Rough("truncated")
         client_id = None if size < 0 else payload[HEADER + 2 : end].decode()
-        return client_id, layout.decode(payload[end + flexible :])
-    except (Refused, UnicodeDecodeError):
-        found = decode_request(payload, layout.edition)  # refuses, with offsets from the start of the header
-        return found.client_id, found.body
+        if flexible:
+            end = unknown_tags(payload, end, entries.take)[0] if payload[end] else end + 1
+    except (Rough, IndexError, UnicodeDecodeError):
+        if len(payload) <= LOCATED_BYTES:
+            found = decode_request(payload, layout.edition)  # refuses
+            return found.client_id, found.body
+        raise Refused("truncated", "the header cannot be read", message="RequestHeader", version=1) from None
+    try:
+        return client_id, layout.codec.decode_bounded(payload[end:], entries)
+    except Refused as refused:
+        raise shifted(refused, end) from None
 
 
 def _int16(data: bytes, at: int) -> int:

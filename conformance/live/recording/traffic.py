@@ -1,9 +1,6 @@
-"""The record of a front's traffic: every frame with its time and connection, and every request that is not well formed.
+"""Counts a front's traffic, and passes it to observers: a log, a packet capture. Nothing else is kept of it."""
 
-The newest frames are kept, up to a limit of bytes. Observers get every frame when it passes: a log, a packet capture.
-"""
-
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, final
@@ -11,8 +8,9 @@ from typing import Any, Final, Protocol, final
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.wire.errors import Refused
 
-KEPT_BYTES: Final = 64 << 20
-KEPT_FINDINGS: Final = 1000
+MOST_REASONS: Final = 100
+"""Reasons of closing that are counted one by one: a client determines their text."""
+OTHER_REASONS: Final = "closed: other reasons"
 
 
 @final
@@ -57,13 +55,8 @@ class Observer(Protocol):
 @dataclass(slots=True)
 class Traffic:
     observers: tuple[Observer, ...] = ()
-    limit: int = KEPT_BYTES
-    frames: deque[Frame] = field(default_factory=deque)
-    findings: deque[Finding] = field(default_factory=lambda: deque(maxlen=KEPT_FINDINGS))
     counts: Counter[str] = field(default_factory=Counter)
-    """``connections``, ``requests``, ``findings``, ``forgotten`` (frames that are no longer kept), ``closed: WHY``."""
-    kept: int = 0
-    """Bytes in ``frames``."""
+    """``connections``, ``requests``, ``findings``, ``closed: WHY``."""
 
     def opened(self, at_s: float, connection: int, peer: tuple[str, int]) -> None:
         self.counts["connections"] += 1
@@ -73,16 +66,12 @@ class Traffic:
     def closed(self, at_s: float, connection: int, why: str) -> None:
         """``why``: empty if the client closed the connection."""
         if why:
-            self.counts[f"closed: {why}"] += 1
+            reason = f"closed: {why}"
+            self.counts[reason if reason in self.counts or len(self.counts) < MOST_REASONS else OTHER_REASONS] += 1
         for each in self.observers:
             each.closed(at_s, connection, why)
 
     def passed(self, frame: Frame) -> None:
-        self.frames.append(frame)
-        self.kept += len(frame.data)
-        while self.kept > self.limit:
-            self.kept -= len(self.frames.popleft().data)
-            self.counts["forgotten"] += 1
         for each in self.observers:
             each.passed(frame)
 
@@ -97,6 +86,5 @@ class Traffic:
 
     def found(self, finding: Finding) -> None:
         self.counts["findings"] += 1
-        self.findings.append(finding)
         for each in self.observers:
             each.found(finding)

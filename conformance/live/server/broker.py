@@ -47,6 +47,9 @@ SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Names and versions of client software in ApiVersions (KIP-511)."""
 OFFSETS: Final = Topic("__consumer_offsets", 50, uuid.uuid5(uuid.NAMESPACE_OID, "kipcheck/__consumer_offsets"))
 """The internal topic, which a broker has since its first group. No Fetch reads it."""
+NO_IDS: Final = (10, 11)
+"""The versions of Metadata that have ids of topics, and whose requests may not use them."""
+ZERO: Final = uuid.UUID(int=0)
 GROUP_KEY, BATCHES_SINCE, ALL_FEATURES_SINCE = 0, 4, 4
 
 
@@ -156,10 +159,13 @@ class Broker:
 
     def metadata(self, request: Received, answer: Answer) -> None:
         asked, version = request.body["topics"], request.version
+        if refused := refused_topics(request):
+            return answer({"brokers": [], "topics": refused})
         if asked is None or (version == 0 and not asked):
             topics = [_described(each) for each in (*self.topics.by_name.values(), OFFSETS)]
         else:
-            topics = [self._described(each) for each in asked]
+            once = {(each["name"], each.get("topicId")): each for each in asked}
+            topics = [self._described(each) for each in once.values()]
         host, port = request.reached
         answer(
             {
@@ -196,6 +202,18 @@ def _described(topic: Topic) -> dict[str, Any]:
     ]  # fmt: skip
     about = {"name": topic.name, "topicId": topic.id, "isInternal": topic is OFFSETS}
     return {"errorCode": NONE, **about, "partitions": partitions}
+
+
+def refused_topics(request: Received) -> list[dict[str, Any]]:
+    """The topics of the response if a request of version 10 or 11 names a topic by its id, or not at all: brokers up to
+    4.4.0 refuse all of them (``KafkaApis.handleTopicMetadataRequest``, ``MetadataRequest.getErrorResponse``)."""
+    topics = request.body["topics"] or []
+    if request.version not in NO_IDS or all(each["name"] is not None and each["topicId"] == ZERO for each in topics):
+        return []
+    return [
+        {"errorCode": INVALID_REQUEST, "name": each["name"] or "", "topicId": each["topicId"], "partitions": []}
+        for each in topics
+    ]
 
 
 def ranges_of(edition: Edition, names: tuple[str, ...]) -> dict[int, range]:

@@ -7,7 +7,15 @@ from typing import Any, Final, cast
 
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.classic_group import ClassicGroup
-from kipcheck.conformance.live.server.groups import Answer, Groups, Handler
+from kipcheck.conformance.live.server.groups import (
+    MOST_MEMBERS,
+    MOST_PROTOCOLS,
+    Answer,
+    AnswerSize,
+    Groups,
+    Handler,
+    bound,
+)
 from kipcheck.conformance.protocols.group.model.messages import (
     EMPTY,
     Beat,
@@ -56,7 +64,8 @@ class ClassicApi:
         body, id = request.body, request.body["groupId"]
         if self.groups.consumer_with_members(id) is not None:
             return answer(joined(request, Joined(0, Error.INCONSISTENT_GROUP_PROTOCOL, member=body["memberId"])))
-        group = self.groups.with_room(id)
+        bound(len(body["protocols"]), MOST_PROTOCOLS, "protocols")
+        group = self.groups.joining(id, body["memberId"])
         instance = body.get("groupInstanceId")
         fresh = f"{request.client_id or '' if instance is None else instance}-{self.new_uuid()}"
 
@@ -76,8 +85,7 @@ class ClassicApi:
 
         def done(reply: Any) -> None:
             if reply.error is Error.NONE:
-                known = {each.id: group.clients[each.id] for each in group.state.members if each.id in group.clients}
-                group.clients = {**known, reply.member: (request.client_id or "", f"/{request.host}")}
+                group.clients[reply.member] = (request.client_id or "", f"/{request.host}")
             answer(joined(request, reply))
 
         group.send(made, done, nameless=not id)
@@ -97,7 +105,9 @@ class ClassicApi:
                 number,
             )
 
-        self._send(body["groupId"], made, lambda reply: answer(synced(cast(Synced, reply))))
+        bound(len(body["assignments"]), MOST_MEMBERS, "members")
+        group = self.groups.growing(body["groupId"])
+        group.send(made, lambda reply: answer(synced(cast(Synced, reply))), nameless=not body["groupId"])
 
     def heartbeat(self, request: Received, answer: Answer) -> None:
         body = request.body
@@ -114,16 +124,18 @@ class ClassicApi:
             members: tuple[tuple[str, str | None], ...] = ((body["memberId"], None),)
         else:
             members = tuple((each["memberId"], each["groupInstanceId"]) for each in body["members"])
+            bound(len(members), MOST_MEMBERS, "members")
         made = partial(Leave, request.version, members)
         self._send(body["groupId"], made, lambda reply: answer(left(request, cast(Left, reply))))
 
     def describe(self, request: Received, answer: Answer) -> None:
-        groups = [self._described(request.version, id) for id in request.body["groups"]]
-        answer({"groups": groups})
+        size = AnswerSize()
+        answer({"groups": [self._described(request.version, id, size) for id in request.body["groups"]]})
 
-    def _described(self, version: int, id: str) -> dict[str, Any]:
+    def _described(self, version: int, id: str, size: AnswerSize) -> dict[str, Any]:
         group = self.groups.classic(id)
-        reply = cast(Described, group.ask(lambda number: Describe(version, number), nameless=not id))
+        size.add(group.bytes)
+        reply = cast(Described, self.groups.ask(id, Describe, version))
         return {
             "errorCode": reply.error,
             "groupId": id,
@@ -135,6 +147,7 @@ class ClassicApi:
 
     def list(self, request: Received, answer: Answer) -> None:
         """Filters of states and types apply from their versions on; states are compared without regard to case."""
+        size = AnswerSize()
         states = {each.lower() for each in request.body.get("statesFilter", ())}
         types = {each.lower() for each in request.body.get("typesFilter", ())}
         found = [
@@ -146,6 +159,8 @@ class ClassicApi:
             (id, "consumer", "Stable" if group.state.members else "Empty", "consumer")
             for id, group in self.groups.consumers()
         ]
+        for each in found:
+            size.add(len(each[0]))
         listed = [
             {"groupId": id, "protocolType": protocol, "groupState": state, "groupType": kind}
             for id, protocol, state, kind in found
@@ -163,7 +178,7 @@ class ClassicApi:
             if error is Error.NONE:
                 self.groups.remove_consumer(id)
             return {"groupId": id, "errorCode": error}
-        reply = cast(Deleted, self.groups.classic(id).ask(lambda number: Delete(version, number), nameless=not id))
+        reply = cast(Deleted, self.groups.ask(id, Delete, version))
         return {"groupId": id, "errorCode": reply.error}
 
     def _send(self, id: str, made: Callable[[int], Request], answered: Callable[[Any], None]) -> None:

@@ -2,27 +2,34 @@
 at once."""
 
 import asyncio
+import operator
 from collections import deque
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kipcheck.conformance.protocols.group.model import messages
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.messages import Append, Arm, Disarm, Fired, Phase, Reply, Timer, Written
-from kipcheck.conformance.protocols.group.model.state import State
+from kipcheck.conformance.protocols.group.model.state import Member, State
 
 Answered: TypeAlias = Callable[[Reply], None]
+ENTRY: Final = 100
+"""About what an object costs beside its text or bytes."""
 
 
 class ClassicGroup:
-    def __init__(self, machine: Coordinator, changed: Callable[[], None] = lambda: None) -> None:
-        """``changed`` is called after each event."""
+    def __init__(self, machine: Coordinator, changed: Callable[["ClassicGroup"], None] = lambda group: None) -> None:
+        """``changed`` is called with this group after each event."""
         self.machine = machine
         self.state: State = machine.initial()
         self.metadata: dict[tuple[str, int], tuple[int, str | None]] = {}
         """Leader epoch and metadata of committed offsets, which the machine does not have."""
         self.clients: dict[str, tuple[str, str]] = {}
-        """Client id and host of each member, for descriptions of the group."""
+        """Client id and host of each member, for descriptions of the group; of some former members too."""
+        self.bytes = 0
+        """That the group keeps, about."""
+        self._weighed: tuple[object, ...] = ()
+        """The parts of the state that determine it."""
         self._changed = changed
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._waiting: dict[int, Answered] = {}
@@ -78,7 +85,26 @@ class ClassicGroup:
         for each in replies:
             if (answered := self._waiting.pop(each.to, None)) is not None:
                 answered(each)
-        self._changed()
+        self._weigh()
+        self._changed(self)
+
+    def _weigh(self) -> None:
+        """Sums what the group keeps, if that is another since the last time."""
+        state = self.listed
+        parts = (state.members, state.pending, state.offsets)
+        if len(parts) == len(self._weighed) and all(map(operator.is_, parts, self._weighed)):
+            return
+        self._weighed = parts
+        if len(self.clients) > 2 * len(state.members):
+            known = {each.id for each in state.members}
+            self.clients = {id: about for id, about in self.clients.items() if id in known}
+        self.bytes = (
+            sum(map(_weight, state.members))
+            + sum(ENTRY + len(id) for id in state.pending)
+            + sum(ENTRY + len(id) + len(client) for id, (client, _) in self.clients.items())
+            + ENTRY * len(state.offsets)
+            + sum(ENTRY + len(metadata or "") for _, metadata in self.metadata.values())
+        )
 
     def _arm(self, timer: Timer, ms: int) -> None:
         self._disarm(timer)
@@ -91,3 +117,13 @@ class ClassicGroup:
     def _fire(self, timer: Timer) -> None:
         del self._timers[timer]
         self._apply(Fired(timer))
+
+
+def _weight(member: Member) -> int:
+    """Bytes."""
+    protocols = sum(ENTRY + len(name) + _size(blob) for name, blob in member.protocols)
+    return 2 * ENTRY + len(member.id) + len(member.instance or "") + protocols + _size(member.assignment)
+
+
+def _size(blob: messages.Blob) -> int:
+    return len(blob) if isinstance(blob, bytes) else 0

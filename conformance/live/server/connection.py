@@ -1,7 +1,7 @@
 """One connection of a client: frames, limits, and answers in the order of the requests.
 
-Like a broker, a connection by default handles one request at a time: the next one is read when the answer to the last
-one is sent. Whatever goes wrong on a connection closes that connection only.
+Like a broker, a connection by default handles one request at a time: the next one is handled when the answer to the
+last one is sent, and its turn comes. Whatever goes wrong on a connection closes that connection only.
 """
 
 import asyncio
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast, final
 
 from kipcheck.conformance.core.edition import Edition
-from kipcheck.conformance.live.recording.received import Content, Received, Unserved, form, read
+from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Content, Received, Unserved, form, read
 from kipcheck.conformance.live.recording.traffic import Finding, Traffic
-from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.live.server.turns import Turns
+from kipcheck.conformance.wire.errors import Refused, TooManyEntries
 from kipcheck.conformance.wire.framing import encode_response, frame
 
 SIZE: Final = 4
@@ -32,10 +33,14 @@ class Limits:
     """The largest announced size of a request."""
     connections: int = 1000
     """Open at once; a further one is closed at once."""
-    input_bytes: int = 256 << 20
-    """Received and not yet handled, of all connections together."""
+    entries: int = MOST_ENTRIES
+    """Elements of arrays and unknown tags of one request."""
+    input_bytes: int = 64 << 20
+    """Received and not yet handled, of all connections together. The one that has most of them is closed."""
     output_bytes: int = 8 << 20
     """Not yet sent, of one connection."""
+    all_output_bytes: int = 64 << 20
+    """Not yet sent, of all connections together. The one that has most of them is closed."""
     idle_s: float = 600.0
     """Without a byte from the client, and without a request in progress (``connections.max.idle.ms``)."""
     stalled_s: float = 30.0
@@ -65,8 +70,17 @@ class Server(Protocol):
     edition: Edition
     limits: Limits
     traffic: Traffic
+    turns: Turns
     input_bytes: int
     """Received and not yet handled, of all connections; connections keep it up to date."""
+
+    def bound_input(self) -> None:
+        """Closes connections while too many bytes were received and not handled."""
+        ...
+
+    def bound_output(self) -> None:
+        """Closes connections while too many bytes are not sent."""
+        ...
 
     def now(self) -> float:
         """Seconds since the front was created."""
@@ -92,14 +106,20 @@ class Connection(asyncio.Protocol):
         self.number = number
         self.peer = self.reached = ("", 0)
         self.open = False
+        self.paid_s = 0.0
+        """See ``Turns``."""
         self._input = bytearray()
         self._counted = 0
         """The bytes of ``_input`` that the front has counted."""
+        self._size: int | None = None
+        """Of the first request in ``_input``, without the four bytes in front, once it is complete."""
+        self._alone = False
+        """Whether it came while no earlier request was without an answer."""
         self._progress: deque[Received] = deque()
         """Requests in progress, oldest first."""
         self._ready: dict[Received, bytes] = {}
         """Answers that wait for those to earlier requests."""
-        self._advancing = self._reading_paused = self._writing_paused = False
+        self._waiting = self._handling = self._reading_paused = self._writing_paused = False
         self._active_s = 0.0
         self._watch: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
@@ -119,32 +139,35 @@ class Connection(asyncio.Protocol):
         self.open = True
         self._active_s = self.front.now()
         self._watch_idle()
+        self.front.turns.enter(self)
         self.front.script.opened(self)
 
     def data_received(self, data: bytes) -> None:
         self._active_s = self.front.now()
+        if self._size is None and not self._progress:
+            self._alone = True
         self._input += data
-        self._advance(just_read=True)
+        self._count_input()
+        self.front.bound_input()
+        self.advance()
 
     def pause_writing(self) -> None:
         self._writing_paused = True
         stalled_s = self.front.limits.stalled_s
         self._stall = asyncio.get_running_loop().call_later(stalled_s, self.abort, "the client reads nothing")
+        self.front.bound_output()
 
     def resume_writing(self) -> None:
         self._writing_paused = False
         self._cancel_stall()
-        self._advance()
+        self.advance()
 
     def connection_lost(self, error: Exception | None) -> None:
         was_open, self.open = self.open, False
         self._cancel_stall()
         if self._watch is not None:
             self._watch.cancel()
-        if self._input:  # a frame that was never completed, and requests that were never handled
-            self.front.pass_frame(self.number, True, bytes(self._input))
-        self._input.clear()
-        self._count_input()
+        self._drop_input()
         self._progress.clear()
         self._ready.clear()
         self.front.closed(self, self._why)
@@ -172,7 +195,7 @@ class Connection(asyncio.Protocol):
         self._ready[request] = data
         while self._progress and self._progress[0] in self._ready:
             self.write(self._ready.pop(self._progress.popleft()))
-        self._advance()
+        self.advance()
 
     def write(self, data: bytes) -> None:
         """Sends bytes at once, whatever is in progress."""
@@ -190,8 +213,9 @@ class Connection(asyncio.Protocol):
         self._stall = asyncio.get_running_loop().call_later(self.front.limits.stalled_s, self.transport.abort)
 
     def abort(self, why: str = "") -> None:
-        """Closes the connection without sending what is left."""
+        """Closes the connection without sending what is left, or handling more of what came."""
         self._end(why, self.transport.abort)
+        self._drop_input()
 
     def reset(self, why: str = "") -> None:
         """Closes the connection so that the client gets an error (RST) and not an orderly end."""
@@ -202,47 +226,70 @@ class Connection(asyncio.Protocol):
 
     # Input
 
-    def _advance(self, just_read: bool = False) -> None:
-        """Handles complete requests, as many as may be in progress. All but the first one in bytes that were just read
-        came while an earlier one was not answered."""
-        if self._advancing:
-            return  # an answer was given within the loop below, which goes on
-        self._advancing, at = True, 0
-        pipelined = not just_read
-        try:
-            while self.open and len(self._progress) < self.window and not self._writing_paused:
-                size = self._size(at)
-                if size is None:
-                    break
-                payload = bytes(self._input[at + SIZE : at + SIZE + size])
-                at += SIZE + size
-                self._handle(payload, pipelined or bool(self._progress))
-                pipelined = True
-        finally:
-            self._advancing = False
-            del self._input[:at]
-            self._count_input()
-            self._pause_or_resume()
+    @property
+    def input_bytes(self) -> int:
+        """Received and not yet handled."""
+        return len(self._input)
 
-    def _size(self, at: int) -> int | None:
-        """The size of the frame that begins there; None if it is incomplete, or if the connection was closed for it."""
-        if len(self._input) - at < SIZE:
+    @property
+    def output_bytes(self) -> int:
+        """Not yet sent."""
+        return self.transport.get_write_buffer_size()
+
+    def advance(self) -> None:
+        """Waits for a turn, if there is a request that can be handled."""
+        if self._handling:
+            return  # ``Turns`` calls it after the request
+        if self._size is None and self.open:
+            self._size = self._complete()
+        if self._can_handle and not self._waiting:
+            self._waiting = True
+            self.front.turns.add(self, self._size or 0)
+        self._pause_or_resume()
+
+    @property
+    def _can_handle(self) -> bool:
+        """Whether there is a request, a peer, and room for another request in progress."""
+        if self._size is None or not self.open or self.transport.is_closing():
+            return False
+        return len(self._progress) < self.window and not self._writing_paused
+
+    def handle_next(self) -> bool:
+        """Handles the first request, if it still can be handled. Returns whether it was."""
+        self._waiting = False
+        if not self._can_handle or self._size is None:
+            return False
+        end = SIZE + self._size
+        payload = bytes(self._input[SIZE:end])
+        del self._input[:end]
+        self._count_input()
+        pipelined = not self._alone or bool(self._progress)
+        self._size, self._alone, self._handling = None, False, True
+        try:
+            self._handle(payload, pipelined)
+        finally:
+            self._handling = False
+        return True
+
+    def _complete(self) -> int | None:
+        """The size of the first frame; None if it is incomplete, or if the connection was closed for it."""
+        if len(self._input) < SIZE:
             return None
-        size = int.from_bytes(self._input[at : at + SIZE], "big", signed=True)
+        size = int.from_bytes(self._input[:SIZE], "big", signed=True)
         if not 0 <= size <= self.front.limits.frame_bytes:
-            self.front.pass_frame(self.number, True, bytes(self._input[at : at + UNREAD]))
-            self._input.clear()
-            self.abort(f"announced size {size}" if size < 0 else "announced size above the limit")
+            self.abort("announced size below 0" if size < 0 else "announced size above the limit")
             return None
-        return size if len(self._input) - at - SIZE >= size else None
+        return size if len(self._input) - SIZE >= size else None
 
     def _handle(self, payload: bytes, pipelined: bool) -> None:
         front, now = self.front, self.front.now()
         front.pass_frame(self.number, True, frame(payload))
         try:
-            content = read(payload, front.edition, front.script.versions)
+            content = read(payload, front.edition, front.script.versions, front.limits.entries)
         except Unserved as unserved:
             return self.abort(str(unserved))
+        except TooManyEntries:
+            return self.abort(f"a request with more than {front.limits.entries} entries")
         except Refused as refused:
             front.traffic.found(Finding(now, self.number, refused, payload, answered=False))
             return self.abort("a request that cannot be read")
@@ -250,7 +297,10 @@ class Connection(asyncio.Protocol):
             front.traffic.found(Finding(now, self.number, content.refused, payload, answered=True))
         request = self._request(content, now, pipelined)
         self._progress.append(request)
-        front.traffic.received(request)
+        try:
+            front.traffic.received(request)
+        except TooManyEntries:
+            return self.abort("a request with too many entries in its bytes")
         front.guard(self, lambda: front.script.received(request, self))
 
     def _request(self, found: Content, now: float, pipelined: bool) -> Received:
@@ -262,14 +312,20 @@ class Connection(asyncio.Protocol):
     def _count_input(self) -> None:
         self.front.input_bytes += len(self._input) - self._counted
         self._counted = len(self._input)
-        if self.open and self.front.input_bytes > self.front.limits.input_bytes:
-            self.abort("too many bytes received and not handled")
+
+    def _drop_input(self) -> None:
+        """Of a frame that was never completed, and of requests that were never handled, observers get the first."""
+        if self._input:
+            self.front.pass_frame(self.number, True, bytes(self._input[:UNREAD]))
+        self._input.clear()
+        self._size = None
+        self._count_input()
 
     def _pause_or_resume(self) -> None:
-        """Reads no further while requests in progress are many, so that a flood stays in the client's own buffers."""
+        """Reads no further while a complete request waits, so that a flood stays in the client's own buffers."""
         if not self.open:
             return
-        full = len(self._input) > UNREAD and (len(self._progress) >= self.window or self._writing_paused)
+        full = self._size is not None and len(self._input) > UNREAD
         if full and not self._reading_paused:
             self.transport.pause_reading()
         elif not full and self._reading_paused:

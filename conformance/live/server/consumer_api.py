@@ -42,13 +42,13 @@ class ConsumerApi:
             return answer(_refused(INVALID_REQUEST, member))
         if body["serverAssignor"] not in ASSIGNORS:
             return answer(_refused(UNSUPPORTED_ASSIGNOR, member))
-        group = self.groups.new_consumer(body["groupId"])
-        if group is None:
-            return answer(_refused(GROUP_ID_NOT_FOUND, member))
         member = member or str(self.new_uuid())
+        group = self.groups.new_consumer(body["groupId"], member)
+        if group is None:
+            return answer(_refused(GROUP_ID_NOT_FOUND, body["memberId"]))
         try:
             topics = self._subscribed(body["subscribedTopicNames"], body.get("subscribedTopicRegex"))
-        except re.error:
+        except (re.error, RecursionError, OverflowError):
             return answer(_refused(INVALID_REGULAR_EXPRESSION, member))
         leaves = epoch == LEAVES_FOR_A_WHILE and body["instanceId"] is not None
         found = group.heartbeat(

@@ -1,9 +1,10 @@
 """One consumer group (KIP-848) in real time: the machine of consumer groups, with time from the event loop."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from kipcheck.conformance.live.server.classic_group import ENTRY
 from kipcheck.conformance.protocols.consumer_group.model import ConsumerGroup, Member, State
 from kipcheck.conformance.protocols.consumer_group.ops import (
     REBALANCE_MS,
@@ -37,11 +38,15 @@ class _Machine(ConsumerGroup):
 
 
 class LiveConsumerGroup:
-    def __init__(self, topics: Mapping[str, int], config: Config) -> None:
+    def __init__(
+        self, topics: Mapping[str, int], config: Config, weighed: Callable[[int], None] = lambda weight: None
+    ) -> None:
+        """``weighed`` is called with ``bytes`` when they may have changed."""
         self.machine = _Machine(topics, config)
         self.state: State = self.machine.initial()
         self.offsets: dict[tuple[str, int], tuple[int, int, str | None]] = {}
         """Offset, leader epoch and metadata by topic and partition."""
+        self._weighed = weighed
         self._loop = asyncio.get_running_loop()
         self._at_s = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
@@ -65,7 +70,21 @@ class LiveConsumerGroup:
         state, (answer,) = self.machine.heartbeat(self.state, beat, epoch, owned)
         self.state = state._replace(clients=())  # what clients know does not concern a broker
         self._watch()
+        self._weighed(self.bytes)
         return answer
+
+    def commit(self, offsets: Mapping[tuple[str, int], tuple[int, int, str | None]]) -> None:
+        self.offsets.update(offsets)
+        self._weighed(self.bytes)
+
+    @property
+    def bytes(self) -> int:
+        """That the group keeps, about."""
+        members = sum(
+            ENTRY * (2 + len(each.topics) + len(each.assigned)) + len(each.id) + sum(map(len, each.topics))
+            for each in self.state.members
+        )
+        return members + sum(ENTRY + len(metadata or "") for _, _, metadata in self.offsets.values())
 
     def commit_error(self, member: str, epoch: int) -> int:
         """The error of a commit or fetch of offsets by a member, or by a client without a member id and epoch.
@@ -101,3 +120,4 @@ class LiveConsumerGroup:
     def _fire(self) -> None:
         self._pass()
         self._watch()
+        self._weighed(self.bytes)

@@ -12,6 +12,7 @@ from kipcheck.conformance.live.server.broker import (
     SOFTWARE,
     UNSUPPORTED_VERSION,
     ranges_of,
+    refused_topics,
 )
 from kipcheck.conformance.live.server.connection import Connection
 from kipcheck.conformance.live.server.features import NUMBER, controller_of, features_of
@@ -65,6 +66,8 @@ class FeatureBroker:
     def metadata(self, request: Received) -> Body:
         """One broker, which is the controller, and no topic."""
         host, port = request.reached
+        if refused := refused_topics(request):
+            return {"brokers": [], "topics": refused}
         asked = request.body["topics"] or []
         return {
             "brokers": [{"nodeId": NUMBER, "host": host, "port": port, "rack": None}],

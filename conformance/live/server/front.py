@@ -14,6 +14,7 @@ from contextlib import suppress
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.live.recording.traffic import Frame, Traffic
 from kipcheck.conformance.live.server.connection import Connection, Limits, Script
+from kipcheck.conformance.live.server.turns import Turns
 
 
 class Front:
@@ -28,6 +29,7 @@ class Front:
         self.input_bytes = 0
         """Received and not yet handled, of all connections; connections keep it up to date."""
         self.connections: set[Connection] = set()
+        self.turns = Turns(self.now)
         self._opened = 0
         self._loop = asyncio.get_running_loop()
         self._start_s = self._loop.time()
@@ -70,6 +72,20 @@ class Front:
         self.connections.add(connection)
         self.traffic.opened(self.now(), connection.number, connection.peer)
         return len(self.connections) <= self.limits.connections
+
+    def bound_input(self) -> None:
+        """Closes the connection with most input while too many bytes were received and not handled."""
+        while self.input_bytes > self.limits.input_bytes:
+            largest = max(self.connections, key=lambda each: each.input_bytes)
+            largest.abort("too many bytes received and not handled")
+
+    def bound_output(self) -> None:
+        """Closes the connection with most output while too many bytes are not sent."""
+        unsent = {each: each.output_bytes for each in self.connections if each.open}
+        while sum(unsent.values()) > self.limits.all_output_bytes:
+            largest = max(unsent, key=unsent.__getitem__)
+            largest.abort("too many unsent bytes of all connections")
+            del unsent[largest]
 
     def closed(self, connection: Connection, why: str) -> None:
         self.connections.discard(connection)

@@ -1,6 +1,7 @@
 """The groups of a broker, by id: which machine runs each of them."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.live.recording.received import Received
@@ -8,10 +9,18 @@ from kipcheck.conformance.live.server.classic_group import ClassicGroup
 from kipcheck.conformance.live.server.consumer_group import LiveConsumerGroup
 from kipcheck.conformance.live.server.settings import Settings
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
+from kipcheck.conformance.protocols.group.model.messages import Delete, Describe, Fetch, Reply
 
 MOST_GROUPS: Final = 10_000
-MOST_MEMBERS: Final = 5_000
-"""Of a classic group, with ids that are not used yet: what a flood of JoinGroup requests may create."""
+MOST_MEMBERS: Final = 1_000
+"""Of a group, with ids that are not used yet; and of one request. A front has as many connections."""
+MOST_PROTOCOLS: Final = 100
+"""Of a member."""
+MOST_BYTES: Final = 32 << 20
+"""That all groups keep: metadata, assignments, ids and offsets. Beyond it a group that has more than its share, which
+is this divided by the number of groups, gets no more of them. So all together keep less than twice as many."""
+MOST_ANSWERED: Final = 8 << 20
+"""Bytes of the groups that one answer is about."""
 
 Answer: TypeAlias = Callable[[Mapping[str, Any]], None]
 """Answers a request with a body."""
@@ -19,7 +28,26 @@ Handler: TypeAlias = Callable[[Received, Answer], None]
 
 
 class TooMany(Exception):
-    """A request would create one group or member more than the limit; its connection is closed."""
+    """A request exceeds a limit; its connection is closed."""
+
+
+def bound(number: int, most: int, elements: str) -> None:
+    """Bounds elements of a request that are compared with all others of a group. Errors: ``TooMany``."""
+    if number > most:
+        raise TooMany(f"too many {elements} in a request")
+
+
+class AnswerSize:
+    """Bounds an answer about many groups, or about one many times."""
+
+    def __init__(self) -> None:
+        self._left = MOST_ANSWERED
+
+    def add(self, size: int) -> None:
+        """Errors: ``TooMany``."""
+        self._left -= size
+        if self._left < 0:
+            raise TooMany("too many bytes in an answer")
 
 
 class Groups:
@@ -27,22 +55,42 @@ class Groups:
         self.machine = machine
         self.settings = settings
         self.topics = topics
+        self.bytes = 0
+        """That all groups keep."""
         self._classic: dict[str, ClassicGroup] = {}
         self._consumer: dict[str, LiveConsumerGroup] = {}
+        self._weights: dict[str, int] = {}
+        self._absent: dict[tuple[type, int, bool], Reply] = {}
+        """Answers about groups that do not exist, by type and version of the request, and whether the name is empty."""
 
     def classic(self, id: str) -> ClassicGroup:
-        """The classic group, created if it is missing. Errors: ``TooMany``."""
+        """The classic group; one that does not exist is kept as soon as something is in it."""
         found = self._classic.get(id)
-        if found is None:
-            self._bound()
-            found = self._classic[id] = ClassicGroup(self.machine, lambda: self._forget(id))
-        return found
+        return ClassicGroup(self.machine, partial(self._changed, id)) if found is None else found
 
-    def with_room(self, id: str) -> ClassicGroup:
-        """The classic group, for one more member. Errors: ``TooMany``."""
+    def ask(self, id: str, kind: type[Describe | Delete | Fetch], version: int) -> Reply:
+        """The answer to a request about a group. That about one that does not exist is computed once."""
+
+        def asked() -> Reply:
+            return self.classic(id).ask(lambda number: kind(version, number), nameless=not id)
+
+        if id in self._classic:
+            return asked()
+        key = (kind, version, not id)
+        if key not in self._absent:
+            self._absent[key] = asked()
+        return self._absent[key]
+
+    def growing(self, id: str) -> ClassicGroup:
+        """The classic group, for a request that adds to it. Errors: ``TooMany``."""
+        self._bound(id, 0)
+        return self.classic(id)
+
+    def joining(self, id: str, member: str) -> ClassicGroup:
+        """The classic group, for a member that it may not have yet. Errors: ``TooMany``."""
         found = self.classic(id)
-        if len(found.state.members) + len(found.state.pending) >= MOST_MEMBERS:
-            raise TooMany("too many members")
+        is_new = found.state.member(member) is None
+        self._bound(id, len(found.state.members) + len(found.state.pending) if is_new else 0)
         return found
 
     def consumer(self, id: str) -> LiveConsumerGroup | None:
@@ -53,8 +101,9 @@ class Groups:
         found = self._consumer.get(id)
         return found if found is not None and found.state.members else None
 
-    def new_consumer(self, id: str) -> LiveConsumerGroup | None:
-        """The consumer group, created if the id is free; None if a classic group with members has it.
+    def new_consumer(self, id: str, member: str) -> LiveConsumerGroup | None:
+        """The consumer group, created if the id is free; None if a classic group with members has it. Errors:
+        ``TooMany`` if the member is one too many.
 
         A group that changes its protocol keeps its offsets.
         """
@@ -62,18 +111,26 @@ class Groups:
         classic = self._classic.get(id)
         if classic is not None and classic.state.members:
             return None
+        is_new = found is None or found.state.member(member) is None
+        self._bound(id, len(found.state.members) if found is not None and is_new else 0)
         if found is None:
-            self._bound()
-            found = self._consumer[id] = LiveConsumerGroup(self.topics, self.settings.consumer)
+            found = LiveConsumerGroup(self.topics, self.settings.consumer, partial(self._weigh, id))
+            self._consumer[id] = found
         if classic is not None:
             for topic, partition, offset in classic.state.offsets:
                 epoch, metadata = classic.metadata.get((topic, partition), (-1, ""))
                 found.offsets.setdefault((topic, partition), (offset, epoch, metadata))
             self._classic.pop(id).close()
+            self._weigh(id, found.bytes)
         return found
 
     def remove_consumer(self, id: str) -> None:
         self._consumer.pop(id).close()
+        self._weigh(id, 0)
+
+    def weight(self, id: str) -> int:
+        """The bytes that a group keeps, about."""
+        return self._weights.get(id, 0)
 
     def classics(self) -> Iterator[tuple[str, ClassicGroup]]:
         yield from list(self._classic.items())
@@ -88,11 +145,25 @@ class Groups:
         for consumer in self._consumer.values():
             consumer.close()
 
-    def _bound(self) -> None:
-        if len(self._classic) + len(self._consumer) >= MOST_GROUPS:
+    def _bound(self, id: str, members: int) -> None:
+        """Errors: ``TooMany`` if a group with so many members may get nothing more."""
+        number = len(self._classic) + len(self._consumer)
+        if id not in self._classic and id not in self._consumer and number >= MOST_GROUPS:
             raise TooMany("too many groups")
+        if members >= MOST_MEMBERS:
+            raise TooMany("too many members")
+        if self.bytes >= MOST_BYTES and self._weights.get(id, 0) >= MOST_BYTES // max(number, 1):
+            raise TooMany("too many bytes of groups")
 
-    def _forget(self, id: str) -> None:
-        found = self._classic.get(id)
-        if found is not None and found.is_gone:
-            del self._classic[id]
+    def _changed(self, id: str, group: ClassicGroup) -> None:
+        if group.is_gone:
+            self._classic.pop(id, None)
+            self._weigh(id, 0)
+        else:
+            self._classic[id] = group
+            self._weigh(id, group.bytes)
+
+    def _weigh(self, id: str, weight: int) -> None:
+        self.bytes += weight - self._weights.pop(id, 0)
+        if weight:
+            self._weights[id] = weight

@@ -1,7 +1,7 @@
 """Reading of topics: ListOffsets and Fetch."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -109,12 +109,13 @@ def _read(topic: Topic | None, unknown: int, asked: Mapping[str, Any], room: int
     if not 0 <= offset <= topic.end:
         return _partition(index, OFFSET_OUT_OF_RANGE, topic.end)
     room = min(room, max(asked["partitionMaxBytes"], 0))
-    return _partition(index, 0, topic.end, _taken(topic.records[offset:], room, first))
+    return _partition(index, 0, topic.end, _taken(topic.records, offset, room, first))
 
 
-def _taken(batches: Iterable[bytes], room: int, first: bool) -> bytes:
+def _taken(batches: Sequence[bytes], begin: int, room: int, first: bool) -> bytes:
     found = bytearray()
-    for each in batches:
+    for at in range(begin, len(batches)):
+        each = batches[at]
         if len(found) + len(each) > room and not (first and not found):
             break
         found += each

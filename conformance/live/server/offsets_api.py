@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, cast
 
 from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.server.groups import Answer, Groups, Handler
+from kipcheck.conformance.live.server.groups import Answer, AnswerSize, Groups, Handler
 from kipcheck.conformance.live.server.topics import Topic, Topics
 from kipcheck.conformance.protocols.group.model.messages import Commit, Committed, Error, Fetch, Fetched
 
@@ -64,9 +64,9 @@ class OffsetsApi:
         if consumer is not None:
             error = consumer.commit_error(member, epoch)
             if not error:
-                consumer.offsets.update(wanted)
+                consumer.commit(wanted)
             return done(error)
-        group = self.groups.classic(id)
+        group = self.groups.growing(id)
 
         def made(number: int) -> Commit:
             offsets = tuple((topic, partition, position[0]) for (topic, partition), position in wanted.items())
@@ -85,6 +85,9 @@ class OffsetsApi:
     def fetch(self, request: Received, answer: Answer) -> None:
         body, version = request.body, request.version
         if version >= BATCHES_SINCE:
+            size = AnswerSize()
+            for each in body["groups"]:
+                size.add(self.groups.weight(each["groupId"]))
             return answer({"groups": [self._fetched_group(version, each) for each in body["groups"]]})
         error, positions = self._positions(version, body["groupId"], "", -1)
         topics = list(self._fetched_topics(version, body["topics"], error, positions))
@@ -104,7 +107,7 @@ class OffsetsApi:
         if consumer is not None:
             return (consumer.commit_error(member, epoch) if member else 0), consumer.offsets
         group = self.groups.classic(id)
-        reply = cast(Fetched, group.ask(lambda number: Fetch(version, number), nameless=not id))
+        reply = cast(Fetched, self.groups.ask(id, Fetch, version))
         found = {
             (topic, partition): (offset, *group.metadata.get((topic, partition), (-1, "")))
             for topic, partition, offset in reply.offsets

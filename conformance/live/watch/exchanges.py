@@ -15,6 +15,7 @@ UNNAMED: Final = "it names topics by ids, and no Metadata with these ids was obs
 NO_MEMBER: Final = "the sender need not be a member: it sent no JoinGroup"
 SHARED: Final = "several members share a connection or a member id"
 OTHER_TYPE: Final = "the group is not one of consumers"
+CROWDED: Final = "it has more entries than are decoded"
 TOO_MANY: Final = "a limit of the memory of the watch was reached"
 DEFECT: Final = "a defect of kipcheck"
 

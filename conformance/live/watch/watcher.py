@@ -14,10 +14,18 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.live.recording.contents import Contents
-from kipcheck.conformance.live.recording.received import Content, Received, Unserved, form, read
+from kipcheck.conformance.live.recording.received import (
+    MOST_ENTRIES,
+    Content,
+    Received,
+    Unserved,
+    form,
+    read,
+)
 from kipcheck.conformance.live.watch.coordinator import Coordinators
 from kipcheck.conformance.live.watch.exchanges import (
     CONTEXT,
+    CROWDED,
     DAMAGED_ANSWER,
     DEFECT,
     NEWER,
@@ -33,7 +41,7 @@ from kipcheck.conformance.live.watch.judging import COORDINATOR, Judging, Report
 from kipcheck.conformance.live.watch.rewrite import UNSUPPORTED_VERSION
 from kipcheck.conformance.live.watch.track import Event, Member, Track
 from kipcheck.conformance.protocols.client.trace import HEARTBEAT
-from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.errors import Refused, TooManyEntries
 from kipcheck.conformance.wire.framing import decode_response, requests
 
 OF_A_GROUP: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", HEARTBEAT})
@@ -182,6 +190,8 @@ class Watcher:
             content = Content(f"{self._keys[key]}Request", version, found.correlation, None, {}, refused=refused)
         except Unserved:
             return found
+        except TooManyEntries:
+            return self._crowded(connection, found)
         if not found.is_unread:
             connection.client_id = content.client_id or ""
         recent = _ms(at_s) <= connection.answered_ms + connection.race_ms
@@ -189,9 +199,12 @@ class Watcher:
             content.message, version, found.correlation, content.client_id, content.body, connection.number,
             connection.host, at_s, pipelined=waits or recent,
         )  # fmt: skip
-        if not found.is_unread:
-            with self._ours(connection):
-                self._read(connection, found, payload, waits)
+        try:
+            if not found.is_unread:
+                with self._ours(connection):
+                    self._read(connection, found, payload, waits)
+        except TooManyEntries:
+            return self._crowded(connection, found)
         if content.refused is not None:
             self._refused(connection, at_s, payload, content.refused, found)
         return found
@@ -294,11 +307,22 @@ class Watcher:
             self.counts["our bugs"] += 1
             track.reset(DEFECT)
 
+    def _crowded(self, connection: Connection, asked: Asked) -> Asked:
+        """A request has so many entries that decoding it would hold up others: it passes without a look."""
+        self.note(f"requests with more than {MOST_ENTRIES} entries pass, and are not judged")
+        self._leave(asked, CROWDED)
+        asked.received = None
+        self.missed(connection)
+        connection.waiting.append(asked)
+        return asked
+
     @contextmanager
     def _ours(self, connection: Connection) -> Iterator[None]:
         """A defect of kipcheck's is shown on stderr, and what passes passes on."""
         try:
             yield
+        except TooManyEntries:
+            raise
         except Exception:  # noqa: BLE001 - clients do not suffer from it
             traceback.print_exc(file=sys.stderr)
             self.counts["our bugs"] += 1

@@ -10,7 +10,6 @@ import signal
 import socket
 import struct
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -24,6 +23,7 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import Release, known_release, releases
 from kipcheck.conformance.targets.protocol import Broken, Unavailable
 from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 from kipcheck.conformance.targets.transport import process_tree
 from kipcheck.conformance.wire.schema import messages, spec
 
@@ -127,23 +127,19 @@ def running(
     known_release(release)
     _java(), class_path(release)
     begun = time.monotonic()
-    folder = Path(tempfile.mkdtemp(prefix="kipcheck-broker-"))
-    try:
-        with ExitStack() as processes:
-            stops_s = STOPS_S if data is None else ENDS_S
-            run = Programs(folder, java_command(folder, release), processes, data, stops_s)
-            port, other, *more = free_ports(2 + len(secured.protocols))
-            ports = dict(zip(secured.protocols, more, strict=True))
-            if Release.parse(release) in KRAFT:
-                options = [] if level is None else ["--release-version", level]
-                _start_kraft(run, port, other, settings or {}, ports, [*secured.format_options, *options])
-            else:
-                _start_with_zookeeper(run, port, other, settings or {})
-            wait_until_ready(run, release, port, coordinates)
-            pids = tuple(each.pid for each in run.started)
-            yield Broker(release, port, run.log, pids, time.monotonic() - begun, ports, other)
-    finally:
-        remove(folder)
+    with temporary_folder("broker") as folder, ExitStack() as processes:
+        stops_s = STOPS_S if data is None else ENDS_S
+        run = Programs(folder, java_command(folder, release), processes, data, stops_s)
+        port, other, *more = free_ports(2 + len(secured.protocols))
+        ports = dict(zip(secured.protocols, more, strict=True))
+        if Release.parse(release) in KRAFT:
+            options = [] if level is None else ["--release-version", level]
+            _start_kraft(run, port, other, settings or {}, ports, [*secured.format_options, *options])
+        else:
+            _start_with_zookeeper(run, port, other, settings or {})
+        wait_until_ready(run, release, port, coordinates)
+        pids = tuple(each.pid for each in run.started)
+        yield Broker(release, port, run.log, pids, time.monotonic() - begun, ports, other)
 
 
 def class_path(release: str) -> str:
@@ -156,8 +152,8 @@ def class_path(release: str) -> str:
     mvn = shutil.which("mvn")
     if mvn is None:
         raise Unavailable(f"kafka:{release}: mvn is not on the PATH: install Maven, which finds the jars of a broker")
-    with tempfile.TemporaryDirectory(prefix="kipcheck-mvn-") as place:
-        pom, out = Path(place) / "pom.xml", Path(place) / "classpath"
+    with temporary_folder("mvn") as place:
+        pom, out = place / "pom.xml", place / "classpath"
         pom.write_text(_pom(release), "utf-8")
         command = [mvn, "-B", "-q", "-Dstyle.color=never", "-f", str(pom), PLUGIN, f"-Dmdep.outputFile={out}",
                    "-Dmdep.includeScope=runtime"]  # fmt: skip
@@ -466,7 +462,3 @@ def _stop(process: "subprocess.Popen[bytes]", within_s: float) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)

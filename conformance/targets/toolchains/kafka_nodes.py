@@ -5,7 +5,6 @@ Everything is gone when the block ends, as with ``kafka_broker``.
 """
 
 import struct
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Final
 from kipcheck.conformance.targets.protocol import Broken
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.targets.toolchains.kafka_broker import CLUSTER_ID, COMMON, HOST, Programs
+from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 
 BROKER, CONTROLLER, BOTH = "broker", "controller", "broker,controller"
 REGISTERS_MS: Final = 60_000
@@ -148,8 +148,7 @@ def cluster(
         ports = iter(kafka_broker.free_ports(2 * len(roles)))
         nodes = {}
         for number, each in roles.items():
-            folder = Path(tempfile.mkdtemp(prefix="kipcheck-broker-"))
-            stack.callback(kafka_broker.remove, folder)
+            folder = stack.enter_context(temporary_folder("broker"))
             nodes[number] = Node(number, each, next(ports), next(ports), folder)
         found = Nodes(level, nodes, options, dynamic, settings or {})
         try:

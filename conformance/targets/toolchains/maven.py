@@ -24,6 +24,7 @@ from typing import Final
 from xml.etree import ElementTree
 
 from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 from kipcheck.conformance.targets.transport import process_tree
 
 CACHE: Final = "KIPCHECK_CACHE"
@@ -208,8 +209,8 @@ def _verify(url: str, data: bytes) -> None:
 
 def _fetch_with_maven(mvn: str, missing: list[Coordinate]) -> str:
     """One run for all jars: a module per jar, so that a missing one does not affect the others."""
-    with tempfile.TemporaryDirectory(prefix="kipcheck-mvn-") as folder:
-        root, out = Path(folder), Path(folder) / "jars"
+    with temporary_folder("mvn") as folder:
+        root, out = folder, folder / "jars"
         for at, coordinate in enumerate(missing):
             module = root / f"m{at}"
             module.mkdir()

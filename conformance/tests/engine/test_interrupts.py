@@ -158,3 +158,24 @@ def test_before_there_is_anything_to_report_the_exit_code_says_so(
     monkeypatch.setattr(made, "parse_args", lambda arguments: options)
     assert main.run(command.split()) == code
     assert capsys.readouterr().err == ("kipcheck: interrupted before it started\n" if code == 6 else "")
+
+
+def test_what_waits_too_long_is_ended_and_its_cleanup_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupts, "AGAIN_S", 0.05)
+    ended = []
+    with pytest.raises(interrupts.Overdue), interrupts.ends_after(0.05):
+        try:
+            time.sleep(60)
+        except interrupts.Overdue:
+            ended.append("work")
+            time.sleep(60)
+    assert ended == ["work"]
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    with interrupts.ends_after(None):
+        pass
+
+
+def test_reports_are_written_after_the_time_of_a_command() -> None:
+    with interrupts.handled(), interrupts.ends_after(0.02):
+        interrupts.finish()
+        time.sleep(0.1)

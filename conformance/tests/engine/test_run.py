@@ -180,6 +180,10 @@ def test_replay_tells_what_fails_again_from_what_is_gone(
     filed = json.loads(file.read_text())
     file.write_text(json.dumps({**filed, "target": "reference"}))
     assert replay(file).exit_code == 0
+    file.write_text(json.dumps({**filed, "target": "referense"}))
+    unknown = replay(file)
+    assert unknown.exit_code == 2
+    assert unknown.message.startswith(f"{file} names a target that is unknown: unknown target 'referense'")
     file.write_text(json.dumps({**filed, "invariant": "no/more"}))
     assert replay(file).exit_code == 6
     file.write_text("[]")

@@ -9,7 +9,7 @@ from kipcheck.conformance.core.broker_settings import settings
 from kipcheck.conformance.core.edition import Edition, edition
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.live.recording.received import form
-from kipcheck.conformance.live.recording.traffic import Observer, Traffic
+from kipcheck.conformance.live.recording.traffic import Finding, Observer, Traffic
 from kipcheck.conformance.live.server.broker import Broker
 from kipcheck.conformance.live.server.connection import Limits, Script
 from kipcheck.conformance.live.server.front import Front
@@ -73,13 +73,30 @@ class Client:
         return True
 
 
+class Findings:
+    """An observer that keeps findings only."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+
+    def _nothing(self, *given: object) -> None:
+        pass
+
+    opened = closed = passed = received = answered = _nothing
+
+    def found(self, finding: Finding) -> None:
+        self.findings.append(finding)
+
+
 class World:
     """A front and what it serves."""
 
-    def __init__(self, front: Front, script: Script, port: int) -> None:
+    def __init__(self, front: Front, script: Script, port: int, findings: list[Finding]) -> None:
         self.front = front
         self.script = script
         self.port = port
+        self.findings = findings
+        """The requests that strict decoding refused."""
         self._writers: list[asyncio.StreamWriter] = []
 
     async def connect(self) -> Client:
@@ -105,7 +122,6 @@ async def serving(
     topics: Mapping[str, int] | None = None,
     script: Script | None = None,
     observers: tuple[Observer, ...] = (),
-    kept: int = 1 << 20,
 ) -> AsyncIterator[World]:
     """``script``: default: a broker with topics t (3 partitions) and u (2). ``config``: its settings; default: those
     with quick sessions."""
@@ -113,9 +129,9 @@ async def serving(
     broker = Broker(
         found, Topics.of((topics or {"t": 3, "u": 2}).items()), quick(found.release) if config is None else config
     )
-    front = Front(script or broker, found, limits, Traffic(observers, kept))
+    front = Front(script or broker, found, limits, Traffic((*observers, found_in := Findings())))
     _, port = await front.listen("127.0.0.1", 0)
-    world = World(front, script or broker, port)
+    world = World(front, script or broker, port, found_in.findings)
     try:
         yield world
     finally:

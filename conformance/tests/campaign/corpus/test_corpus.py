@@ -235,6 +235,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "another value": rewritten(b'"value":"\\"a', b'"value":"\\"b'),
     "a line less": lambda data: gzip.compress(b"".join(gzip.decompress(data).splitlines(keepends=True)[:-1])),
     "another format": rewritten(b'"format":1', b'"format":2'),
+    "a key that is no integer": rewritten(b'"keys":[1,2,5', b'"keys":["1",2,5'),
     "no JSON": lambda data: gzip.compress(b"no JSON"),
     "no header": lambda data: gzip.compress(b"[]\n"),
     "no text": lambda data: gzip.compress(b"\xff\n"),

@@ -80,7 +80,7 @@ def test_every_served_version_of_every_api_is_answered(named: str) -> None:
             for version in versions:
                 found = await (await world.connect()).ask(api, version, asked(api, version))
                 assert found or api == "Heartbeat", (api, version)
-        assert not world.front.traffic.findings
+        assert not world.findings
         assert world.counts["our bugs"] == 0
 
     run(test, named=named)

@@ -130,3 +130,19 @@ def test_other_protocol_types_are_not_judged() -> None:
     member.beat(9)
     watcher.end(member.at_s)
     assert laws(watcher) == []
+
+
+def test_a_request_with_many_entries_passes_and_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its own arrays, or in those of the bytes that it contains."""
+    lines: list[str] = []
+    watcher = Watcher(APACHE, lines.append)
+    member = Member(watcher)
+    member.join()
+    crowded = {**JOIN, "memberId": "m", "protocols": [{"name": str(each), "metadata": b""} for each in range(20_001)]}
+    member.ask("JoinGroup", 5, crowded, {**JOINED, "memberId": "m"})
+    within = b"\0\0" + (20_001).to_bytes(4, "big") + b"\0\1t" * 20_001 + bytes(4)
+    member.ask("JoinGroup", 5, {**JOIN, "protocols": [{"name": "range", "metadata": within}]}, JOINED)
+    assert lines == ["requests with more than 20000 entries pass, and are not judged"]
+    assert watcher.counts["gaps"] == 2
+    assert not watcher.counts["our bugs"]
+    assert laws(watcher) == []
