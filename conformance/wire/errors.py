@@ -39,6 +39,11 @@ class Refused(ValueError):
         """Offset of the byte where the error is detected; None while encoding."""
         super().__init__(str(self))
 
+    def moved(self, offset: int) -> "Refused":
+        """The same, of bytes that begin ``offset`` bytes later."""
+        at = None if self.offset is None else self.offset + offset
+        return Refused(self.kind, self.why, message=self.message, version=self.version, path=self.path, offset=at)
+
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (self.kind, self.why, self.message, self.version, self.path, self.offset)
 

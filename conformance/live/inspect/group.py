@@ -6,17 +6,14 @@ from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
-from kipcheck.conformance.live.recording.contents import NEWEST
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, NO_GENERATION, STICKY, Partition
 from kipcheck.conformance.protocols.assignment.ops import read_user_data
 from kipcheck.conformance.protocols.streams.blobs import read_assignment, read_subscription
 from kipcheck.conformance.protocols.streams.model.members import STREAM, AssignmentInfo, Fatal, SubscriptionInfo
 from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.embedded import ASSIGNMENT, CONSUMER, SUBSCRIPTION, Read, read
 from kipcheck.conformance.wire.errors import Refused
-from kipcheck.conformance.wire.schema import spec
 
-CONSUMER: Final = "consumer"
-"""The protocol type of consumers (KIP-62), and of groups of KIP-848."""
 STABLE: Final = "Stable"
 EMPTY_STATES: Final = frozenset({"Empty", "Dead"})
 """Of groups without members."""
@@ -213,7 +210,7 @@ def read_consumer_member(found: Mapping[str, Any]) -> ConsumerMember:
 
 def read_subscription_of_consumer(data: bytes) -> Subscription | Unreadable:
     """The metadata of a member of the classic protocol."""
-    read = _read("ConsumerProtocolSubscription", data)
+    read = _read(SUBSCRIPTION, data)
     if isinstance(read, Unreadable):
         return read
     version, value = read
@@ -228,20 +225,16 @@ def read_subscription_of_consumer(data: bytes) -> Subscription | Unreadable:
 
 
 def _assignment(data: bytes) -> Assignment | Unreadable:
-    read = _read("ConsumerProtocolAssignment", data)
+    read = _read(ASSIGNMENT, data)
     if isinstance(read, Unreadable):
         return read
     version, value = read
     return Assignment(version, _by_topic(value["assignedPartitions"], "topic"), bytes(value["userData"] or b""))
 
 
-def _read(message: str, data: bytes) -> tuple[int, Mapping[str, Any]] | Unreadable:
-    """The version in the bytes, and their content as Kafka's readers take it: newer versions begin like the newest."""
-    version = int.from_bytes(data[:2], "big", signed=True)
-    if len(data) < 2 or version < 0:
-        return Unreadable(data, f"{message}: no version at offset 0")
+def _read(record: str, data: bytes) -> Read | Unreadable:
     try:
-        return version, spec(APACHE, message).at(min(version, NEWEST)).decode(data, lenient=True)
+        return read(record, data)
     except Refused as wrong:
         return Unreadable(data, str(wrong))
 
