@@ -1,5 +1,5 @@
-"""Finds and reads the records that members of a group write into fields of bytes: subscriptions, assignments, and the user
-data of Kafka Streams in them.
+"""Finds and reads the records that members of a group write into fields of bytes: subscriptions, assignments, and user
+data of Kafka Streams.
 
 Each record is read strictly, by the version in front of it. Three things are allowed beside that, because the protocol
 says that they happen:
@@ -95,9 +95,7 @@ def places(message: str, body: Mapping[str, Any], protocol_type: str = "", assig
             yield Place("assignment", ASSIGNMENT, bytes(body["assignment"]), named)
 
 
-def _rows(
-    path: str, rows: Iterable[Mapping[str, Any]], field: str, record: str, assignor: str
-) -> Iterator[Place]:
+def _rows(path: str, rows: Iterable[Mapping[str, Any]], field: str, record: str, assignor: str) -> Iterator[Place]:
     for number, each in enumerate(rows):
         name, member = each.get("name") or assignor, each.get("memberId", "")
         yield Place(f"{path}[{number}].{field}", record, bytes(each[field]), name, member)

@@ -1,6 +1,6 @@
 """A group as its coordinator describes it, with everything that its members wrote decoded."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -11,7 +11,7 @@ from kipcheck.conformance.protocols.assignment.ops import read_user_data
 from kipcheck.conformance.protocols.streams.blobs import read_assignment, read_subscription
 from kipcheck.conformance.protocols.streams.model.members import STREAM, AssignmentInfo, Fatal, SubscriptionInfo
 from kipcheck.conformance.wire import layout
-from kipcheck.conformance.wire.embedded import ASSIGNMENT, CONSUMER, SUBSCRIPTION, Read, read
+from kipcheck.conformance.wire.embedded import ASSIGNMENT, CONSUMER, SUBSCRIPTION, Place, Read, read
 from kipcheck.conformance.wire.errors import Refused
 
 STABLE: Final = "Stable"
@@ -30,6 +30,8 @@ class Subscription:
     generation: int
     rack: str | None
     user_data: bytes
+    data: bytes = b""
+    """All of it, as it was written; empty: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Assignment:
     version: int
     partitions: Partitions
     user_data: bytes
+    data: bytes = b""
+    """As of a subscription."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +225,7 @@ def read_subscription_of_consumer(data: bytes) -> Subscription | Unreadable:
         value.get("generationId", NO_GENERATION),
         value.get("rackId"),
         bytes(value["userData"] or b""),
+        data,
     )
 
 
@@ -229,7 +234,7 @@ def _assignment(data: bytes) -> Assignment | Unreadable:
     if isinstance(read, Unreadable):
         return read
     version, value = read
-    return Assignment(version, _by_topic(value["assignedPartitions"], "topic"), bytes(value["userData"] or b""))
+    return Assignment(version, _by_topic(value["assignedPartitions"], "topic"), bytes(value["userData"] or b""), data)
 
 
 def _read(record: str, data: bytes) -> Read | Unreadable:
@@ -241,6 +246,17 @@ def _read(record: str, data: bytes) -> Read | Unreadable:
 
 def _by_topic(found: Any, name: str) -> Partitions:
     return tuple(sorted((each[name], number) for each in found for number in each["partitions"]))
+
+
+def embedded(group: Group) -> Iterator[Place]:
+    """What members and the leader wrote, in a group of consumers."""
+    for each in group.members:
+        for name, record, found in (
+            ("subscription", SUBSCRIPTION, each.subscription),
+            ("assignment", ASSIGNMENT, each.assignment),
+        ):
+            if found is not None and found.data:
+                yield Place(name, record, found.data, group.protocol, each.id)
 
 
 # User data

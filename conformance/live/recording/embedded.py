@@ -1,7 +1,7 @@
 """Judges the records that members write into requests, and that coordinators pass on in answers, wherever they pass.
 
-What was damaged becomes an event, which ``client/embeds-strictly`` reads. It names the field, its bytes, where they are,
-and the releases of Kafka's own clients that fail at them, as the readers of each release decide.
+A damaged record becomes an event, which ``client/embeds-strictly`` reads. It has the field, its bytes, their place, and
+the releases of Kafka's own clients that fail at them, as the readers of each release decide.
 """
 
 from collections import OrderedDict
@@ -105,8 +105,9 @@ class EmbeddedBytes:
         return start + next(row.offset + row.lead for row in rows if row.path == "userData")
 
 
-def event_of(wrong: Damage, message: str, version: int, start: int | None) -> Event:
-    """``message``: the one with the record. ``start``: of the damaged record, in header and body; None: not known."""
+def event_of(wrong: Damage, message: str = "", version: int | None = None, start: int | None = None) -> Event:
+    """``message``: the one with the record, if any. ``start``: of the damaged record, in header and body; None: not
+    known."""
     refused = wrong.refused
     return {
         "what": DAMAGED, "api": message, "version": version, "group": wrong.place.group, "member": wrong.place.member,
@@ -122,15 +123,17 @@ def event_of(wrong: Damage, message: str, version: int, start: int | None) -> Ev
 
 def readers(wrong: Damage) -> str:
     """Which releases of Kafka's own clients fail at a record, as a clause of a sentence."""
-    library, reads = _reader(wrong)
+    library, reads = reader(wrong)
     who = "leaders" if wrong.place.record == SUBSCRIPTION else "members"
-    runs = [(fails, [*found]) for fails, found in groupby(_released(library), lambda each: not reads(each))]
-    spans = [f"{found[0]} to {found[-1]}" if len(found) > 1 else found[0] for fails, found in runs if fails]
+    spans: dict[bool, list[str]] = {True: [], False: []}
+    for is_read, found in groupby(_released(library), reads):
+        first, *later = found
+        spans[is_read].append(f"{first} to {later[-1]}" if later else first)
     named = f"kafka-{library}"
-    if not spans:
+    if not spans[False]:
         return f"no release of {named} fails at it; other clients were not tried"
-    rest = "" if len(runs) == 1 else ", the other releases accept it"
-    return f"{who} with {named} {', '.join(spans)} fail at it{rest}; other clients were not tried"
+    rest = f", {', '.join(spans[True])} accept it" if spans[True] else ""
+    return f"{who} with {named} {', '.join(spans[False])} fail at it{rest}; other clients were not tried"
 
 
 def _released(library: str) -> Iterable[str]:
@@ -138,7 +141,7 @@ def _released(library: str) -> Iterable[str]:
     return [each for each in patches() if Release.parse(each) in there]
 
 
-def _reader(wrong: Damage) -> tuple[str, Callable[[str], bool]]:
+def reader(wrong: Damage) -> tuple[str, Callable[[str], bool]]:
     """The library whose releases read the record, and whether a release does."""
 
     def by_schema(release: str) -> bool:

@@ -352,7 +352,9 @@ class Watcher:
         else:
             is_subscription = "etadata" in event["path"]
             track, about = self._tracks.get((group, id)) if is_subscription else None, Member(group, "", "-", UNSEEN)
-        self.judging.damaged(about if track is None else track.about, id, {**event, "ms": _ms(at_s), "connection": connection.number})
+        self.judging.damaged(
+            about if track is None else track.about, id, {**event, "ms": _ms(at_s), "connection": connection.number}
+        )
 
     # Answers
 

@@ -45,7 +45,8 @@ def embeds_strictly(history: History) -> Iterator[Violation]:
             at = "" if found["start"] is None else f" (byte {found['start'] + found['at']} of {found['api']})"
             of = f" of {found['member']}" if found["member"] else ""
             where = f"{found['record']} v{found['of']}" + (f" / {found['field']}" if found["field"] else "")
-            why = f"{found['api']} v{found['version']} / {found['path']}{of}: {where} at byte {found['at']}{at}: "
+            message = "" if found["version"] is None else f"{found['api']} v{found['version']} / "
+            why = f"{message}{found['path']}{of}: {where} at byte {found['at']}{at}: "
             yield breach(
                 each, f"{why}{found['cause']}; {found['readers']}", f"the fields of version {found['of']}",
                 found["hex"] or f"{found['size']} bytes", "damaged", found["record"], found["kind"],

@@ -213,7 +213,7 @@ def test_an_assignment_in_place_of_the_subscription_is_not_read_as_one() -> None
     given = bytes.fromhex("0000000000010001740000000100000000ffffffff")
     member = read_member(row(memberMetadata=given, memberAssignment=given), "consumer")
     assert member.subscription is None
-    assert member.assignment == Assignment(0, (("t", 0),), b"")
+    assert member.assignment == Assignment(0, (("t", 0),), b"", given)
 
 
 def test_a_group_of_another_kind_is_not_judged() -> None:
