@@ -60,7 +60,7 @@ from kipcheck.conformance.protocols.streams.ops import (
 from kipcheck.conformance.protocols.streams_group import ops as streams_group
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS as STREAMS_GROUPS
 from kipcheck.conformance.protocols.streams_group.trace import OTHER_TOPICS
-from kipcheck.conformance.wire.embedded import damage, unread
+from kipcheck.conformance.wire.embedded import CONSUMER, damage, unread
 
 CHECK: Final = "inspect"
 ANY_ASSIGNOR: Final = ("assign/nothing-else", "assign/one-owner")
@@ -141,9 +141,10 @@ def judged(group: Inspectable, topics: Topics) -> Judged:
         return Judged(
             unjudged=f"it is not {STABLE}, but {group.state}: its subscriptions and assignments are not described"
         )
-    if all(each.subscription is None for each in group.members):
-        return Judged(unjudged=f"its protocol type is {group.protocol_type or 'empty'}, and not consumer")
-    unread = [f"{each.id}: {one.why}" for each in group.members for one in (each.subscription, each.assignment)
+    if group.protocol_type != CONSUMER:
+        return Judged(unjudged=f"its protocol type is {group.protocol_type or 'empty'}, and not {CONSUMER}")
+    unread = [f"{each.id}: its subscription is not described" for each in group.members if each.subscription is None]
+    unread += [f"{each.id}: {one.why}" for each in group.members for one in (each.subscription, each.assignment)
               if isinstance(one, Unreadable)]  # fmt: skip
     if unread:
         return _with_bytes(group, Judged(unjudged="; ".join(unread)))
