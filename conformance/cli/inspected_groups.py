@@ -26,6 +26,7 @@ from kipcheck.conformance.live.inspect.inspection import Inspected
 from kipcheck.conformance.live.inspect.judging import Broken
 from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
 from kipcheck.conformance.protocols.assignment.model.assignment import NO_GENERATION, partition_names
+from kipcheck.conformance.protocols.client.wording import damaged
 from kipcheck.conformance.protocols.streams.model.members import (
     NO_REBALANCE,
     NO_VERSION,
@@ -160,6 +161,8 @@ def _broken(broken: Broken) -> Iterator[str]:
     yield f"    broken: {law.statement}"
     yield from (f"    {each.id}: {each.clause}" for each in map(requirements().__getitem__, law.requirements))
     yield f"    expected {violation.expected or '-'}, observed {violation.observed or '-'}"
+    if broken.damage is not None and broken.damage["hex"]:
+        yield from (f"    {each}" for each in damaged(broken.damage).text().splitlines())
 
 
 # JSON
@@ -262,4 +265,5 @@ def _plain_broken(broken: Broken) -> dict[str, Any]:
     return {
         "law": law.id, "grade": law.grade.value, "result": law.grade.word, "requirements": [*law.requirements],
         "why": violation.why, "expected": violation.expected, "observed": violation.observed,
+        "bytes": None if broken.damage is None else damaged(broken.damage).as_data(),
     }  # fmt: skip

@@ -6,7 +6,6 @@ producers that the new one wrote at each version.
 """
 
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -27,6 +26,7 @@ from kipcheck.conformance.targets.protocol import Broken
 from kipcheck.conformance.targets.toolchains import kafka_broker
 from kipcheck.conformance.targets.toolchains.kafka_broker import ENDS_S, HOST, Programs
 from kipcheck.conformance.targets.toolchains.kafka_nodes import BOTH, CONTROLLER, Nodes, cluster
+from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 from kipcheck.conformance.wire.stored_records import InterBroker
 
 SOON: Final = {
@@ -227,8 +227,7 @@ def _with_zookeeper(way: Way) -> Played:
     """The old release writes, then the new one at the old version, and unless it is pinned at its own and the old."""
     low, high = (InterBroker.of(Release.parse(each)) for each in (way.old, way.new))
     with ExitStack() as stack:
-        folder = Path(tempfile.mkdtemp(prefix="kipcheck-broker-"))
-        stack.callback(kafka_broker.remove, folder)
+        folder = stack.enter_context(temporary_folder("broker"))
         (client,) = kafka_broker.free_ports(1)
         zookeeper = folder / "zookeeper"
         zookeeper.mkdir()

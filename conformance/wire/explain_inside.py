@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.edition import APACHE, edition
+from kipcheck.conformance.wire.embedded import ASSIGNMENT, CONSUMER, OF_STREAMS, STREAM, SUBSCRIPTION
+from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.explain import Explained, Row, as_data, explain, text
 from kipcheck.conformance.wire.schema import Layout, MessageSpec, spec
 
-SUBSCRIPTION: Final = "ConsumerProtocolSubscription"
-ASSIGNMENT: Final = "ConsumerProtocolAssignment"
 INSIDE: Final[Mapping[tuple[str, str], str]] = {
     ("JoinGroupRequest", "protocols[].metadata"): SUBSCRIPTION,
     ("JoinGroupResponse", "members[].metadata"): SUBSCRIPTION,
@@ -28,15 +28,13 @@ INSIDE: Final[Mapping[tuple[str, str], str]] = {
 """Message and path of a field -> the record in it, in a group of consumers."""
 USER_DATA: Final[Mapping[str, Mapping[str, str]]] = {
     SUBSCRIPTION: {
-        "stream": "SubscriptionInfo",
+        STREAM: OF_STREAMS[SUBSCRIPTION],
         "sticky": "StickyAssignorUserData",
         "cooperative-sticky": "CooperativeStickyAssignorUserData",
     },
-    ASSIGNMENT: {"stream": "AssignmentInfo"},
+    ASSIGNMENT: {STREAM: OF_STREAMS[ASSIGNMENT]},
 }
 """Record -> the records in its user data, by assignor."""
-CONSUMER: Final = "consumer"
-"""The protocol type of consumers, Streams among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +48,37 @@ class Inside:
     explained: Explained
     """Of its bytes; offsets count from its own first byte."""
 
+    @property
+    def moved(self) -> Explained:
+        """Its bytes, with offsets that count from the first of all bytes."""
+        found = self.explained
+        rows = tuple(row._replace(offset=row.offset + self.offset) for row in found.rows)
+        damage = None if found.damage is None else found.damage.moved(self.offset)
+        return Explained(found.layout, bytes(self.offset) + found.data, rows, damage)
+
     def text(self) -> str:
         """A heading and a table; offsets count from the first of all bytes."""
-        layout, found = self.explained.layout, self.explained
-        rows = tuple(row._replace(offset=row.offset + self.offset) for row in found.rows)
-        moved = Explained(layout, bytes(self.offset) + found.data, rows, found.damage)
-        return f"{self.path}: {layout.message} v{layout.version}\n{text(moved)}"
+        layout = self.explained.layout
+        return f"{self.path}: {layout.message} v{layout.version}\n{text(self.moved)}"
 
     def as_data(self) -> dict[str, Any]:
         return {"path": self.path, "offset": self.offset, **as_data(self.explained)}
+
+
+def explain_record(record: str, data: bytes) -> Explained:
+    """A record that ``wire.embedded`` found, by its own version; a later version by the newest one, which it begins
+    like."""
+    declared = spec(APACHE, record)
+    low, high = declared.versions.low, declared.versions.high
+    assert high is not None
+    version = int.from_bytes(data[: 4 if record in OF_STREAMS.values() else 2], "big", signed=True)
+    return explain(declared.at(min(max(version, low), high)), data, lenient=version > high)
+
+
+def damaged(record: str, data: bytes, refused: Refused, path: str, offset: int) -> Inside:
+    """A record that ``wire.embedded`` refuses, up to the damage. ``offset``: of its first byte in all bytes."""
+    found = explain_record(record, data)
+    return Inside(path, offset, Explained(found.layout, data, found.rows, refused))
 
 
 def insides(explained: Explained) -> Iterator[Inside]:

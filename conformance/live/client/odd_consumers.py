@@ -29,6 +29,16 @@ class WritesLoosely(Consumer):
         return super().written(api, version, correlation, body) + (b"\0" if api == "Heartbeat" else b"")
 
 
+class SubscribesShort(Consumer):
+    def metadata(self, assignor: str) -> bytes:
+        return b"\0\1" + super().metadata(assignor)[2:]
+
+
+class CutsUserData(Consumer):
+    def assignment(self, partitions: Iterable[Partition]) -> bytes:
+        return super().assignment(partitions)[:-4] + b"\0\0\0\4\0"
+
+
 class AsksTheUnoffered(Consumer):
     async def leave(self) -> None:
         await self.coordinator.write(bytes.fromhex("000d006300000001000000000000"))

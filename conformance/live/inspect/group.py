@@ -1,22 +1,19 @@
 """A group as its coordinator describes it, with everything that its members wrote decoded."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.live.inspect.streams_group import StreamsGroup
-from kipcheck.conformance.live.recording.contents import NEWEST
 from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, NO_GENERATION, STICKY, Partition
 from kipcheck.conformance.protocols.assignment.ops import read_user_data
 from kipcheck.conformance.protocols.streams.blobs import read_assignment, read_subscription
 from kipcheck.conformance.protocols.streams.model.members import STREAM, AssignmentInfo, Fatal, SubscriptionInfo
 from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.embedded import ASSIGNMENT, CONSUMER, SUBSCRIPTION, Place, Read, read
 from kipcheck.conformance.wire.errors import Refused
-from kipcheck.conformance.wire.schema import spec
 
-CONSUMER: Final = "consumer"
-"""The protocol type of consumers (KIP-62), and of groups of KIP-848."""
 STABLE: Final = "Stable"
 EMPTY_STATES: Final = frozenset({"Empty", "Dead"})
 """Of groups without members."""
@@ -33,6 +30,8 @@ class Subscription:
     generation: int
     rack: str | None
     user_data: bytes
+    data: bytes = b""
+    """All of it, as it was written; empty: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +41,8 @@ class Assignment:
     version: int
     partitions: Partitions
     user_data: bytes
+    data: bytes = b""
+    """As of a subscription."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +214,7 @@ def read_consumer_member(found: Mapping[str, Any]) -> ConsumerMember:
 
 def read_subscription_of_consumer(data: bytes) -> Subscription | Unreadable:
     """The metadata of a member of the classic protocol."""
-    read = _read("ConsumerProtocolSubscription", data)
+    read = _read(SUBSCRIPTION, data)
     if isinstance(read, Unreadable):
         return read
     version, value = read
@@ -224,30 +225,38 @@ def read_subscription_of_consumer(data: bytes) -> Subscription | Unreadable:
         value.get("generationId", NO_GENERATION),
         value.get("rackId"),
         bytes(value["userData"] or b""),
+        data,
     )
 
 
 def _assignment(data: bytes) -> Assignment | Unreadable:
-    read = _read("ConsumerProtocolAssignment", data)
+    read = _read(ASSIGNMENT, data)
     if isinstance(read, Unreadable):
         return read
     version, value = read
-    return Assignment(version, _by_topic(value["assignedPartitions"], "topic"), bytes(value["userData"] or b""))
+    return Assignment(version, _by_topic(value["assignedPartitions"], "topic"), bytes(value["userData"] or b""), data)
 
 
-def _read(message: str, data: bytes) -> tuple[int, Mapping[str, Any]] | Unreadable:
-    """The version in the bytes, and their content as Kafka's readers take it: newer versions begin like the newest."""
-    version = int.from_bytes(data[:2], "big", signed=True)
-    if len(data) < 2 or version < 0:
-        return Unreadable(data, f"{message}: no version at offset 0")
+def _read(record: str, data: bytes) -> Read | Unreadable:
     try:
-        return version, spec(APACHE, message).at(min(version, NEWEST)).decode(data, lenient=True)
+        return read(record, data)
     except Refused as wrong:
         return Unreadable(data, str(wrong))
 
 
 def _by_topic(found: Any, name: str) -> Partitions:
     return tuple(sorted((each[name], number) for each in found for number in each["partitions"]))
+
+
+def embedded(group: Group) -> Iterator[Place]:
+    """What members and the leader wrote, in a group of consumers."""
+    for each in group.members:
+        for name, record, found in (
+            ("subscription", SUBSCRIPTION, each.subscription),
+            ("assignment", ASSIGNMENT, each.assignment),
+        ):
+            if found is not None and found.data:
+                yield Place(name, record, found.data, group.protocol, each.id)
 
 
 # User data

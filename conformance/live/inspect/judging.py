@@ -29,9 +29,11 @@ from kipcheck.conformance.live.inspect.group import (
     Subscription,
     Unreadable,
     claims,
+    embedded,
     streams_subscription,
 )
 from kipcheck.conformance.live.inspect.streams_group import StreamsGroup, task_names
+from kipcheck.conformance.live.recording.embedded import event_of
 from kipcheck.conformance.protocols.assignment import ops as assigning
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     ASSIGNORS,
@@ -40,6 +42,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import (
     partition_names,
 )
 from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.client.ops import OPERATIONS as CLIENTS, Pass
 from kipcheck.conformance.protocols.consumer_group.ops import OPERATIONS as HEARTBEATS, Answered, Beat, Says
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
 from kipcheck.conformance.protocols.declare.real_time import SETTINGS
@@ -57,6 +60,7 @@ from kipcheck.conformance.protocols.streams.ops import (
 from kipcheck.conformance.protocols.streams_group import ops as streams_group
 from kipcheck.conformance.protocols.streams_group.ops import OPERATIONS as STREAMS_GROUPS
 from kipcheck.conformance.protocols.streams_group.trace import OTHER_TOPICS
+from kipcheck.conformance.wire.embedded import CONSUMER, damage, unread
 
 CHECK: Final = "inspect"
 ANY_ASSIGNOR: Final = ("assign/nothing-else", "assign/one-owner")
@@ -66,6 +70,8 @@ WITH_ALL_TOPICS: Final = ("assign/balance", "assign/by-rule", "assign/static-ord
 """Of assignors too, where all topics that the leader saw are there still."""
 OF_ANY_STREAMS: Final = ("assign/one-owner",)
 """Where its user data is not judged. Members may be assigned topics that were created after they subscribed."""
+EMBEDS: Final = "client/embeds-strictly"
+"""Of every group of consumers."""
 OF_STREAMS: Final = ("streams/one-owner", "streams/decodable", "streams/lowest-version", "streams/hosts")
 OF_HEARTBEATS: Final = ("consumer-group/one-owner", "consumer-group/co-subscription")
 OF_STREAMS_GROUPS: Final = (
@@ -85,6 +91,8 @@ GENERATION: Final = 1
 class Broken:
     law: Invariant
     violation: Violation
+    damage: Mapping[str, Any] | None = None
+    """The event of a damaged record, from which its byte map is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +141,37 @@ def judged(group: Inspectable, topics: Topics) -> Judged:
         return Judged(
             unjudged=f"it is not {STABLE}, but {group.state}: its subscriptions and assignments are not described"
         )
-    unread = [f"{each.id}: {one.why}" for each in group.members for one in (each.subscription, each.assignment)
+    if group.protocol_type != CONSUMER:
+        return Judged(unjudged=f"its protocol type is {group.protocol_type or 'empty'}, and not {CONSUMER}")
+    unread = [f"{each.id}: its subscription is not described" for each in group.members if each.subscription is None]
+    unread += [f"{each.id}: {one.why}" for each in group.members for one in (each.subscription, each.assignment)
               if isinstance(one, Unreadable)]  # fmt: skip
     if unread:
-        return Judged(unjudged="; ".join(unread))
-    if all(each.subscription is None for each in group.members):
-        return Judged(unjudged=f"its protocol type is {group.protocol_type or 'empty'}, and not consumer")
+        return _with_bytes(group, Judged(unjudged="; ".join(unread)))
     found = _of_leader(group, topics)
-    return _with_streams(group, found) if group.protocol == STREAM else found
+    return _with_bytes(group, _with_streams(group, found) if group.protocol == STREAM else found)
+
+
+# What members wrote
+
+
+def _with_bytes(group: Group, found: Judged) -> Judged:
+    """``found``, and whether what members wrote has all fields of its version."""
+    broken: list[Broken] = []
+    notes: dict[str, None] = {}
+    places = [*embedded(group)]
+    if not places:
+        return found
+    for place in places:
+        wrong = damage(place)
+        if wrong is None:
+            notes |= dict.fromkeys(filter(None, [unread(place)]))
+            continue
+        event = {"ms": 0, **event_of(wrong)}
+        history = _history(Role.CLIENT, [(CLIENTS.step_of(Pass(0)), {"actions": [event]})])
+        broken += [replace(each, damage=event) for each in _broken([INVARIANTS[EMBEDS]], history)]
+    laws = (INVARIANTS[EMBEDS], *found.laws)
+    return replace(found, laws=laws, broken=(*broken, *found.broken), notes=(*found.notes, *notes))
 
 
 # The leader of a classic group
@@ -274,7 +305,13 @@ def _of_heartbeats(group: ConsumerGroup) -> Judged:
     laws = [INVARIANTS[each] for each in (OF_HEARTBEATS if by_name else OF_HEARTBEATS[:1])]
     history = _history(Role.COORDINATOR, talk)
     broken = [each for each in _broken(laws, history) if NOT_THERE not in each.violation.shape]
-    return Judged(tuple(laws), tuple(broken), tuple(_reconciling(group)))
+    return Judged(tuple(laws), tuple(broken), (*_reconciling(group), *_undescribed(group)))
+
+
+def _undescribed(group: ConsumerGroup) -> Iterator[str]:
+    classic = [each.id for each in group.members if each.is_classic]
+    if classic:
+        yield f"the bytes that {', '.join(classic)} wrote with the classic protocol are not described, and not judged"
 
 
 def _reconciling(group: ConsumerGroup) -> Iterator[str]:

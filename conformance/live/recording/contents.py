@@ -7,12 +7,10 @@ from typing import Any, Final
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Received
 from kipcheck.conformance.live.server.topics import Topics
+from kipcheck.conformance.wire.embedded import ASSIGNMENT, SUBSCRIPTION, Read, read
 from kipcheck.conformance.wire.errors import Entries, Refused
 from kipcheck.conformance.wire.record_batches import next_offset
-from kipcheck.conformance.wire.schema import spec
 
-NEWEST: Final = 3
-"""Of the consumer protocol. Newer versions begin like it."""
 OWNED_SINCE, GENERATION_SINCE = 1, 2
 """Subscriptions."""
 TOPIC_AUTHORIZATION_FAILED: Final = 29
@@ -212,7 +210,7 @@ def _first_error(topics: Iterable[Mapping[str, Any]]) -> int:
 def subscription(edition: Edition, data: bytes, entries: Entries | None = None) -> dict[str, Any] | None:
     """The subscription that a member wrote, as far as this version of the consumer protocol knows it; None if it
     cannot be read. Errors: ``TooManyEntries``, where ``entries`` are those that are accepted."""
-    found = _read(edition, "ConsumerProtocolSubscription", data, entries)
+    found = _read(edition, SUBSCRIPTION, data, entries)
     if found is None:
         return None
     version, value = found
@@ -233,23 +231,14 @@ def assignment(edition: Edition, data: bytes, entries: Entries | None = None) ->
     ``TooManyEntries``, where ``entries`` are those that are accepted."""
     if not data:
         return []
-    found = _read(edition, "ConsumerProtocolAssignment", data, entries)
+    found = _read(edition, ASSIGNMENT, data, entries)
     if found is None:
         return None
     return [f"{each['topic']}-{part}" for each in found[1]["assignedPartitions"] for part in each["partitions"]]
 
 
-def _read(edition: Edition, message: str, data: bytes, entries: Entries | None) -> tuple[int, Mapping[str, Any]] | None:
-    """The version in the bytes, and their content as Kafka's readers take it."""
-    if len(data) < 2:
-        return None
-    version = int.from_bytes(data[:2], "big", signed=True)
-    if version < 0:
-        return None
+def _read(edition: Edition, record: str, data: bytes, entries: Entries | None) -> Read | None:
     try:
-        layout = spec(edition, message).at(min(version, NEWEST))
-        if entries is None:
-            return version, layout.decode(bytes(data), lenient=True)
-        return version, layout.codec.decode_bounded(bytes(data), entries, lenient=True)
+        return read(record, bytes(data), edition, entries)
     except Refused:
         return None

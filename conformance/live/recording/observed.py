@@ -8,11 +8,14 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.live.recording.contents import Contents
+from kipcheck.conformance.live.recording.embedded import EmbeddedBytes
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.recording.traffic import Finding, Frame
 from kipcheck.conformance.live.server.topics import Topics
 
 IDLE_S: Final = 0.01
+SIZE: Final = 4
+"""Bytes of the size in front of a frame."""
 SHOWN_BYTES: Final = 2000
 
 
@@ -21,6 +24,8 @@ class Recorder:
 
     def __init__(self, edition: Edition, topics: Topics) -> None:
         self.contents = Contents(edition, topics)
+        self._embedded = EmbeddedBytes(edition)
+        self._frame = b""
         self.events: list[dict[str, Any]] = []
 
     def add(self, what: str, at_s: float, **more: Any) -> None:
@@ -43,17 +48,22 @@ class Recorder:
         self.add("closed", at_s, connection=connection, why=why)
 
     def passed(self, frame: Frame) -> None:
-        pass
+        if frame.by_client:
+            self._frame = frame.data
 
     def received(self, request: Received) -> None:
         more = self.contents.asked(request)
         self.add(
             "request", request.at_s, connection=request.connection, api=request.api, version=request.version, **more
         )
+        payload = self._frame[SIZE:]  # a request is received when its frame has passed
+        for each in self._embedded.asked(request.connection, request.api, request.version, request.body, payload):
+            self.events.append({"ms": round(request.at_s * 1000), "connection": request.connection, **each})
 
     def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None:
         more = self.contents.answered(request, body)
         self.add("answer", at_s, connection=request.connection, api=request.api, version=request.version, **more)
+        self._embedded.named(request.connection, request.api, request.body, body)
 
     def found(self, finding: Finding) -> None:
         refused = finding.refused

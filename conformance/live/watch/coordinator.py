@@ -97,6 +97,13 @@ class Coordinators:
         while self._sums > MOST_ASSIGNED or len(self._assigned) > MOST_GROUPS:
             self._sums -= len(self._assigned.popitem(last=False)[1].sums)
 
+    def is_sent(self, asked: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
+        """Whether a leader's request with the assignment of this answer to SyncGroup passed."""
+        made = self._assigned.get(asked.get("groupId", ""))
+        if made is None or "assignment" not in body or made.generation != asked["generationId"]:
+            return False
+        return any(zlib.crc32(body["assignment"]) in each for each in made.sums.values())
+
     def answered(
         self, connection: int, api: str, asked: Mapping[str, Any], body: Mapping[str, Any]
     ) -> tuple[bool, list[Breach]]:

@@ -7,6 +7,7 @@ from typing import Final
 
 UNREAD: Final = "no invariant of a watch concerns it"
 CONTEXT: Final = "only its encoding is judged: it names versions and topics, and no group"
+DESCRIBED: Final = "only its encoding is judged, and what members wrote: no law of a coordinator reads it"
 NEWER: Final = "a version that is newer than this kipcheck"
 DAMAGED_ANSWER: Final = "the answer cannot be read"
 UNSEEN: Final = "the answer was not observed, or a part of the connection is missing"

@@ -16,6 +16,8 @@ from kipcheck.conformance.live.watch.laws import reading, violations
 from kipcheck.conformance.live.watch.track import Event, Member, Track
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
 from kipcheck.conformance.protocols.client.ops import OPERATIONS, Pass
+from kipcheck.conformance.protocols.client.trace import DAMAGED
+from kipcheck.conformance.protocols.client.wording import damaged
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
 from kipcheck.conformance.wire.errors import Refused
 
@@ -103,14 +105,22 @@ class Judging:
             "what": "refused", **event, "message": why.message, "version": why.version, "kind": why.kind,
             "why": str(why), "hex": payload[:SHOWN_BYTES].hex(),
         }  # fmt: skip
-        history = self._history([shown], 0)
-        law = INVARIANTS["client/encodes-strictly"]
-        for violation in law.search(history):
-            key = f"{about.software} {about.client_id}", about.group, violation.shape
+        return self._judge_bytes("client/encodes-strictly", about, id, shown, payload)
+
+    def damaged(self, about: Member, id: str, event: Event) -> None:
+        """Reports a damaged record inside a request or an answer. ``about``, ``id``: the member that wrote it."""
+        self._judge_bytes("client/embeds-strictly", about, id, event, None)
+
+    def _judge_bytes(self, law: str, about: Member, id: str, event: Event, payload: bytes | None) -> int | None:
+        """Bytes need no history. Each kind is reported once for a client, or for a member whose client is unknown.
+        Returns its place in ``reported``."""
+        history = self._history([event], 0)
+        for violation in INVARIANTS[law].search(history):
+            key = f"{about.software} {about.client_id or id}", about.group, violation.shape
             if key not in self._refused and len(self._refused) < MOST_REPORTED:
                 self._refused.add(key)
-                self._count(about, frozenset({law.id}))
-                return self._report(Reported(about, id, law, violation, history), payload)
+                self._count(about, frozenset({law}))
+                return self._report(Reported(about, id, INVARIANTS[law], violation, history), payload)
         return None
 
     def answered(self, place: int, event: Event) -> None:
@@ -219,4 +229,7 @@ def lines(found: Reported, payload: bytes | None, edition: str) -> list[str]:
     elif payload is not None:
         finding = Finding(0.0, 0, Refused("trailing", "", message="", version=0), payload, answered=True)
         shown += [f"    {each}" for each in annotated(finding, edition).splitlines()]
+    for _, event in found.history.actions():
+        if event["what"] == DAMAGED and event["hex"]:
+            shown += [f"    {each}" for each in damaged(event).text().splitlines()]
     return shown

@@ -57,6 +57,7 @@ _AS_MEMBER: Final = ("SyncGroup", "Heartbeat", "OffsetCommit")
 _LEADS, _FENCED, _OWNS, _EAGER, _COOPERATIVE = "leads", "is fenced", "owns", "eager", "cooperative"
 PREMISES: Final[Mapping[str, tuple[str, ...]]] = {
     "client/encodes-strictly": (),
+    "client/embeds-strictly": ("JoinGroup",),
     "client/correlates": (),
     "client/names-its-epoch": (HEARTBEAT,),
     "client/joins-anew-when-fenced": (HEARTBEAT, _FENCED),

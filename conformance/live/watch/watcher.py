@@ -14,20 +14,15 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.live.recording.contents import Contents
-from kipcheck.conformance.live.recording.received import (
-    MOST_ENTRIES,
-    Content,
-    Received,
-    Unserved,
-    form,
-    read,
-)
+from kipcheck.conformance.live.recording.embedded import EmbeddedBytes
+from kipcheck.conformance.live.recording.received import MOST_ENTRIES, Content, Received, Unserved, form, read
 from kipcheck.conformance.live.watch.coordinator import Coordinators
 from kipcheck.conformance.live.watch.exchanges import (
     CONTEXT,
     CROWDED,
     DAMAGED_ANSWER,
     DEFECT,
+    DESCRIBED,
     NEWER,
     NO_MEMBER,
     TOO_MANY,
@@ -45,7 +40,8 @@ from kipcheck.conformance.wire.errors import Refused, TooManyEntries
 from kipcheck.conformance.wire.framing import decode_response, requests
 
 OF_A_GROUP: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", HEARTBEAT})
-READ: Final = (*OF_A_GROUP, "ApiVersions", "Metadata")
+DESCRIBE: Final = "DescribeGroups"
+READ: Final = (*OF_A_GROUP, "ApiVersions", "Metadata", DESCRIBE)
 """The requests that are decoded; all others pass without a look."""
 NAMELESS: Final = frozenset({"LeaveGroup", "OffsetCommit"})
 """Requests that a tool may send for a group without being a member: they begin no history."""
@@ -59,6 +55,8 @@ MOST_WAITING: Final = 1000
 MOST_NOTES: Final = 200
 IDS_SINCE: Final = 10
 """OffsetCommit: topics have ids in place of names."""
+UNSEEN: Final = "a member that did not pass"
+"""The name of what wrote a record that is only in answers."""
 SOFTWARE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
@@ -113,6 +111,7 @@ class Watcher:
         self.unread = ""
         """Why the rest of a capture was not read; empty: all of it was."""
         self._contents = Contents(edition, self.facts.topics)
+        self._embedded = EmbeddedBytes(edition, self.note)
         self._keys = {key: each.name.removesuffix("Request") for key, each in requests(edition).items()}
         self._versions = self._readable()
         self._tracks: dict[tuple[str, str], Track] = {}
@@ -203,6 +202,9 @@ class Watcher:
             if not found.is_unread:
                 with self._ours(connection):
                     self._read(connection, found, payload, waits)
+                    given = connection.number, found.received.api, version, content.body, payload
+                    for each in self._embedded.asked(*given):
+                        self._damaged(connection, found, at_s, each)
         except TooManyEntries:
             return self._crowded(connection, found)
         if content.refused is not None:
@@ -237,9 +239,11 @@ class Watcher:
         connection.answered_ms = _ms(at_s)
         if asked.received is None:
             return
-        if payload is None:
-            return self.missed(connection)
         request = asked.received
+        if payload is None:
+            if request.api == DESCRIBE:
+                return self.note("an answer to DescribeGroups is too large: what members wrote in it is not judged")
+            return self.missed(connection)
         if request.api == "ApiVersions" and _int16(payload, 4) == UNSUPPORTED_VERSION:
             self._answers_reported(connection, asked, at_s, {"error": UNSUPPORTED_VERSION})
             return self._leave(asked, CONTEXT)  # in version 0; the client asks again
@@ -259,8 +263,12 @@ class Watcher:
             if asked.is_unread:
                 return
             event = self._answered(connection, asked, request, body, _ms(at_s), len(payload))
+            known = connection.number, request.api, request.version, request.body
+            for each in self._embedded.answered(*known, body, payload):
+                if not self.coordinators.is_sent(request.body, body):
+                    self._damaged(connection, asked, at_s, each)
             if request.api not in OF_A_GROUP:
-                return self._leave(asked, CONTEXT)
+                return self._leave(asked, DESCRIBED if request.api == DESCRIBE else CONTEXT)
             if event is not None and self._judge_coordinator(connection, asked, event, body, payload):
                 self._judged(asked)
             self._count(asked)
@@ -426,6 +434,21 @@ class Watcher:
         event: Event = {"ms": _ms(at_s), "connection": connection.number}
         asked.reported = self.judging.refused(about, only.member if only is not None else "", event, payload, why)
         self._judged(asked)
+
+    def _damaged(self, connection: Connection, asked: Asked, at_s: float, event: Event) -> None:
+        """A record inside a request or an answer is damaged. Of an answer its sender is not the writer."""
+        assert asked.received is not None
+        self._judged(asked)
+        group, id = event["group"] or asked.received.body["groupId"], event["member"]
+        if event["api"].endswith("Request"):
+            track, about = asked.track, self._member(connection, group)
+            id = track.member if track is not None else ""
+        else:
+            is_subscription = "etadata" in event["path"]
+            track, about = self._tracks.get((group, id)) if is_subscription else None, Member(group, "", "-", UNSEEN)
+        self.judging.damaged(
+            about if track is None else track.about, id, {**event, "ms": _ms(at_s), "connection": connection.number}
+        )
 
     # Answers
 

@@ -56,6 +56,20 @@ class BeatsWithOneByteMore(LiveMutant):
     consumer = "WritesLoosely"
 
 
+@broken("embeds-strictly", "stop")
+class SubscribesWithoutClaims(LiveMutant):
+    """A subscription has version 1 in front, and ends without the owned partitions."""
+
+    consumer = "SubscribesShort"
+
+
+@broken("embeds-strictly", "stop")
+class AssignsLessThanItSays(LiveMutant):
+    """The user data of assignments has fewer bytes than its length says."""
+
+    consumer = "CutsUserData"
+
+
 @broken("asks-what-is-offered", "stop")
 class AsksTheUnoffered(LiveMutant):
     """LeaveGroup is sent in a version that the broker did not offer."""

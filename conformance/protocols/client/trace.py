@@ -55,6 +55,8 @@ CONFIRMED: Final = "confirmed"
 """The event that the same law was broken in the same way when a script was played alone, and in time."""
 HEARTBEAT: Final = "ConsumerGroupHeartbeat"
 """The only request of groups of KIP-848, but for OffsetCommit; what is a generation elsewhere is an epoch there."""
+DAMAGED: Final = "damaged"
+"""The event that a record inside a message is damaged: ``live.recording.embedded`` writes it."""
 GROUP_REQUESTS: Final = frozenset({"SyncGroup", "Heartbeat", "OffsetCommit"})
 """Those that carry member id and generation."""
 STARTS: Final = frozenset({"launched", "restarted", "ended", "killed"})

@@ -2,16 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
+from kipcheck.conformance.protocols.client.trace import DAMAGED
 from kipcheck.conformance.protocols.codec.checks.family import rows_of
 from kipcheck.conformance.protocols.declare.check import Exhibit
 from kipcheck.conformance.protocols.declare.conversations import answer
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS
 from kipcheck.conformance.protocols.group.errors import Error
+from kipcheck.conformance.wire.errors import Refused
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.wire.explain_inside import Inside
 
 CLIENT: Final = "client"
 BROKER: Final = "broker"
@@ -75,7 +80,22 @@ def exhibits(history: History, violation: Violation) -> list[Exhibit]:
     event = next((each for each in events(history.ops[step])[place : place + 1]), {}) if place is not None else {}
     if event.get("what") == "refused" and event["message"]:
         found.append(annotated(history.case.edition, bytes.fromhex(event["hex"]), violation))
+    if event.get("what") == DAMAGED and event["hex"]:
+        inside = damaged(event).moved
+        assert inside.damage is not None
+        found.append(rows_of(inside, replace(violation, offset=inside.damage.offset)))
     return found
+
+
+def damaged(event: Mapping[str, Any]) -> "Inside":
+    """The byte map of a damaged record, with offsets in the request or answer where they are known."""
+    from kipcheck.conformance.wire.explain_inside import damaged  # brings construct, as below
+
+    refused = Refused(
+        event["kind"], event["cause"], message=event["record"], version=event["of"], path=event["field"],
+        offset=event["at"],
+    )  # fmt: skip
+    return damaged(event["record"], bytes.fromhex(event["hex"]), refused, event["path"], event["start"] or 0)
 
 
 def annotated(edition: str, data: bytes, violation: Violation) -> Exhibit:
@@ -136,7 +156,7 @@ def happened(found: Sequence[Mapping[str, Any]], names: Names, guilty: int | Non
             continue
         if each["what"] in UNSHOWN or (each["what"] == "closed" and not each["why"]):
             continue
-        row = Row(each["ms"], said(each, names), None, each["what"] in ("request", "refused"), place == guilty)
+        row = Row(each["ms"], said(each, names), None, each["what"] in ("request", "refused", DAMAGED), place == guilty)
         if each["what"] == "request":
             waiting[key] = row
         elif each["what"] == "refused":
@@ -174,6 +194,8 @@ def said(event: Mapping[str, Any], names: Names) -> str:
             return f"is sent a late answer to {event['api']}: {answered(event, names)}"
         case "refused":
             return f"{event['message']} v{event['version']}, which strict decoding refuses: {event['why']}"
+        case "damaged":
+            return f"{event['api']} v{event['version']} has a damaged {event['record']}: {event['path']}"
         case "closed":
             return f"loses connection {event['connection']}, which the broker closes: {event['why']}"
         case "settled":

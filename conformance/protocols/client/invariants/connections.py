@@ -1,5 +1,6 @@
 """Laws of every request, whatever it is about: its bytes, its version, its correlation id, and how many there are."""
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from typing import Final
@@ -7,7 +8,7 @@ from typing import Final
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
-from kipcheck.conformance.protocols.client.trace import GRACE_MS, Happened, disturbance, trace
+from kipcheck.conformance.protocols.client.trace import DAMAGED, GRACE_MS, Happened, disturbance, trace
 from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 10
@@ -31,6 +32,28 @@ def encodes_strictly(history: History) -> Iterator[Violation]:
             yield breach(
                 each, f"{found['message']} v{found['version']}: {found['why']}", "bytes of that version",
                 found["hex"], "refused", found["message"] or "", found["kind"],
+            )  # fmt: skip
+
+
+@impact(
+    "A member of the group stops with an error, because it cannot read what another member wrote", "stuck group",
+    "layout", "stuck-group", "refused-peer",
+)  # fmt: skip
+@law("client/embeds-strictly", "grp-162")
+def embeds_strictly(history: History) -> Iterator[Violation]:
+    """Subscriptions, assignments and user data of Kafka Streams have all fields of the version in front of them."""
+    for each in trace(history):
+        if each.what == DAMAGED:
+            found = each.event
+            at = "" if found["start"] is None else f" (byte {found['start'] + found['at']} of {found['api']})"
+            of = f" of {found['member']}" if found["member"] else ""
+            where = f"{found['record']} v{found['of']}" + (f" / {found['field']}" if found["field"] else "")
+            message = "" if found["version"] is None else f"{found['api']} v{found['version']} / "
+            why = f"{message}{found['path']}{of}: {where} at byte {found['at']}{at}: "
+            yield breach(
+                each, f"{why}{found['cause']}; {found['readers']}", f"the fields of version {found['of']}",
+                found["hex"] or f"{found['size']} bytes", "damaged", found["record"], found["kind"],
+                re.sub(r"\[\d+\]", "[]", found["field"]),
             )  # fmt: skip
 
 

@@ -136,7 +136,7 @@ def _judged(history: History, *searches: Search) -> Iterator[Violation]:
 @impact("A member of the group gets no assignment, or a stranger gets one", "stuck group", "answers", "stuck-group")
 @law("client/assigns-to-everybody", "grp-12", "grp-67")
 def assigns_to_everybody(history: History) -> Iterator[Violation]:
-    """A leader's SyncGroup has a readable assignment for each member and no other; that of a follower has none."""
+    """A leader's SyncGroup has an assignment for each member and no other; that of a follower has none."""
     leads: bool | None = None
     for each in trace(history):
         if each.is_answer("JoinGroup") and not each.error:
@@ -154,8 +154,6 @@ def assigns_to_everybody(history: History) -> Iterator[Violation]:
             yield breach(round.synced, f"{id} gets an assignment, and is no member", "none", id, "stranger")
         for id in sorted({each for each in given if given.count(each) > 1}):
             yield breach(round.synced, f"{id} gets two assignments", "one", "two", "member twice")
-        for id in (id for id, found in round.synced.event["assignments"] if found is None):
-            yield breach(round.synced, f"the assignment of {id} cannot be read", "an assignment", "", "unreadable")
 
 
 @impact(

@@ -173,6 +173,19 @@ def test_a_broken_law_is_shown_with_its_clause(capsys: pytest.CaptureFixture[str
     assert "    grp-03: AbstractPartitionAssignor" in out
 
 
+def test_damaged_bytes_are_shown_with_their_map(capsys: pytest.CaptureFixture[str]) -> None:
+    with scripted({"g": ("Stable", "range", {"a": assigned(0, 1)[:-1], "b": assigned(2)})}) as (port, _):
+        assert inspected(port) == 1
+        out = capsys.readouterr().out
+        assert inspected(port, "--json") == 1
+    assert "  FAIL client/embeds-strictly (MUST): assignment of a: ConsumerProtocolAssignment v0 / userData at" in out
+    assert "members with kafka-clients 0.10.0.0 to" in out
+    assert "    damage: ConsumerProtocolAssignment v0 / userData at byte 21: " in out
+    assert "  not judged: a: ConsumerProtocolAssignment" in out
+    (only,) = json.loads(capsys.readouterr().out)["groups"][0]["broken"]
+    assert only["bytes"]["damage"]["offset"] == 21 and only["bytes"]["rows"][0]["bytes"] == "0000"
+
+
 def test_a_broken_should_does_not_fail(capsys: pytest.CaptureFixture[str]) -> None:
     with scripted({"g": ("Stable", "range", {"a": assigned(0), "b": assigned(1, 2)})}) as (port, _):
         assert inspected(port) == 0

@@ -206,6 +206,43 @@ def test_bytes_that_are_no_subscription_are_shown_with_the_place() -> None:
     assert "ConsumerProtocolSubscription" in member.subscription.why
     found = judged(replace(classic("range", {}), members=(member,)), {})
     assert found.unjudged.startswith("a: ConsumerProtocolSubscription")
+    (only,) = found.broken
+    assert only.law.id == "client/embeds-strictly" and "; leaders with kafka-clients 0.10.0.0 to" in only.violation.why
+
+
+WRITTEN: Final = bytes.fromhex("0000 00000001 000174 ffffffff")
+GIVEN: Final = bytes.fromhex("0000 00000000 ffffffff")
+BYTES: Final[list[tuple[str, bytes, bytes, list[str], str]]] = [
+    ("range", WRITTEN, GIVEN, [], ""),
+    ("range", WRITTEN + b"more", GIVEN, [], ""),
+    ("range", b"\0\1" + WRITTEN[2:], GIVEN,
+     ["subscription of a: ConsumerProtocolSubscription v1 / ownedPartitions"], "a:"),
+    ("range", WRITTEN, GIVEN[:-1], ["assignment of a: ConsumerProtocolAssignment v0 / userData"], "a:"),
+    ("range", WRITTEN[:-1] + b"\xfe", GIVEN, ["subscription of a: ConsumerProtocolSubscription v0 / userData"], ""),
+    ("stream", WRITTEN, GIVEN,
+     ["subscription.userData of a: SubscriptionInfo v0", "assignment.userData of a: AssignmentInfo v0"], "a:"),
+    ("sticky", WRITTEN[:-4] + b"\0\0\0\1\xff", GIVEN, [], ""),
+]  # fmt: skip
+
+
+@for_each(BYTES)
+def test_what_members_wrote_is_read_by_its_own_version(
+    protocol: str, written: bytes, given: bytes, expected: list[str], unjudged: str
+) -> None:
+    """Also where the rest of the group can be judged: Java reads a length below -1 as null."""
+    member = read_member(row(memberMetadata=written, memberAssignment=given), "consumer")
+    found = judged(replace(classic(protocol, {}), members=(member,)), {"t": []})
+    embeds = [each for each in found.broken if each.law.id == "client/embeds-strictly"]
+    assert [each.violation.why.partition(" at byte ")[0] for each in embeds] == expected
+    assert found.unjudged.startswith(unjudged) and bool(found.unjudged) == bool(unjudged)
+    assert found.laws[0].id == "client/embeds-strictly"
+
+
+def test_a_subscription_that_is_not_described_leaves_the_group_unjudged() -> None:
+    """As of brokers of 2.3, whose record of the group the user may not read."""
+    member = read_member(row(memberMetadata=GIVEN, memberAssignment=GIVEN), "consumer")
+    found = judged(replace(classic("range", {}), members=(member,)), {})
+    assert found.unjudged == "a: its subscription is not described" and not found.broken
 
 
 def test_an_assignment_in_place_of_the_subscription_is_not_read_as_one() -> None:
@@ -213,7 +250,7 @@ def test_an_assignment_in_place_of_the_subscription_is_not_read_as_one() -> None
     given = bytes.fromhex("0000000000010001740000000100000000ffffffff")
     member = read_member(row(memberMetadata=given, memberAssignment=given), "consumer")
     assert member.subscription is None
-    assert member.assignment == Assignment(0, (("t", 0),), b"")
+    assert member.assignment == Assignment(0, (("t", 0),), b"", given)
 
 
 def test_a_group_of_another_kind_is_not_judged() -> None:

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.live.recording import embedded
 from kipcheck.conformance.live.watch import coordinator, watcher as watchers
 from kipcheck.conformance.live.watch.track import MOST_EVENTS
 from kipcheck.conformance.live.watch.watcher import Connection, Watcher
-from kipcheck.conformance.tests.live.watch.test_captures import JOIN, JOINED, exchange
+from kipcheck.conformance.tests.live.watch.test_captures import JOIN, JOINED
+from kipcheck.conformance.tests.support.captures import exchange
 from kipcheck.conformance.wire.schema import Layout, MessageSpec
 
 ASSIGNMENT = bytes.fromhex("00000000000100017400000001" + "00000000" + "00000000")
@@ -101,7 +103,12 @@ def objects(root: object) -> int:
 
 def test_many_members_and_groups_are_forgotten_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
     watcher = Watcher(APACHE, lambda line: None)
-    for module, name in ((watchers, "MOST_TRACKS"), (coordinator, "MOST_MEMBERS"), (coordinator, "MOST_GROUPS")):
+    for module, name in (
+        (watchers, "MOST_TRACKS"),
+        (coordinator, "MOST_MEMBERS"),
+        (coordinator, "MOST_GROUPS"),
+        (embedded, "MOST_GROUPS"),
+    ):
         monkeypatch.setattr(module, name, 20)
     found = []
     for number in range(90):

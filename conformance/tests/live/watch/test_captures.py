@@ -13,19 +13,13 @@ from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.live.watch import judging
 from kipcheck.conformance.live.watch.capture_input import NoCapture, watch_capture
 from kipcheck.conformance.live.watch.tcp import Half
-from kipcheck.conformance.live.watch.watcher import Watcher
-from kipcheck.conformance.wire.framing import encode_request, encode_response, frame
-from kipcheck.conformance.wire.pcap import Conversation, Sent, file_header, record
+from kipcheck.conformance.tests.support.captures import exchange, laws, packets, watched
+from kipcheck.conformance.wire.pcap import Sent, file_header, record
 
 SUBSCRIPTION = bytes.fromhex("00000000000100017400000000")
 JOIN = {"groupId": "g", "sessionTimeoutMs": 6000, "rebalanceTimeoutMs": 6000, "protocolType": "consumer",
         "protocols": [{"name": "range", "metadata": SUBSCRIPTION}]}  # fmt: skip
 JOINED = {"errorCode": 0, "generationId": 1, "protocolName": "range", "leader": "other", "memberId": "m", "members": []}
-
-
-def exchange(api: str, version: int, id: int, asked: dict[str, object], reported: dict[str, object]) -> Iterator[Sent]:
-    yield Sent(frame(encode_request("apache", f"{api}Request", version, id, "me", asked)), True)
-    yield Sent(frame(encode_response("apache", f"{api}Response", version, id, reported)), False)
 
 
 def conversation(generation: int = 1, beats: int = 3) -> Iterator[Sent]:
@@ -39,21 +33,6 @@ def conversation(generation: int = 1, beats: int = 3) -> Iterator[Sent]:
         last = each == beats - 1
         beat = {**dated, "generationId": generation if last else 1}
         yield from exchange("Heartbeat", 3, 4 + each, beat, {"errorCode": 0})
-
-
-def packets(frames: Iterator[Sent]) -> list[bytes]:
-    made = Conversation()
-    return [*made.opened(), *(each for one in frames for each in made.sent(one)), *made.closed()]
-
-
-def watched(found: list[bytes], path: Path, spacing_us: int = 50_000) -> tuple[Watcher, list[str]]:
-    path.write_bytes(file_header() + b"".join(record(each, at * spacing_us) for at, each in enumerate(found)))
-    stated: list[str] = []
-    return watch_capture(str(path), APACHE, stated.append), stated
-
-
-def laws(watcher: Watcher) -> list[str]:
-    return [each.law.id for each in watcher.reported]
 
 
 def test_a_broken_law_is_found_with_packets_out_of_order_and_repeated(tmp_path: Path) -> None:

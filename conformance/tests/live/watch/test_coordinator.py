@@ -13,7 +13,8 @@ from kipcheck.conformance.live.watch.coordinator import LAWS
 from kipcheck.conformance.live.watch.watcher import Watcher
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.tests.live.watch.test_bounds import ASSIGNMENT, Member, laws
-from kipcheck.conformance.tests.live.watch.test_captures import JOIN, JOINED, SUBSCRIPTION, exchange, packets
+from kipcheck.conformance.tests.live.watch.test_captures import JOIN, JOINED, SUBSCRIPTION
+from kipcheck.conformance.tests.support.captures import exchange, packets
 from kipcheck.conformance.wire.pcap import file_header, record
 
 OTHER: Final = ASSIGNMENT[:-5] + b"\x01" + ASSIGNMENT[-4:]

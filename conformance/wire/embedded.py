@@ -1,0 +1,188 @@
+"""Finds and reads the records that members of a group write into fields of bytes: subscriptions, assignments, and user
+data of Kafka Streams.
+
+Each record is read strictly, by the version in front of it. Three things are allowed beside that, because the protocol
+says that they happen:
+
+* bytes after the last field. New versions add fields at the end (KIP-429, ``ConsumerProtocolSubscription.json``), and
+  Streams of 0.10.1 to 1.1 wrote version 1 with the end point of version 2;
+* a subscription or an assignment of a later version: it begins like the newest one, and is read so far;
+* user data of Streams of a later version (KIP-268): a subscription begins with two numbers, an assignment with one, and
+  no more is read of them.
+
+User data of other assignors has no version in front, and leaders ignore it where they cannot read it: it is not judged.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from kipcheck.conformance.core.edition import APACHE, Edition
+from kipcheck.conformance.wire.errors import Entries, Refused
+from kipcheck.conformance.wire.schema import is_changed_by, spec
+
+SUBSCRIPTION: Final = "ConsumerProtocolSubscription"
+ASSIGNMENT: Final = "ConsumerProtocolAssignment"
+CONSUMER: Final = "consumer"
+"""The protocol type of consumers, Streams among them."""
+STREAM: Final = "stream"
+"""The name of the assignor of Kafka Streams."""
+OF_STREAMS: Final[Mapping[str, str]] = {SUBSCRIPTION: "SubscriptionInfo", ASSIGNMENT: "AssignmentInfo"}
+"""Record -> the record in its user data, in a group of Kafka Streams."""
+NUMBERS: Final[Mapping[str, int]] = {"SubscriptionInfo": 2, "AssignmentInfo": 1}
+"""How many int32 every version begins with: the version, and in a subscription the latest supported one."""
+Read: TypeAlias = tuple[int, Mapping[str, Any]]
+"""The version in front of a record, and its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A record in a field of a message."""
+
+    path: str
+    """Of the field: ``protocols[0].metadata``."""
+    record: str
+    data: bytes
+    assignor: str = ""
+    """Empty where it is not known."""
+    member: str = ""
+    """The id of the member that it is about; empty where the message names none beside it."""
+    group: str = ""
+    """Empty where the message is about one group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A record that its version does not allow."""
+
+    place: Place
+    record: str
+    """That of the place, or the one in its user data."""
+    data: bytes
+    """Of the record."""
+    refused: Refused
+    """Offsets count from the first byte of the record."""
+
+    @property
+    def path(self) -> str:
+        """Of the field with the record, in the message: ``protocols[0].metadata.userData``."""
+        return self.place.path if self.record == self.place.record else f"{self.place.path}.userData"
+
+
+def places(message: str, body: Mapping[str, Any], protocol_type: str = "", assignor: str = "") -> Iterator[Place]:
+    """The records in a message of a group of consumers; none of a group of another or an unknown protocol type.
+
+    ``protocol_type`` and ``assignor``: those of the group, where the message does not name them. Of an answer, fields
+    without bytes are left out: a coordinator writes them where no member wrote any.
+    """
+    if message == "DescribeGroupsResponse":
+        for number, each in enumerate(body["groups"]):
+            if each["protocolType"] == CONSUMER:
+                for place in _described(f"groups[{number}].members", each["members"], each["protocolData"]):
+                    yield replace(place, group=each["groupId"])
+        return
+    if (body.get("protocolType") or protocol_type) != CONSUMER:
+        return
+    named = body.get("protocolName") or assignor
+    match message:
+        case "JoinGroupRequest":
+            yield from _rows("protocols", body["protocols"], "metadata", SUBSCRIPTION, "")
+        case "JoinGroupResponse":
+            yield from _rows("members", body["members"], "metadata", SUBSCRIPTION, named)
+        case "SyncGroupRequest":
+            yield from _rows("assignments", body["assignments"], "assignment", ASSIGNMENT, named)
+        case "SyncGroupResponse" if body["assignment"]:
+            yield Place("assignment", ASSIGNMENT, bytes(body["assignment"]), named)
+
+
+def _rows(path: str, rows: Iterable[Mapping[str, Any]], field: str, record: str, assignor: str) -> Iterator[Place]:
+    for number, each in enumerate(rows):
+        name, member = each.get("name") or assignor, each.get("memberId", "")
+        yield Place(f"{path}[{number}].{field}", record, bytes(each[field]), name, member)
+
+
+def _described(path: str, members: Iterable[Mapping[str, Any]], assignor: str) -> Iterator[Place]:
+    # Brokers of 2.3 describe the assignment in place of the subscription (KAFKA-9150).
+    known = [each for each in members if each["memberMetadata"] != each["memberAssignment"]]
+    found = [*_rows(path, known, "memberMetadata", SUBSCRIPTION, assignor)]
+    found += _rows(path, members, "memberAssignment", ASSIGNMENT, assignor)
+    yield from (each for each in found if each.data)
+
+
+def read(record: str, data: bytes, of: Edition = APACHE, entries: Entries | None = None) -> Read:
+    """The version in front of a subscription or an assignment, and its fields as Kafka's readers take them.
+
+    ``entries``: those that are accepted; None: any number. Errors: ``Refused``, ``TooManyEntries``.
+    """
+    version, high = _version(record, data, 2), _newest(record, of)
+    layout = spec(_edition(record, of), record).at(min(version, high))
+    if entries is None:
+        return version, layout.decode(data, lenient=True)
+    return version, layout.codec.decode_bounded(data, entries, lenient=True)
+
+
+def damage(place: Place, of: Edition = APACHE) -> Damage | None:
+    """What is wrong with a record, or with the user data of Streams in it."""
+    data = place.data
+    try:
+        version, high = _version(place.record, data, 2), _newest(place.record, of)
+        value = _strictly(place.record, min(version, high), data, version.to_bytes(2, "big"), of)
+    except Refused as refused:
+        return Damage(place, place.record, data, refused)
+    if place.assignor != STREAM:
+        return None
+    record, inner = OF_STREAMS[place.record], bytes(value["userData"] or b"")
+    try:
+        version = _version(record, inner, 4)
+        if version <= _newest(record, of):
+            _strictly(record, version, inner, b"", of)
+        elif len(inner) < 4 * NUMBERS[record]:
+            why = f"every version begins with {NUMBERS[record]} int32"
+            raise Refused("truncated", why, message=record, version=version, offset=len(inner))
+    except Refused as refused:
+        return Damage(place, record, inner, refused)
+    return None
+
+
+def unread(place: Place, of: Edition = APACHE) -> str:
+    """Which bytes of an undamaged record are not read, because their version is not known; empty: none."""
+    version, value = read(place.record, place.data, of)
+    if version > (high := _newest(place.record, of)):
+        return f"{place.record} v{version}: only the fields of v{high} are known, and judged"
+    record, inner = OF_STREAMS[place.record], bytes(value["userData"] or b"")
+    if place.assignor == STREAM and (version := _version(record, inner, 4)) > (high := _newest(record, of)):
+        return f"{record} v{version}: v{high} is the newest that is known; its fields are not judged"
+    return ""
+
+
+def _version(record: str, data: bytes, size: int) -> int:
+    version = int.from_bytes(data[:size], "big", signed=True)
+    if len(data) < size:
+        why = f"int{8 * size} takes {size} bytes, {len(data) or 'none'} left"
+        raise Refused("truncated", why, message=record, version=0, offset=len(data))
+    if version < (size == 4):
+        raise Refused("version", f"the version in front is {version}", message=record, version=version, offset=0)
+    return version
+
+
+def _strictly(record: str, version: int, data: bytes, front: bytes, of: Edition) -> Mapping[str, Any]:
+    """``front``: the version in front, if it may be a later one. Errors: ``Refused``, but for bytes after the end."""
+    layout = spec(_edition(record, of), record).at(version)
+    led = version.to_bytes(len(front), "big") + data[len(front) :] if front else data
+    try:
+        return layout.decode(led)
+    except Refused as refused:
+        if refused.kind != "trailing":
+            raise
+    return layout.decode(led, lenient=True)
+
+
+def _newest(record: str, of: Edition) -> int:
+    high = spec(_edition(record, of), record).versions.high
+    assert high is not None
+    return high
+
+
+def _edition(record: str, of: Edition) -> Edition:
+    """Members of any release may be in a group: the newest declaration counts, but for that of a draft."""
+    return of if is_changed_by(of, record) else APACHE
