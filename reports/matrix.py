@@ -30,7 +30,21 @@ BY: Final[Mapping[str | None, str]] = {
     None: "nothing",
 }
 """The sources of predictions."""
-
+WORKS, CONDITIONAL, BROKEN, UNKNOWN = "works", "conditional", "breaks", "unknown"
+"""Results of answers: the way works, also if a member fails meanwhile; it works under the condition in its sentence; no
+way that was run works; what decides was not run."""
+JOIN: Final = "join"
+"""The scenario that pairs of releases have in both directions."""
+IN_WORDS: Final = {WORKS: "works", CONDITIONAL: "only if", BROKEN: "breaks", UNKNOWN: "not run"}
+FEW: Final = 6
+"""Up to so many pairs of releases are one table, with an answer for each."""
+NOT_COVERED: Final = (
+    "Not covered: state stores on disk (kipcheck matrix --scenario store-upgrade), your topology, brokers, and "
+    "failures on the way back."
+)
+EXIT_MEANS: Final = (
+    "Exit code 0 means that every cell is as predicted, not that an upgrade works; with --require works it means both."
+)
 
 CASE: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 
@@ -57,6 +71,9 @@ class Matrix:
         for each in self.cells:  # files are written by these names
             if not CASE.fullmatch(each["case"]):
                 raise ValueError(f'"case" is {each["case"]!r:.80}: a history is named by letters, digits and hyphens')
+        for each in self.answers:
+            if each["result"] not in IN_WORDS:
+                raise ValueError(f'"result" is {each["result"]!r:.80}: use one of {", ".join(IN_WORDS)}')
         self._skipped = {_place(each): each["why"] for each in found["skipped"]}
 
     def cell(self, scenario: str, old: str, new: str) -> Json | None:
@@ -66,6 +83,16 @@ class Matrix:
         """Why it was not run, if it was requested."""
         return self._skipped.get((scenario, old, new))
 
+    def in_words(self, scenario: str, old: str, new: str) -> str:
+        """``ok 2``, ``breaks 2``, ``refused``, ``not run``; a hyphen where there is no such cell."""
+        cell = self.cell(scenario, old, new)
+        if cell is None:
+            names = [*self.releases]
+            there = scenario == JOIN or names.index(old) < names.index(new)
+            return "not run" if there else "-"
+        rounds = f" {cell['rounds']}" if cell["rounds"] else ""
+        return f"{cell['verdict']}{rounds}{'!' if cell['differs'] else ''}"
+
     @property
     def tables(self) -> Iterator[Table]:
         places = {*self._at, *self._skipped}
@@ -74,6 +101,40 @@ class Matrix:
             if there:
                 rows, columns = ({pair[side] for pair in there} for side in (0, 1))
                 yield Table(each["name"], each["about"], self._sorted(rows), self._sorted(columns))
+
+    @property
+    def answers(self) -> list[Json]:
+        """For operators; none in files of older versions of kipcheck."""
+        found: list[Json] = self.found.get("answers", [])
+        return found
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """All pairs of releases, in the order of the releases."""
+        order = {name: number for number, name in enumerate(self.releases)}
+        there = {(old, new) for _, old, new in (*self._at, *self._skipped)}
+        return tuple(sorted(there, key=lambda pair: (order[pair[0]], order[pair[1]])))
+
+    @property
+    def is_small(self) -> bool:
+        return len(self.pairs) <= FEW
+
+    @property
+    def result(self) -> str:
+        """What the answers have in common; conditional if they differ, unknown without one."""
+        found = {each["result"] for each in self.answers}
+        return found.pop() if len(found) == 1 else CONDITIONAL if found else UNKNOWN
+
+    @property
+    def head(self) -> str:
+        """The answers in a sentence; of a single pair its answer."""
+        if len(self.answers) == 1:
+            text: str = self.answers[0]["text"]
+            return text
+        results = [each["result"] for each in self.answers]
+        named = {WORKS: "work", CONDITIONAL: "work under a condition", BROKEN: "break", UNKNOWN: "are undecided"}
+        counted = ", ".join(f"{results.count(each)} {word}" for each, word in named.items() if each in results)
+        return f"{some(len(results), 'upgrade')}: {counted}" if counted else "no answer: no upgrade was run"
 
     @property
     def of_the_kip(self) -> dict[tuple[str, str], Json]:
@@ -124,10 +185,16 @@ class Matrix:
     @property
     def exit(self) -> int:
         """As the run that made it ended."""
+        nothing = not self.cells and not self.found["skipped"]
         codes = {
             exits.FAILED: bool(self.differing), exits.STALE: bool(self.found["stale"]),
-            exits.UNDECIDED: not self.found["complete"], exits.USAGE: not self.cells and not self.found["skipped"],
+            exits.UNDECIDED: not self.found["complete"], exits.USAGE: nothing and self.found["complete"],
+            exits.INCONCLUSIVE: bool(self.found["skipped"]),
         }  # fmt: skip
+        if self.found.get("require") == WORKS:
+            results = {each["result"] for each in self.answers}
+            codes[exits.FAILED] |= bool(results & {CONDITIONAL, BROKEN})
+            codes[exits.INCONCLUSIVE] |= UNKNOWN in results or not results
         return exits.first(code for code, holds in codes.items() if holds)
 
     @property
@@ -141,7 +208,9 @@ class Matrix:
             unlike = f"{some(len(self.differing), 'cell')} unlike what was predicted"
         elif not counts["known"]:
             unlike = "every cell is as predicted"
-        return unlike if self.found["complete"] else f"INCOMPLETE: of the cells that were run, {unlike}"
+        if self.found["complete"] and not self.found["skipped"]:
+            return unlike
+        return f"INCOMPLETE: of the cells that were run, {unlike}"
 
     @property
     def page(self) -> Path | None:

@@ -6,11 +6,25 @@ from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.ledger import Json
 from kipcheck.reports.markup import Child, Safe, joined, link, tag
-from kipcheck.reports.matrix import BY, DRAFT, HISTORIES, Matrix, Table
+from kipcheck.reports.matrix import (
+    BROKEN,
+    BY,
+    CONDITIONAL,
+    DRAFT,
+    EXIT_MEANS,
+    HISTORIES,
+    IN_WORDS,
+    NOT_COVERED,
+    UNKNOWN,
+    WORKS,
+    Matrix,
+    Table,
+)
 from kipcheck.reports.page import page
 from kipcheck.reports.phrases import some
 
 TONES: Final = {"ok": "pass", "breaks": "fail", "refused": "warn", "skipped": "skip"}
+ANSWERED: Final = {WORKS: "pass", CONDITIONAL: "warn", BROKEN: "fail", UNKNOWN: "skip"}
 FIX, STAR, UNLIKE, KNOWN = "★", "☆", "≠", "≈"
 """Signs in a cell: needs the back-ported fix; starred in the KIP without need; unlike its prediction; known to be."""
 FIX_MEANS: Final = "needs the back-ported fix of KAFKA-6054 in the release that it goes to, which 0.10.1 never got"
@@ -23,7 +37,7 @@ def html(found: Matrix) -> str:
     sections = list(_sections(found))
     return page(
         f"kipcheck matrix: {found.verdict}",
-        tag("a", "To the tables", class_="jump", href="#kip" if found.of_the_kip else "#tables"),
+        tag("a", "To the tables", class_="jump", href="#tables"),
         tag("header", _header(found)),
         tag("main", _nav(sections), (tag("section", part, id=id) for id, _, part in sections)),
         tag("footer", tag("p", "Made by kipcheck ", found.found["kipcheck"], ". The histories are in ",
@@ -37,20 +51,42 @@ def _nav(sections: Sequence[tuple[str, str, Safe]]) -> Safe:
 
 
 def _header(found: Matrix) -> Iterator[Safe]:
-    tone = {0: "pass", 1: "fail"}.get(found.exit, "unknown")
+    """The answers come first; whether they were predicted is in small print."""
     yield tag("h1", tag("b", "kipcheck matrix "), "upgrades of Kafka Streams, run with its released jars")
-    verdict = f"{found.verdict[0].upper()}{found.verdict[1:]}"
-    yield tag(
-        "div",
-        tag("p", verdict, class_="say"),
-        tag("p", found.counted, class_="plain"),
-        tag("p", f"{found.predicted[0].upper()}{found.predicted[1:]}.", class_="plain"),
-        class_=f"outcome {tone}",
-    )
+    if found.is_small and found.answers:
+        yield from map(_answer, found.answers)
+    else:
+        yield tag("div", tag("p", found.head, class_="say"), class_=f"outcome {ANSWERED[found.result]}")
+    yield tag("p", NOT_COVERED, class_="hint")
+    predicted = f"{_sentence(found.verdict)}. {found.counted}. {_sentence(found.predicted)}. {EXIT_MEANS}"
+    yield tag("p", predicted, class_="small")
     if (seconds := found.found.get("seconds")) is not None:
         cached = found.found["counts"]["cached"]
         kept = f", {some(cached, 'cell')} from an earlier run" if cached else ""
-        yield tag("p", f"Took {seconds:,.0f} s{kept}.", class_="hint")
+        yield tag("p", f"Took {seconds:,.0f} s{kept}.", class_="small")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def _answer(answer: Json) -> Safe:
+    more = (
+        tag("li", tag("span", IN_WORDS[each["result"]], class_=f"word {ANSWERED[each['result']]}"), " ", each["text"])
+        for each in answer["more"]
+    )
+    lines = answer["configuration"]
+    return tag(
+        "div",
+        tag("p", answer["text"], class_="say", id=_place(answer)),
+        tag("pre", tag("code", "\n".join(lines)), class_="command") if lines else None,
+        tag("ul", more, class_="answers") if answer["more"] else None,
+        class_=f"outcome {ANSWERED[answer['result']]}",
+    )
+
+
+def _place(answer: Json) -> str:
+    return f"answer-{answer['from']}-{answer['to']}"
 
 
 def _sections(found: Matrix) -> Iterator[tuple[str, str, Safe]]:
@@ -59,9 +95,15 @@ def _sections(found: Matrix) -> Iterator[tuple[str, str, Safe]]:
         yield "unlike", "Unlike predictions", _listed("Unlike what was predicted", found.differing)
     if found.found["stale"]:
         yield "stale", "Stale", _stale(found)
-    if found.of_the_kip:
-        yield "kip", "KIP-268's table", _kip(found)
-    yield "tables", "Tables", joined(tag("h2", "All pairs"), _legend(), (_table(found, each) for each in found.tables))
+    if found.is_small:
+        yield "tables", "Scenarios", joined(tag("h2", "Scenarios"), _small_table(found), _legend())
+    else:
+        if found.answers:
+            yield "answers", "Answers", joined(tag("h2", "Which upgrades work"), *_answers(found))
+        if found.of_the_kip:
+            yield "kip", "KIP-268's table", _kip(found)
+        tables = (_table(found, each) for each in found.tables)
+        yield "tables", "Tables", joined(tag("h2", "All pairs"), _legend(), tables)
     if found.broken:
         yield "broken", "What breaks", _broken(found)
     yield "predictions", "Predictions", _predictions(found)
@@ -70,6 +112,51 @@ def _sections(found: Matrix) -> Iterator[tuple[str, str, Safe]]:
 
 
 # ---- tables
+
+
+def _answers(found: Matrix) -> Iterator[Safe]:
+    """A table of all pairs, then the answers in words, by the release before the upgrade."""
+    by_pair = {(each["from"], each["to"]): each for each in found.answers}
+    rows, columns = found.sides_of(by_pair)
+
+    def content(old: str, new: str) -> Safe:
+        answer = by_pair.get((old, new))
+        if answer is None:
+            return tag("td")
+        way = tag("span", answer["way"], class_="way") if answer["way"] else None
+        inner = tag("a", answer["result"], way, href=f"#{_place(answer)}", title=answer["text"])
+        return tag("td", inner, class_=ANSWERED[answer["result"]])
+
+    hint = (
+        "The way of least effort: one rolling bounce, two with upgrade.from, or offline. Works: also if a member fails "
+        "meanwhile. Conditional: the answer below names the condition."
+    )
+    yield tag("p", hint, class_="hint")
+    yield _grid(found, rows, columns, content, "Which upgrades work: from, to")
+    for old in rows:
+        answers = [each for each in found.answers if each["from"] == old]
+        inner = tag("div", map(_answer, answers), class_="inside")
+        yield tag("details", tag("summary", f"From {old}: {some(len(answers), 'answer')}"), inner)
+
+
+def _small_table(found: Matrix) -> Safe:
+    """One table for few pairs: a row for each scenario, a column for each pair."""
+
+    def content(scenario: str, pair: tuple[str, str]) -> Safe:
+        cell = found.cell(scenario, *pair)
+        if cell is not None:
+            return tag("td", _cell(cell), class_=TONES[cell["verdict"]])
+        return tag("td", found.in_words(scenario, *pair), class_="skip", title=found.skipped(scenario, *pair))
+
+    tops = (tag("th", f"{old} to {new}", scope="col") for old, new in found.pairs)
+    body = (
+        tag("tr", tag("th", each["name"], tag("p", f"{_sentence(each['about'])}.", class_="small"), scope="row"),
+            (content(each["name"], pair) for pair in found.pairs))
+        for each in found.found["scenarios"]
+    )  # fmt: skip
+    head = tag("thead", tag("tr", tag("th", "scenario", scope="col"), tops))
+    inner = tag("table", head, tag("tbody", body), class_="matrix pairs")
+    return tag("div", inner, class_="scroll fit", tabindex=0, role="region", aria_label="Scenarios of each pair")
 
 
 def _legend() -> Safe:
@@ -88,7 +175,7 @@ def _legend() -> Safe:
     )
     rows = [(tag("dt", tag("span", word, class_=f"word {tone}")), tag("dd", what)) for word, tone, what in words]
     rows += [(tag("dt", tag("b", sign)), tag("dd", what)) for sign, what in signs]
-    hint = "Rows: the release before the upgrade; columns: the release after it. A cell links to its worst history."
+    hint = "FROM is the release before the upgrade, TO the one after it. A cell links to its worst history."
     return joined(tag("p", hint, class_="hint"), tag("dl", rows, class_="versus signs"))
 
 
@@ -126,7 +213,7 @@ def _table(found: Matrix, table: Table) -> Safe:
     counted = _counted(found, table.scenario)
     return joined(
         tag("h3", table.scenario, tag("span", f" {counted}", class_="small"), id=f"table-{table.scenario}"),
-        tag("p", f"{table.about[0].upper()}{table.about[1:].rstrip('.')}.", class_="hint"),
+        tag("p", f"{_sentence(table.about).rstrip('.')}.", class_="hint"),
         grid,
     )
 

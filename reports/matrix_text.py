@@ -7,7 +7,19 @@ from typing import Final, TypeAlias
 from kipcheck.conformance.core.foreign import harmless, one_line
 from kipcheck.conformance.core.ledger import Json
 from kipcheck.reports.markdown import fenced, plain
-from kipcheck.reports.matrix import BY, DRAFT, Matrix, Table
+from kipcheck.reports.matrix import (
+    BROKEN,
+    BY,
+    CONDITIONAL,
+    DRAFT,
+    EXIT_MEANS,
+    IN_WORDS,
+    NOT_COVERED,
+    UNKNOWN,
+    WORKS,
+    Matrix,
+    Table,
+)
 from kipcheck.reports.phrases import some
 
 WIDTH: Final = 110
@@ -15,31 +27,91 @@ SIGNS: Final = (
     "2: at rest after two rebalances at most; X: breaks; R: refused by the configuration; !: unlike its prediction; "
     "?: skipped; .: no such cell"
 )
+WORDS: Final = (
+    "ok 2: works, at rest after two rebalances at most; breaks: a requirement is violated, or a member dies; "
+    "refused: a configuration error; !: unlike its prediction"
+)
+ADVICE: Final = {"bounce": "1", "two-bounce": "2", CONDITIONAL: "c", BROKEN: "X", UNKNOWN: "?"}
+"""By the way that works, or by the result."""
+ADVICE_MEANS: Final = (
+    "1, 2: one rolling bounce, or two with upgrade.from, work, also if a member fails meanwhile; c: works under a "
+    "condition, such as a stop of all members; X: no way that was run works; ?: not run"
+)
 MOST: Final = 60
 """The most cells that are listed one by one."""
 STARS: Final = "*: needs the back-ported fix of KAFKA-6054, which 0.10.1 never got"
 MARKS: Final = {"ok": "✅ ok", "breaks": "❌ breaks", "refused": "⛔ refused"}
+ANSWERED: Final = {WORKS: "✅", CONDITIONAL: "⚠️", BROKEN: "❌", UNKNOWN: "❔"}
 Sign: TypeAlias = Callable[[str, str], str]
 
 
 def text(found: Matrix) -> str:
-    lines: list[str] = []
-    if found.of_the_kip:
-        rows, columns = found.sides_of(found.of_the_kip)
-        names = tuple(DRAFT.get(each, each) for each in columns)
-        grid = _grid(rows, names, _in_the_kip(found, columns))
-        lines += ["KIP-268's own table (its 1.2 is 2.0)", *grid, f"  {STARS}", ""]
-    for table in found.tables:
-        lines += [*textwrap.wrap(f"{table.scenario}: {table.about}", WIDTH), *_table(found, table), ""]
-    lines += [*textwrap.wrap(SIGNS, WIDTH, initial_indent="  ", subsequent_indent="  "), ""]
+    lines = [*_answers(found), ""]
+    lines += [*_small_table(found), ""] if found.is_small else _tables(found)
     lines += _cells("UNLIKE", found.differing)
     for id, cells in found.broken.items():
         lines += _broken(found, id, cells)
     for each in found.found["stale"]:
         lines += _wrapped("stale", f"{each['from']} to {each['to']}, {each['scenario']}: {each['why']}")
     at = "" if found.page is None else f"; {found.page}"
-    lines += ["", found.counted, found.predicted, f"{found.verdict}{at}"]
+    lines += ["", *textwrap.wrap(NOT_COVERED, WIDTH), found.counted, found.predicted]
+    lines += textwrap.wrap(EXIT_MEANS, WIDTH) if found.exit == 0 and found.result != WORKS else []
+    lines.append(f"{found.verdict}{at}")
     return harmless("\n".join(map(one_line, lines))) + "\n"
+
+
+def _answers(found: Matrix) -> Iterator[str]:
+    """The answers of few pairs in words, those of many as a table."""
+    yield from textwrap.wrap(found.head, WIDTH)
+    if not found.is_small:
+        signs = {(each["from"], each["to"]): ADVICE[_advised(each)] for each in found.answers}
+        rows, columns = found.sides_of(signs)
+        yield from _grid(rows, columns, lambda old, new: signs.get((old, new), "."))
+        yield from textwrap.wrap(ADVICE_MEANS, WIDTH, initial_indent="  ", subsequent_indent="  ")
+        return
+    for each in found.answers:
+        if len(found.answers) > 1:
+            yield from ("", *textwrap.wrap(each["text"], WIDTH))
+        for sentence in each["more"]:
+            yield from _wrapped(IN_WORDS[sentence["result"]], sentence["text"])
+        if each["configuration"]:
+            yield from ("", *(f"  {line}" for line in each["configuration"]))
+
+
+def _advised(answer: Json) -> str:
+    found: str = answer["way"] if answer["result"] == WORKS and answer["way"] else answer["result"]
+    return found
+
+
+def _small_table(found: Matrix) -> Iterator[str]:
+    """A row for each scenario, a column for each pair."""
+    if not found.pairs:
+        return
+    scenarios = found.found["scenarios"]
+    first = 2 + max((len(each["name"]) for each in scenarios), default=0)
+    wide = 2 + max(len("breaks 10!"), *(len(f"from {name}") for name in found.releases))
+    for names in (["from " + old for old, _ in found.pairs], ["to " + new for _, new in found.pairs]):
+        yield "  " + " " * first + "".join(f"{name:<{wide}}" for name in names).rstrip()
+    for each in scenarios:
+        cells = (found.in_words(each["name"], *pair) for pair in found.pairs)
+        yield f"  {each['name']:<{first}}" + "".join(f"{cell:<{wide}}" for cell in cells).rstrip()
+    yield ""
+    yield from textwrap.wrap(WORDS, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    for each in scenarios:
+        yield from textwrap.wrap(
+            f"{each['name']}: {each['about']}", WIDTH, initial_indent="  ", subsequent_indent="    "
+        )
+
+
+def _tables(found: Matrix) -> Iterator[str]:
+    if found.of_the_kip:
+        rows, columns = found.sides_of(found.of_the_kip)
+        names = tuple(DRAFT.get(each, each) for each in columns)
+        grid = _grid(rows, names, _in_the_kip(found, columns))
+        yield from ("KIP-268's own table (its 1.2 is 2.0)", *grid, f"  {STARS}", "")
+    for table in found.tables:
+        yield from (*textwrap.wrap(f"{table.scenario}: {table.about}", WIDTH), *_table(found, table), "")
+    yield from (*textwrap.wrap(SIGNS, WIDTH, initial_indent="  ", subsequent_indent="  "), "")
 
 
 def sign(found: Matrix, scenario: str, old: str, new: str) -> str:
@@ -106,21 +178,33 @@ def _wrapped(label: str, text: str) -> list[str]:
 
 
 def markdown(found: Matrix) -> str:
-    mark = "✅" if found.exit == 0 else "❌" if found.exit == 1 else "❔"
-    parts = [
-        f"## {mark} kipcheck matrix: {plain(found.verdict)}\n",
-        f"{plain(found.counted)}. {plain(found.predicted)}.\n",
-    ]
+    parts = [f"## {ANSWERED[found.result]} kipcheck matrix: {plain(found.head)}\n", *_answers_in_markdown(found)]
+    parts += [f"{plain(NOT_COVERED)} {plain(EXIT_MEANS)}\n"]
+    parts += [f"<sub>{plain(f'{found.verdict}. {found.counted}. {found.predicted}.')}</sub>\n"]
     if found.of_the_kip:
         parts += ["### KIP-268's own table\n", _kip(found), f"{plain(STARS)}\n"]
     if found.differing:
         parts.append("### Unlike what was predicted\n")
         parts.append("\n".join(map(_differing, found.differing[:MOST])) + "\n")
+    if found.is_small:
+        return "\n".join((*parts, fenced([*_small_table(found)])))
     for table in found.tables:
         grid = fenced([*_table(found, table), "", *textwrap.wrap(SIGNS, WIDTH)])
         title = plain(f"{table.scenario}: {table.about}")
         parts.append(f"<details><summary>{title}</summary>\n\n{grid}\n\n</details>\n")
     return "\n".join(parts)
+
+
+def _answers_in_markdown(found: Matrix) -> Iterator[str]:
+    if not found.is_small:
+        yield fenced([*_answers(found)])
+        return
+    for each in found.answers:
+        if len(found.answers) > 1:
+            yield f"### {ANSWERED[each['result']]} {plain(each['text'])}\n"
+        yield "".join(f"* {ANSWERED[more['result']]} {plain(more['text'])}\n" for more in each["more"])
+        if each["configuration"]:
+            yield fenced(each["configuration"]) + "\n"
 
 
 def _differing(cell: Json) -> str:

@@ -1,6 +1,6 @@
 """What a running group can be upgraded to, and what that takes: advice of ``kipcheck inspect``."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from kipcheck.conformance.core.releases_table import judges
@@ -78,12 +78,14 @@ def _of_streams(group: Group) -> Iterator[str]:
         yield f"the matrix has no release with metadata version {common} as its latest ({release_span(common)}): " \
               "kipcheck matrix --from RELEASE --to RELEASE --scenario bounce"  # fmt: skip
     for old, by_release in groupby(ways, lambda each: each.old):
-        for (way, broken), some in groupby(by_release, lambda each: (each.way, each.broken)):
-            yield f"from {old.name}: {_way(way, broken, some)}"
+        for _, some in groupby(by_release, lambda each: (each.way, each.broken, each.fragile)):
+            yield f"from {old.name}: {_way([*some])}"
+    if ways:
+        yield "these ways are predictions: kipcheck matrix --from RELEASE --to RELEASE runs them"
 
 
-def _way(way: str | None, broken: tuple[str, ...], some: Iterator[Route]) -> str:
-    ways = [*some]
+def _way(ways: Sequence[Route]) -> str:
+    way, broken, fragile = ways[0].way, ways[0].broken, ways[0].fragile
     old, to = ways[0].old, ", ".join(each.new.name for each in ways)
     text = {
         BOUNCE: f"one rolling bounce to {to}",
@@ -91,7 +93,9 @@ def _way(way: str | None, broken: tuple[str, ...], some: Iterator[Route]) -> str
         OFFLINE: f"stop all members, then start all as {to}",
         None: f"no way to {to} works",
     }[way]
-    return text + (f" ({', '.join(broken)}: broken)" if broken and way else "")
+    worse = [f"{', '.join(broken)}: broken"] if broken else []
+    worse += [f"{', '.join(fragile)}: broken if a member fails"] if fragile else []
+    return text + (f" ({'; '.join(worse)})" if worse and way else "")
 
 
 def _latest(info: SubscriptionInfo) -> int:

@@ -46,8 +46,13 @@ history of each cell, which --case replays; other options are then ignored.
 --scenario features is played only where it is named, and alone: what the KRaft controller of an exact release (--from)
 accepts beside a broker, or another controller, of another release (--to). It writes feature-matrix.json and a page.
 
+The output begins with an answer for each pair: which way of an upgrade works, and the lines of its configuration. The
+exit code is about predictions. With --require works it is about the answers, too: 1 if an upgrade breaks, or works only
+under a condition; 7 if there is no answer, because what decides was not run.
+
 exit codes: 0 every cell is as predicted or a known deviation; 1 a cell is not (with --case: it breaks); 2 usage; 3 no
-JDK or no jar is available; 5 a known deviation did not occur; 6 ended by the budget or Ctrl-C"""
+JDK or no jar is available; 5 a known deviation did not occur; 6 ended by the budget or Ctrl-C; 7 a cell was skipped,
+because a jar is missing"""
 
 
 def add(commands: Commands) -> None:
@@ -65,6 +70,9 @@ def add(commands: Commands) -> None:
         help="may be repeated",
     )
     made.add_argument("--full", action="store_true", help="test all lines in every scenario")
+    made.add_argument(
+        "--require", choices=("works",), help="fail unless each upgrade works, also if a member fails meanwhile"
+    )
     made.add_argument("--json", action="store_true", help="print JSON to standard output and text to standard error")
     made.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR", help="default kipcheck-out")
     made.add_argument("--budget", type=duration, metavar="TIME", help="90s, 5m, 8h: stop after that")
@@ -135,7 +143,9 @@ def _run_matrix(selected: "Sequence[Cell]", options: argparse.Namespace) -> int:
     from kipcheck.reports import matrix
 
     known = listed()
-    request = MatrixRequest(selected, known, options.full, options.out, options.budget, options.workers)
+    request = MatrixRequest(
+        selected, known, options.full, options.require, options.out, options.budget, options.workers
+    )
     folder = OutputFolder(options.out)
     try:
         folder.check(*OF_A_MATRIX)

@@ -18,6 +18,8 @@ class MatrixRequest:
     cells: Sequence[Cell]
     known: Sequence[Deviation] = ()
     full: bool = False
+    require: str | None = None
+    """The result that all answers must have."""
     out: Path = Path("kipcheck-out")
     budget: float | None = None
     """Seconds."""
@@ -30,8 +32,8 @@ def run_matrix(request: MatrixRequest, tick: Tick) -> Found:
     try:
         there = jars(request.cells)
     except KeyboardInterrupt:  # during the download, so there are no results
-        return Found({}, {}, {}, False, request.known, full=request.full, out=request.out, begun=started_at,
-                     seconds=time.monotonic() - started)  # fmt: skip
+        return Found({}, {}, {}, False, request.known, full=request.full, require=request.require,
+                     out=request.out, begun=started_at, seconds=time.monotonic() - started)  # fmt: skip
     skipped = {cell: why for cell in request.cells if (why := there.why_not(cell)) is not None}
     playable = [cell for cell in request.cells if cell not in skipped]
     predictions, in_time = _predictions(playable, request, tick)
@@ -46,6 +48,7 @@ def run_matrix(request: MatrixRequest, tick: Tick) -> Found:
         known=request.known,
         cached=frozenset(cached),
         full=request.full,
+        require=request.require,
         out=request.out,
         begun=started_at,
         seconds=time.monotonic() - started,

@@ -13,13 +13,16 @@ from uuid import uuid4
 from kipcheck.conformance.core.foreign import harmless_json
 from kipcheck.conformance.core.output_folder import OutputFolder
 from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.matrix.advice import detour, verdict
+from kipcheck.conformance.matrix.answers import WAYS, Answer, PairCells, Ran, answer
 from kipcheck.conformance.matrix.cells import Cell, Outcome
 from kipcheck.conformance.matrix.known import Deviation
 from kipcheck.conformance.matrix.predictions import AFTER_THE_FACT, BY_KIP, BY_RELEASES, Prediction
 from kipcheck.conformance.matrix.release_lines import Version, has_star, in_table, needs_fix
 from kipcheck.conformance.matrix.scenario_names import ABOUT, SCENARIOS
+from kipcheck.conformance.matrix.scenarios import Pair
 from kipcheck.conformance.protocols.streams.blobs import latest
-from kipcheck.reports.matrix import HISTORIES, NAME
+from kipcheck.reports.matrix import FEW, HISTORIES, NAME
 
 Plain = dict[str, Any]
 
@@ -36,6 +39,8 @@ class Found:
     known: Sequence[Deviation] = ()
     cached: frozenset[Cell] = frozenset()
     full: bool = False
+    require: str | None = None
+    """The result that all answers must have."""
     out: Path = Path("kipcheck-out")
     begun: datetime | None = None
     seconds: float = 0.0
@@ -53,6 +58,7 @@ def plain(found: Found) -> Plain:
     named = {id: requirements()[id] for id in sorted({*_named(found)})}
     requested = [*found.outcomes, *found.skipped]
     result: Plain = {
+        "answers": [each.plain for each in answers(found)],
         "cells": cells,
         "complete": found.complete,
         "kipcheck": version("kipcheck"),
@@ -69,7 +75,24 @@ def plain(found: Found) -> Plain:
         "stale": [*_stale(found)],
         "seconds": round(found.seconds, 1),
     }
+    if found.require is not None:
+        result["require"] = found.require
     return result if found.begun is None else result | {"begun": found.begun.strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
+def answers(found: Found) -> list[Answer]:
+    """Of many pairs only those with a way of an upgrade, because most pairs of a matrix have a join only."""
+    cells: dict[Pair, set[str]] = {}
+    for each in (*found.outcomes, *found.skipped):
+        cells.setdefault(each.pair, set()).add(each.scenario)
+    few = len(cells) <= FEW
+    return [_answer(found, pair) for pair in sorted(cells) if few or cells[pair] & {*WAYS}]
+
+
+def _answer(found: Found, pair: Pair) -> Answer:
+    there = {each: found.outcomes.get(Cell(each, pair)) for each in SCENARIOS}
+    ran = {each: Ran(*(outcome["cell"][key] for key in Ran._fields)) for each, outcome in there.items() if outcome}
+    return answer(PairCells(pair, ran, lambda scenario: verdict(Cell(scenario, pair))), detour)
 
 
 def _named(found: Found) -> Iterator[str]:
@@ -96,6 +119,7 @@ def _cell(found: Found, cell: Cell) -> Plain:
         "rounds": folded["rounds"],
         "requirement": folded["requirement"],
         "reason": folded["reason"],
+        "effect": folded["effect"],
         "predicted": prediction.verdict if prediction else None,
         "case": folded["case"],
         "rule": prediction.rule if prediction else None,

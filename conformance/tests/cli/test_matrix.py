@@ -114,6 +114,22 @@ def test_json_goes_to_standard_output_alone(ran: Ran) -> None:
     assert printed["cells"][0]["play"].endswith(f"elsewhere/histories/{printed['cells'][0]['case']}.json")
 
 
+def test_the_answer_comes_first_and_decides_the_exit_code_where_it_is_required(ran: Ran, tmp_path: Path) -> None:
+    both = ("--from", "2.8", "--to", "3.0", "--scenario", "bounce", "--scenario", "failure", "--full")
+    code, out, _ = ran(*both, "--require", "works")
+    assert code == 0 and out.startswith("2.8 to 3.0: one rolling bounce works: at most"), out
+    printed = json.loads((tmp_path / "kipcheck-out" / "matrix.json").read_text())
+    assert [(each["result"], each["way"]) for each in printed["answers"]] == [("works", "bounce")]
+    assert main.run(["report", str(tmp_path / "kipcheck-out")]) == 0
+    fragile = ("--from", "2.3", "--to", "3.9", "--scenario", "bounce")
+    code, out, _ = ran(*fragile)
+    assert code == 0 and "failures were not run (predicted: it breaks)" in out
+    assert "not that an upgrade works" in out
+    assert ran(*fragile, "--require", "works")[0] == 7
+    assert main.run(["report", str(tmp_path / "kipcheck-out")]) == 7
+    assert ran(*fragile, "--scenario", "failure", "--require", "works")[0] == 1
+
+
 def deviation(verdict: str = "breaks") -> Deviation:
     return Deviation("join", "2.8.0+", "3.9.0+", verdict, "A planted defect.", "conformance/docs/mutants.md")
 
@@ -137,7 +153,7 @@ def test_a_known_deviation_is_expected_and_stale_where_it_does_not_come(ran: Ran
 def test_missing_jars_are_told_and_what_they_are_needed_for_is_skipped(ran: Ran) -> None:
     code, out, _ = ran("--from", "2.8", "--to", "3.9", "--to", "2.7", "--scenario", "join", "--json", missing="3.9.2")
     printed = json.loads(out)
-    assert code == 0 and printed["complete"]
+    assert code == 7 and printed["complete"]
     assert [each["to"] for each in printed["cells"]] == ["2.7"]
     assert printed["skipped"] == [
         {"from": "2.8", "to": "3.9", "scenario": "join", "why": "kafka-streams 3.9.2: no network"}
@@ -152,7 +168,7 @@ def test_what_cannot_be_asked_of_a_release_is_skipped(ran: Ran) -> None:
         done.failed[cell] = "kafka-streams 2.8.2: it has no such thing"
 
     code, out, _ = ran(*JOINS, "--json", done=unanswered)
-    assert code == 0 and json.loads(out)["skipped"][0]["why"].endswith("no such thing")
+    assert code == 7 and json.loads(out)["skipped"][0]["why"].endswith("no such thing")
 
 
 def test_a_run_that_was_ended_is_incomplete(ran: Ran) -> None:

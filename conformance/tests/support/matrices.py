@@ -42,29 +42,48 @@ CELLS = (
          predicted="ok", differs=True, rule="observed", foreseen="ok"),
 )  # fmt: skip
 SKIPPED = ({"from": "0.10.2", "to": "2.1", "scenario": "join", "why": "kafka-streams 0.10.2.2 cannot be had"},)
+LINES = ("# first bounce: with this line", "upgrade.from=0.10.0", "# second bounce: without it")
+
+
+def answer(old: str, new: str, result: str = "works", way: str | None = "two-bounce", **more: Any) -> Line:
+    about: Line = {
+        "from": old, "to": new, "way": way, "result": result, "text": f"{old} to {new}: it {result}.",
+        "more": [{"result": "unknown", "text": "Not run: offline."}],
+        "configuration": [*LINES] if way == "two-bounce" else [],
+    }  # fmt: skip
+    return {**about, **more}
+
+
+ANSWERS = (
+    answer("0.10.0", "0.10.2"), answer("0.10.0", "2.4", "breaks", None), answer("2.0", "2.1", "conditional", "offline"),
+    answer("2.0", "2.4", "unknown", None),
+)  # fmt: skip
 ABOUT = {"join": "one new member joins", "bounce": "one after the other", "two-bounce": "twice, with upgrade.from"}
 
 
-def matrix(cells: Iterable[Line] = CELLS, complete: bool = True, stale: bool = False) -> Line:
-    cells = tuple(cells)
+def matrix(
+    cells: Iterable[Line] = CELLS, complete: bool = True, stale: bool = False, skipped: Iterable[Line] = SKIPPED,
+    answers: Iterable[Line] = ANSWERS, **more: Any,
+) -> Line:  # fmt: skip
+    cells, skipped = tuple(cells), tuple(skipped)
     verdicts = [each["verdict"] for each in cells]
     rules = [each["rule"] for each in cells]
     gone = {"from": "2.0", "to": "2.4", "scenario": "bounce", "why": "it is ok now"}
     return {
-        "cells": list(cells), "complete": complete, "kipcheck": "0.1.0", "full": False,
+        "answers": list(answers), "cells": list(cells), "complete": complete, "kipcheck": "0.1.0", "full": False,
         "scenarios": [{"name": name, "about": about} for name, about in ABOUT.items()],
         "releases": [
             {"name": name, "patch": patch, "latest": latest, "kind": "speaks metadata 4" if name == "2.1" else None}
             for name, (patch, latest) in RELEASES.items()
         ],
-        "skipped": list(SKIPPED), "requirements": REQUIREMENTS,
+        "skipped": list(skipped), "requirements": REQUIREMENTS,
         "counts": {
             "ok": verdicts.count("ok"), "breaks": verdicts.count("breaks"), "refused": verdicts.count("refused"),
-            "skipped": 1, "foreseen": rules.count("foreseen"), "fitted": rules.count("fitted"),
+            "skipped": len(skipped), "foreseen": rules.count("foreseen"), "fitted": rules.count("fitted"),
             "observed": rules.count("observed"), "differing": sum(each["differs"] for each in cells),
             "known": sum(each["known"] is not None for each in cells), "cached": 2, "histories": 6 * len(cells),
         },
-        "stale": [gone] if stale else [], "begun": "2026-01-31T23:59:59Z", "seconds": 61.5,
+        "stale": [gone] if stale else [], "begun": "2026-01-31T23:59:59Z", "seconds": 61.5, **more,
     }  # fmt: skip
 
 
