@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from kipcheck.conformance.core.releases_table import jars, patches
+from kipcheck.conformance.core.releases_table import jars, judges, patches
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,6 +57,11 @@ def lines(part: str = "clients") -> tuple[str, ...]:
         if Release.parse(patch) in there:
             found[patch.rpartition(".")[0]] = patch
     return tuple(found.values())
+
+
+def judged_lines(part: str) -> tuple[str, ...]:
+    """Of each line its newest patch whose jar of that part judges golden vectors, oldest first."""
+    return tuple({each.rpartition(".")[0]: each for each in judges(part)}.values())
 
 
 def _span(text: str) -> tuple[Release, Release | None]:
