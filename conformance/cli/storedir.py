@@ -90,7 +90,7 @@ def _storedir(options: argparse.Namespace) -> int:
 def _lines(format: "StoreFormat", kind: str | None, left: dict[str, int], verified: dict[str, Any] | None) -> list[str]:
     lines = [f"{format.name}: {format.meaning}"]
     if format.refused_before is not None:
-        lines.append(f"releases before {format.refused_before} refuse the store: they do not know its column families")
+        lines.append(f"releases before {format.refused_before} refuse the store")
     lines.append(f"kind: {kind or 'unknown: neither the column families nor the name of the directory show it'}")
     for name, size in left.items():
         lines.append(f"not read: {name}, {size:,} bytes{'; values may be there' if name.endswith(VALUES) else ''}")

@@ -100,8 +100,8 @@ MEANINGS: Final[Mapping[str, str]] = {
         "timestamps are moved when their keys are read or written; which store it opens is not in the directory"
     ),
     "timestamped": (
-        "all values have timestamps. A store with headers (from 4.3 on) opens the directory, and moves a value when its "
-        "key is read or written; no store without headers opens it from then on"
+        "all values have timestamps. A store with headers (from 4.3 on) opens the directory, and moves a value when "
+        "its key is read or written; no store without headers opens it from then on"
     ),
     "both": (
         "values without timestamps may be left. A store with headers (from 4.3 on) refuses the directory until a store "
