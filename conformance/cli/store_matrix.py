@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from kipcheck.conformance.cli.lone_scenario import check, not_written, unsuitable, write
 from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, complain, print_harmless, print_json
 from kipcheck.conformance.core.output_folder import STORE_MATRIX, Unusable
+from kipcheck.conformance.core.release import lines
 from kipcheck.conformance.engine.progress import Progress
 from kipcheck.conformance.matrix.release_lines import named
 from kipcheck.conformance.matrix.scenario_names import STORE_UPGRADE
@@ -20,7 +21,7 @@ def play_stores(options: argparse.Namespace) -> int:
     if (why := unsuitable(options, STORE_UPGRADE)) is not None:
         return complain(why, USAGE)
     try:
-        old, new = ([named(text).patch for text in texts] for texts in (options.old, options.new))
+        old, new = ([named(text, lines("streams")).patch for text in texts] for texts in (options.old, options.new))
         selected = _selected(old, new)
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)

@@ -2,7 +2,7 @@
 
 import argparse
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kipcheck.conformance.cli.options import (
     FAILED,
@@ -14,19 +14,30 @@ from kipcheck.conformance.cli.options import (
     print_harmless,
     print_json,
 )
+from kipcheck.conformance.core.exits import INCONCLUSIVE
 
-TIMESTAMPED: Final = "keyValueWithTimestamp"
+if TYPE_CHECKING:
+    from kipcheck.conformance.protocols.stores.families import StoreFormat
+
+VALUES: Final = (".log", ".blob")
+"""The ends of the names of files with values that are in no table."""
+WIDTH: Final = 31
+"""Of the longest name of a column family that Streams creates."""
 EPILOG = """\
 kipcheck storedir /tmp/kafka-streams/my-app/0_0/rocksdb/my-store
 kipcheck storedir /tmp/kafka-streams/my-app/0_0/rocksdb/my-store --release 3.9.2
 
-Reads CURRENT, the MANIFEST and the end of each table: which column families there are, and so which formats (KIP-258),
-whether values without timestamps are left, and which file is damaged, where. With --release, the RocksDB of that
-release opens the store read only and verifies the checksums in all tables; this needs a JDK, and the jar of RocksDB
-from Maven Central. Stop the application first, or copy the directory. Nothing is written there.
+Reads CURRENT, the MANIFEST and the end of each table: which column families there are, and so which formats (KIP-258,
+KIP-1271), whether values of an older format may be left, of which kind the store is, if that is to be read, and which
+file is damaged, where. With --release, the RocksDB of that release opens the store read only and verifies the checksums
+in all tables; this needs a JDK, and the jar of RocksDB from Maven Central. Stop the application first, or copy the
+directory. Nothing is written there.
+
+A column family that no release of Kafka Streams creates makes the format unknown: there is no verdict then, and the
+exit code is 7. Files that are not read are named.
 
 exit codes: 0 read; 1 a file is damaged, or the RocksDB of --release cannot read the store; 2 usage: no such directory,
-none of a store, an unknown release; 3 no JDK, or no jar"""
+none of a store, an unknown release; 3 no JDK, or no jar; 7 the format is unknown"""
 
 
 def add(commands: Commands) -> None:
@@ -38,7 +49,8 @@ def add(commands: Commands) -> None:
 
 def _storedir(options: argparse.Namespace) -> int:
     from kipcheck.conformance.core.unreadable_file import unreadable
-    from kipcheck.conformance.wire.rocksdb_files import Damaged, NoStore, read
+    from kipcheck.conformance.protocols.stores.families import kind_of, read_format
+    from kipcheck.conformance.wire.rocksdb_files import Damaged, NoStore, read, unread
 
     folder = options.folder
     if not folder.is_dir():
@@ -46,6 +58,8 @@ def _storedir(options: argparse.Namespace) -> int:
     try:
         release = options.release and _known(options.release)
         families = read(folder)
+        left = unread(folder)
+        waiting = any(name.endswith(VALUES) for name in left)
         verified = _verified(release, folder) if release else None
     except NoStore as wrong:
         return complain(f"{wrong}: give a directory like STATE_DIR/APPLICATION/TASK/rocksdb/STORE", USAGE)
@@ -55,16 +69,32 @@ def _storedir(options: argparse.Namespace) -> int:
         return complain(str(stopped), stopped.code)
     except OSError as wrong:
         return complain(unreadable(wrong, folder), USAGE)
+    format = read_format({each.name: bool(each.tables or waiting) for each in families})
+    place = folder.resolve()
+    kind = kind_of(format, place.name, place.parent.name)
     found = [{"name": each.name, "tables": len(each.tables), "bytes": sum(each.tables.values())} for each in families]
-    meaning = _meaning({each.name: len(each.tables) for each in families})
     if options.json:
-        print_json({"families": found, "format": meaning[0], "means": meaning[1], "verified": verified})
-        return OK
-    for each in found:
-        print_harmless(f"{each['name']:<24} {each['tables']:>5} tables {each['bytes']:>14,} bytes")
-    print_harmless(f"{meaning[0]}: {meaning[1]}")
-    print_harmless(_verification(verified))
-    return OK
+        print_json(
+            {
+                "families": found, "format": format.name, "means": format.meaning, "kind": kind,
+                "refused_before": format.refused_before, "unread": left, "verified": verified,
+            }
+        )  # fmt: skip
+    else:
+        for each in found:
+            print_harmless(f"{each['name']:<{WIDTH}} {each['tables']:>5} tables {each['bytes']:>14,} bytes")
+        print_harmless("\n".join(_lines(format, kind, left, verified)))
+    return OK if format.known else INCONCLUSIVE
+
+
+def _lines(format: "StoreFormat", kind: str | None, left: dict[str, int], verified: dict[str, Any] | None) -> list[str]:
+    lines = [f"{format.name}: {format.meaning}"]
+    if format.refused_before is not None:
+        lines.append(f"releases before {format.refused_before} refuse the store")
+    lines.append(f"kind: {kind or 'unknown: neither the column families nor the name of the directory show it'}")
+    for name, size in left.items():
+        lines.append(f"not read: {name}, {size:,} bytes{'; values may be there' if name.endswith(VALUES) else ''}")
+    return [*lines, _verification(verified)]
 
 
 class _Stopped(Exception):
@@ -112,12 +142,3 @@ def _verification(found: dict[str, Any] | None) -> str:
         f"RocksDB {found['rocksdb']} of kafka-streams {found['release']} verified the checksums of {blocks}: "
         f"column families {found['families']}, tables {found['tables']}"
     )
-
-
-def _meaning(tables: dict[str, Any]) -> tuple[str, str]:
-    """The format of the store, and what it means for an upgrade."""
-    if TIMESTAMPED not in tables:
-        return "plain", "values have no timestamps; every release from 2.3 on adds them when it opens the store"
-    if tables["default"]:
-        return "both", "values without timestamps may be left; releases before 2.3 refuse the store"
-    return "timestamped", "all values have timestamps; releases before 2.3 refuse the store"

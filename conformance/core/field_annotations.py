@@ -56,7 +56,7 @@ def size(least: int, most: int) -> Size:
 
 
 class Optional:
-    """The type of ``optional``: a step omits the field where it has its default."""
+    """The type of ``optional``: a step, or an answer, omits the field where it has its default."""
 
 
 class Omissible:
@@ -78,7 +78,7 @@ class Field:
     """MISSING: there is none."""
     typical: tuple[Any, ...]
     optional: bool
-    """A step omits it where it has its default: a new field changes no case that lacks it."""
+    """A step or an answer omits it where it has its default: a new field changes no case that lacks it."""
     omissible: bool
     size: Size | None
 

@@ -236,7 +236,8 @@ def record(
     """The kind of a dataclass or named tuple: an object with its fields, which may omit those that have a default.
 
     ``kinds``: those of some fields. ``without``: fields that have a default, and that the object has not.
-    ``omitted``: fields that it has not where they are empty. ``lenient``: it may have others, which are ignored.
+    ``omitted``: fields that it has not where they have their default. ``lenient``: it may have others, which are
+    ignored.
     """
     hints = get_type_hints(made, include_extras=True)
     given = kinds or {}
@@ -278,7 +279,7 @@ def record(
             part = getattr(value, name)
             plain[name] = part if write is None else write(part)
         for name in omitted:
-            if not plain[name]:
+            if plain[name] == defaults[name]:
                 del plain[name]
         return plain
 

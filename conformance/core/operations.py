@@ -205,17 +205,18 @@ class Answer:
     fields: tuple[Field, ...]
 
     @cached_property
-    def _writers(self) -> tuple[tuple[str, str, Callable[[Any], Any] | None], ...]:
-        return tuple((each.key, each.name, each.kind.write) for each in self.fields if each.key)
+    def _writers(self) -> tuple[tuple[str, Field], ...]:
+        return tuple((each.key, each) for each in self.fields if each.key)
 
     def written(self, action: Any) -> dict[str, Any]:
         """As a result of the testee protocol."""
         result: dict[str, Any] = {"status": self.status, **self.constant}
-        for key, name, write in self._writers:
-            value = getattr(action, name)
+        for key, field in self._writers:
+            value = getattr(action, field.name)
             if value is None and self.status == "rejected" and key in REFUSED_WHERE:
                 continue  # a refusal without a place: the protocol knows no null there
-            result[key] = value if write is None else write(value)
+            if not field.optional or value != field.default:
+                result[key] = field.kind.plain(value)
         if self.message is not None:
             result["message"] = self.message.printed(action)
         return result

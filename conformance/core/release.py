@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 
-from kipcheck.conformance.core.releases_table import jars, patches, table
+from kipcheck.conformance.core.releases_table import jars, judges, patches, table
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -86,6 +86,11 @@ def lines(part: str = "clients") -> tuple[str, ...]:
         if Release.parse(patch) in there:
             found[patch.rpartition(".")[0]] = patch
     return tuple(found.values())
+
+
+def judged_lines(part: str) -> tuple[str, ...]:
+    """Of each line its newest patch whose jar of that part judges golden vectors, oldest first."""
+    return tuple({each.rpartition(".")[0]: each for each in judges(part)}.values())
 
 
 def _span(text: str) -> tuple[Release, Release | None]:

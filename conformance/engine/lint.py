@@ -25,7 +25,7 @@ from kipcheck.conformance.protocols.invariants import all_effects, all_invariant
 
 CHECK = re.compile(r"[a-z]+(-[a-z]+)*/[a-z0-9]+(-[a-z0-9]+)*")
 INVARIANT = re.compile(r"([a-z]+(-[a-z]+)*/)?[a-z0-9]+(-[a-z0-9]+)*")
-REQUIREMENT = re.compile(r"([0-9]{3}|grp|card)-[0-9]{2,3}")
+REQUIREMENT = re.compile(r"([0-9]{3,4}|grp|card)-[0-9]{2,3}")
 LINK = re.compile(r"(KAFKA|KIP)-[1-9][0-9]*|CVE-[0-9]{4}-[0-9]{4,}|CWE-[1-9][0-9]*")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
-from kipcheck.conformance.core.release import Release, lines as newest_patches
+from kipcheck.conformance.core.release import Release, judged_lines as newest_patches
 from kipcheck.conformance.protocols.streams.model.members import FUTURE
 
 NEWEST: Final = newest_patches("streams")
@@ -60,18 +60,19 @@ def line_of(patch: str) -> str:
     return patch.rpartition(".")[0]
 
 
-def named(text: str) -> Version:
-    """Parses ``3.9``, ``3.9.2`` or ``future``. Errors: LookupError with the valid names."""
+def named(text: str, known: Sequence[str] = NEWEST) -> Version:
+    """Parses ``3.9``, ``3.9.2`` or ``future``. ``known``: the newest patch of each line. Errors: LookupError with the
+    valid names."""
     if text == FUTURE:
         return Version((1 << 31,), FUTURE, FUTURE)
-    patch = {line_of(each): each for each in NEWEST}.get(text, text)
+    patch = {line_of(each): each for each in known}.get(text, text)
     try:
         release = Release.parse(patch)
     except ValueError:
         release = None
-    newest = next((Release.parse(each) for each in NEWEST if line_of(each) == line_of(patch)), None)
+    newest = next((Release.parse(each) for each in known if line_of(each) == line_of(patch)), None)
     if release is None or newest is None or release > newest:
-        lines = ", ".join(map(line_of, NEWEST))
+        lines = ", ".join(map(line_of, known))
         raise LookupError(
             f"unknown release of Kafka Streams {text!r}: use a line ({lines}), an exact patch up to its newest, or "
             f"{FUTURE}"

@@ -1,7 +1,7 @@
 """Plays the cells of the scenario ``store-upgrade`` with released stores on RocksDB."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,6 @@ from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.release import Release
 from kipcheck.conformance.matrix.scenario_names import STORE_UPGRADE
 from kipcheck.conformance.matrix.store_cells import (
-    READS,
-    UPGRADES,
-    WRITES,
     Answers,
     Prediction,
     StoreCell,
@@ -63,23 +60,24 @@ def play(cells: Sequence[StoreCell], tick: Tick) -> Played:
         raise Unavailable(next(iter(lacking.values()), "no cell is selected"))
     newest = releases()[-1]
     with temporary_folder("store-upgrade") as folder:
-        places = {cell: folder / f"{cell.old}-{cell.new}" for cell in there}
+        places = {cell: folder / "-".join(map(str, astuple(cell))) for cell in there}
         found: dict[StoreCell, list[Answers]] = {cell: [] for cell in there}
         phases: Sequence[tuple[str, Callable[[StoreCell], str], Callable[[StoreCell], Sequence[Step]]]] = (
-            ("written", lambda cell: cell.old, lambda cell: WRITES),
-            ("upgraded", lambda cell: cell.new, lambda cell: UPGRADES),
-            ("read back", lambda cell: cell.new, lambda cell: READS),
+            ("written", lambda cell: cell.old, lambda cell: cell.writes),
+            ("partly moved", lambda cell: cell.mover, lambda cell: cell.moves),
+            ("upgraded", lambda cell: cell.new, lambda cell: cell.upgrades),
+            ("read back", lambda cell: cell.new, lambda cell: cell.reads),
             ("opened by the writer again", lambda cell: cell.old, lambda cell: cell.back),
-            (f"read by {newest}", lambda cell: newest, lambda cell: READS),
+            (f"read by {newest}", lambda cell: newest, lambda cell: cell.reads),
         )
         for what, release_of, steps_of in phases:
-            done = 0
-            for release in sorted({release_of(each) for each in there}, key=Release.parse):
-                own = [each for each in there if release_of(each) == release]
+            done, busy = 0, [each for each in there if steps_of(each)]
+            for release in sorted({release_of(each) for each in busy}, key=Release.parse):
+                own = [each for each in busy if release_of(each) == release]
                 for cell, answers in _phase(release, own, places, steps_of):
                     found[cell].append(answers)
                     done += 1
-                tick(what, done, len(there))
+                tick(what, done, len(busy))
     for cell in there:
         played.results[cell] = _result(cell, found[cell])
     return played
@@ -115,8 +113,8 @@ def _answer(process: StoreProcess, step: Step, place: Path) -> Mapping[str, Any]
 
 
 def _result(cell: StoreCell, found: Sequence[Answers]) -> StoreResult:
-    written, upgraded, read, back, last = found
-    forward = [*written, *upgraded, *read]
+    *before, upgraded, read, back, last = found
+    forward = [*(each for part in before for each in part), *upgraded, *read]
     opened_again = back[0][1]["status"] == "accepted"
     # What the writer read, if it could, belongs to the life of the store: it moves values, too.
     whole = [*forward, *(back if opened_again else ()), *last]
@@ -135,12 +133,16 @@ def plain(played: Played) -> dict[str, Any]:
         prediction = predicted(cell)
         rows.append(
             {
-                "from": cell.old, "to": cell.new, "rocksdb": [library(cell.old), library(cell.new)],
+                "from": cell.old, "to": cell.new, "wrote": cell.wrote, "opened": cell.opened,
+                "rocksdb": [library(cell.old), library(cell.new)],
                 "verdict": found.verdict, "requirement": found.requirement, "reason": found.reason or None,
                 "back": found.back, "back_reason": found.back_reason or None,
                 "predicted": asdict(prediction), "as_predicted": not differs(prediction, found),
                 "history": found.history,
             }
         )  # fmt: skip
-    skipped = [{"from": cell.old, "to": cell.new, "why": why} for cell, why in played.skipped.items()]
+    skipped = [
+        {"from": cell.old, "to": cell.new, "wrote": cell.wrote, "opened": cell.opened, "why": why}
+        for cell, why in played.skipped.items()
+    ]
     return {"scenario": STORE_UPGRADE, "cells": rows, "skipped": skipped, "unlike": len(played.unlike)}

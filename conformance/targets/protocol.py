@@ -206,7 +206,7 @@ def operation(step: Step) -> dict[str, Any]:
 PAYLOAD = (
     "hex", "value", "left", "assignment", "level", "epoch", "answers", "actions", "results", "levels", "exists",
     "version", "enabled", "finalized", "registered", "supported", "waiting",
-    "format", "inter_broker", "persistent", "both", "flushes", "timestamp", "rows", "count",
+    "format", "inter_broker", "persistent", "both", "flushes", "timestamp", "headers", "rows", "count",
     "instance", "store", "shares", "position", "end", "finished", "records",
     "responses", "sent", "old", "new", "descriptors", "threads", "memory_mib", "processor_ms",
     "dynamic", "uses", "asks", "all", "rebalances", "members", "crashed", "exit", "loaded",

@@ -17,6 +17,8 @@ HEADER: Final = 7
 MAGICS: Final = (bytes.fromhex("f7cff485b741e288"), bytes.fromhex("57fb808b247547db"))
 """The last bytes of a table, and of one from before RocksDB's format 1."""
 WRITER: Final = re.compile(rb"^\s*rocksdb_version=(\d+\.\d+\.\d+)\s*$", re.MULTILINE)
+READ: Final = re.compile(r"CURRENT|IDENTITY|LOCK|LOG(\.old\.\d+)?|MANIFEST-\d+|OPTIONS-\d+|\d+\.sst")
+"""The files of a store that are read, or have no values."""
 ZERO, FULL, FIRST, MIDDLE, LAST = range(5)
 SAFE_TO_SKIP: Final = 1 << 13
 NUMBERS: Final = {2: 1, 3: 1, 4: 1, 6: 2, 9: 1, 10: 1, 203: 1, 300: 1}
@@ -62,6 +64,18 @@ def read(directory: Path) -> list[Family]:
         for number, size in each.tables.items():
             _check_table(directory / f"{number:06}.sst", size)
     return [families[each] for each in sorted(families)]
+
+
+def unread(directory: Path) -> dict[str, int]:
+    """The files that may have values, or that this module does not know, and their sizes in bytes.
+
+    A write-ahead log has the values that are in no table yet; Streams writes none, and RocksDB leaves an empty file.
+    """
+    return {
+        each.name: each.stat().st_size
+        for each in sorted(directory.iterdir())
+        if not READ.fullmatch(each.name) and not (each.suffix == ".log" and each.stat().st_size == 0)
+    }
 
 
 def written_by(directory: Path) -> str | None:

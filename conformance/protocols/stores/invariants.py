@@ -18,30 +18,34 @@ from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant, steps_of
 from kipcheck.conformance.protocols.declare.trace import AnsweredStep, payload, plain_steps
-from kipcheck.conformance.protocols.stores.ops import NO_TIMESTAMP
+from kipcheck.conformance.protocols.stores.ops import FORMATS, NO_HEADERS, NO_TIMESTAMP
 
 CONTENTS: Final = "stores/contents"
 UPGRADES: Final = "stores/upgrades"
 contents = partial(invariant, role=Role.STORE, checks=(CONTENTS,), after=("store-open",))
 upgrades = partial(invariant, role=Role.STORE, checks=(UPGRADES,))
 LINKS: Final = ("KIP-258", "KAFKA-3522")
+HEADERS_LINKS: Final = ("KIP-1271", "KAFKA-20056")
 READS: Final = ("store-get", "store-put-if-absent", "store-delete", "store-range")
 WRITES: Final = ("store-put", "store-put-if-absent", "store-delete", "store-restore")
 
-Stamped = tuple[str, int]
+Stored = tuple[str, int, str | None]
+"""Value, timestamp and headers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Had:
     """What a key had at some time."""
 
-    contents: Stamped | None
-    """Value and timestamp; None: the key is absent."""
+    contents: Stored | None
+    """None: the key is absent."""
     by: str = ""
     """What made it so: ``put``, ``old`` (without a timestamp), ``restored``, ``deleted``, ``kept`` (by a put that
     expects an absent key); empty: the key was never written."""
     at: int = -1
     """The step."""
+    format: str = ""
+    """Of the store that has it, since a reading may have moved it; empty: of none."""
 
 
 NEVER: Final = Had(None)
@@ -58,6 +62,14 @@ class Known:
     """Key -> what it may have had since the store was opened: after how many flushes; -1: before it was opened."""
     flushes: int = 0
     """How often the store was flushed."""
+    opened: frozenset[str] = frozenset()
+    """The formats of the stores that were opened in the directory."""
+    refused: frozenset[str] = frozenset()
+    """Those that were refused there, while no store was open."""
+    moved: frozenset[str] = frozenset()
+    """The keys that a reading moved to a newer format since the store was opened."""
+    maybe_moved: frozenset[str] = frozenset()
+    """Those that a crash may have moved back."""
     crashed: int | None = None
     """The last step that killed the process."""
     dead: bool = False
@@ -71,28 +83,45 @@ class Known:
     def of(self, key: str) -> tuple[Had, ...]:
         return self.may_be.get(key, (NEVER,))
 
+    @property
+    def is_mixed(self) -> bool | None:
+        """Whether values with and without timestamps are left in the directory; None: there may be, after a crash."""
+        if "timestamped" not in self.opened:
+            return False
+        plain = [
+            [had.format == "plain" and had.contents is not None for had in hads]
+            for key, hads in self.may_be.items()
+            if key not in self.maybe_moved
+        ]
+        return True if any(map(all, plain)) else None if self.maybe_moved or any(map(any, plain)) else False
+
 
 @dataclass(frozen=True, slots=True)
 class StoreStep(AnsweredStep[Step, Mapping[str, Any], Known]):
-    def contents(self) -> Iterator[tuple[str, Stamped | None]]:
+    def contents(self) -> Iterator[tuple[str, Stored | None]]:
         """The keys whose contents the answer shows, and those."""
         if not self.accepted:
             return
         if self.verb == "store-range":
             for row in self.answer.get("rows") or ():
-                yield row["key"], (row["value"], row["timestamp"])
+                yield row["key"], _stored(row)
         elif self.verb in READS:
-            value = self.answer.get("value")
-            yield self.request["key"], None if value is None else (value, self.answer["timestamp"])
+            yield self.request["key"], None if self.answer.get("value") is None else _stored(self.answer)
 
-    def shows(self, had: Had, shown: Stamped | None) -> bool:
-        """Whether the answer is what a key with these contents has; a plain store knows no timestamps."""
+    def shows(self, had: Had, shown: Stored | None) -> bool:
+        """Whether the answer is what a key with these contents has: a plain store knows its value alone, and one with
+        timestamps no headers."""
         if had.contents is None or shown is None:
             return had.contents == shown
-        return had.contents == shown or (self.before.open == "plain" and had.contents[0] == shown[0])
+        known = FORMATS.index(self.before.open) + 1 if self.before.open in FORMATS else 0
+        return had.contents[:known] == shown[:known]
 
     def known_after(self) -> Known:
         return _after(self)
+
+
+def _stored(found: Mapping[str, Any]) -> Stored:
+    return found["value"], found["timestamp"], found.get("headers")
 
 
 @cached_on_history
@@ -103,34 +132,39 @@ def trace(history: History) -> tuple[StoreStep, ...]:
 def _after(answered: StoreStep) -> Known:
     before, step = answered.before, answered.request
     if not answered.accepted:
-        return before
+        refused = step.verb == "store-open" and before.open is None
+        return replace(before, refused=before.refused | {step["format"]}) if refused else before
     known = before
     for key, shown in answered.contents():
         had = before.of(key)
         likely = next((each for each in reversed(had) if answered.shows(each, shown)), None)
         # A wrong answer counts for the following steps: it is reported once.
-        known = _having(known, key, likely or Had(shown, had[-1].by, had[-1].at))
+        known = _having(known, key, likely or Had(shown, had[-1].by, had[-1].at, had[-1].format))
     match step.verb:
         case "store-open":
             return _opened(known, step["format"], answered.answer.get("flushes"))
         case "store-put" | "store-restore":
             by = "restored" if step.verb == "store-restore" else "put"
-            return _written(known, step["key"], step["value"], step["timestamp"], by, answered.op.index)
+            return _written(known, step, by, answered.op.index)
         case "store-put-if-absent":
             (kept,) = known.of(step["key"])
             if kept.contents is None:
-                return _written(known, step["key"], step["value"], step["timestamp"], "put", answered.op.index)
-            return replace(_having(known, step["key"], replace(kept, by="kept")), counted=False)
+                return _written(known, step, "put", answered.op.index)
+            return replace(_moved(known, step["key"], replace(kept, by="kept")), counted=False)
         case "store-delete":
-            return _written(known, step["key"], None, None, "deleted", answered.op.index)
-        case "store-get" if known.open == "timestamped":
-            return replace(known, counted=False) if answered.answer.get("value") is not None else known
+            return _written(known, step, "deleted", answered.op.index)
+        case "store-get" if known.open != "plain" and answered.answer.get("value") is not None:
+            (had_here,) = known.of(step["key"])
+            return replace(_moved(known, step["key"], had_here), counted=False)
         case "store-flush":
             return replace(known, flushes=known.flushes + 1)
         case "store-close":
             return replace(known, open=None, written={})
         case "store-crash":
-            return replace(known, open=None, crashed=answered.op.index, dead=True, counted=False)
+            return replace(
+                known, open=None, crashed=answered.op.index, dead=True, counted=False,
+                maybe_moved=known.maybe_moved | known.moved,
+            )  # fmt: skip
     return known
 
 
@@ -139,7 +173,9 @@ def _opened(known: Known, format: str, flushes: int | None) -> Known:
 
     If it was written since, it may be absent: then a task restores it from the changelog.
     """
-    after = replace(known, open=format, dead=False, written={})
+    after = replace(
+        known, open=format, opened=known.opened | {format}, dead=False, written={}, moved=frozenset()
+    )  # fmt: skip
     if not known.dead:
         return after
     kept = known.flushes if flushes is None else min(flushes, known.flushes)
@@ -161,16 +197,25 @@ def _having(known: Known, key: str, had: Had) -> Known:
     return replace(known, may_be={**known.may_be, key: (had,)}, written={**known.written, **settled})
 
 
-def _written(known: Known, key: str, value: str | None, timestamp: int | None, by: str, at: int) -> Known:
+def _moved(known: Known, key: str, had: Had) -> Known:
+    """A reading moved the key to the format of the open store, for good once that is closed."""
+    after = _having(known, key, replace(had, format=known.open or had.format))
+    return replace(after, moved=known.moved | {key})
+
+
+def _written(known: Known, step: Step, by: str, at: int) -> Known:
+    key, value, format = step["key"], step.body.get("value"), known.open or ""
     if value is None:
         had = Had(None, "deleted", at)
-    elif known.open == "plain":
-        had = Had((value, NO_TIMESTAMP), "old" if by == "put" else by, at)
+    elif format == "plain":
+        had = Had((value, NO_TIMESTAMP, NO_HEADERS), "old" if by == "put" else by, at, format)
     else:
-        had = Had((value, NO_TIMESTAMP if timestamp is None else timestamp), by, at)
+        timestamp = NO_TIMESTAMP if step["timestamp"] is None else step["timestamp"]
+        headers = step.body.get("headers", NO_HEADERS) if format == "headers" else NO_HEADERS
+        had = Had((value, timestamp, headers), by, at, format)
     entries = (*known.written.get(key, [(-1, each) for each in known.of(key)]), (known.flushes, had))
-    old = any(each.by == "old" for hads in known.may_be.values() for each in hads)
-    first = known.of(key) == (NEVER,) and value is not None and not (old and known.open == "timestamped")
+    old = any(each.format not in ("", format) for hads in known.may_be.values() for each in hads)
+    first = known.of(key) == (NEVER,) and value is not None and not old
     return replace(
         known, may_be={**known.may_be, key: (had,)}, written={**known.written, key: entries},
         counted=known.counted and first,
@@ -187,19 +232,21 @@ def _observed(op: Op) -> str:
         return f"refused: {op.observation.error}"
     found = payload(op)
     if "rows" in found:
-        return ", ".join(_text((each["value"], each["timestamp"]), each["key"]) for each in found["rows"]) or "no rows"
+        return ", ".join(_text(_stored(each), each["key"]) for each in found["rows"]) or "no rows"
     if "value" in found:
-        return _text(None if found["value"] is None else (found["value"], found["timestamp"]))
+        return _text(None if found["value"] is None else _stored(found))
     return ", ".join(f"{name} {value}" for name, value in found.items()) or "accepted"
 
 
-def _text(contents: Stamped | None, key: str = "") -> str:
+def _text(contents: Stored | None, key: str = "") -> str:
     if contents is None:
         return "absent"
-    return f"{key}={contents[0]} at {contents[1]}" if key else f"{contents[0] or 'the empty value'} at {contents[1]}"
+    value, timestamp, headers = contents
+    known = f" with {headers}" if headers else ""
+    return (f"{key}={value}" if key else value or "the empty value") + f" at {timestamp}{known}"
 
 
-def wrong(history: History) -> Iterator[tuple[StoreStep, str, Had, Stamped | None]]:
+def wrong(history: History) -> Iterator[tuple[StoreStep, str, Had, Stored | None]]:
     """The answers that show contents which the key does not have: with the key and what it has."""
     for each in trace(history):
         for key, shown in each.contents():
@@ -213,16 +260,18 @@ def _lost_in_a_crash(each: StoreStep, had: Had) -> bool:
     return each.before.crashed is not None and had.at < each.before.crashed
 
 
-def _breach(each: StoreStep, key: str, had: Had, shown: Stamped | None, *shape: str) -> Violation:
+def _breach(each: StoreStep, key: str, had: Had, shown: Stored | None, *shape: str) -> Violation:
     why = f"key {key} reads as {_text(shown)}, and has {_text(had.contents)}"
     return breach(each, why, _text(had.contents, key if had.contents else ""), *shape, at=had.at)
 
 
-def _kind(had: Had, shown: Stamped | None) -> str:
+def _kind(had: Had, shown: Stored | None) -> str:
     """How the contents differ."""
     if shown is None or had.contents is None:
         return "lost" if shown is None else "found"
-    return "timestamp" if shown[0] == had.contents[0] else "value"
+    if shown[0] != had.contents[0]:
+        return "value"
+    return "timestamp" if shown[1] != had.contents[1] else "headers"
 
 
 @impact("A store returns a value or timestamp that was not put", "wrong data", "versions", "wrong-data", links=LINKS)
@@ -232,7 +281,7 @@ def _kind(had: Had, shown: Stamped | None) -> str:
 def reads_back(history: History) -> Iterator[Violation]:
     """A key has the value and the timestamp with which it was put last; a value in the old format is whole."""
     for each, key, had, shown in wrong(history):
-        if _lost_in_a_crash(each, had):
+        if _lost_in_a_crash(each, had) or _kind(had, shown) == "headers":
             continue
         if had.by in ("put", "") or (had.by == "old" and _kind(had, shown) != "timestamp"):
             yield _breach(each, key, had, shown, had.by or "never", _kind(had, shown))
@@ -299,7 +348,7 @@ def deletes(history: History) -> Iterator[Violation]:
 def absent_only(history: History) -> Iterator[Violation]:
     """A put for an absent key leaves a key alone that has a value, in whichever format."""
     for each, key, had, shown in wrong(history):
-        if had.by == "kept" and not _lost_in_a_crash(each, had):
+        if had.by == "kept" and not _lost_in_a_crash(each, had) and _kind(had, shown) != "headers":
             yield _breach(each, key, had, shown, _kind(had, shown))
 
 
@@ -310,8 +359,19 @@ def absent_only(history: History) -> Iterator[Violation]:
 def restores(history: History) -> Iterator[Violation]:
     """A restored key has the value and the timestamp of its record in the changelog."""
     for each, key, had, shown in wrong(history):
-        if had.by == "restored" and not _lost_in_a_crash(each, had):
+        if had.by == "restored" and not _lost_in_a_crash(each, had) and _kind(had, shown) != "headers":
             yield _breach(each, key, had, shown, _kind(had, shown))
+
+
+@impact("A stored record loses or changes its headers", "wrong data", "versions", "wrong-data", links=HEADERS_LINKS)
+@contents(
+    "stores/headers", "1271-01", "1271-02", applies_to=steps_of("store-open", *READS, *WRITES), needs=steps_of(*READS)
+)  # fmt: skip
+def headers(history: History) -> Iterator[Violation]:
+    """A store with headers returns those of the record, in order; a value that was stored without headers has none."""
+    for each, key, had, shown in wrong(history):
+        if _kind(had, shown) == "headers" and not _lost_in_a_crash(each, had):
+            yield _breach(each, key, had, shown, had.by, had.format)
 
 
 @impact("The number of records is wrong by far", "trivia", "versions", "wrong-data", links=LINKS)
@@ -358,9 +418,53 @@ def survives(history: History) -> Iterator[Violation]:
 def opens_old(history: History) -> Iterator[Violation]:
     """A store with timestamps opens whatever a store without them left, without a configuration."""
     for each in trace(history):
-        step = each.op.step
-        if step.verb == "store-open" and not each.accepted and step["format"] == "timestamped" and not each.before.open:
+        newer = "headers" in each.before.opened | each.before.refused
+        if _refused(each, "timestamped") and not newer:
             yield breach(each, "the store with timestamps does not open", "opened")
+
+
+def _refused(each: StoreStep, format: str) -> bool:
+    """Whether a store of this format was refused, while no other one was open."""
+    step = each.op.step
+    return step.verb == "store-open" and step["format"] == format and not each.accepted and each.before.open is None
+
+
+@impact("An upgrade needs more than a restart", "refused peer", "guards", "stuck-upgrade", links=HEADERS_LINKS)
+@upgrades("stores/opens-older", "1271-03", applies_to=steps_of("store-open"))
+def opens_older(history: History) -> Iterator[Violation]:
+    """A store with headers opens whatever a store of one older format left, without a configuration."""
+    for each in trace(history):
+        if _refused(each, "headers") and each.before.is_mixed is False:
+            yield breach(each, "the store with headers does not open", "opened")
+
+
+@impact("A downgraded application misreads its stores", "wrong data", "guards", "wrong-data", links=HEADERS_LINKS)
+@upgrades("stores/refuses-newer", "1271-04", applies_to=steps_of("store-open"))
+def refuses_newer(history: History) -> Iterator[Violation]:
+    """A store without headers refuses the directory of a store with headers."""
+    for each in trace(history):
+        step = each.op.step
+        older = step.verb == "store-open" and step["format"] != "headers"
+        if older and each.accepted and "headers" in each.before.opened:
+            yield breach(each, f"the {step['format']} store opens what one with headers left", "refused")
+
+
+@impact(
+    "An upgrade that is refused leaves a store that nothing opens", "refused peer", "guards", "stuck-upgrade",
+    links=HEADERS_LINKS,
+)  # fmt: skip
+@upgrades("stores/mixed-formats", "1271-05", grade=Grade.INFO, applies_to=steps_of("store-open"))
+def mixed_formats(history: History) -> Iterator[Violation]:
+    """A store with headers refuses values of two older formats, and no store opens the directory from then on."""
+    for each in trace(history):
+        step = each.op.step
+        if step.verb != "store-open" or not each.accepted or each.before.is_mixed is not True:
+            continue
+        if step["format"] == "headers":
+            yield breach(each, "the store with headers opens values of two older formats", "refused", "opens")
+        elif "headers" in each.before.refused:
+            why = f"the {step['format']} store opens the directory that one with headers refused"
+            yield breach(each, why, "refused", "opens again")
 
 
 @impact(

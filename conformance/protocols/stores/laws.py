@@ -1,19 +1,20 @@
 """Laws of the store, checked in every state of its model: they restate its invariants."""
 
+from itertools import combinations
 from typing import Any
 
 from kipcheck.conformance.machines.product import Did, Law, StepLaw
-from kipcheck.conformance.protocols.stores.model import State
-from kipcheck.conformance.protocols.stores.ops import Crash, Event, Get, Range
+from kipcheck.conformance.protocols.stores.model import State, Stored
+from kipcheck.conformance.protocols.stores.ops import FORMATS, Crash, Event, Get, Range
 
 
 def _one_format(views: tuple[State]) -> str | None:
-    """No key has a value in both formats, neither in the open store nor on disk."""
+    """No key has values in several formats, neither in the open store nor on disk."""
     (state,) = views
     for where, each in (("the open store", state.seen), ("the directory", state.disk)):
-        both = {key for key, _ in each.old} & {key for key, _ in each.new}
-        if both:
-            return f"in {where} key {min(both)} has a value in both formats"
+        for one, other in combinations(FORMATS, 2):
+            if both := each.of(one).keys() & each.of(other).keys():
+                return f"in {where} key {min(both)} has a value in both formats, {one} and {other}"
     return None
 
 
@@ -27,8 +28,8 @@ def _readings_change_nothing(index: int, before: State, event: Event, did: Did[S
     return None
 
 
-def _values(state: State) -> dict[str, tuple[str, int]]:
-    return {**{key: (value, -1) for key, value in state.seen.old}, **dict(state.seen.new)}
+def _values(state: State) -> dict[str, Stored]:
+    return {key: stored for each in FORMATS for key, stored in state.seen.of(each).items()}
 
 
 READINGS_CHANGE_NOTHING: StepLaw[State, Event, Event] = StepLaw("stores/reads-back", _readings_change_nothing)

@@ -1,10 +1,11 @@
-"""The reference machine of a released store with timestamps: one directory that holds values in two formats.
+"""The reference machine of a released store: one directory that holds values in up to three formats.
 
-The old format, the plain value, was written by a store without timestamps; the new one has a timestamp in front. A
-store that finds old values keeps both formats side by side, and moves a value when it is read.
+The plain value was written by a store without timestamps; the next format has a timestamp in front, and that of 4.3 the
+headers of the record as well. A store that finds values of an older format keeps both side by side, and moves a value
+when it is read.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
@@ -13,8 +14,11 @@ from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.protocols.stores.ops import (
     CLOSED,
+    FORMATS,
+    HEADERS,
     KEYS,
     LOCKED,
+    NO_HEADERS,
     NO_TIMESTAMP,
     UNREADABLE,
     VALUES,
@@ -40,34 +44,34 @@ from kipcheck.conformance.protocols.stores.ops import (
     Rows,
 )
 
-Stamped: TypeAlias = tuple[str, int]
-"""A value in hex, and its timestamp."""
-Old: TypeAlias = tuple[tuple[str, str], ...]
-"""Keys with values in the old format, sorted."""
-New: TypeAlias = tuple[tuple[str, Stamped], ...]
+Stored: TypeAlias = tuple[str, int, str]
+"""A value in hex, its timestamp and its headers; of a format without them: -1, and none."""
+Values: TypeAlias = tuple[tuple[str, Stored], ...]
+"""Keys with what they have in one format, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    old: Old = ()
-    new: New = ()
+    plain: Values = ()
+    timestamped: Values = ()
+    headers: Values = ()
 
-    def with_old(self, key: str, value: str | None) -> "Contents":
-        rest = {each: had for each, had in self.old if each != key}
-        return replace(self, old=tuple(sorted({**rest, **({} if value is None else {key: value})}.items())))
+    def of(self, format: Format) -> dict[str, Stored]:
+        return dict(getattr(self, format))
 
-    def with_new(self, key: str, value: Stamped | None) -> "Contents":
-        rest = {each: had for each, had in self.new if each != key}
-        return replace(self, new=tuple(sorted({**rest, **({} if value is None else {key: value})}.items())))
+    def having(self, format: Format, key: str, value: Stored | None) -> "Contents":
+        """The key has this in the format; None: nothing."""
+        rest = {each: had for each, had in self.of(format).items() if each != key}
+        return replace(self, **{format: tuple(sorted({**rest, **({} if value is None else {key: value})}.items()))})
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     open: Format | None = None
     both: bool = False
-    """Whether the open store looks for values in both formats."""
-    family: bool = False
-    """Whether the directory has a place for the new format."""
+    """Whether the open store looks for values in two formats."""
+    families: frozenset[Format] = frozenset({"plain"})
+    """The formats for which the directory has a place."""
     disk: Contents = Contents()
     """What a crash leaves."""
     flushes: int | None = None
@@ -80,16 +84,22 @@ class State:
     """What the open store has; of a closed one, the same as the disk."""
 
 
+def known_to(format: Format) -> tuple[Format, ...]:
+    """The formats that a store of this one reads: its own first, then older ones."""
+    return FORMATS[FORMATS.index(format) :: -1]
+
+
 class TimestampedStore:
-    """``always_both``: a store without a place for the new format makes one, and then looks for both formats even where
+    """``always_both``: a store without a place for timestamps makes one, and then looks for both formats even where
     there is no old value, as in 2.3.0 (KAFKA-8791). ``manages_offsets``: a flush stays in memory, together with the
-    offset, as from 4.3 on."""
+    offset, as from 4.3 on. ``has_headers``: there is a store with headers, as from 4.3 on."""
 
-    always_both = manages_offsets = False
+    always_both = manages_offsets = has_headers = False
 
-    def __init__(self, always_both: bool = False, manages_offsets: bool = False) -> None:
+    def __init__(self, always_both: bool = False, manages_offsets: bool = False, has_headers: bool = False) -> None:
         self.always_both = always_both
         self.manages_offsets = manages_offsets
+        self.has_headers = has_headers
 
     def initial(self) -> State:
         return State(flushes=0 if self.manages_offsets else None)
@@ -100,25 +110,25 @@ class TimestampedStore:
         if state.open is None:
             return Transition(state, (Rejected(CLOSED),))
         match event:
-            case Put(key, value, timestamp):
-                return Transition(self.put(state, key, value, timestamp))
-            case PutIfAbsent(key, value, timestamp):
+            case Put(key, value, timestamp, headers):
+                return Transition(self.put(state, key, value, timestamp, headers))
+            case PutIfAbsent(key, value, timestamp, headers):
                 after, had = self.get(state, key)
                 if self.absent(state, key, had):
-                    after = self.put(after, key, value, timestamp)
-                return Transition(after, (found(had),))
+                    after = self.put(after, key, value, timestamp, headers)
+                return Transition(after, (self.found(state, had),))
             case Delete(key):
                 had = self.peek(state, key)
-                return Transition(self.put(state, key, None, None), (found(had),))
+                return Transition(self.put(state, key, None, None, NO_HEADERS), (self.found(state, had),))
             case Get(key):
                 after, had = self.get(state, key)
-                return Transition(after, (found(had),))
+                return Transition(after, (self.found(state, had),))
             case Range(first, last):
                 return Transition(state, (Rows(tuple(self.rows(state, first, last))),))
             case Count():
                 return Transition(state, (Counted(self.count(state)),))
-            case Restore(key, value, timestamp):
-                return Transition(self.restored(state, key, value, timestamp))
+            case Restore(key, value, timestamp, headers):
+                return Transition(self.restored(state, key, value, timestamp, headers))
             case Flush():
                 if state.flushes is not None:
                     return Transition(replace(state, flushes=state.flushes + 1, committed=state.flushes + 1))
@@ -134,93 +144,123 @@ class TimestampedStore:
     def opened(self, state: State, format: Format) -> Transition[State, Action]:
         if state.open is not None:
             return Transition(state, (Rejected(LOCKED),))
-        if format == "plain":
-            if state.family:
-                return Transition(state, (Rejected(UNREADABLE),))
-            return Transition(replace(state, open=format), (Opened(False, self.flushes(state)),))
-        if not self.takes(state):
+        if not self.knows(state, format):
             return Transition(state, (Rejected(UNREADABLE),))
-        both = bool(state.seen.old) or (self.always_both and not state.family)
-        return Transition(replace(state, open=format, both=both, family=True), (Opened(both, self.flushes(state)),))
+        families = state.families | {format}
+        if not self.takes(state, format):
+            return Transition(replace(state, families=families), (Rejected(UNREADABLE),))
+        older = any(state.seen.of(each) for each in known_to(format)[1:])
+        both = older or (format == "timestamped" and self.always_both and format not in state.families)
+        if format == "headers" and not state.seen.timestamped:
+            families -= {"timestamped"}
+        return Transition(
+            replace(state, open=format, both=both, families=families), (Opened(both, self.flushes(state)),)
+        )
+
+    def knows(self, state: State, format: Format) -> bool:
+        """Whether the store opens a directory with places for these formats: no older store knows a newer one."""
+        return (format != "headers" or self.has_headers) and state.families <= {*known_to(format)}
+
+    def takes(self, state: State, format: Format) -> bool:
+        """Whether the store opens a directory with these values, once its own place is made.
+
+        One with headers looks for values in one older format, and refuses two (``RocksDBTimestampedStoreWithHeaders``
+        of 4.3.1 and 4.4.0); it has made its place by then, so that a store with timestamps refuses the directory, too.
+        """
+        return format != "headers" or "timestamped" not in state.families or not state.seen.plain
 
     def flushes(self, state: State) -> int | None:
         """How many flushes the store says that it has kept."""
         return None if state.flushes is None else state.kept
 
-    def takes(self, state: State) -> bool:
-        """Whether the store with timestamps opens the directory."""
-        return True
-
     def left(self, state: State, flushing: bool) -> Contents:
         """What a crash leaves: of a flush, nothing before it is complete."""
         return state.disk
 
-    def put(self, state: State, key: str, value: str | None, timestamp: int | None) -> State:
-        if state.open == "plain":
-            return replace(state, seen=state.seen.with_old(key, value))
-        seen = self.without_old(state, key, value).with_new(
-            key, None if value is None else self.stamped(value, timestamp)
-        )
-        return replace(state, seen=seen)
+    def put(self, state: State, key: str, value: str | None, timestamp: int | None, headers: str) -> State:
+        assert state.open is not None
+        stored = None if value is None else self.stored(state, value, timestamp, headers)
+        return replace(state, seen=self.without_old(state, key, value).having(state.open, key, stored))
 
-    def stamped(self, value: str, timestamp: int | None) -> Stamped:
-        return (value, NO_TIMESTAMP if timestamp is None else timestamp)
+    def stored(self, state: State, value: str, timestamp: int | None, headers: str) -> Stored:
+        """What the open store has of a record."""
+        stamp = NO_TIMESTAMP if timestamp is None or state.open == "plain" else timestamp
+        return value, stamp, headers if state.open == "headers" else NO_HEADERS
 
     def without_old(self, state: State, key: str, value: str | None) -> Contents:
-        """The contents without what a key has in the old format, before ``value`` is put."""
-        return state.seen.with_old(key, None)
+        """The contents without what a key has in older formats, before ``value`` is put."""
+        assert state.open is not None
+        seen = state.seen
+        for each in known_to(state.open)[1:]:
+            seen = seen.having(each, key, None)
+        return seen
 
-    def get(self, state: State, key: str) -> tuple[State, Stamped | None]:
-        """What a key has; a value in the old format is moved to the new one."""
+    def get(self, state: State, key: str) -> tuple[State, Stored | None]:
+        """What a key has; a value in an older format is moved to the newest one."""
+        assert state.open is not None
         had = self.peek(state, key)
-        if state.open == "plain" or key in dict(state.seen.new) or had is None:
+        if key in state.seen.of(state.open) or had is None:
             return state, had
         return self.moved(state, key, had), had
 
-    def moved(self, state: State, key: str, value: Stamped) -> State:
-        return replace(state, seen=state.seen.with_old(key, None).with_new(key, value))
+    def moved(self, state: State, key: str, value: Stored) -> State:
+        assert state.open is not None
+        return replace(state, seen=self.without_old(state, key, value[0]).having(state.open, key, value))
 
-    def peek(self, state: State, key: str) -> Stamped | None:
-        old = dict(state.seen.old).get(key)
-        if state.open == "timestamped" and key in dict(state.seen.new):
-            return dict(state.seen.new)[key]
-        return None if old is None else self.converted(state, old)
+    def peek(self, state: State, key: str) -> Stored | None:
+        assert state.open is not None
+        for each in known_to(state.open):
+            if (stored := state.seen.of(each).get(key)) is not None:
+                return self.converted(state, each, stored)
+        return None
 
-    def converted(self, state: State, value: str) -> Stamped:
-        """A value in the old format."""
-        return (value, NO_TIMESTAMP)
+    def converted(self, state: State, format: Format, stored: Stored) -> Stored:
+        """What the open store makes of a value in this format."""
+        return stored
 
-    def absent(self, state: State, key: str, had: Stamped | None) -> bool:
+    def absent(self, state: State, key: str, had: Stored | None) -> bool:
         """Whether a record is put if its key is absent."""
         return had is None
 
     def rows(self, state: State, first: str | None, last: str | None) -> Iterable[Row]:
-        every: Mapping[str, Stamped] = {
-            **{key: self.converted(state, value) for key, value in state.seen.old},
-            **(dict(state.seen.new) if state.open == "timestamped" else {}),
+        assert state.open is not None
+        every = {
+            key: self.converted(state, each, stored)
+            for each in reversed(known_to(state.open))
+            for key, stored in state.seen.of(each).items()
         }
         for key in sorted(every, key=bytes.fromhex):
             if (first is None or bytes.fromhex(first) <= bytes.fromhex(key)) and (
                 last is None or bytes.fromhex(key) <= bytes.fromhex(last)
             ):
-                yield Row(key, *every[key])
+                yield self.row(state, key, every[key])
+
+    def row(self, state: State, key: str, stored: Stored) -> Row:
+        return Row(key, *self.shown(state, stored))
+
+    def shown(self, state: State, stored: Stored) -> tuple[str, int, str | None]:
+        return (*stored[:2], stored[2] if state.open == "headers" else None)
+
+    def found(self, state: State, had: Stored | None) -> Found:
+        return Found(None, None) if had is None else Found(*self.shown(state, had))
 
     def count(self, state: State) -> int:
-        return len(state.seen.old) + (len(state.seen.new) if state.open == "timestamped" else 0)
+        assert state.open is not None
+        return sum(len(state.seen.of(each)) for each in known_to(state.open))
 
-    def restored(self, state: State, key: str, value: str | None, timestamp: int) -> State:
-        return self.put(state, key, value, timestamp)
+    def restored(self, state: State, key: str, value: str | None, timestamp: int, headers: str) -> State:
+        return self.put(state, key, value, timestamp, headers)
 
     def enabled(self, state: State, /) -> Iterable[Event]:
-        return (each for each in EVENTS if self.accepts(state, each))
+        return (
+            each
+            for each in EVENTS
+            if (state.open == "headers" or not getattr(each, "headers", "")) and self.accepts(state, each)
+        )
 
     def accepts(self, state: State, event: Event) -> bool:
         """Whether ``step`` accepts the event."""
         return not any(isinstance(each, Rejected) for each in self.step(state, event).actions)
-
-
-def found(had: Stamped | None) -> Found:
-    return Found(None, None) if had is None else Found(*had)
 
 
 def store_of(release: str) -> TimestampedStore:
@@ -229,13 +269,16 @@ def store_of(release: str) -> TimestampedStore:
     return TimestampedStore(
         always_both=at in releases(span("stores-always-both")),
         manages_offsets=at in releases(span("stores-manage-offsets")),
+        has_headers=at in releases(span("stores-with-headers")),
     )
 
 
 EVENTS: tuple[Event, ...] = (
     Open("timestamped"),
     Open("plain"),
+    Open("headers"),
     *(Put(key, value, 5) for key in KEYS for value in (VALUES[0], None)),
+    *(Put(key, VALUES[0], 5, HEADERS[1]) for key in KEYS),
     *(PutIfAbsent(key, VALUES[1], 7) for key in KEYS),
     *(Delete(key) for key in KEYS),
     *(Get(key) for key in KEYS),

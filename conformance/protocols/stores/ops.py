@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.field_annotations import about, named, typical
+from kipcheck.conformance.core.field_annotations import about, named, optional, typical
+from kipcheck.conformance.core.field_kinds import record
 from kipcheck.conformance.core.operations import Operations, answer, operation
 
 NO_TIMESTAMP: Final = -1
@@ -14,7 +15,9 @@ LOCKED: Final = "LOCKED"
 UNREADABLE: Final = "UNREADABLE"
 """Error classes of the model: a released store throws exceptions instead, and no law compares them."""
 
-Format: TypeAlias = Literal["timestamped", "plain"]
+Format: TypeAlias = Literal["timestamped", "plain", "headers"]
+FORMATS: Final[tuple[Format, ...]] = ("plain", "timestamped", "headers")
+"""The oldest first."""
 HEX: Final = r"(?:[0-9a-f][0-9a-f])*"
 KEYS: Final = ("61", "62", "6162", "ff", "00")
 """Neighbours in every order: as text, as bytes, and by length."""
@@ -24,6 +27,14 @@ TIMESTAMPS: Final = (5, 0, 7, 2**62)
 Key: TypeAlias = Annotated[str, about("its key, in hex"), typical(*KEYS)]
 Value: TypeAlias = Annotated[str | None, about("the value, in hex; null deletes"), typical(*VALUES)]
 Timestamp: TypeAlias = Annotated[int | None, about("in ms; a plain store has none"), typical(*TIMESTAMPS)]
+NO_HEADERS: Final = ""
+HEADERS: Final = (NO_HEADERS, "h=31", "h=32,i=,h=31", "i")
+"""The second has a repeated key and an empty value, the last one a null value."""
+HEADER: Final = rf"[A-Za-z]\w*(?:={HEX})?"
+Headers: TypeAlias = Annotated[
+    str, about("of the record, in order, as NAME=HEX or NAME (a null value), by commas"), optional, typical(*HEADERS)
+]
+WITH: Final = rf"[ with {{headers:{HEADER}(?:,{HEADER})*}}]"
 
 
 @answer()
@@ -43,6 +54,8 @@ class Found:
     value: str | None
     timestamp: int | None
     """-1: it was stored without one. Null with the value."""
+    headers: Annotated[str | None, optional] = None
+    """Of the record, as they were put. Null with the value, and for a store without headers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +63,13 @@ class Row:
     key: str
     value: str
     timestamp: int
+    headers: str | None = None
 
 
 @answer()
 @dataclass(frozen=True, slots=True)
 class Rows:
-    rows: tuple[Row, ...]
+    rows: tuple[Annotated[Row, record(Row, omitted=("headers",))], ...]
 
 
 @answer()
@@ -81,16 +95,17 @@ Action: TypeAlias = Opened | Found | Rows | Counted | Rejected
 class Open:
     """A task opens the store in its directory, which it creates if there is none.
 
-    ``plain`` is the store without timestamps, as every release before 2.3 has it.
+    ``plain`` is the store without timestamps, as every release before 2.3 has it; ``headers`` is the store that keeps
+    the headers of a record, too, as 4.3 and later have it.
     """
 
     format: Annotated[Format, about("which store")]
 
 
 @operation(
-    "store-put", "task", (rf"put {{key:{HEX}}}={{value:{HEX}}}[ at {{timestamp}}]", rf"put {{key:{HEX}}} null"),
-    examples="put 61=31 at 5; put 61 null",
-    sentence=("put {key}={value}[ at {timestamp}]", "put {key} with a null value"),
+    "store-put", "task", (rf"put {{key:{HEX}}}={{value:{HEX}}}[ at {{timestamp}}]{WITH}", rf"put {{key:{HEX}}} null"),
+    examples="put 61=31 at 5; put 61=31 at 5 with h=31; put 61 null",
+    sentence=("put {key}={value}[ at {timestamp}][ with headers {headers}]", "put {key} with a null value"),
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Put:
@@ -99,11 +114,13 @@ class Put:
     key: Key
     value: Value
     timestamp: Timestamp = None
+    headers: Headers = NO_HEADERS
 
 
 @operation(
-    "store-put-if-absent", "task", rf"put-if-absent {{key:{HEX}}}={{value:{HEX}}}[ at {{timestamp}}]",
-    examples="put-if-absent 61=31 at 5", sentence="put {key}={value}[ at {timestamp}] if the key is absent",
+    "store-put-if-absent", "task", rf"put-if-absent {{key:{HEX}}}={{value:{HEX}}}[ at {{timestamp}}]{WITH}",
+    examples="put-if-absent 61=31 at 5",
+    sentence="put {key}={value}[ at {timestamp}][ with headers {headers}] if the key is absent",
     accepted=Found,
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
@@ -113,6 +130,7 @@ class PutIfAbsent:
     key: Key
     value: Annotated[str, about("the value, in hex"), typical(*VALUES)]
     timestamp: Timestamp = None
+    headers: Headers = NO_HEADERS
 
 
 @operation(
@@ -153,17 +171,20 @@ class Count:
 
 @operation(
     "store-restore", "task",
-    (rf"restore {{key:{HEX}}}={{value:{HEX}}} at {{timestamp}}", rf"restore {{key:{HEX}}} null at {{timestamp}}"),
+    (rf"restore {{key:{HEX}}}={{value:{HEX}}} at {{timestamp}}{WITH}", rf"restore {{key:{HEX}}} null at {{timestamp}}"),
     examples="restore 61=31 at 5; restore 61 null at 5",
-    sentence=("restore {key}={value} at {timestamp}", "restore a tombstone of {key} at {timestamp}"),
+    sentence=(
+        "restore {key}={value} at {timestamp}[ with headers {headers}]", "restore a tombstone of {key} at {timestamp}",
+    ),
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """A record of the changelog is restored; its timestamp is the record's own."""
+    """A record of the changelog is restored; its timestamp and headers are the record's own."""
 
     key: Key
     value: Value
     timestamp: Annotated[int, about("of the record, in ms"), typical(*TIMESTAMPS)]
+    headers: Headers = NO_HEADERS
 
 
 @operation("store-flush", "task", "flush", sentence="flush the store")

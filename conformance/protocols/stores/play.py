@@ -9,6 +9,7 @@ from kipcheck.conformance.protocols.declare.single_machine import SingleMachine
 from kipcheck.conformance.protocols.stores.laws import LAWS
 from kipcheck.conformance.protocols.stores.model import store_of
 from kipcheck.conformance.protocols.stores.ops import (
+    HEADERS,
     KEYS,
     OPERATIONS,
     VALUES,
@@ -28,7 +29,10 @@ FLUSHES = 2
 """More flushes of a store that manages offsets are not explored."""
 
 
-def _events(keys: int, values: int) -> Iterator[Event]:
+def _events(keys: int, values: int, has_headers: bool) -> Iterator[Event]:
+    if has_headers:
+        yield Open("headers")
+        yield from (Put(key, VALUES[0], 5, HEADERS[1]) for key in KEYS[:keys])
     yield from (Open("plain"), Open("timestamped"), Flush(), Close(), Crash(), Crash(flushing=True), Range())
     for key in KEYS[:keys]:
         yield Get(key)
@@ -39,8 +43,8 @@ def _events(keys: int, values: int) -> Iterator[Event]:
 
 
 def _product(edition: Edition, scope: Scope) -> Product:
-    events = tuple(_events(scope["keys"], scope["values"]))
     store = store_of(edition.release)
+    events = tuple(_events(scope["keys"], scope["values"], store.has_headers))
     return SingleMachine(
         "store",
         store,
@@ -55,7 +59,7 @@ def _product(edition: Edition, scope: Scope) -> Product:
 PLAYABLES = (
     Playable(
         name="timestamped-store",
-        about="a store with timestamps over what one without them left: readings move values, crashes lose the rest",
+        about="a store over what one of an older format left: readings move values, crashes lose the rest",
         editions=lambda edition: None if HAS_STORES(edition) else f"apache@{since('timestamped-stores')} or later",
         world=_product,
         verbs=verbs(OPERATIONS),

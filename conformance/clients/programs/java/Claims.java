@@ -25,6 +25,7 @@ final class Claims {
     static final String VERSIONS = "versions";
     static final String BROKER = "broker";
     static final String FLUSHES = "flushes";
+    static final String STORE_HEADERS = "store-headers";
     static final String RECORDS = "records";
 
     private final Map<String, Integer> stable;
@@ -36,6 +37,7 @@ final class Claims {
     private final boolean streamsGroups;
     private final boolean controls;
     private final boolean stores;
+    private final boolean storesHeaders;
     private final boolean persists;
 
     Claims(Library library) {
@@ -79,6 +81,7 @@ final class Claims {
         controls = classes.contains("org/apache/kafka/controller/FeatureControlManager")
             && library.features.available();
         stores = library.stores.available();
+        storesHeaders = library.stores.haveHeaders();
         persists = library.persisted.available(classes);
     }
 
@@ -149,6 +152,9 @@ final class Claims {
         }
         if (stores) {
             limits.put(FLUSHES, "up to 2.8 RocksDB reports no flushes, so no process can be killed within one");
+        }
+        if (stores && !storesHeaders) {
+            limits.put(STORE_HEADERS, "before 4.3 no store has headers");
         }
         if (persists) {
             limits.put(RECORDS, "requests that a broker refuses by the level of a feature do not reach its coordinator");

@@ -25,6 +25,10 @@ import java.util.stream.Stream;
 final class TimestampedStores {
     private static final String STATE = "org.apache.kafka.streams.state.";
     private static final String NAME = "store";
+    private static final String HEADERS = STATE + "HeadersBytesStore";
+    private static final Map<String, String> SUPPLIERS = Map.of(
+        "plain", "persistentKeyValueStore", "timestamped", "persistentTimestampedKeyValueStore",
+        "headers", "persistentTimestampedKeyValueStoreWithHeaders");
     private static final long NO_TIMESTAMP = -1;
     private static final int COPIES = 100;
     private static final List<String> KNOWN = List.of(
@@ -62,6 +66,11 @@ final class TimestampedStores {
         return release.find(STATE + "TimestampedBytesStore") != null && release.find("org.rocksdb.RocksDB") != null;
     }
 
+    /** Whether this release has stores that keep the headers of a record. */
+    boolean haveHeaders() {
+        return release.find(HEADERS) != null;
+    }
+
     Map<String, Object> answer(Map<String, Object> order) throws Throwable {
         if (kept == null && (root == null || !order.get("case").equals(held))) {
             forget();
@@ -70,7 +79,7 @@ final class TimestampedStores {
         }
         String op = Values.text(order.get("op"));
         if (op.equals("store-open")) {
-            return open(Values.text(order.get("format")).equals("timestamped"));
+            return open(Values.text(order.get("format")));
         }
         if (store == null) {
             throw new IllegalStateException("the store is not open");
@@ -126,9 +135,12 @@ final class TimestampedStores {
         return root.resolve(Integer.toString(lives)).toFile();
     }
 
-    private Map<String, Object> open(boolean timestamped) throws Throwable {
-        Object made = Release.call(Release.callStatic(release.need(STATE + "Stores"),
-            timestamped ? "persistentTimestampedKeyValueStore" : "persistentKeyValueStore", NAME), "get");
+    private Map<String, Object> open(String format) throws Throwable {
+        if (format.equals("headers") && !haveHeaders()) {
+            throw new Release.Unsupported("a store of " + release.name + " has no headers", Claims.STORE_HEADERS);
+        }
+        Object made = Release.call(
+            Release.callStatic(release.need(STATE + "Stores"), SUPPLIERS.get(format), NAME), "get");
         StoreContext wanted = new StoreContext(release, directory());
         Files.createDirectories(directory().toPath());
         Release.call(made, "init", wanted.proxy(), made);
@@ -151,7 +163,15 @@ final class TimestampedStores {
     }
 
     private boolean timestamped() {
-        Class<?> marker = release.find(STATE + "TimestampedBytesStore");
+        return marked(STATE + "TimestampedBytesStore");
+    }
+
+    private boolean withHeaders() {
+        return marked(HEADERS);
+    }
+
+    private boolean marked(String name) {
+        Class<?> marker = release.find(name);
         return marker != null && marker.isInstance(store);
     }
 
@@ -165,14 +185,41 @@ final class TimestampedStores {
             return null;
         }
         byte[] value = Values.bytes(order.get("value"));
-        return timestamped() ? stamped(value, (Long) order.get("timestamp")) : value;
+        if (withHeaders()) {
+            return serialized("ValueTimestampHeaders", value, order.get("timestamp"), headers(order.get("headers")));
+        }
+        return timestamped() ? serialized("ValueAndTimestamp", value, order.get("timestamp")) : value;
     }
 
-    private byte[] stamped(byte[] value, long timestamp) throws Throwable {
+    /** What the serializer of this class makes of a value and what belongs to it. */
+    private byte[] serialized(String name, Object... parts) throws Throwable {
         Object inner = Release.create(release.need("org.apache.kafka.common.serialization.ByteArraySerializer"));
-        Object serializer = Release.create(release.need(STATE + "internals.ValueAndTimestampSerializer"), inner);
-        Object both = Release.callStatic(release.need(STATE + "ValueAndTimestamp"), "make", value, timestamp);
-        return (byte[]) Release.call(serializer, "serialize", "changelog", both);
+        Object serializer = Release.create(release.need(STATE + "internals." + name + "Serializer"), inner);
+        Object whole = Release.callStatic(release.need(STATE + name), "make", parts);
+        return (byte[]) Release.call(serializer, "serialize", "changelog", whole);
+    }
+
+    /** {@code NAME=HEX} or {@code NAME}, separated by commas; the latter has a null value. */
+    private Object headers(Object text) throws Throwable {
+        Object made = Release.create(release.need("org.apache.kafka.common.header.internals.RecordHeaders"));
+        if (text == null || text.equals("")) {
+            return made;
+        }
+        for (String each : Values.text(text).split(",")) {
+            String[] parts = each.split("=", 2);
+            Release.call(made, "add", parts[0], parts.length == 1 ? null : Values.bytes(parts[1]));
+        }
+        return made;
+    }
+
+    private static String text(Object headers) throws Throwable {
+        StringBuilder text = new StringBuilder();
+        for (Object each : (Iterable<?>) headers) {
+            text.append(text.length() == 0 ? "" : ",").append(Release.call(each, "key"));
+            Object value = Release.call(each, "value");
+            text.append(value == null ? "" : "=" + Values.hex((byte[]) value));
+        }
+        return text.toString();
     }
 
     private Map<String, Object> found(Object stored) throws Throwable {
@@ -183,7 +230,15 @@ final class TimestampedStores {
             return answer;
         }
         byte[] all = (byte[]) stored;
-        if (timestamped()) {
+        if (withHeaders()) {
+            Object inner = Release.create(release.need("org.apache.kafka.common.serialization.ByteArrayDeserializer"));
+            Object whole = Release.call(
+                Release.create(release.need(STATE + "internals.ValueTimestampHeadersDeserializer"), inner),
+                "deserialize", "changelog", all);
+            answer.put("value", Values.hex((byte[]) Release.call(whole, "value")));
+            answer.put("timestamp", Release.call(whole, "timestamp"));
+            answer.put("headers", text(Release.call(whole, "headers")));
+        } else if (timestamped()) {
             Class<?> reader = release.need(STATE + "internals.ValueAndTimestampDeserializer");
             answer.put("value", Values.hex((byte[]) Release.callStatic(reader, "rawValue", (Object) all)));
             answer.put("timestamp", Release.callStatic(reader, "timestamp", (Object) all));
@@ -214,13 +269,14 @@ final class TimestampedStores {
         byte[] value = order.get("value") == null ? null : Values.bytes(order.get("value"));
         Class<?> type = release.need("org.apache.kafka.common.record.TimestampType");
         Object created = Release.need(type, "CREATE_TIME").get(null);
-        Object headers = Release.create(release.need("org.apache.kafka.common.header.internals.RecordHeaders"));
+        Object headers = headers(order.get("headers"));
         if (order.get("version") != null) {
             Release.call(headers, "add", "v", Values.bytes(order.get("version")));
         }
         Object record = record(key, value, (Long) order.get("timestamp"), created, headers);
         Class<?> converters = release.need(STATE + "internals.RecordConverters");
-        Object converter = Release.callStatic(converters, timestamped() ? "rawValueToTimestampedValue" : "identity");
+        Object converter = Release.callStatic(converters, withHeaders() ? "rawValueToHeadersValue"
+            : timestamped() ? "rawValueToTimestampedValue" : "identity");
         record = Release.call(converter, "convert", record);
         Object callback = context.callback();
         if (Release.has(callback.getClass(), "restoreBatch")) {

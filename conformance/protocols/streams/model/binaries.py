@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final
 
 from kipcheck.conformance.core.edition import Edition, Standing
-from kipcheck.conformance.core.release import Release, lines, releases
+from kipcheck.conformance.core.release import Release, judged_lines, releases
 from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.protocols.streams.model.deviations import ALWAYS_TWO, UNOWED
 from kipcheck.conformance.protocols.streams.model.draft import VERSIONS, Draft
@@ -13,7 +13,7 @@ from kipcheck.conformance.protocols.streams.model.members import FUTURE, OWN, Bi
 from kipcheck.conformance.protocols.streams.model.released import Released
 from kipcheck.conformance.protocols.streams.model.rules import LINES, NEWEST_VERSION, Rules
 
-NEWEST_RULES: Final = lines("streams")[-1]
+NEWEST_RULES: Final = judged_lines("streams")[-1]
 """The release whose rules the simulated future version uses."""
 PATCHED: Final = "0.10.1.2-0.10.1.99"
 """The draft's fix release of the 0.10.1 line, which was never released (268-09, 268-41, 268-53)."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, final
 
-from kipcheck.conformance.core.release import Release, lines, releases
+from kipcheck.conformance.core.release import Release, judged_lines, releases
 from kipcheck.conformance.core.releases_table import patches, span
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE, EAGER
 from kipcheck.conformance.protocols.streams.model.deviations import REFUSES_LAST, UNOWED, Deviation, deviations
@@ -28,7 +28,7 @@ LATEST: Final[Mapping[str, int]] = {
 """Release -> the newest metadata version since that release."""
 NEWEST_VERSION: Final = max(LATEST.values())
 
-LINES: Final = tuple(each.rpartition(".")[0] for each in lines("streams"))
+LINES: Final = tuple(each.rpartition(".")[0] for each in judged_lines("streams"))
 """All values of ``upgrade.from`` in any release."""
 EAGER_LINES: Final = LINES[: LINES.index("2.3") + 1]
 """Values without cooperative rebalancing: with them a member supports only the eager protocol."""
@@ -38,6 +38,7 @@ FIXED: Final = span("fix-of-kafka-6054")
 UPGRADES: Final[Mapping[str, str]] = {
     "2.0.0": "1.1", "2.4.0": "2.3", "3.3.0": "3.2", "3.4.0": "3.3", "3.5.0": "3.4", "3.6.0": "3.5", "3.7.0": "3.6",
     "3.8.0": "3.7", "3.9.0": "3.8", "4.0.0": "3.9", "4.1.0": "4.0", "4.2.0": "4.1", "4.3.0": "4.2",
+    "4.4.0": "4.3",
 }  # fmt: skip
 """Release -> the last value of ``upgrade.from`` since that release (268-08, 268-55)."""
 LATE: Final[Mapping[str, str]] = {"3.5.0-3.5.1": "3.3", "3.6.0-3.6.1": "3.4"}

@@ -1,6 +1,7 @@
 """Stores with timestamps: the machine by hand and explored, least cases of its mutants, and what a crash may lose."""
 
 from collections.abc import Mapping
+from random import Random
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ OURS = {id: each for id, each in INVARIANTS.items() if id.startswith("stores/")}
 PLANTED = {id: each for id, each in MUTANTS.items() if each.invariant in OURS}
 RELEASE = "3.9.2"
 EDITION = f"apache@{RELEASE}"
+WITH_HEADERS = "4.3.1"
 
 
 def answers(release: str, text: str) -> list[dict[str, Any]]:
@@ -34,10 +36,15 @@ def answers(release: str, text: str) -> list[dict[str, Any]]:
 def converted(answer: Mapping[str, Any]) -> str:
     """What an answer says of the contents, in a line."""
     if "rows" in answer:
-        return ", ".join(f"{each['key']} {each['value']} {each['timestamp']}" for each in answer["rows"])
+        return ", ".join(f"{each['key']} {contents(each)}" for each in answer["rows"])
     if "value" in answer:
-        return f"{answer['value']} {answer['timestamp']}"
+        return contents(answer)
     return str(answer.get("class", answer.get("count", "")))
+
+
+def contents(found: Mapping[str, Any]) -> str:
+    headers = found.get("headers")
+    return f"{found['value']} {found['timestamp']}" + ("" if headers is None else f" {headers or 'none'}")
 
 
 @pytest.mark.parametrize(
@@ -71,6 +78,69 @@ def test_the_machine_by_hand(text: str, last: str) -> None:
     assert converted(answers(RELEASE, text)[-1]) == last
 
 
+STAMPED = "open timestamped; put 61=31 at 5; close"
+MIXED = f"{OLD}; close; open headers"
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("open headers; put 61=31 at 5 with h=31,i=,h=32,j; get 61", "31 5 h=31,i=,h=32,j"),
+        ("open headers; put 61=31 at 5; get 61", "31 5 none"),
+        ("open headers; restore 61=31 at 5 with h=31; all", "61 31 5 h=31"),
+        ("open headers; put 61=31 at 5 with h=31; put-if-absent 61=32 at 7 with i", "31 5 h=31"),
+        ("open headers; put 61=31 at 5 with h=31; put 61=32 at 7; get 61", "32 7 none"),
+        ("open timestamped; put 61=31 at 5 with h=31; get 61", "31 5"),
+        (f"{STAMPED}; open headers; get 61", "31 5 none"),
+        (f"{STAMPED}; open headers; get 61; crash; open headers; get 61", "31 5 none"),
+        (f"{STAMPED}; open headers; put 62=31 at 5; count", "2"),
+        (f"{OLD}; get 61; close; open headers; get 61", "31 -1 none"),
+        ("open plain; put 61=31 at 5; close; open headers; all", "61 31 -1 none"),
+        # Once it had a place for headers, no older store opens the directory; places stay through crashes.
+        (f"{STAMPED}; open headers; crash; open timestamped", "UNREADABLE"),
+        ("open headers; close; open plain", "UNREADABLE"),
+        # Two older formats are refused, and then the store with timestamps is, too.
+        (MIXED, "UNREADABLE"),
+        (f"{MIXED}; open timestamped", "UNREADABLE"),
+        (f"{MIXED}; open headers", "UNREADABLE"),
+    ],
+)
+def test_a_store_with_headers_by_hand(text: str, last: str) -> None:
+    assert converted(answers(WITH_HEADERS, text)[-1]) == last
+
+
+@pytest.mark.parametrize(
+    ("text", "both"),
+    [
+        ("open headers", False),
+        (f"{STAMPED}; open headers", True),
+        (f"{STAMPED}; open headers; get 61; close; open headers", False),
+    ],
+)
+def test_a_store_with_headers_looks_for_an_older_format_until_it_is_empty(text: str, both: bool) -> None:
+    assert answers(WITH_HEADERS, text)[-1]["both"] is both
+
+
+def test_the_place_for_timestamps_is_dropped_once_it_is_empty() -> None:
+    text = f"{STAMPED}; open headers; get 61; close; open headers; close"
+    machine = store_of(WITH_HEADERS)
+    state = machine.initial()
+    for step in OPERATIONS.parse_shorthand(text):
+        state = machine.step(state, OPERATIONS.event_of(step)).state
+    assert state.families == {"plain", "headers"}
+
+
+def test_no_store_of_an_older_release_has_headers() -> None:
+    assert converted(answers("4.2.1", "open headers")[-1]) == "UNREADABLE"
+    random = Random("headers")
+    for release, some in (("4.2.1", False), ("4.3.0", True)):
+        talk = lives(f"apache@{release}")
+        drawn = [talk.mended(talk.draw(random, talk.swarm(random))) for _ in range(60)]
+        opened = {step["format"] for each in drawn for step in each if step.verb == "store-open"}
+        headers = {step.body["headers"] for each in drawn for step in each if "headers" in step.body}
+        assert (("headers" in opened), bool(headers)) == (some, some)
+
+
 @pytest.mark.parametrize(
     ("release", "text", "both"),
     [
@@ -91,8 +161,8 @@ def test_from_4_3_on_a_flush_stays_in_memory_and_the_store_says_so(release: str,
     assert (opened["flushes"], converted(found)) == (None if release == "4.2.1" else 0, last)
 
 
-def executed(made: Adapter, text: str) -> History:
-    return history_of(made, Case("stores/contents", EDITION, Role.STORE, OPERATIONS.parse_shorthand(text)))
+def executed(made: Adapter, text: str, edition: str = EDITION) -> History:
+    return history_of(made, Case("stores/contents", edition, Role.STORE, OPERATIONS.parse_shorthand(text)))
 
 
 def broken(history: History) -> dict[str, list[str]]:
@@ -103,8 +173,9 @@ def broken(history: History) -> dict[str, list[str]]:
 def test_the_least_case_of_a_mutant_breaks_its_invariant_and_the_reference_keeps_all(mutant: str) -> None:
     planted = PLANTED[mutant]
     assert isinstance(planted.least, str)
-    assert broken(executed(planted.made(), planted.least))[planted.invariant]
-    assert broken(executed(Reference(), planted.least)) == {}
+    latest = f"apache@{WITH_HEADERS}"
+    assert broken(executed(planted.made(), planted.least, latest))[planted.invariant]
+    assert broken(executed(Reference(), planted.least, latest)) == {}
 
 
 def test_every_invariant_has_a_mutant() -> None:
