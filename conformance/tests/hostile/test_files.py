@@ -8,7 +8,8 @@ from typing import Final
 import pytest
 
 from kipcheck.conformance.cli import main
-from kipcheck.conformance.tests.live.watch.test_captures import JOIN, JOINED, exchange
+from kipcheck.conformance.tests.live.watch.test_captures import JOIN, JOINED
+from kipcheck.conformance.tests.support.captures import exchange
 from kipcheck.conformance.wire.pcap import file_header
 
 pytestmark = [pytest.mark.hostile, pytest.mark.timeout(3000)]

@@ -15,14 +15,8 @@ from kipcheck.conformance.live.watch import exchanges, judging, laws as watch_la
 from kipcheck.conformance.live.watch.laws import PREMISES, reading, speaking
 from kipcheck.conformance.live.watch.watcher import Watcher
 from kipcheck.conformance.tests.live.watch.test_bounds import ASSIGNMENT, Member
-from kipcheck.conformance.tests.live.watch.test_captures import (
-    JOIN,
-    JOINED,
-    conversation,
-    exchange,
-    packets,
-    watched,
-)
+from kipcheck.conformance.tests.live.watch.test_captures import JOIN, JOINED, conversation
+from kipcheck.conformance.tests.support.captures import exchange, packets, watched
 from kipcheck.conformance.wire.framing import encode_request, frame
 from kipcheck.conformance.wire.pcap import Sent, file_header, record
 
