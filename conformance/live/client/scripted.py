@@ -117,10 +117,11 @@ class ScriptedBroker(Broker):
     # Called by scripts
 
     def become(self, edition: Edition) -> None:
-        """Serves the versions of that edition."""
+        """Serves the versions of that edition, and has its settings."""
         other = ScriptedBroker(edition)
         self.edition, self.versions, self.advertised = edition, other.versions, other.advertised
         self.has_consumer_groups = other.has_consumer_groups
+        self.settings = self.groups.settings = other.settings
 
     def place_others(self, number: int, leads: bool) -> None:
         self.others = tuple(Other(f"other-{each}") for each in range(number))

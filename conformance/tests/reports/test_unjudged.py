@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from kipcheck import reports
+from kipcheck.conformance.core import exits
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.core.part import Part
 from kipcheck.conformance.engine.merge import merge
@@ -29,9 +30,9 @@ class RefusesToJoin(CoordinatorAdapter):
         return super().answer(op)
 
 
-def ran(adapter: CoordinatorAdapter, options: Options) -> Path:
+def ran(adapter: CoordinatorAdapter, options: Options, code: int = exits.CONFORMANT) -> Path:
     outcome = hold(options, lambda name: InProcess(adapter))
-    assert (outcome.exit_code, outcome.failures) == (0, 0)
+    assert (outcome.exit_code, outcome.failures) == (code, 0)
     assert outcome.ledger is not None
     return outcome.ledger
 
@@ -68,12 +69,14 @@ def test_it_covers_less_than_one_that_grants(refused: Path, tmp_path: Path) -> N
 
 
 def test_merged_parts_name_what_none_of_them_judged(refused: Path, tmp_path: Path) -> None:
+    # The only subject is in the first part: the second one has nothing to judge.
     parts = [
-        ran(RefusesToJoin(), replace(ASKED, part=Part(number, 2), out=tmp_path / str(number))).parent
-        for number in (1, 2)
+        ran(RefusesToJoin(), replace(ASKED, part=Part(number, 2), out=tmp_path / str(number)), code).parent
+        for number, code in ((1, exits.CONFORMANT), (2, exits.INCONCLUSIVE))
     ]
     assert all("not judged" not in reports.render(each / "ledger.jsonl", "brief") for each in parts)
     merged = merge(parts, tmp_path / "all")
+    assert merged.exit_code == exits.CONFORMANT
     lines = [
         next(line for line in reports.render(each, "text").splitlines() if "not judged" in line)
         for each in (merged.ledger, refused)

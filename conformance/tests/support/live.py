@@ -22,9 +22,9 @@ WAIT_S = 5.0
 """The longest time that a test waits for an answer."""
 
 
-def quick(release: str) -> tuple[str, ...]:
-    """``QUICK``, as far as the release has them."""
-    return tuple(each for each in QUICK if each.partition("=")[0] in settings(release))
+def known(config: Iterable[str], release: str) -> tuple[str, ...]:
+    """The settings that the release has."""
+    return tuple(each for each in config if each.partition("=")[0] in settings(release))
 
 
 class Client:
@@ -126,9 +126,8 @@ async def serving(
     """``script``: default: a broker with topics t (3 partitions) and u (2). ``config``: its settings; default: those
     with quick sessions."""
     found = edition(named)
-    broker = Broker(
-        found, Topics.of((topics or {"t": 3, "u": 2}).items()), quick(found.release) if config is None else config
-    )
+    given = known(QUICK, found.release) if config is None else config
+    broker = Broker(found, Topics.of((topics or {"t": 3, "u": 2}).items()), given)
     front = Front(script or broker, found, limits, Traffic((*observers, found_in := Findings())))
     _, port = await front.listen("127.0.0.1", 0)
     world = World(front, script or broker, port, found_in.findings)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.live.server.topics import Topics
-from kipcheck.conformance.tests.support.live import serving
+from kipcheck.conformance.tests.support.live import known, serving
 from kipcheck.conformance.tests.support.live_clients import Consumers, Watch
 from kipcheck.conformance.tests.support.loops import some_by_day
 
@@ -40,12 +41,13 @@ def play(
 ) -> Watch:
     """Plays a story; then the client may have sent nothing that strict decoding refuses. Returns what was seen.
 
-    ``broker``: its settings.
+    ``broker``: its settings, of which it gets those that its release has.
     """
 
     async def main() -> Watch:
         watch = Watch(Topics.of(TOPICS.items()))
-        async with serving(topics=TOPICS, config=broker, observers=(watch,), named=named) as world:
+        config = known(broker, edition(named).release)
+        async with serving(topics=TOPICS, config=config, observers=(watch,), named=named) as world:
             consumers = Consumers(world, watch, client, place, **{**QUICK, **settings})
             try:
                 await story(consumers)
