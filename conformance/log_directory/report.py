@@ -65,7 +65,7 @@ def _verdicts(found: Contents, wanted: tuple[Release, ...]) -> Iterator[str]:
     if not wanted:
         if found.damage:
             return
-        for head, reads in (("read by", True), ("not read by", False), ("no verdict on", None)):
+        for head, reads in (("read by", True), ("not read (--release prints why) by", False), ("no verdict on", None)):
             names = [release for release, each in judged.items() if each.reads is reads]
             if names or reads:
                 yield f"{head} {', '.join(names) or 'no release'}"
