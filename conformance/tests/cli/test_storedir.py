@@ -22,6 +22,9 @@ EDITS = (
 )
 
 
+HEADERS = "keyValueWithTimestampAndHeaders"
+
+
 def record(edit: bytes) -> bytes:
     body = bytes([1]) + edit
     crc = crc32c(body)
@@ -53,6 +56,118 @@ def test_the_formats_of_a_store_are_printed(store: Path, capsys: pytest.CaptureF
     (store / "MANIFEST-000005").write_bytes(b"".join(map(record, EDITS)) + gone)
     assert run(["storedir", str(store)]) == 0
     assert "timestamped: all values have timestamps" in capsys.readouterr().out
+
+
+def made(folder: Path, *families: str, empty: tuple[str, ...] = ()) -> Path:
+    """A store with these column families, and a table in each but in those that are empty."""
+    folder.mkdir(parents=True)
+    edits = [b"\x01\x04name" + bytes([2, 0, 3, 11, 4, 7])]
+    for number, name in enumerate(families):
+        family = bytes([200, 1, number]) if number else b""
+        if number:
+            edits.append(family + bytes([201, 1, len(name)]) + name.encode() + bytes([203, 1, number]))
+        if name not in empty:
+            table = bytes([103, 0, 20 + number, len(TABLE), 1, 97, 1, 98, 1, 2, 1])
+            edits.append(family + table)
+            (folder / f"{20 + number:06}.sst").write_bytes(TABLE)
+    (folder / "CURRENT").write_bytes(b"MANIFEST-000005\n")
+    (folder / "MANIFEST-000005").write_bytes(b"".join(map(record, edits)))
+    return folder
+
+
+FORMATS = [
+    (("default",), (), "plain", None),
+    (("default", "offsets"), (), "plain", "4.3.0"),
+    (("default", "keyValueWithTimestamp"), (), "both", "2.3.0"),
+    (("default", "keyValueWithTimestamp"), ("default",), "timestamped", "2.3.0"),
+    (("default", "offsets", "keyValueWithTimestamp"), ("default",), "timestamped", "4.3.0"),
+    (("default", HEADERS, "offsets"), ("default",), "headers", "4.3.0"),
+    (("default", HEADERS, "offsets"), (), "older and headers", "4.3.0"),
+    (("default", "keyValueWithTimestamp", "offsets", HEADERS), ("default",), "older and headers", "4.3.0"),
+    (("default", "keyValueWithTimestamp", "offsets", HEADERS), (HEADERS,), "mixed", "4.3.0"),
+    (("default", "windowKeyValueWithHeaders", "offsets"), ("default",), "headers", "4.3.0"),
+    (("default", "sessionKeyValueWithHeaders", "offsets"), (), "older and headers", "4.3.0"),
+]
+
+
+@pytest.mark.parametrize(("families", "empty", "format", "refused_before"), FORMATS)
+def test_each_state_of_a_store_has_a_format(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], families: tuple[str, ...], empty: tuple[str, ...],
+    format: str, refused_before: str | None,
+) -> None:  # fmt: skip
+    folder = str(made(tmp_path / "store", *families, empty=empty))
+    assert run(["storedir", folder, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["format"], found["refused_before"], found["unread"]) == (format, refused_before, {})
+    assert run(["storedir", folder]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[len(families)] == f"{format}: {found['means']}"
+    assert (f"releases before {refused_before} refuse the store" in lines) is (refused_before is not None)
+
+
+@pytest.mark.parametrize(
+    ("families", "why"),
+    [
+        (("default", "listValueWithHeaders"), "creates the column family listValueWithHeaders"),
+        (("default", "a", HEADERS, "b"), "creates the column family a, b"),
+        (("default", "offset"), "creates the column family offset"),
+        (("default", "windowKeyValueWithHeaders", "sessionKeyValueWithHeaders"), "in one store"),
+        (("default", "keyValueWithTimestamp", "sessionKeyValueWithHeaders"), "in one store"),
+    ],
+)
+def test_column_families_that_no_release_creates_get_no_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], families: tuple[str, ...], why: str
+) -> None:
+    folder = str(made(tmp_path / "rocksdb" / "store", *families))
+    assert run(["storedir", folder, "--json"]) == 7
+    found = json.loads(capsys.readouterr().out)
+    assert (found["format"], found["kind"], found["refused_before"]) == ("unknown", None, None)
+    assert why in found["means"] and found["means"].endswith(": no verdict")
+    assert {each["name"] for each in found["families"]} == {*families}
+    assert run(["storedir", folder]) == 7
+    printed = capsys.readouterr().out
+    assert "kind: unknown" in printed and "refuse" not in printed and "opens" not in printed
+
+
+STAMPED = ("default", "keyValueWithTimestamp")
+
+
+@pytest.mark.parametrize(
+    ("place", "families", "kind"),
+    [
+        ("copy", ("default",), None),
+        ("rocksdb/s", ("default",), "key-value or versioned store"),
+        ("s/s.1795852800000", ("default",), "segment of a window or session store"),
+        ("s/t.1795852800000", ("default",), None),
+        ("copy", STAMPED, "key-value store, or a segment of a window store"),
+        ("rocksdb/s.5", STAMPED, "key-value store"),
+        ("s/s.1795852800000", STAMPED, "segment of a window store"),
+        ("s/s.1795852800000", ("default", "sessionKeyValueWithHeaders"), "segment of a session store"),
+        ("copy", ("default", "windowKeyValueWithHeaders"), "segment of a window store"),
+    ],
+)
+def test_the_kind_of_a_store_is_named_where_families_or_names_show_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str, families: tuple[str, ...], kind: str | None
+) -> None:
+    assert run(["storedir", str(made(tmp_path / place, *families)), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["kind"] == kind
+
+
+def test_files_that_are_not_read_are_named_and_values_may_be_in_a_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = made(tmp_path / "store", *STAMPED, empty=("default",))
+    for name, size in (("000012.log", 0), ("LOG.old.17", 3), ("OPTIONS-000007", 3), ("IDENTITY", 3)):
+        (folder / name).write_bytes(bytes(size))
+    assert run(["storedir", str(folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["format"], found["unread"]) == ("timestamped", {})
+    (folder / "000012.log").write_bytes(bytes(40))
+    (folder / "notes.txt").write_bytes(bytes(5))
+    assert run(["storedir", str(folder)]) == 0
+    printed = capsys.readouterr().out
+    assert "both: values without timestamps may be left" in printed
+    assert "not read: 000012.log, 40 bytes; values may be there\nnot read: notes.txt, 5 bytes\n" in printed
 
 
 DAMAGE: list[tuple[str, Callable[[bytes], bytes], str]] = [

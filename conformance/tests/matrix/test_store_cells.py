@@ -17,12 +17,14 @@ from kipcheck.conformance.matrix.store_cells import (
     Answers,
     StoreCell,
     StoreResult,
+    Wrote,
     back_result,
     cells,
     history_of,
     impossible,
     library,
     predicted,
+    releases,
     upgrade_result,
 )
 from kipcheck.conformance.matrix.store_kills import kills
@@ -32,10 +34,10 @@ from kipcheck.conformance.protocols.stores.ops import OPERATIONS
 from kipcheck.conformance.tests.support.machines import machine_answers
 
 
-def answered(*parts: tuple[object, ...]) -> list[Answers]:
+def answered(*parts: tuple[object, ...], release: str = "3.9.2") -> list[Answers]:
     """What the reference store answers to these parts of one life."""
     steps = [step for part in parts for step in part]
-    found = list(zip(steps, machine_answers(OPERATIONS, store_of("3.9.2"), steps), strict=True))  # type: ignore[arg-type]
+    found = list(zip(steps, machine_answers(OPERATIONS, store_of(release), steps), strict=True))  # type: ignore[arg-type]
     taken, result = 0, []
     for part in parts:
         result.append(found[taken : taken + len(part)])
@@ -45,7 +47,7 @@ def answered(*parts: tuple[object, ...]) -> list[Answers]:
 
 def test_pairs_that_are_cells() -> None:
     assert StoreCell("1.0.2", "2.3.0") in cells((), ())
-    assert all(not impossible(each.old, each.new) for each in cells((), ()))
+    assert all(not impossible(each.old, each.new, each.wrote, each.opened) for each in cells((), ()))
     assert impossible("0.11.0.3", "3.9.2") and impossible("1.0.2", "2.2.2") and impossible("3.9.2", "2.3.1")
     assert predicted(StoreCell("2.2.2", "4.3.1")).back == "refuses"
     assert predicted(StoreCell("2.3.1", "2.4.1")).back == "opens"
@@ -53,12 +55,41 @@ def test_pairs_that_are_cells() -> None:
 
 
 def test_every_way_back_is_predicted_and_a_loss_has_a_page() -> None:
-    every = {each: predicted(each) for each in cells((), ())}
-    assert Counter(each.back for each in every.values()) == {"refuses": 176, "loses": 70, "opens": 69}
+    every = {each: predicted(each) for each in cells((), ()) if each.opened == "timestamped"}
+    older = Counter(each.back for cell, each in every.items() if cell.new != "4.4.0")
+    assert older == {"refuses": 176, "loses": 70, "opens": 69}
+    newest = Counter(each.back for cell, each in every.items() if cell.new == "4.4.0")
+    assert newest == {"refuses": len(releases()) - 2, "opens": 1}
     lost = {each for each, prediction in every.items() if prediction.back == "loses"}
     assert all(bool(each.page) is (cell in lost) for cell, each in every.items())
     assert {each.old for each in lost} <= {each.old for each in every if library(each.old).startswith("5.18")}
     assert Path(kipcheck.conformance.__path__[0], "..", EMPTY_SCAN).is_file()
+
+
+def test_each_format_is_opened_with_headers_by_the_same_release_and_by_newer_ones() -> None:
+    found = {(each.wrote, each.old, each.new) for each in cells((), ()) if each.opened == "headers"}
+    assert {("plain", "1.0.2", "4.3.1"), ("timestamped", "2.3.0", "4.4.0"), ("both", "1.0.2", "4.4.0")} <= found
+    assert {("plain", "4.3.1", "4.3.1"), ("timestamped", "4.4.0", "4.4.0"), ("headers", "4.3.1", "4.4.0")} <= found
+    assert not {each for each in found if each[2] not in ("4.3.1", "4.4.0") or each[:2] == ("timestamped", "1.0.2")}
+    assert ("headers", "4.3.1", "4.3.1") not in found
+    for wrote, old, new, verdict, back in (
+        ("plain", "3.9.2", "4.4.0", "opens", "refuses"), ("timestamped", "4.3.1", "4.3.1", "opens", "refuses"),
+        ("both", "4.4.0", "4.4.0", "refuses", "refuses"), ("headers", "4.3.1", "4.4.0", "opens", "opens"),
+    ):  # fmt: skip
+        prediction = predicted(StoreCell(old, new, wrote, "headers"))  # type: ignore[arg-type]
+        assert (prediction.verdict, prediction.back) == (verdict, back)
+
+
+@pytest.mark.parametrize("wrote", ["plain", "timestamped", "both", "headers"])
+def test_the_reference_store_comes_to_the_predicted_verdicts(wrote: Wrote) -> None:
+    cell = StoreCell("4.3.1", "4.4.0", wrote, "headers")
+    steps = [cell.writes, cell.moves, cell.upgrades, cell.reads, cell.back]
+    *forward, read, back = answered(*map(tuple, steps), release="4.4.0")
+    verdict, requirement, why = upgrade_result(
+        history_of([each for part in (*forward, read) for each in part], "4.4.0")
+    )
+    assert (verdict, back_result(read, back)[0]) == (predicted(cell).verdict, predicted(cell).back)
+    assert (requirement, bool(why)) == (("1271-05", True) if wrote == "both" else (None, False))
 
 
 def test_verdicts_of_an_upgrade_and_of_the_way_back() -> None:
@@ -99,6 +130,16 @@ def test_a_store_of_an_old_release_opens_and_is_locked_while_it_is_open(tmp_path
         second = other.answer("store-open", format="timestamped")
         assert (second["status"], "lock" in second["message"].lower()) == ("rejected", True)
         assert one.answer("store-get", key="61")["status"] == "accepted"
+
+
+@pytest.mark.jars
+@pytest.mark.integration
+@pytest.mark.parametrize("release", ["4.3.1", "4.4.0"])
+def test_stores_with_headers_are_played_upwards_and_back(release: str) -> None:
+    found = [each for each in cells(["2.8.2", "4.2.1", release], [release]) if each.opened == "headers"]
+    played = play(found, lambda *_: None)
+    assert Counter(each.verdict for each in played.results.values()) == {"opens": 6, "refuses": 3}
+    assert {each.back for each in played.results.values()} == {"refuses"} and not played.unlike
 
 
 @pytest.mark.jars

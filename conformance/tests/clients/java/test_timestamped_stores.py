@@ -7,7 +7,7 @@ import pytest
 
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
-from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.release import Release, lines, releases
 from kipcheck.conformance.core.releases_table import judges, rocksdb, span
 from kipcheck.conformance.protocols.stores.model import store_of
 from kipcheck.conformance.protocols.stores.mutants import OLD
@@ -16,8 +16,8 @@ from kipcheck.conformance.protocols.stores.strategies import lives
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.tests.support.machines import differences, session_answers
 
-NEWEST = judges("streams")[-1]
-RELEASES = [each for each in judges("streams") if rocksdb(each)]
+NEWEST = lines("streams")[-1]
+RELEASES = [each for each in dict.fromkeys((*judges("streams"), NEWEST)) if rocksdb(each)]
 ESTIMATED = "store-count"
 """RocksDB counts what was deleted and is not there."""
 
