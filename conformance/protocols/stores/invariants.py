@@ -88,12 +88,17 @@ class Known:
         """Whether values with and without timestamps are left in the directory; None: there may be, after a crash."""
         if "timestamped" not in self.opened:
             return False
+        possible = list(self.may_be.items())
+        if self.dead:  # what was written since the last flush may be gone
+            possible += [(key, tuple(had for _, had in entries)) for key, entries in self.written.items()]
         plain = [
             [had.format == "plain" and had.contents is not None for had in hads]
-            for key, hads in self.may_be.items()
+            for key, hads in possible
             if key not in self.maybe_moved
         ]
-        return True if any(map(all, plain)) else None if self.maybe_moved or any(map(any, plain)) else False
+        if not self.dead and any(map(all, plain)):
+            return True
+        return None if self.maybe_moved or any(map(any, plain)) else False
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,13 +39,20 @@ def likely(state: State, swarm: Swarm, random: Random) -> Step:
 
 
 def likely_with_headers(state: State, swarm: Swarm, random: Random) -> Step:
-    """Of a release whose stores may have headers, about half of them do; an older one then rarely tries to open it."""
+    """Of a release whose stores may have headers, about half of them do; an older one then rarely tries to open it.
+
+    One with two older formats is closed early, and tried with headers, before its old values are moved.
+    """
     event = _event(state, random)
     chance = random.random()
+    if state.both and state.seen == state.disk and chance < 0.1:
+        return OPERATIONS.step_of(Count())
+    if state.open == "timestamped" and _mixed(state) and chance > 0.88:
+        return OPERATIONS.step_of(Close())
     match event:
         case Open() if "headers" in state.families:
-            return OPERATIONS.step_of(event if chance < 0.1 else Open("headers"))
-        case Open("timestamped") if (not _mixed(state) and chance < 0.6) or chance < 0.05:
+            return OPERATIONS.step_of(event if chance < (0.7 if _mixed(state) else 0.1) else Open("headers"))
+        case Open("timestamped") if chance < (0.4 if _mixed(state) else 0.5):
             return OPERATIONS.step_of(Open("headers"))
         case Put(_, str()) | PutIfAbsent() | Restore(_, str()) if chance < (0.7 if state.open == "headers" else 0.1):
             return OPERATIONS.step_of(replace(event, headers=random.choice(HEADERS[1:])))

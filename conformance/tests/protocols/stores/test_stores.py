@@ -182,6 +182,32 @@ def test_every_invariant_has_a_mutant() -> None:
     assert {each.invariant for each in PLANTED.values()} == {*OURS}
 
 
+REFUSED = {"status": "rejected", "class": "ProcessorStateException"}
+OPENED = [
+    # Where a crash may have brought back values without timestamps, a store with headers may refuse the directory.
+    ("open plain; put 61=31 at 5; close; open headers", {"stores/opens-older"}),
+    ("open timestamped; put 61=31 at 5; crash; open headers", {"stores/opens-older"}),
+    (f"{OLD}; get 61; close; open headers", {"stores/opens-older"}),
+    (f"{OLD}; put 61=32 at 7; close; open headers", {"stores/opens-older"}),
+    (f"{OLD}; close; open headers", set()),
+    (f"{OLD}; get 61; crash; open headers", set()),
+    (f"{OLD}; get 61; flush; crash; open headers", set()),
+    (f"{OLD}; put 61=32 at 7; crash; open headers", set()),
+    (f"{OLD}; delete 61; crash; open headers", set()),
+    (f"{OLD}; put 62=32 at 7; close; open headers", set()),
+]
+
+
+@pytest.mark.parametrize(("text", "owed"), OPENED)
+def test_when_a_store_with_headers_may_refuse_a_directory(text: str, owed: set[str]) -> None:
+    class Refusing(Reference):
+        def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+            found = super().answer(op)
+            return REFUSED if op.get("format") == "headers" else found
+
+    assert broken(executed(Refusing(), text, f"apache@{WITH_HEADERS}")).keys() == owed
+
+
 OWED = [
     # After a flush, a put and a crash: either value, and the same one from then on.
     ("open timestamped; put 61=31 at 5; flush; put 61=32 at 7; crash; open timestamped; get 61", [("31", 5)], True),
