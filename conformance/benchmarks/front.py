@@ -6,11 +6,12 @@ group.initial.rebalance.delay.ms=0, as kipcheck's own has.
 
 ``python -m kipcheck.conformance.benchmarks.front --hostile [COMMAND]`` prints what one hostile connection costs a good
 one: beside each attack of ``attacks``, how long a well-behaved client waits for ApiVersions, and how much memory the
-broker takes. COMMAND starts another broker, in place of ``kipcheck serve``, such as that of an earlier commit; then
-both are measured in turns.
+broker takes. The processor time of the broker within a wait says how long it would be on a quiet machine. COMMAND
+starts another broker, such as that of an earlier commit; then both are measured in turns.
 """
 
 import asyncio
+import math
 import shlex
 import sys
 import time
@@ -109,22 +110,33 @@ async def measured(brokers: list[tuple[str, int]]) -> None:
 ATTACKED_S: Final = 8.0
 ASKS_S: Final = 0.05
 """Between two requests of the good client."""
+PATIENCE_S: Final = 60.0
 OWN: Final = f"{shlex.quote(str(Path(sys.executable).with_name('kipcheck')))} serve"
 
 
-async def waits(port: int, until: float) -> list[float]:
-    """How long each ApiVersions of a well-behaved client took, in seconds; one that is not answered, until the end."""
+async def waits(port: int, pid: int, until: float) -> list[tuple[float, float]]:
+    """How long each ApiVersions of a well-behaved client took, and the broker's processor time meanwhile, in seconds;
+    infinite if there was no answer."""
     client, found = None, []
     while (begun := time.monotonic()) < until:
+        busy = busy_s(pid)
         try:
-            async with asyncio.timeout_at(asyncio.get_running_loop().time() + max(until - begun, 0) + 60):
+            async with asyncio.timeout(PATIENCE_S):
                 client = client or Client(*await asyncio.open_connection(attacks.HOST, port))
                 await client.ask("ApiVersions", 3, attacks.SOFTWARE)
+                found.append((time.monotonic() - begun, busy_s(pid) - busy))
         except (OSError, asyncio.IncompleteReadError, TimeoutError):
             client = None
-        found.append(time.monotonic() - begun)
+            found.append((math.inf, math.inf))
         await asyncio.sleep(ASKS_S)
-    return sorted(found)
+    return found
+
+
+def busy_s(pid: int) -> float:
+    """The time of its first thread on a processor. 0 where there is no /proc."""
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+    return 0.0
 
 
 def resident_mib(pid: int, key: str = "VmRSS") -> int:
@@ -135,8 +147,8 @@ def resident_mib(pid: int, key: str = "VmRSS") -> int:
     return 0
 
 
-async def attacked(command: str, name: str) -> tuple[float, float, int, int, int]:
-    """The p99 and the longest wait in ms; memory in MiB at first, at most, and two seconds after the attack."""
+async def attacked(command: str, name: str) -> str:
+    """A row of the table, for one broker."""
     pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     server = await asyncio.create_subprocess_exec(*shlex.split(command), stdout=pipe, stderr=null)
     try:
@@ -145,7 +157,7 @@ async def attacked(command: str, name: str) -> tuple[float, float, int, int, int
         before = resident_mib(server.pid)
         arguments = ("-m", attacks.__name__, name, str(port), str(ATTACKED_S))
         harm = await asyncio.create_subprocess_exec(sys.executable, *arguments)
-        found = await waits(port, time.monotonic() + ATTACKED_S)
+        found = await waits(port, server.pid, time.monotonic() + ATTACKED_S)
         with suppress(ProcessLookupError):
             harm.kill()
         await harm.wait()
@@ -155,17 +167,18 @@ async def attacked(command: str, name: str) -> tuple[float, float, int, int, int
         with suppress(ProcessLookupError):
             server.kill()
         await server.wait()
-    return found[len(found) * 99 // 100] * 1000, found[-1] * 1000, before, peak, after
+    columns = [sorted(each) for each in zip(*found, strict=True)]
+    walls, busy = ((each[len(each) * 99 // 100] * 1000, each[-1] * 1000) for each in columns)
+    shown = f"{walls[0]:6.0f} {walls[1]:6.0f} | {busy[0]:6.0f} {busy[1]:6.0f} ms"
+    return f"{shown} | {before:3} {peak:5} {after:5} MiB"
 
 
 async def hostile(commands: list[str]) -> None:
-    print("wait of a good client: p99, longest; memory: at first, at most, 2 s later", flush=True)
+    print("wait of a good client in ms: p99, longest | processor time of the broker in it: p99, longest")
+    print("| memory of the broker in MiB: at first, at most, 2 s after the attack", flush=True)
     for name in attacks.ATTACKS:
-        shown = []
-        for command in commands:
-            p99, longest, before, peak, after = await attacked(command, name)
-            shown.append(f"{p99:7.0f} ms {longest:7.0f} ms {before:4} {peak:5} {after:5} MiB")
-        print(f"{name:36} {'  |  '.join(shown)}", flush=True)
+        shown = [await attacked(command, name) for command in commands]
+        print(f"{name:36} {'   ||   '.join(shown)}", flush=True)
 
 
 async def main(address: str) -> None:

@@ -7,6 +7,7 @@ broker (``live.broker``), or anything else that implements ``Script``.
 import asyncio
 import ipaddress
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,7 +30,7 @@ class Front:
         self.input_bytes = 0
         """Received and not yet handled, of all connections; connections keep it up to date."""
         self.connections: set[Connection] = set()
-        self.turns = Turns(self.now)
+        self.turns = Turns(time.thread_time)
         self._opened = 0
         self._loop = asyncio.get_running_loop()
         self._start_s = self._loop.time()

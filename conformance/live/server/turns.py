@@ -1,9 +1,9 @@
 """Decides which connection handles a request next, and gives the event loop back after a few.
 
-Each connection pays for the time that its requests took. The next one is that which has paid least, as in fair queueing
-by start times (Goyal, Vin and Cheng, 1996): a connection that was quiet begins where the others are, so it neither
-saves up time nor waits for those with many requests. Among equals the smallest request is first. So a client waits for
-one request of another one, however many there are.
+Each connection pays for the processor time that its requests took, as in fair queueing by start times (Goyal, Vin and
+Cheng, 1996). The next one is that which would have paid least with its request, as far as its size tells: a connection
+that was quiet begins where the others are, so it neither saves up time nor waits for those with many or large requests.
+So a client waits for one request of another one, however many there are.
 """
 
 import asyncio
@@ -17,6 +17,10 @@ TURN_S: Final = 0.01
 """After this time a turn begins no further request."""
 ENTRANCE_S: Final = 0.05
 """What a new connection pays before its first request."""
+BYTE_S: Final = 1e-6
+"""What a byte of a request is expected to cost: the smallest elements are a byte, and take a few times as long."""
+MOST_S: Final = 0.1
+"""What a request costs at most: that of a kind which is the first of it has its codec compiled."""
 
 
 class Served(Protocol):
@@ -36,11 +40,12 @@ class Turns:
     def __init__(
         self, now: Callable[[], float], call_soon: Callable[[Callable[[], None]], object] | None = None
     ) -> None:
-        """``now`` in seconds. ``call_soon``: default: that of the running loop."""
+        """``now``: processor time in seconds, so that no client pays for what else a machine does. ``call_soon``:
+        default: that of the running loop."""
         self._now = now
         self._call_soon = call_soon or asyncio.get_running_loop().call_soon
-        self._waiting: list[tuple[float, int, int, Served]] = []
-        """A heap: begin in virtual time, bytes of the request, number, connection."""
+        self._waiting: list[tuple[float, int, float, Served]] = []
+        """A heap: end in virtual time as expected, number, begin, connection."""
         self._virtual_s = 0.0
         self._number = 0
         self._scheduled = False
@@ -52,27 +57,32 @@ class Turns:
     def add(self, served: Served, size: int) -> None:
         """A connection has a request of so many bytes, and is not among those that wait."""
         self._number += 1
-        heapq.heappush(self._waiting, (max(served.paid_s, self._virtual_s), size, self._number, served))
-        self._schedule()
-
-    def _schedule(self) -> None:
-        if self._waiting and not self._scheduled:
+        begin = max(served.paid_s, self._virtual_s)
+        heapq.heappush(self._waiting, (begin + size * BYTE_S, self._number, begin, served))
+        if not self._scheduled:
             self._scheduled = True
             self._call_soon(self._turn)
 
+    def _after_reading(self) -> None:
+        """A turn of the loop runs what is scheduled before what it reads: so the next one has all that came meanwhile,
+        and a client does not wait for a second request of others."""
+        self._call_soon(self._turn)
+
     def _turn(self) -> None:
-        self._scheduled = False
         handled, begun = 0, self._now()
         before = begun
         try:
             while self._waiting and handled < REQUESTS and before - begun < TURN_S:
-                self._virtual_s, _, _, served = heapq.heappop(self._waiting)
-                served.paid_s = self._virtual_s
+                _, _, begin, served = heapq.heappop(self._waiting)
+                self._virtual_s = max(self._virtual_s, begin)
+                served.paid_s = begin
                 if served.handle_next():
                     handled += 1
                     after = self._now()
-                    served.paid_s += after - before
+                    served.paid_s += min(after - before, MOST_S)
                     before = after
                 served.advance()
         finally:
-            self._schedule()
+            self._scheduled = bool(self._waiting)
+            if self._scheduled:
+                self._call_soon(self._after_reading)

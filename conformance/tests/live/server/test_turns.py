@@ -17,10 +17,10 @@ class Loop:
         self.turns = Turns(lambda: self.now_s, self.soon.append)
 
     def turn(self) -> int:
-        """Runs one turn. Returns the number of requests that were handled in it."""
+        """Runs callbacks until requests were handled. Returns the number of those."""
         before = len(self.handled)
-        assert len(self.soon) <= 1
-        if self.soon:
+        while self.soon and len(self.handled) == before:
+            assert len(self.soon) == 1
             self.soon.popleft()()
         return len(self.handled) - before
 
@@ -28,8 +28,10 @@ class Loop:
 class Busy:
     """A connection with requests that take so long."""
 
-    def __init__(self, loop: Loop, name: str, requests: int, takes_s: float = 0.0, is_new: bool = False) -> None:
-        self.loop, self.name, self.left, self.takes_s = loop, name, requests, takes_s
+    def __init__(
+        self, loop: Loop, name: str, requests: int, takes_s: float = 0.0, is_new: bool = False, size: int = 20
+    ) -> None:
+        self.loop, self.name, self.left, self.takes_s, self.size = loop, name, requests, takes_s, size
         self.paid_s = 0.0
         self.is_closing = False
         if is_new:
@@ -46,7 +48,7 @@ class Busy:
 
     def advance(self) -> None:
         if self.left and not self.is_closing:
-            self.loop.turns.add(self, 20)
+            self.loop.turns.add(self, self.size)
 
 
 def test_a_turn_handles_a_bounded_number_of_requests() -> None:
@@ -65,13 +67,40 @@ def test_a_turn_begins_no_request_after_its_time() -> None:
 def test_a_quiet_connection_waits_for_one_request_of_busy_ones() -> None:
     loop = Loop()
     for number in range(20):
-        Busy(loop, f"hostile {number}", 50, takes_s=0.1 + number / 1000)
+        Busy(loop, f"hostile {number}", 50, takes_s=0.05 + number / 1000)
     for _ in range(30):
         loop.turn()
     Busy(loop, "good", 1)
     before = len(loop.handled)
     loop.turn()
     assert loop.handled[before] == "good"
+
+
+def test_what_came_during_a_turn_is_read_before_the_next_one() -> None:
+    """An event loop runs callbacks that were scheduled before those of sockets."""
+    loop = Loop()
+    Busy(loop, "hostile", 10, takes_s=0.1)
+    loop.turn()
+    (reading,) = loop.soon
+    loop.soon.clear()
+    reading()
+    Busy(loop, "good", 1)  # as the loop does once it has called what was scheduled
+    loop.turn()
+    assert loop.handled[:2] == ["hostile", "good"]
+
+
+def test_a_small_request_precedes_large_ones_of_connections_that_paid_as_much() -> None:
+    loop = Loop()
+    for number in range(20):
+        Busy(loop, f"large {number}", 1, takes_s=0.1, size=20_000)
+    small = Busy(loop, "small", 1, takes_s=0.0002)
+    loop.turn()
+    assert loop.handled[0] == "small"
+    small.left = 1
+    small.advance()
+    before = len(loop.handled)
+    loop.turn()
+    assert loop.handled[before] == "small"
 
 
 def test_quiet_connections_precede_new_ones() -> None:
@@ -88,9 +117,9 @@ def test_quiet_connections_precede_new_ones() -> None:
 
 def test_busy_connections_share_the_time_and_not_the_number_of_requests() -> None:
     loop = Loop()
-    Busy(loop, "dear", 1000, takes_s=0.2)
-    Busy(loop, "cheap", 1000, takes_s=0.02)
-    while loop.now_s < 20:
+    Busy(loop, "dear", 1000, takes_s=0.1)
+    Busy(loop, "cheap", 1000, takes_s=0.01)
+    while loop.now_s < 10:
         loop.turn()
     assert 8 <= loop.handled.count("cheap") / loop.handled.count("dear") <= 12
 
