@@ -32,9 +32,12 @@ WAYS: Final = (BOUNCE, TWO_BOUNCE, OFFLINE)
 FAILURES: Final[Mapping[str, str]] = {BOUNCE: FAILURE, TWO_BOUNCE: TWO_BOUNCE_FAILURE}
 """A way -> the scenario of a failure on it."""
 PREDICTED: Final = {OK: "it works", BREAKS: "it breaks", REFUSED: "the configuration is refused"}
-FORMATS: Final = {"foreign-key joins (KAFKA-13769)": "foreign-keys", "aggregations of tables (KIP-904)": "changes"}
-"""What an application may have -> the behaviour of its records in internal topics (SubscriptionWrapperSerde,
-ChangedSerializer)."""
+FORMATS: Final = {
+    "foreign-key joins (KAFKA-13769)": ("old-foreign-keys", "new-foreign-keys"),
+    "aggregations of tables (KIP-904)": ("old-changes", "new-changes"),
+}
+"""What an application may have -> behaviours of releases before and after its records in internal topics changed
+(SubscriptionWrapperSerde, ChangedSerializer)."""
 
 
 class Ran(NamedTuple):
@@ -201,8 +204,8 @@ def changed_formats(pair: Pair) -> tuple[str, ...]:
     old, new = (Release.parse(each.patch) for each in pair)
     return tuple(
         what
-        for what, name in FORMATS.items()
-        if old in releases(span(f"old-{name}", "streams")) and new in releases(span(f"new-{name}", "streams"))
+        for what, (before, after) in FORMATS.items()
+        if old in releases(span(before, "streams")) and new in releases(span(after, "streams"))
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition, edition
 from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.core.releases_table import jars, patches
+from kipcheck.conformance.core.releases_table import jars, judges, patches
 from kipcheck.conformance.live.recording.received import form
 from kipcheck.conformance.protocols.client.trace import DAMAGED
 from kipcheck.conformance.protocols.streams.blobs import read_assignment, read_subscription
@@ -137,8 +137,9 @@ def readers(wrong: Damage) -> str:
 
 
 def _released(library: str) -> Iterable[str]:
-    there = releases(jars()[library])
-    return [each for each in patches() if Release.parse(each) in there]
+    """Up to the newest release whose jar was compared with these readers."""
+    there, newest = releases(jars()[library]), Release.parse(judges(library)[-1])
+    return [each for each in patches() if Release.parse(each) in there and Release.parse(each) <= newest]
 
 
 def reader(wrong: Damage) -> tuple[str, Callable[[str], bool]]:

@@ -207,7 +207,7 @@ def test_a_failure_file_starts_nothing_and_leads_nowhere(capsys: pytest.CaptureF
     assert not pwned.exists() and not [*(tmp_path / "out").iterdir()]
     assert kipcheck(capsys, "replay", str(filed(tmp_path, target=f"cmd:touch {pwned}")), "--trust").code == 3
     assert pwned.exists()
-    assert kipcheck(capsys, "replay", str(filed(tmp_path, target=EVIL.replace(":", "")))).code == 6
+    assert kipcheck(capsys, "replay", str(filed(tmp_path, target=EVIL.replace(":", "")))).code == 2
     assert kipcheck(capsys, "replay", str(filed(tmp_path, target=f"cmd:{EVIL}"))).code == 2
 
 

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from kipcheck.conformance.core.release import NEWEST, lines
+from kipcheck.conformance.core.release import NEWEST, judged_lines
 from kipcheck.conformance.core.releases_table import listed, named
 from kipcheck.conformance.targets.target_entries import target_entries
 
 OLD: Final = named("last-before-4")
 """Kafka: the last line that reads and writes the versions which 4.0 removed."""
-NEWEST_STREAMS: Final = lines("streams")[-1]
-"""kafka-streams: the newest release in the repository."""
+NEWEST_STREAMS: Final = judged_lines("streams")[-1]
+"""kafka-streams: the newest release that judges golden vectors."""
 CLIENTS: Final = (OLD, NEWEST)
 """kafka-clients: together they know every version of every message."""
 STREAMS_JARS: Final = (OLD, NEWEST_STREAMS)
