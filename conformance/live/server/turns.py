@@ -1,7 +1,7 @@
 """Decides which connection handles a request next, and gives the event loop back after a few.
 
 Each connection pays for the processor time that its requests took, as in fair queueing by start times (Goyal, Vin and
-Cheng, 1996). The next one is that which would have paid least with its request, as far as its size tells: a connection
+Cheng, 1996). The next one is that which would have paid least with its request, by its size: a connection
 that was quiet begins where the others are, so it neither saves up time nor waits for those with many or large requests.
 So a client waits for one request of another one, however many there are.
 """
