@@ -2,7 +2,9 @@
 
 import fcntl
 import os
+import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +18,8 @@ LOCK: Final = ".lock"
 when they end, in whatever way; a number of a process would say nothing in another container."""
 
 FILES: Final = "files"
+OF_JAVA: Final = re.compile(r"kipcheck-(?:store|file)-(?P<pid>\d+)-(?P<space>\d+)-\d+")
+"""Folders that kipcheck's programs in Java make (``Temporary.java``)."""
 
 
 @contextmanager
@@ -43,19 +47,29 @@ def _remove_orphans_once() -> None:
     remove_orphans()
 
 
-def remove_orphans() -> list[Path]:
-    """Removes the folders of this user whose processes have ended. Returns them."""
+def remove_orphans(*places: Path) -> list[Path]:
+    """Removes the folders of this user whose processes have ended. Returns them. ``places``: default: the folder for
+    temporary files, and that of Java."""
     found = []
-    for lock in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{LOCK}"):
+    for each in {
+        path for place in places or (Path(tempfile.gettempdir()), Path("/tmp")) for path in place.glob(f"{PREFIX}*")
+    }:
         with suppress(OSError):
-            about = lock.parent.lstat()
-            if about.st_uid != os.getuid() or lock.parent.is_symlink() or lock.is_symlink():
-                continue
-            opened = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(lock.parent, ignore_errors=True)
-                found.append(lock.parent)
-            finally:
-                os.close(opened)
-    return found
+            about = each.lstat()
+            if stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and _is_orphan(each):
+                shutil.rmtree(each, ignore_errors=True)
+                found.append(each)
+    return sorted(found)
+
+
+def _is_orphan(path: Path) -> bool:
+    """Errors: OSError."""
+    if named := OF_JAVA.fullmatch(path.name):
+        space = "".join(filter(str.isdigit, os.readlink("/proc/self/ns/pid")))
+        return named["space"] == space and not Path("/proc", named["pid"]).exists()
+    opened = os.open(path / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(opened)
+    return True

@@ -1,5 +1,6 @@
 """Temporary folders: removed at the end, and after a kill by the next process."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -30,7 +31,7 @@ def test_a_folder_is_empty_and_removed_at_the_end(tmp_path: Path) -> None:
     with temporary_folder("test") as folder:
         assert folder.is_relative_to(tmp_path)
         assert [*folder.iterdir()] == []
-        assert remove_orphans() == []
+        assert remove_orphans(tmp_path) == []
         assert folder.is_dir()
     assert [*tmp_path.iterdir()] == []
 
@@ -49,12 +50,24 @@ def test_the_folder_of_a_killed_process_is_removed_and_that_of_a_running_one_is_
         killed.send_signal(signal.SIGKILL)
         killed.wait()
         assert all(each.is_dir() for each in folders)
-        assert remove_orphans() == [folders[0].parent]
+        assert remove_orphans(tmp_path) == [folders[0].parent]
         assert [each.is_dir() for each in folders] == [False, True]
         assert running.stdin is not None
         running.stdin.close()
         assert running.wait() == 0
     assert [*tmp_path.iterdir()] == []
+
+
+def test_the_folders_of_programs_in_java_have_their_process(tmp_path: Path) -> None:
+    space = "".join(filter(str.isdigit, os.readlink("/proc/self/ns/pid")))
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    names = (f"{ended.pid}-{space}-17", f"{os.getpid()}-{space}-17", f"{ended.pid}-{int(space) + 1}-17", "17")
+    dead, *others = (tmp_path / f"kipcheck-store-{each}" for each in names)
+    for each in (dead, *others):
+        each.mkdir()
+    assert remove_orphans(tmp_path) == [dead]
+    assert all(each.is_dir() for each in others)
 
 
 def test_a_folder_without_a_lock_and_a_link_stay(tmp_path: Path) -> None:
@@ -63,5 +76,5 @@ def test_a_folder_without_a_lock_and_a_link_stay(tmp_path: Path) -> None:
     elsewhere.mkdir()
     (elsewhere / ".lock").touch()
     (tmp_path / "kipcheck-link").symlink_to(elsewhere)
-    assert remove_orphans() == []
+    assert remove_orphans(tmp_path) == []
     assert (elsewhere / ".lock").exists()

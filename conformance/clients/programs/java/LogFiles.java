@@ -52,7 +52,7 @@ final class LogFiles implements Codec {
     }
 
     private static <T> T inFile(byte[] content, Work<T> work) throws Throwable {
-        Path folder = Files.createTempDirectory("kipcheck-file-");
+        Path folder = Temporary.folder("file");
         try {
             File file = folder.resolve("file").toFile();
             if (content != null) {

@@ -75,7 +75,7 @@ final class TimestampedStores {
         if (kept == null && (root == null || !order.get("case").equals(held))) {
             forget();
             held = order.get("case");
-            root = Files.createTempDirectory("kipcheck-store-");
+            root = Temporary.folder("store");
         }
         String op = Values.text(order.get("op"));
         if (op.equals("store-open")) {
