@@ -85,6 +85,7 @@ def test_every_line_of_a_run_is_as_the_schema_of_the_ledger_has_it(real: Path, m
         ("held-back", {**place, "cases": 5, "result": "SKIP", "failure": "111111111111"}),
         ("expected", {**place, "results": {"FAIL": 3}}),
         ("inconclusive", {"target": "*", "check": "*", "why": "none of 8 cases passed"}),
+        ("exchanges", {"judged": {"JoinGroup": 2}, "left": {"no law reads it": {"Fetch": 3}}}),
     )
     assert wrong_lines(real / "ledger.jsonl") == []
     assert wrong_lines(made / "ledger.jsonl") == []
