@@ -80,10 +80,8 @@ class Contents:
     # Requests
 
     def _join(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        offered, entries = (
-            [(each["name"], bytes(each["metadata"])) for each in body["protocols"]],
-            Entries(MOST_ENTRIES),
-        )
+        offered = [(each["name"], bytes(each["metadata"])) for each in body["protocols"]]
+        entries = Entries(MOST_ENTRIES)
         return {
             "protocols": [[name, data.hex()] for name, data in offered],
             "subscriptions": [subscription(self.edition, data, entries) for _, data in offered],
