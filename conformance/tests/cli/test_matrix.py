@@ -114,6 +114,7 @@ def test_json_goes_to_standard_output_alone(ran: Ran) -> None:
     assert printed["cells"][0]["play"].endswith(f"elsewhere/histories/{printed['cells'][0]['case']}.json")
 
 
+@pytest.mark.integration
 def test_the_answer_comes_first_and_decides_the_exit_code_where_it_is_required(ran: Ran, tmp_path: Path) -> None:
     both = ("--from", "2.8", "--to", "3.0", "--scenario", "bounce", "--scenario", "failure", "--full")
     code, out, _ = ran(*both, "--require", "works")

@@ -51,8 +51,8 @@ def test_parts_and_coordinates_are_those_of_the_release() -> None:
     assert not any("zstd" in each for each in (*coordinates("3.8.0"), *coordinates("3.8.1", ("streams",))))
     assert any("zkclient" in each for each in coordinates("0.10.1.1", ("streams",)))
     assert not any("zkclient" in each for each in (*coordinates("0.10.1.1"), *coordinates("0.10.2.0", ("streams",))))
-    with pytest.raises(LookupError, match=r"kafka-streams has no release 4\.4\.0"):
-        coordinates("4.4.0", ("streams",))
+    with pytest.raises(LookupError, match=r"kafka-metadata has no release 2\.7\.2"):
+        coordinates("2.7.2", ("metadata",))
 
 
 def test_without_a_jdk_one_line_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -256,7 +256,7 @@ def test_a_store_that_manages_offsets_owes_what_it_says_it_has_kept(flushes: int
     assert (broken(executed(Losing(), text)) == {}) is kept
 
 
-@pytest.mark.parametrize("release", ["2.3.0", RELEASE, "4.3.1"])
+@pytest.mark.parametrize("release", ["2.3.0", RELEASE, pytest.param("4.3.1", marks=pytest.mark.integration)])
 def test_one_store_is_explored_in_full(release: str) -> None:
     (model,) = PLAYABLES
     at = edition(f"apache@{release}")
