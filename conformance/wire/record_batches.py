@@ -227,8 +227,10 @@ def decode(data: bytes, *, partial: bool = False) -> tuple[RecordBatch, ...]:
 
 
 def next_offset(data: bytes) -> int | None:
-    """The offset after the last whole batch, or message of magic 0 or 1, which may be compressed; None if there is none.
-    Only lengths and offsets are read. Errors: ``Refused`` as of ``head``."""
+    """The offset after the last whole batch or message, which may be compressed; None if there is none.
+
+    Only lengths and offsets are read. Errors: ``Refused`` as of ``head``.
+    """
     at, found = 0, None
     while whole := head(data, at):
         found, at = whole.last_offset + 1, whole.end

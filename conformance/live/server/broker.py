@@ -94,13 +94,13 @@ class Broker:
         }
 
     def _versions(self, machine: Coordinator) -> dict[int, range]:
-        """What the edition has, the handlers serve, and the group machine supports."""
+        """What the edition has, the handlers serve, and the group machine of a release supports."""
         found = {}
         for key, declared in requests(self.edition).items():
             if declared.name not in self.handlers or declared.versions.high is None:
                 continue
             low, high = declared.versions.low, declared.versions.high
-            if request := MACHINES.get(declared.name):
+            if self.edition.exact and (request := MACHINES.get(declared.name)):
                 supported = machine.rules.versions[request]
                 low, high = max(low, supported.start), min(high, supported.stop - 1)
             if low <= high:

@@ -60,8 +60,8 @@ def asked(api: str, version: int) -> dict[str, Any]:
             return {"maxWaitMs": 0, "minBytes": 1, "topics": [{**each, "partitions": parts} for each in fetched]}
         case "Produce":
             topic = {"topicId": IDS["t"]} if version >= 13 else {"name": "t"}
-            parts = [{"index": index, "records": one_record("t", 0)} for index in (0, 9)]
-            return {"acks": 1, "timeoutMs": 1000, "topicData": [{**topic, "partitionData": parts}]}
+            written = [{"index": index, "records": one_record("t", 0)} for index in (0, 9)]
+            return {"acks": 1, "timeoutMs": 1000, "topicData": [{**topic, "partitionData": written}]}
         case "DescribeGroups":
             return {"groups": ["g", "plain"]}
         case "DeleteGroups":
