@@ -32,9 +32,12 @@ class Line:
 
 def examine(target: LiveClient, edition: str) -> list[Line]:
     """Runs a script of a second in which nothing happens."""
-    release = target.played(edition).release
-    events, why = asyncio.run(_played(target, f"apache@{release}"))
-    return [*_lines(events, why), _about_placeholders(target), _about_release(release)]
+    chosen = target.played(edition)
+    if chosen.broken:
+        events, why = [*chosen.events], chosen.broken
+    else:
+        events, why = asyncio.run(_played(target, f"apache@{chosen.release}"))
+    return [*_lines(events, why), _about_placeholders(target), _about_release(chosen.release)]
 
 
 async def _played(target: LiveClient, edition: str) -> tuple[list[Mapping[str, Any]], str]:

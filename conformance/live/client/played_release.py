@@ -34,6 +34,8 @@ class Played:
     release: str
     broken: str = ""
     """Why the program is no consumer; empty: it is one, or it was not watched for so long."""
+    events: tuple[Mapping[str, Any], ...] = ()
+    """What was observed of a program that is none."""
 
 
 @dataclass(slots=True)
@@ -78,7 +80,8 @@ async def played(launcher: Launcher) -> Played:
         await asyncio.wait({playing, waiting}, return_when=asyncio.FIRST_COMPLETED)
         if versions.asked.is_set() or versions.unserved:
             return Played(NEWEST)
-        return Played(newest_with(versions.sent), playing.result())
+        broken = playing.result()
+        return Played(newest_with(versions.sent), broken, tuple(script.recorder.take()) if broken else ())
     finally:
         for each in (playing, waiting):
             each.cancel()

@@ -24,7 +24,7 @@ from kipcheck.conformance.live.client.launch import NEEDED, Commands, Launcher, 
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.played_release import Played, played
 from kipcheck.conformance.protocols.client.model import needs
-from kipcheck.conformance.protocols.client.ops import CLIENT
+from kipcheck.conformance.protocols.client.ops import CLIENT, OPERATIONS, SETTINGS
 from kipcheck.conformance.protocols.client.trace import CONFIRMED, is_in_time
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import (
@@ -130,7 +130,7 @@ class LiveSession:
     def __init__(
         self, info: TargetInfo, launcher: Launcher, taken: frozenset[str], edition: Edition, broken: str = ""
     ) -> None:
-        """``broken``: why the program is no consumer, if that is known already."""
+        """``broken``: why the program is no consumer with its own settings, if that is known already."""
         self.info = info
         self._broken = broken
         self._taken = taken
@@ -146,9 +146,6 @@ class LiveSession:
 
     def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         """The traffic of each step, of several cases at once. Errors: ``Broken`` where the program is no consumer."""
-        if self._broken:
-            self.breaches.append(self._broken)
-            raise Broken(self._broken)
         with uncollected(), asyncio.Runner() as runner:
             return runner.run(self._run(cases))
 
@@ -188,6 +185,9 @@ class LiveSession:
         return tuple(replace(each, limit=limit) if isinstance(each, Unsupported) else each for each in found)
 
     async def _play(self, case: Case) -> list[dict[str, Any]]:
+        settings = (each for each in case.steps if isinstance(OPERATIONS.event_of(each), SETTINGS))
+        if self._broken and next(settings, None) is None:
+            raise Broken(self._broken)
         return await play(self._edition, self._launcher, case.steps, starts=self._starts)
 
     async def _played_again(self, case: Case, found: tuple[Observation, ...], alone: bool) -> tuple[Observation, ...]:
