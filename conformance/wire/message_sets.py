@@ -21,7 +21,7 @@ import zlib
 from collections.abc import Iterable
 from typing import Final
 
-from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.errors import Entries, Refused
 from kipcheck.conformance.wire.record_batches import COMPRESSION, OVERHEAD, Head, Record, head
 
 NAME: Final = "MessageSet"
@@ -47,14 +47,16 @@ def _bytes(data: bytes | None) -> bytes:
     return struct.pack(">i", -1) if data is None else struct.pack(">i", len(data)) + data
 
 
-def decode(data: bytes) -> tuple[Record, ...]:
+def decode(data: bytes, entries: Entries | None = None) -> tuple[Record, ...]:
     """The records of whole messages; one that is cut off at the end is left out.
 
-    Errors: ``Refused`` with the offset in ``data``: class ``version`` for another magic, ``checksum`` for a wrong CRC;
-    NotImplementedError for a compressed message.
+    ``entries``: those that are accepted; more are ``TooManyEntries``. Errors: ``Refused`` with the offset in ``data``:
+    class ``version`` for another magic, ``checksum`` for a wrong CRC; NotImplementedError for a compressed message.
     """
     found, at = [], 0
     while whole := head(data, at):
+        if entries is not None:
+            entries.take(1)
         found.append(_record(data, whole))
         at = whole.end
     return tuple(found)

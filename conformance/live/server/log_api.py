@@ -30,8 +30,8 @@ WHOLE_BATCH_SINCE: Final = 3
 LONGEST_WAIT_S: Final = 60.0
 LARGEST_ANSWER: Final = 4 << 20
 """``fetch.max.bytes`` of this broker, whatever the client allows."""
-LARGEST_CONVERTED: Final = 1 << 20
-"""The same for a version that gets its records in an older format."""
+LARGEST_CONVERTED: Final = 64 << 10
+"""The same for a version that gets its records in an older format: converting them holds up all other clients."""
 
 
 @dataclass(slots=True, eq=False)
@@ -124,8 +124,9 @@ class LogApi:
         log = topic.log_of(index)
         if not 0 <= offset <= log.end:
             return _partition(index, OFFSET_OUT_OF_RANGE)
-        room = min(room, max(asked["partitionMaxBytes"], 0))
-        records = _taken(log, offset, room, first and version >= WHOLE_BATCH_SINCE)
+        most, place = max(asked["partitionMaxBytes"], 0), log.place(offset)
+        fits = version >= WHOLE_BATCH_SINCE or (offset < log.end and len(log.batches[place]) <= most)
+        records = _taken(log, place, min(room, most), first and fits)
         if version >= MAGIC_2_SINCE or not records:
             return _partition(index, 0, log.end, records)
         try:
@@ -139,10 +140,10 @@ def _fetch_response(topics: list[dict[str, Any]]) -> dict[str, Any]:
     return {"errorCode": 0, "sessionId": 0, "responses": topics}
 
 
-def _taken(log: Log, offset: int, room: int, first: bool) -> bytes:
-    """Whole batches from that offset on, as far as there is room. ``first``: at least one."""
+def _taken(log: Log, place: int, room: int, first: bool) -> bytes:
+    """Whole batches from that place on, as far as there is room. ``first``: at least one."""
     found = bytearray()
-    for at in range(log.place(offset), len(log.batches)):
+    for at in range(place, len(log.batches)):
         each = log.batches[at]
         if len(found) + len(each) > room and not (first and not found):
             break

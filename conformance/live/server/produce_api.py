@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.groups import Answer, Handler
-from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Log, Topics
+from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topic, Topics
 from kipcheck.conformance.wire import message_sets
-from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.errors import Entries, Refused, TooManyEntries
 from kipcheck.conformance.wire.record_batches import (
     CONTROL,
     HEAD,
@@ -30,6 +30,8 @@ ONE_BATCH_SINCE: Final = 3
 """Before, records of any format, or none."""
 MOST_BYTES: Final = 256 << 10
 """Of records in a request: reading them holds up all other clients."""
+MOST_RECORDS: Final = 2_500
+"""In a request."""
 MOST_WRITTEN: Final = 32 << 20
 """Bytes that clients may write to all topics."""
 
@@ -58,13 +60,13 @@ class ProduceApi:
         sizes = (len(part["records"] or b"") for each in body["topicData"] for part in each["partitionData"])
         refused = INVALID_REQUIRED_ACKS if body["acks"] not in ACKS else 0
         refused = refused or (MESSAGE_TOO_LARGE if sum(sizes) > MOST_BYTES else 0)
-        before = self._written
-        answer({"responses": [self._topic(request.version, each, refused) for each in body["topicData"]]})
+        before, left = self._written, Entries(MOST_RECORDS)
+        answer({"responses": [self._topic(request.version, each, refused, left) for each in body["topicData"]]})
         if self._written > before:
             self.grew()
 
-    def _topic(self, version: int, asked: Mapping[str, Any], refused: int) -> dict[str, Any]:
-        """``refused``: the error of the whole request, or 0."""
+    def _topic(self, version: int, asked: Mapping[str, Any], refused: int, left: Entries) -> dict[str, Any]:
+        """``refused``: the error of the whole request, or 0; ``left``: the records that it may have."""
         by_id = version >= TOPIC_IDS_SINCE
         topic = self.topics.find(None if by_id else asked["name"], asked["topicId"] if by_id else None)
         parts = []
@@ -77,39 +79,42 @@ class ProduceApi:
                     raise _Refusal(UNKNOWN_TOPIC_ID if by_id else UNKNOWN_TOPIC_OR_PARTITION)
                 if not 0 <= index < topic.partitions:
                     raise _Refusal(UNKNOWN_TOPIC_OR_PARTITION)
-                parts.append({**found, "baseOffset": self._append(version, topic.writable(index), part["records"])})
+                base = self._append(version, topic, index, part["records"] or b"", left)
+                parts.append({**found, "baseOffset": base})
             except _Refusal as why:
                 parts.append({**found, "errorCode": why.error})
         return {**({"topicId": asked["topicId"]} if by_id else {"name": asked["name"]}), "partitionResponses": parts}
 
-    def _append(self, version: int, log: Log, records: bytes | None) -> int:
+    def _append(self, version: int, topic: Topic, partition: int, records: bytes, left: Entries) -> int:
         """The offset of the first record; -1 if there is none. Errors: ``_Refusal``."""
-        if self._written + len(records or b"") > MOST_WRITTEN:
+        if self._written + len(records) > MOST_WRITTEN:
             raise _Refusal(KAFKA_STORAGE_ERROR)
-        base = log.end
+        base = topic.log_of(partition).end
         try:
-            data, number = _batch(version, records or b"", base)
+            data, number = _batch(version, records, base, left)
+        except TooManyEntries:
+            raise _Refusal(MESSAGE_TOO_LARGE) from None
         except Refused:
             raise _Refusal(CORRUPT_MESSAGE) from None
         if not number:
             return -1
         self._written += len(data)
-        log.add(data, base + number)
+        topic.writable(partition).add(data, base + number)
         return base
 
 
-def _batch(version: int, records: bytes, base: int) -> tuple[bytes, int]:
+def _batch(version: int, records: bytes, base: int, left: Entries) -> tuple[bytes, int]:
     """The batch with these records from that offset on, and their number, 0 for none.
 
-    Errors: ``_Refusal``; ``Refused`` for damaged records.
+    Errors: ``_Refusal``; ``Refused`` for damaged records; ``TooManyEntries``.
     """
     first = head(records, 0)
     if first is not None and first.magic == MAGIC:
-        return _moved(records, first, base)
+        return _moved(records, first, base, left)
     if version >= ONE_BATCH_SINCE:
         raise _Refusal(INVALID_RECORD)
     try:
-        found = message_sets.decode(records)
+        found = message_sets.decode(records, left)
     except NotImplementedError:
         raise _Refusal(UNSUPPORTED_COMPRESSION_TYPE) from None
     if not found:
@@ -119,13 +124,14 @@ def _batch(version: int, records: bytes, base: int) -> tuple[bytes, int]:
     return encode(RecordBatch(base, moved[-1].offset, times[0], max(times), moved, LEADER_EPOCH)), len(found)
 
 
-def _moved(records: bytes, batch: Head, base: int) -> tuple[bytes, int]:
+def _moved(records: bytes, batch: Head, base: int, left: Entries) -> tuple[bytes, int]:
     """The only batch, at another offset, which its checksum does not cover. One that is compressed stays so."""
     count = int.from_bytes(records[LEAST - 4 : LEAST], "big", signed=True)
     if batch.end != len(records) or count < 1 or batch.last_offset - batch.base_offset + 1 != count:
         raise _Refusal(INVALID_RECORD)
     if batch.attributes & CONTROL:
         raise _Refusal(INVALID_RECORD)
+    left.take(count)
     with suppress(NotImplementedError):  # then its checksum is right
         decode_one(records, batch)
     _, length, _, magic, crc = HEAD.unpack_from(records)

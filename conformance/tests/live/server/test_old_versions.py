@@ -293,13 +293,28 @@ def refused_by(records: bytes, named: str = OLD) -> int:
 def test_what_clients_write_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(world: World) -> None:
         client = await world.connect()
-        large = encode_batch(batch(0, [b"x" * produce_api.MOST_BYTES]))
-        errors = [await client.ask(*produce(3, each)) for each in (large, one_record("t", 0), one_record("t", 0))]
+        large, one = produce(3, encode_batch(batch(0, [b"x" * produce_api.MOST_BYTES]))), produce(3, one_record("t", 0))
+        several = produce(2, encode([MESSAGE] * 3, 0))
+        errors = [await client.ask(*each) for each in (large, several, one, one, one)]
         found = [each["responses"][0]["partitionResponses"][0]["errorCode"] for each in errors]
-        assert found == [10, 0, 56]
+        assert found == [10, 10, 0, 0, 56]
 
-    monkeypatch.setattr(produce_api, "MOST_WRITTEN", 100)
-    run(test)
+    monkeypatch.setattr(produce_api, "MOST_WRITTEN", 2 * len(one_record("t", 0)))
+    monkeypatch.setattr(produce_api, "MOST_RECORDS", 2)
+    run(test, named=OLD)
+
+
+def test_a_batch_that_is_larger_than_what_is_converted_at_once_is_read() -> None:
+    """Else a consumer would never pass it."""
+
+    async def test(world: World) -> None:
+        client = await world.connect()
+        await client.ask(*produce(3, encode_batch(batch(0, [b"x" * (100 << 10)]))))
+        for version, size, number in ((0, 1 << 20, 1), (0, 1 << 10, 0), (3, 1 << 20, 1), (3, 1 << 10, 1)):
+            found = await client.ask(*fetch(version, 10, size=size))
+            assert len(decode(found["responses"][0]["partitions"][0]["records"])) == number, (version, size)
+
+    run(test, named=OLD)
 
 
 def test_compressed_records_are_kept_and_not_converted() -> None:
