@@ -10,7 +10,7 @@ from kipcheck.conformance.core.foreign import WATCHED, harmless, is_data, one_li
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
 from kipcheck.reports.phrases import named, named_once, some
 from kipcheck.reports.summary import KNOWN, RESULTS, WORDS, CauseOf, Summary, held_back, ways_to_differ
-from kipcheck.reports.totals import about_exchanges, not_begun, not_judged
+from kipcheck.reports.totals import about_exchanges, not_begun, not_judged, played
 
 LINES: Final = 40
 """The most lines of the report."""
@@ -124,6 +124,7 @@ def _notes(found: Summary) -> Iterator[tuple[str, list[str]]]:
     yield "totals", list(_totals(found))
     exchanges = found.totals.exchanges
     yield "exchanges", [] if exchanges is None else [f"{name}: {text}" for name, text in about_exchanges(exchanges)]
+    yield "releases played", [played(target, release) for target, release in found.totals.played.items()]
     yield "errors of targets", [named_once(each.target, each.why) for each in found.ledger.troubles]
     yield "parts undecided", [f"{target}: {check}: {what}" for target, check, what in found.open_ends]
     yield "stale entries", [f"stale: {each.entry}: {each.why}" for each in found.stale]

@@ -504,6 +504,7 @@ class Summary:
             skipped=len(self.ledger.skips),
             unjudged=unjudged(self.ledger, self._editions),
             exchanges=next(iter(self.ledger.exchanges), None),
+            played={each.target: each.played for each in self.ledger.targets if each.played},
         )
 
     @property

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kipcheck.conformance.core.ledger import Exchanges
@@ -32,6 +32,8 @@ class Totals:
     """Target -> invariants that no case judged; targets without such are left out."""
     exchanges: Exchanges | None = None
     """Of a watch; None: the ledger is of no watch."""
+    played: Mapping[str, str] = field(default_factory=dict)
+    """Target -> the release whose broker kipcheck played for it."""
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -61,7 +63,13 @@ class Totals:
         texts += [f"{self.stale} stale {'entry' if self.stale == 1 else 'entries'}"] if self.stale else []
         rows += [("besides", ", ".join(texts))] if texts else []
         rows += [] if self.exchanges is None else about_exchanges(self.exchanges)
+        rows += [("played", played(target, release)) for target, release in self.played.items()]
         return [*rows, *(("unjudged", not_judged(target, ids)) for target, ids in self.unjudged.items())]
+
+
+def played(target: str, release: str) -> str:
+    """``client:x: its broker was that of Kafka 3.9.2``"""
+    return f"{target}: its broker was that of Kafka {release}"
 
 
 def about_exchanges(found: Exchanges) -> Iterator[tuple[str, str]]:

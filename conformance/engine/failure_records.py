@@ -69,6 +69,7 @@ def described(info: TargetInfo, members: Sequence["Finding"], family: Family[Any
         exhibits=exhibits_of((family or check.family).exhibits(shown.history, shown.violation)),
         case_id=shown.case.id,
         reproduce="",
+        played=info.played or None,
     )
     return DistinctFailure(line, FiledFailure.holding(line, shown.case.plain, _stderr(shown)))
 

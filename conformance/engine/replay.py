@@ -77,7 +77,8 @@ def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Rep
     except Unavailable as gone:
         return ReplayResult(UNDECIDED, str(gone))
     try:
-        with opened.open(case.edition, case.role) as session:
+        edition = f"apache@{filed.played}" if filed.played else case.edition
+        with opened.open(edition, case.role) as session:
             found = _replayed(session, case, invariant, filed.guilty_step)
             return replace(found, message=f"{found.message} ({OLDER})") if older else found
     except (LookupError, Unavailable) as gone:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from kipcheck import reports
 from kipcheck.conformance.core import exits
+from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.exits import (
     BROKEN,
     CONFORMANT,
@@ -306,19 +307,21 @@ class _Run:
                 unmet.discard(id)
         if unmet and last and not self.writer.begun and not self.exits:
             raise InvalidOptions(_unmet(unmet))
-        line = TargetLine(
-            target=info.name, version=info.version, language=info.language, issues=info.issues,
-            command=info.command or None,
-        )  # fmt: skip
-        self.writer.write(line)
-        self.unreported = info, []
-        self.account.begin(info)
-        self.early = EarlyCauses(info, self.account)
         plan = {
             check: list(selection.units(info.opened, info, check)) if check.role in info.roles else []
             for check in selection.checks
         }
         mine = {check: [each for each in units if self.options.takes(each.subject)] for check, units in plan.items()}
+        if any(units and check.role is Role.CLIENT for check, units in mine.items()):
+            info = replace(info, played=worker.info(str(selection.edition), Role.CLIENT).played)
+        line = TargetLine(
+            target=info.name, version=info.version, language=info.language, issues=info.issues,
+            command=info.command or None, played=info.played or None,
+        )  # fmt: skip
+        self.writer.write(line)
+        self.unreported = info, []
+        self.account.begin(info)
+        self.early = EarlyCauses(info, self.account)
         self.progress.plan(
             f"{info.name} {info.version}", {each.id: len(units) for each, units in mine.items() if units}
         )

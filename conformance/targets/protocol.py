@@ -92,6 +92,8 @@ class TargetInfo:
     claims: Claims = field(default_factory=Claims)
     command: str = ""
     """The target as it was given (``cmd:...``), if ``name`` is another: the testee's own, or that of ``--name``."""
+    played: str = ""
+    """The release of Kafka whose broker kipcheck plays for the target, if it plays one."""
 
     @property
     def opened(self) -> str:

@@ -16,8 +16,8 @@ int32, records         number of records, and the records
 A record: length, attributes (int8, unused), timestamp and offset from those of the batch, key, value, number of
 headers, headers (key, value). All of its numbers but the attributes are varints in zigzag form; a length of -1 is null.
 
-Source: KIP-98; classes ``DefaultRecordBatch`` and ``DefaultRecord``. Compressed batches and the message sets before
-magic 2 are not read.
+Source: KIP-98; classes ``DefaultRecordBatch`` and ``DefaultRecord``. Compressed batches are not read;
+``wire.message_sets`` reads the message sets before magic 2.
 """
 
 import struct
@@ -227,10 +227,12 @@ def decode(data: bytes, *, partial: bool = False) -> tuple[RecordBatch, ...]:
 
 
 def next_offset(data: bytes) -> int | None:
-    """The offset after the last whole batch, which may be compressed; None if there is none. Only lengths and offsets
-    are read. Errors: ``Refused`` as in ``decode``."""
+    """The offset after the last whole batch or message, which may be compressed; None if there is none.
+
+    Only lengths and offsets are read. Errors: ``Refused`` as of ``head``.
+    """
     at, found = 0, None
-    while whole := _whole(data, at):
+    while whole := head(data, at):
         found, at = whole.last_offset + 1, whole.end
     return found
 

@@ -215,6 +215,8 @@ class Failure(Record):
     """The known deviation that covers a part of it; ``where`` of the entry lists the places that it does not cover."""
     changed: KnownEntry | None = None
     """The known deviation that expects another failure there."""
+    played: str | None = None
+    """The release of Kafka whose broker kipcheck played for the target, if it played one."""
 
     @property
     def opened(self) -> str:

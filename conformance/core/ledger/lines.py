@@ -207,6 +207,8 @@ class Target(Record):
     issues: str
     command: str | None = None
     """The target of the command line (``cmd:...``) if ``target`` is another name: that of hello, or of ``--name``."""
+    played: str | None = None
+    """The release of Kafka whose broker kipcheck played for the target, if it played one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.live.client import unjoined
 from kipcheck.conformance.live.client.built_in import OPTIONAL
 from kipcheck.conformance.live.client.play import Play
@@ -31,8 +32,12 @@ class Line:
 
 def examine(target: LiveClient, edition: str) -> list[Line]:
     """Runs a script of a second in which nothing happens."""
-    events, why = asyncio.run(_played(target, edition))
-    return [*_lines(events, why), _about_placeholders(target)]
+    chosen = target.played(edition)
+    if chosen.broken:
+        events, why = [*chosen.events], chosen.broken
+    else:
+        events, why = asyncio.run(_played(target, f"apache@{chosen.release}"))
+    return [*_lines(events, why), _about_placeholders(target), _about_release(chosen.release)]
 
 
 async def _played(target: LiveClient, edition: str) -> tuple[list[Mapping[str, Any]], str]:
@@ -88,3 +93,10 @@ def _about_placeholders(target: LiveClient) -> Line:
         return Line("placeholders", tried, "ok", "all of them")
     found = f"it lacks {', '.join(lacking)}: scripts that need one are skipped"
     return Line("placeholders", tried, "told", found)
+
+
+def _about_release(release: str) -> Line:
+    why = (
+        "the newest one that it fits" if release == NEWEST else "the newest one that serves all versions that it sends"
+    )
+    return Line("release", "the broker that is played for it", "told", f"Kafka {release}, {why}")

@@ -24,7 +24,7 @@ from kipcheck.conformance.live.client.other_members import TOPIC
 from kipcheck.conformance.live.client.scripted import GROUP, SECOND, ScriptedBroker
 from kipcheck.conformance.live.client.unjoined import describe, unoffered
 from kipcheck.conformance.live.recording.observed import Idle, Recorder
-from kipcheck.conformance.live.recording.traffic import Traffic
+from kipcheck.conformance.live.recording.traffic import Observer, Traffic
 from kipcheck.conformance.live.server.front import Front
 from kipcheck.conformance.protocols.client.model import CLASSIC_ONLY, CONSUMER_ONLY, is_possible
 from kipcheck.conformance.protocols.client.ops import (
@@ -115,14 +115,20 @@ class Play:
     """One script. ``close`` has to be called, and leaves no process and no connection."""
 
     def __init__(
-        self, edition: Edition, launcher: Launcher, settle_s: float = SETTLE_S, starts: asyncio.Semaphore | None = None
+        self,
+        edition: Edition,
+        launcher: Launcher,
+        settle_s: float = SETTLE_S,
+        starts: asyncio.Semaphore | None = None,
+        observers: tuple[Observer, ...] = (),
     ) -> None:
-        """``starts``: of the programs that start at the same time, in several scripts."""
+        """``starts``: of the programs that start at the same time, in several scripts. ``observers``: of the traffic,
+        besides the recorder."""
         self._starts = starts or asyncio.Semaphore()
         self.settle_s = settle_s
         self.broker = ScriptedBroker(edition)
         self.recorder = Recorder(edition, self.broker.topics)
-        self.front = Front(self.broker, edition, traffic=Traffic((self.recorder,)))
+        self.front = Front(self.broker, edition, traffic=Traffic((self.recorder, *observers)))
         self.launcher = launcher
         self.program: Program | None = None
         self.idle = Idle(LATE_MS, self._note_idle)

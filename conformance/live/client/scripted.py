@@ -29,6 +29,7 @@ from kipcheck.conformance.live.server.answered_errors import CODES, with_error
 from kipcheck.conformance.live.server.broker import NODE, Broker
 from kipcheck.conformance.live.server.connection import Connection
 from kipcheck.conformance.live.server.groups import Answer, Handler
+from kipcheck.conformance.live.server.offsets_api import is_in_zookeeper
 from kipcheck.conformance.live.server.topics import Topics
 from kipcheck.conformance.protocols.client.model import PARTITIONS, SINCE
 from kipcheck.conformance.protocols.client.ops import Error, Kind, Member, Refusal
@@ -100,7 +101,7 @@ class ScriptedBroker(Broker):
         self._revocations = 0
 
     def _handlers(self) -> dict[str, Handler]:
-        self.offsets = ScriptedOffsets(self.groups, self.topics, self._commit_error, self._fetch_error)
+        self.offsets = ScriptedOffsets(GROUP, self.groups, self.topics, self._commit_error, self._fetch_error)
         found = {**super()._handlers(), **self.offsets.handlers}
         own: dict[str, Handler] = {
             "JoinGroupRequest": self.join,
@@ -119,7 +120,8 @@ class ScriptedBroker(Broker):
     def become(self, edition: Edition) -> None:
         """Serves the versions of that edition, and has its settings."""
         other = ScriptedBroker(edition)
-        self.edition, self.versions, self.advertised = edition, other.versions, other.advertised
+        self.edition, self.versions = edition, other.versions
+        self.log.pads = other.log.pads
         self.has_consumer_groups = other.has_consumer_groups
         self.settings = self.groups.settings = other.settings
 
@@ -407,12 +409,15 @@ class ScriptedBroker(Broker):
         return None if error is None else CODES[error]
 
     def _elsewhere(self, request: Received) -> int | None:
-        if self.nodes and request.reached != self.nodes[self.home] and request.api in COORDINATED:
+        away = bool(self.nodes) and request.reached != self.nodes[self.home]
+        if away and request.api in COORDINATED and not is_in_zookeeper(request):
             return CODES["NOT_COORDINATOR"]
         return None
 
     def fault(self, request: Received) -> Error | Refusal | None:
         """The error that the script has for this request, and what it says of the group."""
+        if is_in_zookeeper(request):
+            return None
         if self._elsewhere(request) is not None:
             return "NOT_COORDINATOR"
         refusal = next((each for each in self.refusals.items() if each[0] == request.api), None)

@@ -18,13 +18,17 @@ Read = frozenset[tuple[str, int]]
 class ScriptedOffsets(OffsetsApi):
     def __init__(
         self,
+        group: str,
         groups: Groups,
         topics: Topics,
         commit_error: Callable[[Received], int],
         fetch_error: Callable[[Mapping[str, Any]], int],
     ) -> None:
-        """``commit_error``: of an OffsetCommit; ``fetch_error``: for member id and epoch of an OffsetFetch."""
+        """``group``: its id. ``commit_error``: of an OffsetCommit; ``fetch_error``: for member id and epoch of an
+        OffsetFetch.
+        """
         super().__init__(groups, topics)
+        self.group = group
         self.commit_error = commit_error
         self.fetch_error = fetch_error
         self.committed: dict[tuple[str, int], Position] = {}
@@ -35,7 +39,9 @@ class ScriptedOffsets(OffsetsApi):
         """A rebalance is complete. What the client gets of other members was read and committed by them."""
         for topic, partition in self.read_by_others.intersection(to_client):
             end = self.topics.by_name[topic].end
-            self.committed[topic, partition] = (max(end - UNREAD, 0), LEADER_EPOCH, "")
+            offset = max(end - UNREAD, 0)
+            self.committed[topic, partition] = (offset, LEADER_EPOCH, "")
+            self.in_zookeeper[self.group, topic, partition] = offset  # other members commit as the client does
         self.read_by_others = frozenset(to_others)
 
     def _commit(

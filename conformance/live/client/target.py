@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.case import Case, Role
-from kipcheck.conformance.core.edition import Edition, edition as edition_of
+from kipcheck.conformance.core.edition import APACHE, Edition, edition as edition_of
 from kipcheck.conformance.core.history import History, Observation, Op, Unsupported
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.core.verdict import Violation
@@ -22,8 +22,9 @@ from kipcheck.conformance.live.client.built_in import OPTIONAL
 from kipcheck.conformance.live.client.class_archive import archived
 from kipcheck.conformance.live.client.launch import NEEDED, Commands, Launcher, missing, optional, short, unknown
 from kipcheck.conformance.live.client.play import play
+from kipcheck.conformance.live.client.played_release import Played, played
 from kipcheck.conformance.protocols.client.model import needs
-from kipcheck.conformance.protocols.client.ops import CLIENT
+from kipcheck.conformance.protocols.client.ops import CLIENT, OPERATIONS, SETTINGS
 from kipcheck.conformance.protocols.client.trace import CONFIRMED, is_in_time
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import (
@@ -52,6 +53,8 @@ FEATURE: Final = "feature"
 Way: TypeAlias = tuple[str, tuple[str, ...]]
 """The id of a law, and the shape of a breach."""
 CLAIMS: Final = Claims(machines=(CLIENT,))
+_PLAYED: Final[dict[Launcher, Played]] = {}
+"""What was found out about the programs of a launcher, which is asked for several times in a run."""
 
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:
@@ -107,12 +110,29 @@ class LiveClient:
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
         if role is not Role.CLIENT:
             raise NotPlayed(self.info, role)
-        yield LiveSession(self.info, self.launcher, self.taken, served(edition))
+        chosen = self.played(edition)
+        info, exact = replace(self.info, played=chosen.release), served(f"{APACHE.name}@{chosen.release}")
+        yield LiveSession(info, self.launcher, self.taken, exact, chosen.broken)
+
+    def played(self, edition: str) -> Played:
+        """The release of the broker: that of an exact edition, else the newest one that the client's versions fit, for
+        which its program is started once. Errors: ``Unavailable`` for another edition."""
+        exact = served(edition)
+        if edition != APACHE.name:
+            return Played(exact.release)
+        if self.launcher not in _PLAYED:
+            with asyncio.Runner() as runner:
+                _PLAYED[self.launcher] = runner.run(played(self.launcher))
+        return _PLAYED[self.launcher]
 
 
 class LiveSession:
-    def __init__(self, info: TargetInfo, launcher: Launcher, taken: frozenset[str], edition: Edition) -> None:
+    def __init__(
+        self, info: TargetInfo, launcher: Launcher, taken: frozenset[str], edition: Edition, broken: str = ""
+    ) -> None:
+        """``broken``: why the program is no consumer with its own settings, if that is known already."""
         self.info = info
+        self._broken = broken
         self._taken = taken
         self.breaches: list[str] = []
         self.troubles: list[str] = []
@@ -165,6 +185,9 @@ class LiveSession:
         return tuple(replace(each, limit=limit) if isinstance(each, Unsupported) else each for each in found)
 
     async def _play(self, case: Case) -> list[dict[str, Any]]:
+        settings = (each for each in case.steps if isinstance(OPERATIONS.event_of(each), SETTINGS))
+        if self._broken and next(settings, None) is None:
+            raise Broken(self._broken)
         return await play(self._edition, self._launcher, case.steps, starts=self._starts)
 
     async def _played_again(self, case: Case, found: tuple[Observation, ...], alone: bool) -> tuple[Observation, ...]:

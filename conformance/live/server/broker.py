@@ -16,6 +16,7 @@ from kipcheck.conformance.live.server.consumer_api import ConsumerApi
 from kipcheck.conformance.live.server.groups import Answer, Groups, Handler, TooMany
 from kipcheck.conformance.live.server.log_api import LogApi
 from kipcheck.conformance.live.server.offsets_api import OffsetsApi
+from kipcheck.conformance.live.server.produce_api import ProduceApi
 from kipcheck.conformance.live.server.settings import Settings, parse
 from kipcheck.conformance.live.server.topics import LEADER_EPOCH, Topic, Topics
 from kipcheck.conformance.protocols.group.model import messages
@@ -28,10 +29,6 @@ NODE: Final = 1
 CLUSTER: Final = "kipcheck"
 NONE, UNKNOWN_TOPIC_OR_PARTITION, COORDINATOR_NOT_AVAILABLE = 0, 3, 15
 UNSUPPORTED_VERSION, INVALID_REQUEST, UNKNOWN_TOPIC_ID = 35, 42, 100
-LISTED_ONLY: Final = ("ProduceRequest",)
-"""Some clients give up if these are not advertised, and never send them: Java 2.3.1, librdkafka."""
-LEAST: Final = {"FetchRequest": 4, "ListOffsetsRequest": 1}
-"""Older versions transfer messages in another format, or several offsets of a partition."""
 MACHINES: Final[Mapping[str, type[messages.Request]]] = {
     "JoinGroupRequest": messages.Join,
     "SyncGroupRequest": messages.Sync,
@@ -50,6 +47,7 @@ OFFSETS: Final = Topic("__consumer_offsets", 50, uuid.uuid5(uuid.NAMESPACE_OID, 
 NO_IDS: Final = (10, 11)
 """The versions of Metadata that have ids of topics, and whose requests may not use them."""
 ZERO: Final = uuid.UUID(int=0)
+PRODUCE: Final = "ProduceRequest"
 GROUP_KEY, BATCHES_SINCE, ALL_FEATURES_SINCE = 0, 4, 4
 
 
@@ -74,14 +72,13 @@ class Broker:
         """``config``: settings besides those of the edition, as ``KEY=VALUE``."""
         machine, self.settings = coordinator_of(edition, config)
         self.topics = topics
-        self.log = LogApi(topics)
+        self.log = LogApi(topics, _is_from(edition, "kip-283"))
         self.edition = edition
         self.groups = Groups(machine, self.settings, topics.sizes)
         self.has_consumer_groups = self.settings.has_consumer_groups
         self.handlers = self._handlers()
         self.versions = self._versions(machine)
-        """Served versions by API key."""
-        self.advertised = {**self.versions, **ranges_of(edition, LISTED_ONLY)}
+        """Served versions by API key, which are those that ApiVersions offers."""
 
     def _handlers(self) -> dict[str, Handler]:
         consumer = ConsumerApi(self.groups, self.topics).handlers if self.has_consumer_groups else {}
@@ -92,18 +89,18 @@ class Broker:
             **ClassicApi(self.groups).handlers,
             **OffsetsApi(self.groups, self.topics).handlers,
             **self.log.handlers,
+            **ProduceApi(self.topics, self.log.grew).handlers,
             **consumer,
         }
 
     def _versions(self, machine: Coordinator) -> dict[int, range]:
-        """What the edition has, the handlers serve, and the group machine supports."""
+        """What the edition has, the handlers serve, and the group machine of a release supports."""
         found = {}
         for key, declared in requests(self.edition).items():
             if declared.name not in self.handlers or declared.versions.high is None:
                 continue
             low, high = declared.versions.low, declared.versions.high
-            low = max(low, LEAST.get(declared.name, 0))
-            if request := MACHINES.get(declared.name):
+            if self.edition.exact and (request := MACHINES.get(declared.name)):
                 supported = machine.rules.versions[request]
                 low, high = max(low, supported.start), min(high, supported.stop - 1)
             if low <= high:
@@ -121,8 +118,11 @@ class Broker:
     def received(self, request: Received, connection: Connection) -> None:
         if not request.served:
             return connection.answer(request, self._api_versions(0, UNSUPPORTED_VERSION), version=0)
+        answer = partial(connection.answer, request)
+        if request.message == PRODUCE and not request.body["acks"]:
+            answer = partial(_unanswered, request, connection)
         try:
-            self.handlers[request.message](request, partial(connection.answer, request))
+            self.handlers[request.message](request, answer)
         except TooMany as limit:
             connection.abort(str(limit))
 
@@ -140,7 +140,7 @@ class Broker:
 
     def _api_versions(self, version: int, error: int) -> dict[str, Any]:
         """With UNSUPPORTED_VERSION only the range of ApiVersions itself: up to 2.3, nothing."""
-        keys = self.advertised
+        keys = self.versions
         if error:
             keys = {API_VERSIONS: keys[API_VERSIONS]} if _is_from(self.edition, "kip-511") else {}
         found = [
@@ -194,6 +194,13 @@ class Broker:
         answer({"coordinators": [{"key": key, **found} for key in body["coordinatorKeys"]]})
 
 
+def _unanswered(request: Received, connection: Connection, body: Mapping[str, Any]) -> None:
+    """A Produce with acks=0 gets no answer; with an error in it, the connection is closed."""
+    if any(part["errorCode"] for each in body["responses"] for part in each["partitionResponses"]):
+        return connection.abort("a Produce with acks=0 and an error")
+    connection.answer_bytes(request, b"")
+
+
 def _described(topic: Topic) -> dict[str, Any]:
     partitions = [
         {"partitionIndex": index, "leaderId": NODE, "leaderEpoch": LEADER_EPOCH,
@@ -214,15 +221,6 @@ def refused_topics(request: Received) -> list[dict[str, Any]]:
         {"errorCode": INVALID_REQUEST, "name": each["name"] or "", "topicId": each["topicId"], "partitions": []}
         for each in topics
     ]
-
-
-def ranges_of(edition: Edition, names: tuple[str, ...]) -> dict[int, range]:
-    """The versions that an edition has of these messages, by API key."""
-    return {
-        key: range(declared.versions.low, declared.versions.high + 1)
-        for key, declared in requests(edition).items()
-        if declared.name in names and declared.versions.high is not None
-    }
 
 
 def _is_from(edition: Edition, behaviour: str) -> bool:

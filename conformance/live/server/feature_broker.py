@@ -8,10 +8,8 @@ from kipcheck.conformance.live.recording.received import API_VERSIONS, Received
 from kipcheck.conformance.live.server.broker import (
     CLUSTER,
     INVALID_REQUEST,
-    LISTED_ONLY,
     SOFTWARE,
     UNSUPPORTED_VERSION,
-    ranges_of,
     refused_topics,
 )
 from kipcheck.conformance.live.server.connection import Connection
@@ -19,6 +17,8 @@ from kipcheck.conformance.live.server.features import NUMBER, controller_of, fea
 from kipcheck.conformance.wire.framing import requests
 
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+LISTED_ONLY: Final = ("ProduceRequest",)
+"""Some clients give up if these are not advertised, and an admin client never sends them: Java 2.3.1, librdkafka."""
 Body = dict[str, Any]
 
 
@@ -83,3 +83,12 @@ def _keys(versions: Mapping[int, range]) -> list[Body]:
     return [
         {"apiKey": key, "minVersion": each.start, "maxVersion": each.stop - 1} for key, each in sorted(versions.items())
     ]
+
+
+def ranges_of(edition: Edition, names: tuple[str, ...]) -> dict[int, range]:
+    """The versions that an edition has of these messages, by API key."""
+    return {
+        key: range(declared.versions.low, declared.versions.high + 1)
+        for key, declared in requests(edition).items()
+        if declared.name in names and declared.versions.high is not None
+    }

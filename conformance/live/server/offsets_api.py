@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, cast
 
 from kipcheck.conformance.live.recording.received import Received
-from kipcheck.conformance.live.server.groups import Answer, AnswerSize, Groups, Handler
+from kipcheck.conformance.live.server.groups import Answer, AnswerSize, Groups, Handler, TooMany
 from kipcheck.conformance.live.server.topics import Topic, Topics
 from kipcheck.conformance.protocols.group.model.messages import Commit, Committed, Error, Fetch, Fetched
 
@@ -19,12 +19,22 @@ BATCHES_SINCE: Final = 8
 GROUP_ERRORS_SINCE: Final = 2
 """OffsetFetch with an error of the group."""
 UNKNOWN_TOPIC_ID: Final = 100
+UNKNOWN_SERVER_ERROR: Final = -1
+MOST_IN_ZOOKEEPER: Final = 100_000
+"""Offsets."""
+
+
+def is_in_zookeeper(request: Received) -> bool:
+    """Whether a request is about offsets in ZooKeeper, which every broker reads and writes, whoever is in the group."""
+    return request.version == 0 and request.api in ("OffsetCommit", "OffsetFetch")
 
 
 class OffsetsApi:
     def __init__(self, groups: Groups, topics: Topics) -> None:
         self.groups = groups
         self.topics = topics
+        self.in_zookeeper: dict[tuple[str, str, int], int] = {}
+        """Group, topic and partition -> the offset that version 0 committed; other versions do not see it."""
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
@@ -48,12 +58,24 @@ class OffsetsApi:
                     refused[_key(each), index] = Error.OFFSET_METADATA_TOO_LARGE
                 else:
                     epoch = part.get("committedLeaderEpoch", -1)
-                    wanted[topic.name, index] = (part["committedOffset"], epoch, metadata)
+                    wanted[topic.name, index] = (part["committedOffset"], epoch, metadata or "")
 
         def done(error: int) -> None:
             answer({"topics": [_committed(each, refused, error) for each in request.body["topics"]]})
 
+        if is_in_zookeeper(request):
+            return done(self._commit_in_zookeeper(request.body["groupId"], wanted))
         self._commit(request, wanted, done)
+
+    def _commit_in_zookeeper(self, id: str, wanted: Mapping[tuple[str, int], Position]) -> int:
+        """The error. Metadata are not kept. Errors: ``TooMany``."""
+        if not id:
+            return UNKNOWN_SERVER_ERROR
+        found = {(id, *at): position[0] for at, position in wanted.items()}
+        if len(self.in_zookeeper.keys() | found.keys()) > MOST_IN_ZOOKEEPER:
+            raise TooMany("too many offsets in ZooKeeper")
+        self.in_zookeeper.update(found)
+        return Error.NONE
 
     def _commit(
         self, request: Received, wanted: Mapping[tuple[str, int], Position], done: Callable[[int], None]
@@ -89,9 +111,22 @@ class OffsetsApi:
             for each in body["groups"]:
                 size.add(self.groups.weight(each["groupId"]))
             return answer({"groups": [self._fetched_group(version, each) for each in body["groups"]]})
+        if is_in_zookeeper(request):
+            return answer({"topics": [self._fetched_from_zookeeper(body["groupId"], each) for each in body["topics"]]})
         error, positions = self._positions(version, body["groupId"], "", -1)
         topics = list(self._fetched_topics(version, body["topics"], error, positions))
         answer({"topics": topics, "errorCode": error})
+
+    def _fetched_from_zookeeper(self, id: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """A partition without an offset is answered as one that does not exist."""
+        name, parts = asked["name"], []
+        for index in asked["partitionIndexes"]:
+            topic = self.topics.find(name, None)
+            exists = topic is not None and 0 <= index < topic.partitions
+            offset = self.in_zookeeper.get((id, name, index), -1) if exists else -1
+            error = Error.NONE if offset >= 0 else Error.UNKNOWN_TOPIC_OR_PARTITION
+            parts.append(_fetched(index, (offset, -1, ""), UNKNOWN_SERVER_ERROR if exists and not id else error))
+        return {"name": name, "partitions": parts}
 
     def _fetched_group(self, version: int, asked: Mapping[str, Any]) -> dict[str, Any]:
         id, member, epoch = asked["groupId"], asked.get("memberId"), asked.get("memberEpoch", -1)

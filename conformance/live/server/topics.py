@@ -1,8 +1,9 @@
 """The topics of a broker on loopback: ids, partitions, and a few records in each."""
 
 import uuid
+from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, final
 
 from kipcheck.conformance.wire.record_batches import batch, encode
@@ -18,18 +19,52 @@ _LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 
 
 @final
+@dataclass(slots=True, eq=False)
+class Log:
+    """The record batches of a partition, in order."""
+
+    batches: list[bytes] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    """By batch, the offset after its last record."""
+
+    @property
+    def end(self) -> int:
+        """The offset after the last record."""
+        return self.ends[-1] if self.ends else 0
+
+    def add(self, data: bytes, end: int) -> None:
+        self.batches.append(data)
+        self.ends.append(end)
+
+    def place(self, offset: int) -> int:
+        """The place of the batch with that offset; after the last one if it is the end."""
+        return bisect_right(self.ends, offset)
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class Topic:
     name: str
     partitions: int
     id: uuid.UUID
-    records: tuple[bytes, ...] = ()
-    """Record batches, the same for each partition: one record each."""
+    log: Log = field(default_factory=Log, compare=False)
+    """Of each partition to which no client wrote. One record in a batch."""
+    written: dict[int, Log] = field(default_factory=dict, compare=False)
+    """By partition to which a client wrote."""
 
     @property
     def end(self) -> int:
-        """The offset after the last record."""
-        return len(self.records)
+        """The offset after the last record of a partition to which no client wrote."""
+        return self.log.end
+
+    def log_of(self, partition: int) -> Log:
+        return self.written.get(partition, self.log)
+
+    def writable(self, partition: int) -> Log:
+        """The log of that partition alone."""
+        if partition not in self.written:
+            self.written[partition] = Log([*self.log.batches], [*self.log.ends])
+        return self.written[partition]
 
 
 @final
@@ -44,8 +79,9 @@ class Topics:
         found = cls()
         for name, partitions in wanted:
             id = uuid.uuid5(uuid.NAMESPACE_OID, f"kipcheck/{name}")
-            batches = tuple(one_record(name, offset) for offset in range(records))
-            found.by_name[name] = found.by_id[id] = Topic(name, partitions, id, batches)
+            found.by_name[name] = found.by_id[id] = Topic(name, partitions, id)
+            for _ in range(records):
+                found.grow(name)
         return found
 
     def find(self, name: str | None, id: uuid.UUID | None) -> Topic | None:
@@ -54,9 +90,9 @@ class Topics:
 
     def grow(self, name: str) -> None:
         """Gives each partition of a topic one more record."""
-        old = self.by_name[name]
-        new = replace(old, records=(*old.records, one_record(name, old.end)))
-        self.by_name[name] = self.by_id[old.id] = new
+        topic = self.by_name[name]
+        for each in (topic.log, *topic.written.values()):
+            each.add(one_record(name, each.end), each.end + 1)
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -340,7 +340,7 @@ def test_as_many_programs_start_at_once_as_processors_can_start(monkeypatch: pyt
     with target(joins_no_older_one).open("apache", Role.CLIENT) as session:
         for _ in range(2):  # each run has an event loop of its own
             session.run([case("older 2.1.1; rebalance; stop")] * 3)
-    assert len(most) == 6 and max(most) == 1
+    assert len(most) == 1 + 6 and max(most) == 1  # the first one showed which release is played
 
 
 def test_scripts_are_played_without_garbage_collection() -> None:

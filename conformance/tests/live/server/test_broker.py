@@ -13,7 +13,7 @@ from kipcheck.conformance.core.releases_table import named, patches
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.broker import OFFSETS, Broker, coordinator_of
 from kipcheck.conformance.live.server.settings import FIXED, LARGEST, OWN, PROTOCOLS, SERVED, parse
-from kipcheck.conformance.live.server.topics import Topics, parse_topic
+from kipcheck.conformance.live.server.topics import Topics, one_record, parse_topic
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
 from kipcheck.conformance.tests.support.live import JOIN, QUICK, Client, World, joined, run
 from kipcheck.conformance.tests.support.loops import for_each
@@ -58,6 +58,10 @@ def asked(api: str, version: int) -> dict[str, Any]:
         case "Fetch":
             parts = [{"partition": index, "fetchOffset": 2, "partitionMaxBytes": 999} for index in (0, 9)]
             return {"maxWaitMs": 0, "minBytes": 1, "topics": [{**each, "partitions": parts} for each in fetched]}
+        case "Produce":
+            topic = {"topicId": IDS["t"]} if version >= 13 else {"name": "t"}
+            written = [{"index": index, "records": one_record("t", 0)} for index in (0, 9)]
+            return {"acks": 1, "timeoutMs": 1000, "topicData": [{**topic, "partitionData": written}]}
         case "DescribeGroups":
             return {"groups": ["g", "plain"]}
         case "DeleteGroups":
@@ -92,7 +96,7 @@ def test_advertised_versions_are_those_of_the_release() -> None:
         ranges = {each["apiKey"]: (each["minVersion"], each["maxVersion"]) for each in found["apiKeys"]}
         assert ranges[11] == (0, 9)
         assert ranges[14] == (0, 5)
-        assert ranges[1] == (4, 17)
+        assert ranges[1] == (0, 17)
         assert 68 not in ranges
         assert found["finalizedFeatures"] == []
 

@@ -1,0 +1,108 @@
+"""Chooses the release that the broker of scripts plays for a client: the newest one that the client's versions fit.
+
+A client that sends ApiVersions takes its versions from the answer, and fits the newest release. One that does not may
+send versions that the newest release does not serve any more (KIP-896): a short script, against a broker with every
+version that a release ever served, shows which. A version that no release serves beside the others changes nothing:
+the newest release is played, and laws judge the request.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, final
+
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.releases_table import patches
+from kipcheck.conformance.live.client.launch import Launcher
+from kipcheck.conformance.live.client.play import Play
+from kipcheck.conformance.live.client.unjoined import UNSERVED
+from kipcheck.conformance.live.recording.received import Received
+from kipcheck.conformance.live.recording.traffic import Finding, Frame
+from kipcheck.conformance.protocols.client.ops import OPERATIONS
+from kipcheck.conformance.targets.protocol import Broken
+from kipcheck.conformance.wire.schema import stable_versions
+
+SCRIPT: Final = OPERATIONS.parse_shorthand("pass 500; answer Fetch OFFSET_OUT_OF_RANGE; stop")
+"""In which a consumer sends each kind of request that it has; with an offset out of range, ListOffsets."""
+API_VERSIONS: Final = "ApiVersions"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Played:
+    release: str
+    broken: str = ""
+    """Why the program is no consumer; empty: it is one, or it was not watched for so long."""
+    events: tuple[Mapping[str, Any], ...] = ()
+    """What was observed of a program that is none."""
+
+
+@dataclass(slots=True)
+class _OwnVersions:
+    """An observer of what a client sends without being offered it."""
+
+    sent: set[tuple[str, int]] = field(default_factory=set)
+    """APIs with versions."""
+    unserved: bool = False
+    """Whether a request had a version or key of no release."""
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether it sent ApiVersions."""
+
+    def opened(self, at_s: float, connection: int, peer: tuple[str, int]) -> None:
+        pass
+
+    def closed(self, at_s: float, connection: int, why: str) -> None:
+        self.unserved |= why.endswith(UNSERVED)
+
+    def passed(self, frame: Frame) -> None:
+        pass
+
+    def received(self, request: Received) -> None:
+        if request.api == API_VERSIONS:
+            self.asked.set()
+        self.sent.add((request.api, request.version))
+
+    def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None:
+        pass
+
+    def found(self, finding: Finding) -> None:
+        pass
+
+
+async def played(launcher: Launcher) -> Played:
+    """The release for the programs of a launcher, one of which is started, and ended."""
+    versions = _OwnVersions()
+    script = Play(APACHE, launcher, observers=(versions,))
+    playing = asyncio.ensure_future(_played(script))
+    waiting = asyncio.ensure_future(versions.asked.wait())
+    try:
+        await asyncio.wait({playing, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if versions.asked.is_set() or versions.unserved:
+            return Played(NEWEST)
+        broken = playing.result()
+        return Played(newest_with(versions.sent), broken, tuple(script.recorder.take()) if broken else ())
+    finally:
+        for each in (playing, waiting):
+            each.cancel()
+        await asyncio.gather(playing, waiting, return_exceptions=True)
+        await script.close()
+
+
+async def _played(script: Play) -> str:
+    """Why the program is no consumer; empty: it is one."""
+    try:
+        for step in SCRIPT:
+            await script.step(step)
+    except Broken as why:
+        return str(why)
+    return ""
+
+
+def newest_with(versions: set[tuple[str, int]]) -> str:
+    """The newest release that serves all these APIs and versions; if there is none, the newest of all."""
+    for release in reversed(patches()):
+        served = ((stable_versions(api, release), version) for api, version in versions)
+        if all(each is not None and version in each for each, version in served):
+            return release
+    return NEWEST
