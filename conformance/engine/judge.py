@@ -40,6 +40,8 @@ def judge(history: History, invariants: Iterable[Invariant]) -> Iterator[Verdict
             if unsure or any(each.lacks(history.case, step) for step in cannot)
             else Result.UNKNOWN
             if seen & {Lost, Died}
+            else Result.SKIP  # what it is about did not occur
+            if each.premise is not None and not each.premise(judged)
             else Result.PASS
         )
         yield Verdict(history.case.id, history.target, each.id, result, found)

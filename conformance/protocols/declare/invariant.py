@@ -67,6 +67,12 @@ class Invariant:
     proven: Callable[[History, str, Violation], bool] | None = None
     """Whether a violation of this law, by its id, proves something even if the history is unsure. None: none does."""
     right_answer: RightAnswer = RightAnswer.REFERENCE
+    premise: Callable[[History], bool] | None = None
+    """Whether a history has what the statement is about: without it a history that breaks nothing is not judged (SKIP).
+    None: every history that it applies to has it.
+    """
+    essential: str = ""
+    """Why a run in which no case was judged by it shows too little, whatever passed; empty: it does not."""
 
     def lacks(self, case: Case, step: Step) -> bool:
         """Whether nothing is known of the invariant in this case, if the target cannot take this step."""
@@ -101,13 +107,15 @@ def invariant(
     certain: Callable[[History], History] | None = None,
     proven: Callable[[History, str, Violation], bool] | None = None,
     right_answer: RightAnswer = RightAnswer.REFERENCE,
+    premise: Callable[[History], bool] | None = None,
+    essential: str = "",
 ) -> Callable[[Search], Search]:
     def declare(search: Search) -> Search:
         if id in INVARIANTS:
             raise ValueError(f"invariant {id!r} is declared twice")
         INVARIANTS[id] = Invariant(
             id, requirements, role, grade, applies_to, search, extra_requirements or {}, needs, checks,
-            frozenset(after), unsure, certain, proven, right_answer,
+            frozenset(after), unsure, certain, proven, right_answer, premise, essential,
         )  # fmt: skip
         return search
 
