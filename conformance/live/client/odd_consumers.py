@@ -192,6 +192,13 @@ class Gives(Consumer):
 # Partitions
 
 
+class NeverReads(Consumer):
+    """It breaks no law."""
+
+    async def fetch(self) -> None:
+        pass
+
+
 class ReadsOn(Consumer):
     def own(self, partitions: tuple[Partition, ...]) -> None:
         self.owned = tuple(sorted({*self.owned, *partitions}))

@@ -65,6 +65,7 @@ ENDS: Final = "SIGTERM, or the program ends"
 
 READS: Final = (ASSIGNED, RECORDS)
 """A client reads: it is sent records once it is assigned partitions."""
+NEVER_READ: Final = "the client was given no record, so it never read"
 
 
 def occurring(*kinds: str) -> Premise:

@@ -14,6 +14,7 @@ from kipcheck.conformance.protocols.client.premises import (
     ASSIGNED,
     COMMITS_AS_MEMBER,
     EAGER,
+    NEVER_READ,
     OFFERS_COOPERATIVE,
     OFFERS_EAGER,
     READS,
@@ -35,7 +36,7 @@ LOOKED_UP: Final = "offset looked up"
 
 
 @impact("A consumer reads partitions of other members", "double processing", "ownership", "double-processing")
-@timed("client/reads-its-own", "grp-61", premise=READS)
+@timed("client/reads-its-own", "grp-61", premise=READS, essential=NEVER_READ)
 def reads_its_own(history: History) -> Iterator[Violation]:
     """A client fetches only partitions that it is assigned, or was until a second ago."""
     looked_up: set[str] = set()
