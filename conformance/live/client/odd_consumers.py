@@ -120,6 +120,18 @@ class ChangesItsTimeout(Consumer):
         self.session_ms += 1
 
 
+class DoublesItsTimeout(Consumer):
+    async def join(self) -> None:
+        self.rebalance_ms = 2 * 6000
+        await super().join()
+
+
+class ReversesItsAssignors(Consumer):
+    async def join(self) -> None:
+        self.assignors = sorted(self.assignors, reverse=True)
+        await super().join()
+
+
 # Membership
 
 

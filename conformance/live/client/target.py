@@ -69,7 +69,8 @@ def _built_in(name: str, rest: str) -> "LiveClient":
         raise LookupError(f"{other}; a command contains {', '.join(NEEDED)}") from None
     if client == JAVA:
         command = archived(command, served("apache"))
-    return LiveClient(name, Commands(command), built_in.release(rest), built_in.taken(rest))
+    taken = built_in.taken(rest)
+    return LiveClient(name, Commands(command, taken), built_in.release(rest), taken)
 
 
 def _command(name: str, rest: str) -> "LiveClient":
