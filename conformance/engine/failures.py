@@ -23,6 +23,7 @@ from kipcheck.conformance.core.ledger import (
     Malformed,
     check_failure,
     places_of,
+    united_followers,
     where_of,
 )
 from kipcheck.conformance.core.output_folder import OutputFolder
@@ -121,6 +122,7 @@ def united(group: FailureGroup[DistinctFailure]) -> DistinctFailure:
         checks=tuple(sorted({check for each in lines for check in each.checks})),
         shrunk=any(each.shrunk for each in lines),
         where=_where(each.where for each in lines),
+        followed_by=united_followers(each for line in lines for each in line.followed_by or ()),
     )
     return DistinctFailure(_partly_known(line, lines), least.filed)
 

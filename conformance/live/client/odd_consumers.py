@@ -21,6 +21,9 @@ from kipcheck.conformance.wire.schema import spec
 
 COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED, FENCED_INSTANCE_ID = 15, 16, 30, 82
 
+UNSERVED = bytes.fromhex("000d006300000001000000000000")
+"""LeaveGroup in version 99."""
+
 # Connections
 
 
@@ -41,8 +44,21 @@ class CutsUserData(Consumer):
 
 class AsksTheUnoffered(Consumer):
     async def leave(self) -> None:
-        await self.coordinator.write(bytes.fromhex("000d006300000001000000000000"))
+        await self.coordinator.write(UNSERVED)
         await self.coordinator.reader.read(1)
+
+
+class GivesUp(Consumer):
+    """What a rebalance makes it send is not served; it goes on without its group, and does not leave it."""
+
+    async def recover(self, error: int) -> None:
+        if error != REBALANCE:
+            return await super().recover(error)
+        await self.coordinator.write(UNSERVED)
+        await self.stopping.wait()
+
+    async def leave(self) -> None:
+        pass
 
 
 class RepeatsIds(Consumer):

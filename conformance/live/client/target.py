@@ -249,7 +249,7 @@ def _history(target: str, case: Case, found: Sequence[Observation]) -> History:
 def _ways(history: History) -> list[tuple[Way, Violation]]:
     """The ways in which a history breaks bounds in time, with each breach."""
     timed = [each for each in all_invariants(Role.CLIENT) if each.unsure is not None]
-    return [((law.id, each.shape), each) for law in timed for each in law.search(history)]
+    return [((law.id, each.shape), each) for law in timed for each in law.own_violations(history)[0]]
 
 
 def served(name: str) -> Edition:

@@ -5,6 +5,7 @@ from typing import Final
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.client.consequences import after_closing
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
 from kipcheck.conformance.protocols.client.premises import (
     BEATS_ANEW,
@@ -116,7 +117,7 @@ def owns_what_it_is_assigned(history: History) -> Iterator[Violation]:
     "A consumer stops its heartbeats, and is removed from its group", "stuck group", "gating", "stuck-group",
     links=("KIP-848",),
 )  # fmt: skip
-@timed("client/beats-in-time", "grp-99", premise=(HAS_EPOCH,))
+@timed("client/beats-in-time", "grp-99", premise=(HAS_EPOCH,), follows=after_closing)
 def beats_in_time(history: History) -> Iterator[Violation]:
     """A member sends its next heartbeat within ten of the heartbeat intervals that the last answer had."""
     since: Happened | None = None
@@ -138,7 +139,7 @@ def beats_in_time(history: History) -> Iterator[Violation]:
     "A consumer that is closed stays a member until its session ends", "stuck group", "gating", "stuck-group",
     links=("KIP-848",),
 )  # fmt: skip
-@law("client/leaves-with-its-epoch", "grp-99", premise=(HAS_EPOCH, SIGNALLED, ENDED))
+@law("client/leaves-with-its-epoch", "grp-99", premise=(HAS_EPOCH, SIGNALLED, ENDED), follows=after_closing)
 def leaves_with_its_epoch(history: History) -> Iterator[Violation]:
     """A dynamic member that is closed sends a heartbeat with epoch -1, a static one -2.
 

@@ -29,7 +29,9 @@ def breach(
 ) -> Violation:
     """``since_ms``: when the bound in time began that is broken now; None: it is no matter of time."""
     window_ms = None if since_ms is None else (since_ms, each.ms)
-    return Violation(why, (each.step,), expected, observed, shape=shape, window_ms=window_ms, answered=each.answered)
+    return Violation(
+        why, (each.step,), expected, observed, shape=shape, window_ms=window_ms, answered=each.answered, at_ms=each.ms
+    )
 
 
 def listed(partitions: frozenset[str] | set[str] | list[str]) -> str:

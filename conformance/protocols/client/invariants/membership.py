@@ -6,6 +6,7 @@ from typing import Final
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.client.consequences import after_closing
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.premises import (
     BEATS,
@@ -77,7 +78,7 @@ def _answer_cut_off(history: History, step: int) -> tuple[str, ...]:
 
 
 @impact("A consumer stops its heartbeats, and is removed from its group", "stuck group", "gating", "stuck-group")
-@timed("client/beats", "grp-69", premise=(SYNCED,))
+@timed("client/beats", "grp-69", premise=(SYNCED,), follows=after_closing)
 def beats(history: History) -> Iterator[Violation]:
     """A stable member sends a heartbeat, or another request of its group, before its session ends.
 
@@ -145,7 +146,7 @@ def beats_no_more_than_due(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer does not return to its group after an error that passes", "stuck group", "waiting", "stuck-group")
-@timed("client/comes-back", "grp-66", premise=(WAITED_FOR,))
+@timed("client/comes-back", "grp-66", premise=(WAITED_FOR,), follows=after_closing)
 def comes_back(history: History) -> Iterator[Violation]:
     """After an error that it can recover from, or a rebalance, a client is a stable member again.
 
@@ -184,7 +185,7 @@ def comes_back(history: History) -> Iterator[Violation]:
     "stuck-group",
     links=("KAFKA-12890",),
 )
-@timed("client/syncs", "grp-67", premise=(JOINED,))
+@timed("client/syncs", "grp-67", premise=(JOINED,), follows=after_closing)
 def syncs(history: History) -> Iterator[Violation]:
     """A client that joined sends SyncGroup, or joins again, before it acts as a member for its session timeout."""
     joined: Happened | None = None
@@ -283,7 +284,7 @@ def stays_fenced(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer that is closed stays a member until its session ends", "stuck group", "gating", "stuck-group")
-@law("client/leaves", "grp-69", premise=(SYNCED, SIGNALLED, ENDED))
+@law("client/leaves", "grp-69", premise=(SYNCED, SIGNALLED, ENDED), follows=after_closing)
 def leaves(history: History) -> Iterator[Violation]:
     """A dynamic member that is closed sends LeaveGroup; a static one sends none.
 
@@ -316,7 +317,7 @@ def leaves(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer ends by itself, or does not end when it is closed", "crash or hang", "waiting", "hang")
-@law("client/ends-when-stopped", "grp-95", premise=(ENDS,))
+@law("client/ends-when-stopped", "grp-95", premise=(ENDS,), follows=after_closing)
 def ends_when_stopped(history: History) -> Iterator[Violation]:
     """A program ends within 10 s of SIGTERM, and not before it but for an error that it has to raise."""
     signalled = raises = False
