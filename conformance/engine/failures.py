@@ -122,8 +122,9 @@ def united(group: FailureGroup[DistinctFailure]) -> DistinctFailure:
         checks=tuple(sorted({check for each in lines for check in each.checks})),
         shrunk=any(each.shrunk for each in lines),
         where=_where(each.where for each in lines),
-        followed_by=united_followers(each for line in lines for each in line.followed_by or ()),
     )
+    if followers := united_followers(each for one in lines for each in one.followed_by or ()):
+        line = line.update(followed_by=followers)
     return DistinctFailure(_partly_known(line, lines), least.filed)
 
 
