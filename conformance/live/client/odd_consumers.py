@@ -365,5 +365,85 @@ class OwnsMore(Consumer):
         return super().listed([*partitions, *more], name)
 
 
+# Other ways in which the same laws are broken
+
+
+class Alters(Consumer):
+    """The second request of a kind has other fields."""
+
+    api = "Heartbeat"
+    number = 0
+
+    def wrong(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        raise NotImplementedError
+
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        self.number += api == self.api
+        return await super().ask(api, {**body, **(self.wrong(body) if api == self.api and self.number == 2 else {})})
+
+
+class IsNameless(Alters):
+    def wrong(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"memberId": "", "generationId": -1}
+
+
+class HasNoIdAnymore(Alters):
+    api = "ConsumerGroupHeartbeat"
+
+    def wrong(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"memberId": ""}
+
+
+class HasAnotherId(Alters):
+    api = "ConsumerGroupHeartbeat"
+
+    def wrong(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"memberId": f"{body['memberId']}x"}
+
+
+class KeepsPartitionsWhenFenced(Consumer):
+    def join_anew(self) -> None:
+        self.generation = 0
+
+
+class BeatsInAnOldVersion(Consumer):
+    def version(self, api: str) -> int:
+        return 2 if api == "Heartbeat" else super().version(api)
+
+
+class RepeatsItsAssignor(Consumer):
+    async def join(self) -> None:
+        self.assignors *= 2
+        await super().join()
+
+
+class AssignsToAStranger(Consumer):
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Partition]]:
+        return {**super().assign(sizes, members), "stranger": []}
+
+
+class AssignsTwice(Alters):
+    api = "SyncGroup"
+
+    def wrong(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"assignments": [*body["assignments"], *body["assignments"][:1]]}
+
+
+class AssignsAsAFollower(Alters):
+    api = "SyncGroup"
+
+    def wrong(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"assignments": [{"memberId": self.member, "assignment": self.assignment(())}]}
+
+
+class ClaimsAnOldGeneration(Consumer):
+    def metadata(self, assignor: str) -> bytes:
+        generation, self.generation = self.generation, max(-1, self.generation - 1)
+        try:
+            return super().metadata(assignor)
+        finally:
+            self.generation = generation
+
+
 if __name__ == "__main__":
     sys.exit(asyncio.run(main(globals()[sys.argv[1]], *sys.argv[2:])))
