@@ -16,7 +16,7 @@ LINES: Final = 40
 """The most lines of the report."""
 CAUSES: Final = 25
 """The most causes in it."""
-UNJUDGED: Final = 16
+UNJUDGED: Final = 20
 """The most invariants that a line names. The line is not cut at the width of the terminal."""
 UNJUDGED_LISTS: Final = "lists of unjudged invariants"
 TITLE: Final = 40

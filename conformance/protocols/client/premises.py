@@ -44,7 +44,6 @@ OWNS: Final = f"{HEARTBEAT} with owned partitions"
 OFFERS_EAGER: Final = "JoinGroup with an eager assignor"
 OFFERS_COOPERATIVE: Final = "JoinGroup with the cooperative assignor alone"
 # Answers
-OFFERED: Final = "ApiVersions answered"
 JOINED: Final = "JoinGroup answered"
 LEADS: Final = "JoinGroup answered with the members"
 SYNCED: Final = "SyncGroup answered"
@@ -66,6 +65,7 @@ ENDS: Final = "SIGTERM, or the program ends"
 READS: Final = (ASSIGNED, RECORDS)
 """A client reads: it is sent records once it is assigned partitions."""
 NEVER_READ: Final = "the client was given no record, so it never read"
+"""Why a run is inconclusive; ``kipcheck doctor`` shows what such a client sent."""
 
 
 def occurring(*kinds: str) -> Premise:
@@ -153,8 +153,6 @@ def _of_error(event: Event) -> Iterator[str]:
 
 def _of_answer(event: Event) -> Iterator[str]:
     match event["api"]:
-        case "ApiVersions":
-            yield OFFERED
         case "JoinGroup":
             yield JOINED
             if "sizes" in event:

@@ -8,7 +8,7 @@ from typing import Final
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
-from kipcheck.conformance.protocols.client.premises import EMBEDS, OFFERED, REQUEST
+from kipcheck.conformance.protocols.client.premises import EMBEDS, REQUEST
 from kipcheck.conformance.protocols.client.trace import DAMAGED, GRACE_MS, Happened, disturbance, trace
 from kipcheck.conformance.protocols.declare.invariant import impact
 
@@ -64,7 +64,7 @@ def embeds_strictly(history: History) -> Iterator[Violation]:
     "versions",
     "refused-peer",
 )
-@law("client/asks-what-is-offered", "grp-94", premise=(OFFERED, REQUEST))
+@law("client/asks-what-is-offered", "grp-94", premise=(REQUEST,))
 def asks_what_is_offered(history: History) -> Iterator[Violation]:
     """Once it has the broker's ranges, a client sends only requests and versions within them."""
     offered = False
