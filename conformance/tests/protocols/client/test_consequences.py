@@ -25,46 +25,46 @@ def closed(ms: int, why: str) -> tuple[Any, ...]:
     return "closed", ms, {"why": why}
 
 
-def lost(ms: int) -> tuple[Any, ...]:
-    return "unsettled", ms, {"waited_ms": 2000, "unsent": []}
+def ended(ms: int) -> tuple[Any, ...]:
+    return "ended", ms, {"code": 1, "stderr": ""}
 
 
 def beaten(ms: int) -> tuple[Any, ...]:
     return "answer", ms, {"api": "Heartbeat", "to": ["m", 1]}
 
 
-def comes_back(*events: tuple[Any, ...]) -> Verdict:
+def ends(*events: tuple[Any, ...]) -> Verdict:
     judged = judge(history(OFFERED, *events), all_invariants(Role.CLIENT))
-    return next(each for each in judged if each.invariant == "client/comes-back")
+    return next(each for each in judged if each.invariant == "client/ends-when-stopped")
 
 
 def test_what_follows_from_a_closed_connection_names_what_it_follows_from() -> None:
-    found = comes_back(closed(1000, UNSERVED), lost(12_000))
+    found = ends(closed(1000, UNSERVED), ended(12_000))
     assert (found.result, found.violations) == (Result.SKIP, ())
     (each,) = found.consequences
     assert (each.invariant, each.shape) == ("client/asks-what-is-offered", ("not offered", UNSERVED))
     assert each.violation.at_ms == 12_000
     unreadable = {"message": "HeartbeatRequest", "version": 4, "why": "truncated", "kind": "truncated", "hex": ""}
-    found = comes_back(("refused", 1000, unreadable), closed(1001, "a request that cannot be read"), lost(12_000))
+    found = ends(("refused", 1000, unreadable), closed(1001, "a request that cannot be read"), ended(12_000))
     assert [each.invariant for each in found.consequences] == ["client/encodes-strictly"]
 
 
 def test_a_connection_that_the_script_or_the_client_closed_excuses_nothing() -> None:
     for why in ("", BY_SCRIPT, "idle"):
-        assert comes_back(closed(1000, why), lost(12_000)).result is Result.FAIL
+        assert ends(closed(1000, why), ended(12_000)).result is Result.FAIL
     # What was observed before it does not follow from it.
-    assert comes_back(lost(900), closed(1000, UNSERVED)).result is Result.FAIL
+    assert ends(ended(900), closed(1000, UNSERVED)).result is Result.FAIL
 
 
 def test_a_client_that_was_in_touch_with_its_group_since_fails_by_itself() -> None:
-    assert comes_back(closed(1000, UNSERVED), beaten(1500), lost(12_000)).result is Result.SKIP
-    assert comes_back(closed(1000, UNSERVED), beaten(2500), lost(12_000)).result is Result.FAIL
+    assert ends(closed(1000, UNSERVED), beaten(1500), ended(12_000)).result is Result.SKIP
+    assert ends(closed(1000, UNSERVED), beaten(2500), ended(12_000)).result is Result.FAIL
     # It goes on with such closings: a later one is no reason either.
-    again = closed(1000, UNSERVED), beaten(2500), closed(3000, UNSERVED), lost(12_000)
-    assert comes_back(*again).result is Result.FAIL
-    other = closed(1000, UNSERVED), beaten(2500), closed(3000, "key 12 version 99 is not served"), lost(12_000)
-    assert comes_back(*other).result is Result.SKIP
-    assert comes_back(closed(1000, UNSERVED), ("restarted", 2000, {}), lost(12_000)).result is Result.FAIL
+    again = closed(1000, UNSERVED), beaten(2500), closed(3000, UNSERVED), ended(12_000)
+    assert ends(*again).result is Result.FAIL
+    other = closed(1000, UNSERVED), beaten(2500), closed(3000, "key 12 version 99 is not served"), ended(12_000)
+    assert ends(*other).result is Result.SKIP
+    assert ends(closed(1000, UNSERVED), ("restarted", 2000, {}), ended(12_000)).result is Result.FAIL
 
 
 def findings(*histories: History) -> list[Finding]:
@@ -74,16 +74,19 @@ def findings(*histories: History) -> list[Finding]:
 
 
 def test_a_failure_has_what_follows_from_it_and_what_occurs_without_it_is_one_of_its_own() -> None:
-    follows = history(OFFERED, closed(1000, UNSERVED), lost(12_000), script="rebalance; stop")
-    found = findings(follows, history(OFFERED, lost(12_000), script="move; stop"))
-    assert [each.invariant for each in found] == ["client/asks-what-is-offered", "client/comes-back"]
+    follows = history(OFFERED, closed(1000, UNSERVED), ended(12_000), script="rebalance; stop")
+    found = findings(follows, history(OFFERED, ended(12_000), script="move; stop"))
+    assert [each.invariant for each in found] == ["client/asks-what-is-offered", "client/ends-when-stopped"]
     info = TargetInfo("it", "0", "", "", frozenset({Role.CLIENT}))
     leading, own = (described(info, [each]) for each in found)
     assert own.line.followed_by is None
     assert leading.line.followed_by is not None
     (follower,) = leading.line.followed_by
-    assert (follower.invariant, follower.cases) == ("client/comes-back", 1)
-    assert any(line.startswith("  followed  client/comes-back in 1 case: 2000 ms after") for line in lines(leading))
+    assert (follower.invariant, follower.cases) == ("client/ends-when-stopped", 1)
+    start = "  followed  client/ends-when-stopped in 1 case: the program ended"
+    assert any(line.startswith(start) for line in lines(leading))
+        line.startswith("  followed  client/ends-when-stopped in 1 case: the program ended") for line in lines(leading)
+    )
     both = united(FailureGroup((leading, leading)))
     assert both.line.followed_by == (follower.update(cases=2),)
 
