@@ -85,8 +85,6 @@ def test_a_failure_has_what_follows_from_it_and_what_occurs_without_it_is_one_of
     assert (follower.invariant, follower.cases) == ("client/ends-when-stopped", 1)
     start = "  followed  client/ends-when-stopped in 1 case: the program ended"
     assert any(line.startswith(start) for line in lines(leading))
-        line.startswith("  followed  client/ends-when-stopped in 1 case: the program ended") for line in lines(leading)
-    )
     both = united(FailureGroup((leading, leading)))
     assert both.line.followed_by == (follower.update(cases=2),)
 
