@@ -10,14 +10,15 @@ from kipcheck.conformance.core.foreign import WATCHED, harmless, is_data, one_li
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
 from kipcheck.reports.phrases import named, named_once, some
 from kipcheck.reports.summary import KNOWN, RESULTS, WORDS, CauseOf, Summary, held_back, ways_to_differ
-from kipcheck.reports.totals import about_exchanges, not_begun, not_judged, played
+from kipcheck.reports.totals import about_exchanges, not_begun, not_judged, played, seldom_judged
 
 LINES: Final = 40
 """The most lines of the report."""
 CAUSES: Final = 25
 """The most causes in it."""
-UNJUDGED: Final = 4
-"""The most invariants that a line names."""
+UNJUDGED: Final = 20
+"""The most invariants that a line names. The line is not cut at the width of the terminal."""
+UNJUDGED_LISTS: Final = "lists of unjudged invariants"
 TITLE: Final = 40
 """A title is not cut below this many characters; the page is left out instead."""
 DEFAULT_FOLDER: Final = "kipcheck-out"
@@ -31,8 +32,12 @@ def render(found: Summary, width: int | None = None) -> str:
     """``width``: the columns of the terminal, which no line of a cause exceeds; None: lines are not cut."""
     head = [*_head(found), *_causes(found, width)]
     tail = [*_commands(found), _last(found)]
-    notes = _fitted(list(_notes(found)), LINES - len(head) - len(tail), _details(found))
-    lines = [*head, *(_cut(each, width or LONG) for each in notes), *tail]
+    kinds = [
+        (name, lines if name == UNJUDGED_LISTS else [_cut(each, width or LONG) for each in lines])
+        for name, lines in _notes(found)
+    ]
+    notes = _fitted(kinds, LINES - len(head) - len(tail), _details(found))
+    lines = [*head, *notes, *tail]
     # Line feeds are escaped, so that no text of a target looks like the last line.
     return harmless("\n".join(map(one_line, lines))) + "\n"
 
@@ -138,7 +143,8 @@ def _notes(found: Summary) -> Iterator[tuple[str, list[str]]]:
     yield "campaigns", list(_campaigns(found))
     yield "differences between targets", list(_differences(found))
     yield "skipped checks", list(_skips(found))
-    yield "lists of unjudged invariants", [_unjudged(found, *each) for each in found.totals.unjudged.items()]
+    yield UNJUDGED_LISTS, [_unjudged(found, *each) for each in found.totals.unjudged.items()]
+    yield "seldom judged invariants", list(seldom_judged(found.totals.judged))
     yield "coverage", [found.coverage_line] if found.coverage_line else []
 
 

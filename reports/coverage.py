@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from typing import Final, NamedTuple, Self, TypeAlias
 
 from kipcheck.conformance.core.ledger import AboutRequirement, Ledger, Place
 from kipcheck.conformance.core.requirement import RELEASED, SIDES
 
+NOT_JUDGED: Final = ("SKIP", "UNKNOWN")
 Unit: TypeAlias = tuple[str, str, str]
 """Target, check, subject."""
 
@@ -17,7 +18,31 @@ def is_own(target: str) -> bool:
 
 
 def is_judged(results: Mapping[str, int]) -> bool:
-    return any(number and result not in ("SKIP", "UNKNOWN") for result, number in results.items())
+    return any(number and result not in NOT_JUDGED for result, number in results.items())
+
+
+class Judged(NamedTuple):
+    """How often an invariant had what it is about."""
+
+    judged: int
+    """Cases that it judged."""
+    cases: int
+    """Cases that it applies to."""
+
+
+def judged_cases(ledger: Ledger) -> dict[str, dict[str, Judged]]:
+    """Target -> invariant -> its cases, in the order of the header."""
+    found: dict[str, dict[str, Judged]] = {}
+    for (place, invariant), counts in ledger.held.items():
+        by = found.setdefault(place.target, {})
+        before = by.get(invariant, Judged(0, 0))
+        judged = sum(number for result, number in counts.items() if result not in NOT_JUDGED)
+        by[invariant] = Judged(before.judged + judged, before.cases + counts.total())
+    order = {id: number for number, id in enumerate(ledger.header.invariants)}
+    return {
+        target: dict(sorted(by.items(), key=lambda each: order.get(each[0], len(order))))
+        for target, by in found.items()
+    }
 
 
 def unjudged(ledger: Ledger, editions: "Editions") -> dict[str, tuple[str, ...]]:

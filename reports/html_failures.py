@@ -15,7 +15,7 @@ from kipcheck.reports import links
 from kipcheck.reports.campaigns import first
 from kipcheck.reports.diagram import sequence
 from kipcheck.reports.markup import Child, Safe, joined, tag
-from kipcheck.reports.phrases import expected, operation, some, where
+from kipcheck.reports.phrases import expected, followed, operation, some, where
 from kipcheck.reports.summary import KNOWN, WORDS, Summary
 from kipcheck.reports.text import around
 
@@ -47,6 +47,9 @@ def details(found: Summary, failure: Failure, remedy: str, is_titled: bool) -> I
     yield [_exhibit(each) for each in failure.exhibits]
     if failure.fix and failure.fix != remedy:
         yield tag("h4", "How to fix it"), tag("p", failure.fix)
+    if failure.followed_by:
+        rows = (tag("li", followed(each)) for each in failure.followed_by)
+        yield tag("h4", "What follows from it, and is no failure of its own"), tag("ul", rows)
     yield tag("h4", "What it breaks"), tag("p", failure.sentence, class_="rule")
     yield tag("ul", (_clause(found, each) for each in failure.requirements), class_="clauses")
     yield tag("h4", "To reproduce it"), tag("pre", tag("code", failure.reproduce), class_="command")

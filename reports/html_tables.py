@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kipcheck.conformance.core.ledger import spans
+from kipcheck.reports.coverage import Judged
 from kipcheck.reports.markup import Child, Safe, joined, tag
 from kipcheck.reports.phrases import named, some
 from kipcheck.reports.summary import Cell, Reached, Summary, all_pass, ways_to_differ
@@ -139,6 +140,35 @@ def differences(found: Summary) -> Safe:
         table(["check", "subject", "cases", *targets], shown(), "Where targets differ", "grid"),
         tag("p", left, class_="hint") if left else None,
     )
+
+
+def invariants(found: Summary) -> Safe:
+    """How many cases each invariant judged: without what it is about, an invariant is neither kept nor broken."""
+    by = found.totals.judged
+    ids = sorted(
+        {id for each in by.values() for id in each}, key=lambda id: min(_share(each.get(id)) for each in by.values())
+    )
+
+    def rows() -> Iterator[Safe]:
+        for id in ids:
+            about = found.header.invariants.get(id)
+            cells = (tag("td", _of_cases(by[name].get(id)), class_="num") for name in by)
+            sentence = tag("p", about.sentence, class_="small") if about is not None else None
+            yield tag("tr", tag("th", tag("b", id), sentence, scope="row", class_="clause"), cells)
+
+    hint = "The cases that each invariant judged: in the others, what it is about did not occur, or nothing is known."
+    name = "Invariants and the cases that they judged"
+    return joined(tag("p", hint, class_="hint"), table(["invariant", *map(found.called, by)], rows(), name))
+
+
+def _share(each: Judged | None) -> float:
+    return 1.0 if each is None or not each.cases else each.judged / each.cases
+
+
+def _of_cases(each: Judged | None) -> Child:
+    if each is None:
+        return tag("span", "no cases", class_="small")
+    return f"{each.judged:,} of {each.cases:,}" if each.judged else tag("span", "not judged", class_="small")
 
 
 def coverage(found: Summary) -> Safe:

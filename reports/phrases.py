@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kipcheck.conformance.core.ledger import Cause, Failure, Flaky, KnownEntry, SequenceStep
+from kipcheck.conformance.core.ledger import Cause, Failure, Flaky, Follower, KnownEntry, SequenceStep
 
 
 def some(number: int, what: str) -> str:
@@ -20,6 +20,11 @@ def named_once(target: str, why: str) -> str:
 def where(failure: Failure | KnownEntry) -> str:
     """``HeartbeatResponse v0-4; range``"""
     return "; ".join(named(subject, versions) for subject, versions in (failure.where or {}).items())
+
+
+def followed(follower: Follower) -> str:
+    """``client/comes-back in 3 cases: 10000 ms after the rebalance the client is no stable member``"""
+    return f"{follower.invariant} in {some(follower.cases, 'case')}: {follower.why}"
 
 
 def reason(entry: KnownEntry | Flaky) -> str:

@@ -28,6 +28,9 @@ def render(found: Summary) -> str:
             "causes": plain([each.cause for each in found.causes if each.cause is not None]),
             "differences": plain(found.ledger.differences),
             "requirements": [_requirement(each) for each in found.coverage],
+            "invariants": {
+                target: {id: each._asdict() for id, each in by.items()} for target, by in found.totals.judged.items()
+            },
             "skips": plain(found.ledger.skips),
             "inconclusive": plain(found.ledger.inconclusive),
             "held_back": plain(found.ledger.held_back),

@@ -23,7 +23,7 @@ from kipcheck.conformance.core.ledger import (
     spans,
 )
 from kipcheck.conformance.core.requirement import DRAFT, RELEASED, applies, side
-from kipcheck.reports.coverage import Editions, is_judged, is_own, parts_reached, unjudged
+from kipcheck.reports.coverage import Editions, is_judged, is_own, judged_cases, parts_reached, unjudged
 from kipcheck.reports.phrases import named, some
 from kipcheck.reports.totals import Totals, by_kind, by_result
 
@@ -503,6 +503,7 @@ class Summary:
             stale=len(self.stale),
             skipped=len(self.ledger.skips),
             unjudged=unjudged(self.ledger, self._editions),
+            judged=judged_cases(self.ledger),
             exchanges=next(iter(self.ledger.exchanges), None),
             played={each.target: each.played for each in self.ledger.targets if each.played},
         )

@@ -15,7 +15,18 @@ from kipcheck.conformance.core.ledger import (
     Trouble,
 )
 from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
-from kipcheck.reports.phrases import about_cause, expected, named, named_once, numbered, operation, reason, some, where
+from kipcheck.reports.phrases import (
+    about_cause,
+    expected,
+    followed,
+    named,
+    named_once,
+    numbered,
+    operation,
+    reason,
+    some,
+    where,
+)
 from kipcheck.reports.summary import RESULTS, WORDS, Summary, held_back, ways_to_differ
 from kipcheck.reports.totals import not_begun
 
@@ -90,6 +101,8 @@ def _block(failure: Failure, written: set[str]) -> Iterator[str]:
     yield from _wrapped("found", f"{some(failure.cases, 'case')}: {where(failure)}{found_at}")
     if expected(failure):
         yield from _wrapped("listed", expected(failure))
+    for follower in failure.followed_by or ():
+        yield from _wrapped("followed", followed(follower))
     if failure.fix:
         yield from _wrapped("fix", failure.fix)
     if failure.tags:

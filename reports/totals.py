@@ -6,10 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kipcheck.conformance.core.ledger import Exchanges
+from kipcheck.reports.coverage import Judged
 from kipcheck.reports.phrases import some
 
 KINDS = ("FAIL", "WARN", "KNOWN", "NOTE")
 """Of failures and causes: by the grade of what is broken, or KNOWN."""
+TENTH = 10
+FEWEST = 3
+"""The most invariants that a line about those that were seldom judged names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,8 @@ class Totals:
     """Checks that were not run with a target."""
     unjudged: Mapping[str, Sequence[str]]
     """Target -> invariants that no case judged; targets without such are left out."""
+    judged: Mapping[str, Mapping[str, Judged]] = field(default_factory=dict)
+    """Target -> invariant -> cases."""
     exchanges: Exchanges | None = None
     """Of a watch; None: the ledger is of no watch."""
     played: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +70,8 @@ class Totals:
         rows += [("besides", ", ".join(texts))] if texts else []
         rows += [] if self.exchanges is None else about_exchanges(self.exchanges)
         rows += [("played", played(target, release)) for target, release in self.played.items()]
-        return [*rows, *(("unjudged", not_judged(target, ids)) for target, ids in self.unjudged.items())]
+        rows += [("unjudged", not_judged(target, ids)) for target, ids in self.unjudged.items()]
+        return [*rows, *(("seldom", each) for each in seldom_judged(self.judged))]
 
 
 def played(target: str, release: str) -> str:
@@ -91,6 +98,17 @@ def not_judged(target: str, ids: Sequence[str], most: int | None = None) -> str:
     left = "" if most is None or len(ids) <= most else f" and {len(ids) - most} more"
     were = "was" if len(ids) == 1 else "were"
     return f"{target}: {some(len(ids), 'invariant')} {were} not judged: {', '.join(ids[:most])}{left}"
+
+
+def seldom_judged(judged: Mapping[str, Mapping[str, Judged]]) -> Iterator[str]:
+    """``kio: 3 of 40 invariants were judged in few cases: wire/a in 1 of 90, wire/b in 2 of 90``: those that judged a
+    tenth of their cases at most, and one at least; the fewest first, ``FEWEST`` of them."""
+    for target, by in judged.items():
+        few = [(each.judged, id, each) for id, each in by.items() if 0 < each.judged * TENTH <= each.cases]
+        if few:
+            shown = ", ".join(f"{id} in {each.judged} of {each.cases}" for _, id, each in sorted(few)[:FEWEST])
+            were = "was" if len(few) == 1 else "were"
+            yield f"{target}: {len(few)} of {some(len(by), 'invariant')} {were} judged in few cases: {shown}"
 
 
 def not_begun(cases: Mapping[tuple[str, str, str], int]) -> Iterator[str]:

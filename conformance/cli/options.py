@@ -16,7 +16,7 @@ exit codes:
   0  conformant, or done       4  unstable target
   1  a failure, or refused     5  stale expectations
   2  usage                     6  undecided within the budget
-  3  a target did not start    7  inconclusive: nothing passed, or too much was skipped
+  3  a target did not start    7  inconclusive: nothing passed, too much was skipped, or a client never read
                                70 a bug in kipcheck
 if several apply: the first of 70, 2, 3, 1, 5, 4, 7, 6"""
 

@@ -13,7 +13,7 @@ MEANINGS: Mapping[int, str] = {
     UNSTABLE: "an unstable target",
     STALE: "stale expectations",
     UNDECIDED: "undecided within the budget",
-    INCONCLUSIVE: "inconclusive: nothing passed, or too much was skipped",
+    INCONCLUSIVE: "inconclusive: nothing passed, too much was skipped, or a client never read",
     OURS: "a bug in kipcheck",
 }
 AS_EXPECTED = "as expected"

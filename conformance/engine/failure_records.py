@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.history import Died
-from kipcheck.conformance.core.ledger import BrokenRequirement, Failure, FiledFailure, exhibits_of, where_of
+from kipcheck.conformance.core.ledger import (
+    BrokenRequirement,
+    Failure,
+    FiledFailure,
+    Follower,
+    exhibits_of,
+    united_followers,
+    where_of,
+)
 from kipcheck.conformance.core.plain import short_digest
 from kipcheck.conformance.core.remedy import fix_of
 from kipcheck.conformance.core.requirement import requirements
@@ -70,8 +78,19 @@ def described(info: TargetInfo, members: Sequence["Finding"], family: Family[Any
         case_id=shown.case.id,
         reproduce="",
         played=info.played or None,
+        followed_by=_followers(members),
     )
     return DistinctFailure(line, FiledFailure.holding(line, shown.case.plain, _stderr(shown)))
+
+
+def _followers(members: Sequence["Finding"]) -> tuple[Follower, ...] | None:
+    """What follows from the findings, once for each case."""
+    found = {
+        (member.case.id, invariant): Follower(invariant=invariant, why=violation.why, cases=1)
+        for member in members
+        for invariant, violation in member.consequences
+    }
+    return united_followers(found.values())
 
 
 def least(members: Sequence["Finding"]) -> "Finding":

@@ -23,6 +23,7 @@ from kipcheck.conformance.core.ledger import (
     Malformed,
     check_failure,
     places_of,
+    united_followers,
     where_of,
 )
 from kipcheck.conformance.core.output_folder import OutputFolder
@@ -122,6 +123,8 @@ def united(group: FailureGroup[DistinctFailure]) -> DistinctFailure:
         shrunk=any(each.shrunk for each in lines),
         where=_where(each.where for each in lines),
     )
+    if followers := united_followers(each for one in lines for each in one.followed_by or ()):
+        line = line.update(followed_by=followers)
     return DistinctFailure(_partly_known(line, lines), least.filed)
 
 

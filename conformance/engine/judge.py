@@ -21,7 +21,7 @@ def judge(history: History, invariants: Iterable[Invariant]) -> Iterator[Verdict
         read = [op for op in judged.ops if each.applies_to(history.case, op.step)]
         if not read:
             continue
-        found = tuple(each.search(judged))
+        found, consequences = each.own_violations(judged)
         unsure = bool(found) and each.unsure is not None and each.unsure(judged)
         if unsure:
             certain = () if each.certain is None else tuple(each.search(each.certain(judged)))
@@ -40,9 +40,11 @@ def judge(history: History, invariants: Iterable[Invariant]) -> Iterator[Verdict
             if unsure or any(each.lacks(history.case, step) for step in cannot)
             else Result.UNKNOWN
             if seen & {Lost, Died}
+            else Result.SKIP  # what it is about did not occur, or what follows from another violation has no verdict
+            if consequences or (each.premise is not None and not each.premise(judged))
             else Result.PASS
         )
-        yield Verdict(history.case.id, history.target, each.id, result, found)
+        yield Verdict(history.case.id, history.target, each.id, result, found, consequences)
 
 
 def possible_part(history: History) -> History:

@@ -41,7 +41,7 @@ from kipcheck.conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS,
 from kipcheck.conformance.core.part import Part
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.causes import united_causes
-from kipcheck.conformance.engine.conclusion import Conclusion
+from kipcheck.conformance.engine.conclusion import Conclusion, by_invariant
 from kipcheck.conformance.engine.failures import FLAKY, DistinctFailure, distinct_failures, file, filed, united
 
 ALIKE: Mapping[str, str] = {"seed": "--seed", "cases": "--cases"}
@@ -253,7 +253,8 @@ def _conclude(writer: Writer, sources: Sequence[Source], counts: Counts, is_judg
             held_back[line.target, line.check] += line.cases if line.result == Result.SKIP.name else 0
         for (target, check, _), number in source.ledger.not_begun.items():
             held_back[target, check] += number
-    conclusion = Conclusion(counts, held_back)
+    results = by_invariant((*key, counted) for each in sources for key, counted in each.ledger.held.items())
+    conclusion = Conclusion(counts, held_back, results)
     for skip in conclusion.skipped_checks():
         writer.write(skip)
     if is_judged:

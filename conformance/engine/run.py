@@ -179,6 +179,8 @@ class _Run:
     """Cases of the current target that were held back."""
     held_back: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     """(target, check) -> result -> cases that were held back."""
+    by_invariant: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    """As ``Conclusion`` has it."""
     differences: Differences = field(init=False)
     begun: float = field(default_factory=time.monotonic)
     progress: Progress = field(default_factory=Progress)
@@ -245,7 +247,7 @@ class _Run:
     def _conclude(self, stopped: str | None) -> None:
         """Names checks without a verdict. A part of a run proves nothing alone: the merged parts are judged."""
         held_back = {key: each[Result.SKIP.name] for key, each in self.held_back.items()}
-        conclusion = Conclusion(self.counts, held_back)
+        conclusion = Conclusion(self.counts, held_back, self.by_invariant)
         for skip in conclusion.skipped_checks():
             self.writer.write(skip)
         if stopped is not None or (self.counts and self.options.part is not None):
@@ -401,6 +403,8 @@ class _Run:
             self.waiting.append(Waiting(result.unit, shape, cases))
         for case, verdict, judged in result.cases:
             counts[verdict] += 1
+            for id, came in judged.items():
+                self.by_invariant.setdefault((name, id), set()).add(came)
             line = Verdict(
                 target=name, check=check.id, subject=subject, version=version, case=case, result=verdict, by=judged,
                 why=result.skipped.get(case),

@@ -65,6 +65,9 @@ class Finding:
     shape: tuple[str, ...] = ()
     """The violation's shape, followed by the remains of the value once it is shrunk."""
 
+    consequences: tuple[tuple[str, Violation], ...] = ()
+    """Invariants and violations that follow from it in this case."""
+
     @property
     def case(self) -> Case:
         return self.history.case
@@ -311,10 +314,22 @@ def judged(
                 ways: dict[Shape, Violation] = {}
                 for each in verdict.violations:
                     ways.setdefault(each.shape, each)
-                result.findings.extend(Finding(*about, verdict.invariant, each) for each in ways.values())
+                for shape, each in ways.items():
+                    following = _following(verdicts, verdict.invariant, shape)
+                    result.findings.append(Finding(*about, verdict.invariant, each, consequences=following))
         if unit.compared:
             result.answers.append(check.family.digest(history))
     return result
+
+
+def _following(verdicts: Sequence[Verdict], invariant: str, shape: Shape) -> tuple[tuple[str, Violation], ...]:
+    """What follows from a violation: invariants and violations."""
+    return tuple(
+        (verdict.invariant, each.violation)
+        for verdict in verdicts
+        for each in verdict.consequences
+        if (each.invariant, each.shape) == (invariant, shape)
+    )
 
 
 def _not_begun(history: History) -> str:

@@ -35,7 +35,7 @@ from kipcheck.conformance.core.ledger import (
 )
 from kipcheck.conformance.core.output_folder import OutputFolder
 from kipcheck.conformance.core.verdict import Grade, Result
-from kipcheck.conformance.engine.conclusion import Conclusion
+from kipcheck.conformance.engine.conclusion import Conclusion, by_invariant
 from kipcheck.conformance.engine.failures import FLAKY, FOLDER, DistinctFailure, file
 from kipcheck.conformance.engine.known.match import KnownDeviations, known_deviations, written
 from kipcheck.conformance.engine.known.rules import Entry
@@ -161,7 +161,7 @@ class _Report:
             self._target(writer, aim, mine, found, listed)
         for line in rounds:
             writer.write(line)
-        self._end(writer, counts, listed)
+        self._end(writer, counts, tallies, listed)
 
     def _account(self, writer: Writer, options: Options) -> KnownDeviations:
         try:
@@ -292,7 +292,13 @@ class _Report:
 
     # ---- the end
 
-    def _end(self, writer: Writer, counts: Mapping[str, Mapping[str, Counter[str]]], listed: KnownDeviations) -> None:
+    def _end(
+        self,
+        writer: Writer,
+        counts: Mapping[str, Mapping[str, Counter[str]]],
+        tallies: Mapping[Place, "Tally"],
+        listed: KnownDeviations,
+    ) -> None:
         names = {row.key: row.target for row in self.named}
         for clash in self.clashes:
             self.exits.add(exits.OURS)
@@ -302,7 +308,8 @@ class _Report:
             return
         if not self.complete:
             self.exits.add(exits.UNDECIDED)
-        conclusion = Conclusion(counts)
+        results = by_invariant((place, *each) for place, (_, by) in tallies.items() for each in by.items())
+        conclusion = Conclusion(counts, by_invariant=results)
         for skip in conclusion.skipped_checks():
             writer.write(skip)
         for reason in conclusion.reasons() if self.complete and (counts or not self.exits) else ():

@@ -26,6 +26,7 @@ from kipcheck.conformance.core.ledger.failure import (
     Failure,
     FiledFailure,
     FirstFound,
+    Follower,
     Grade,
     KnownEntry,
     SequenceExhibit,
@@ -33,6 +34,7 @@ from kipcheck.conformance.core.ledger.failure import (
     TableExhibit,
     TableRow,
     exhibits_of,
+    united_followers,
 )
 from kipcheck.conformance.core.ledger.guard import ID, check_failure
 from kipcheck.conformance.core.ledger.lines import (
@@ -75,11 +77,13 @@ __all__ = [
     "BytesExhibit", "Campaign", "Cause", "CheckDone", "Counts", "Difference", "Exchanges", "Exhibit", "Expected",
     "Failure",
     "FiledFailure",
-    "FirstFound", "Flaky", "Footer", "Grade", "Header", "HeldBack", "Inconclusive", "Json", "KnownEntry", "Ledger",
+    "FirstFound", "Flaky", "Follower", "Footer", "Grade", "Header", "HeldBack", "Inconclusive", "Json", "KnownEntry",
+    "Ledger",
     "LedgerLine", "Malformed",
     "MergedFrom", "Place", "Record", "Round", "RunOptions", "SequenceExhibit", "SequenceStep", "Skip", "Stale",
     "TableExhibit", "TableRow", "Tally", "Target", "Trouble", "Unknown", "Verdict", "Writer", "check_failure",
     "count", "exhibits_of", "lines", "missing", "numbers", "places_of", "plain", "read", "spans", "type_of",
+    "united_followers",
     "unlike_formats", "where_of",
 ]  # fmt: skip
 

@@ -1,6 +1,6 @@
 """A distinct failure as the ledger and ``failures/ID.json`` hold it, with the exhibits that show it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
@@ -158,6 +158,25 @@ class FirstFound(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Follower(Record):
+    """A violation that follows from the failure in its cases, and is no failure of its own."""
+
+    invariant: str
+    why: str
+    """Of one of them."""
+    cases: Number
+
+
+def united_followers(several: Iterable[Follower]) -> tuple[Follower, ...] | None:
+    """One for each invariant, with the cases of all; None if there are none."""
+    found: dict[str, Follower] = {}
+    for each in several:
+        before = found.get(each.invariant)
+        found[each.invariant] = each if before is None else before.update(cases=before.cases + each.cases)
+    return tuple(found.values()) or None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failure(Record):
     """A distinct failure, with its smallest case."""
 
@@ -217,6 +236,8 @@ class Failure(Record):
     """The known deviation that expects another failure there."""
     played: str | None = None
     """The release of Kafka whose broker kipcheck played for the target, if it played one."""
+    followed_by: tuple[Follower, ...] | None = None
+    """What follows from it in the same cases, such as that the client does not come back; absent: nothing."""
 
     @property
     def opened(self) -> str:

@@ -72,12 +72,13 @@ class Consumer:
 
     def __init__(
         self, bootstrap: str, group: str, topics: str, session_ms: int, instance: str = "", assignors: str = "",
-        protocol: str = "",
+        protocol: str = "", rebalance_ms: int = 6000,
     ) -> None:  # fmt: skip
         """``topics`` and ``assignors``: with commas between them; ``protocol``: ``consumer`` for that of KIP-848."""
         host, _, port = bootstrap.rpartition(":")
         self.home = self.coordinator = Channel(host, int(port))
         self.group, self.topics, self.session_ms = group, topics.split(","), session_ms
+        self.rebalance_ms = rebalance_ms
         self.instance = instance or None
         self.assignors = (assignors or "range").split(",")
         self.is_modern = protocol == "consumer"
@@ -160,7 +161,8 @@ class Consumer:
             if not self.is_cooperative:
                 self.own(())
             answer = await self.ask("JoinGroup", {
-                "groupId": self.group, "sessionTimeoutMs": self.session_ms, "rebalanceTimeoutMs": 6000,
+                "groupId": self.group, "sessionTimeoutMs": self.session_ms,
+                "rebalanceTimeoutMs": self.rebalance_ms,
                 "memberId": self.member, "groupInstanceId": self.instance, "protocolType": "consumer",
                 "protocols": [{"name": each, "metadata": self.metadata(each)} for each in self.assignors],
             })  # fmt: skip
@@ -324,7 +326,7 @@ class Consumer:
         parts = self.listed(self.owned, "topicId")
         return await self.ask("ConsumerGroupHeartbeat", {
             "groupId": self.group, "memberId": self.member, "memberEpoch": self.generation,
-            "instanceId": self.instance, "rackId": None, "rebalanceTimeoutMs": 6000,
+            "instanceId": self.instance, "rackId": None, "rebalanceTimeoutMs": self.rebalance_ms,
             "subscribedTopicNames": self.topics, "subscribedTopicRegex": None, "serverAssignor": None,
             "topicPartitions": [{**each, "topicId": self.ids[each["topicId"]]} for each in parts],
         })  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol, cast, final
 
 from kipcheck.conformance.live.recording.received import Received, form
 from kipcheck.conformance.live.server.connection import Connection
+from kipcheck.conformance.protocols.client.trace import BY_SCRIPT
 from kipcheck.conformance.wire.framing import encode_response, frame
 from kipcheck.conformance.wire.schema import spec
 
@@ -18,7 +19,6 @@ PIECES: Final = 256
 """The most bytes that come alone: the others follow at once, since each wait is longer on a busy machine."""
 TOGETHER_S: Final = 0.3
 """How long an answer waits for the following ones."""
-BY_SCRIPT: Final = "by the script"
 TAGS: Final = ({"tag": 77, "data": b"kipcheck"}, {"tag": 1001, "data": b""})
 UNKNOWN_TAGS: Final = "_unknownTaggedFields"
 Handle = Callable[[Received, Connection], None]

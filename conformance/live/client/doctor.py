@@ -11,9 +11,11 @@ from kipcheck.conformance.live.client.built_in import OPTIONAL
 from kipcheck.conformance.live.client.play import Play
 from kipcheck.conformance.live.client.target import LiveClient, served
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
+from kipcheck.conformance.protocols.client.premises import NEVER_READ, reads
 from kipcheck.conformance.targets.protocol import Broken
 
 SCRIPT: Final = OPERATIONS.parse_shorthand("pass 1000; stop")
+FETCHES: Final = "poll in a loop; a program that pauses its partitions cannot be tested"
 JOINS: Final = ("JoinGroup", "ConsumerGroupHeartbeat")
 LEAVES: Final = ("LeaveGroup", "ConsumerGroupHeartbeat")
 
@@ -60,7 +62,7 @@ def _lines(events: Sequence[Mapping[str, Any]], why: str) -> Iterator[Line]:
     probes = (
         ("connects", "it connects to {bootstrap}", "opened" in whats, unjoined.seen(events)),
         ("joins", "it joins the group", "joined" in whats, "a stable member of the group"),
-        ("fetches", "it fetches what it is assigned", "Fetch" in requests, "sent Fetch"),
+        ("fetches", "it fetches what it is assigned", reads(events), "it was given records"),
         ("ends", "it ends within 10 s of SIGTERM", "ended" in whats and "signalled" in whats, _end(events)),
         ("leaves", "it leaves the group", bool(requests & {*LEAVES}), "sent LeaveGroup"),
     )
@@ -68,6 +70,10 @@ def _lines(events: Sequence[Mapping[str, Any]], why: str) -> Iterator[Line]:
         yield Line(id, tried, "ok", found) if passed else Line(id, tried, "wrong", *_wrong(id, events, why))
         if not passed:
             return
+
+
+def _is_fetch(event: Mapping[str, Any]) -> bool:
+    return bool(event["what"] == "request" and event["api"] == "Fetch")
 
 
 def _end(events: Sequence[Mapping[str, Any]]) -> str:
@@ -80,7 +86,8 @@ def _wrong(id: str, events: Sequence[Mapping[str, Any]], why: str) -> tuple[str,
         first, _, rest = why.partition("what to change: ")
         return first.rstrip("\n;").replace("\n", " "), rest or "give a command that can be started from this folder"
     if id == "fetches":
-        return "no Fetch in a second", "poll in a loop; a program that pauses its partitions cannot be tested"
+        sent = "Fetch, and no record in the answers" if any(_is_fetch(each) for each in events) else "no Fetch"
+        return f"{NEVER_READ}: {sent}; {unjoined.seen(events)}", FETCHES
     if id == "ends":
         return _end(events), "handle SIGTERM: close the consumer, and end the process"
     return "no LeaveGroup", "close the consumer before the process ends: its group waits for its session otherwise"

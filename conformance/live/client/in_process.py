@@ -33,7 +33,7 @@ class Consumers:
     async def start(self, settings: Settings) -> Program:
         made = self.made(
             settings.bootstrap, settings.group, ",".join(settings.topics), settings.session_ms, settings.instance,
-            settings.assignors, settings.protocol,
+            settings.assignors, settings.protocol, settings.rebalance_ms,
         )  # fmt: skip
         return _Running(made)
 

@@ -90,6 +90,8 @@ class Commands:
     """Starts a command, each of whose words may have placeholders."""
 
     words: tuple[str, ...]
+    reads: frozenset[str] = frozenset()
+    """The optional settings that the program reads from its environment."""
 
     @classmethod
     def of(cls, text: str) -> "Commands":
@@ -105,10 +107,9 @@ class Commands:
         return [PLACEHOLDER.sub(lambda found: given.get(found[0], found[0]), word) for word in self.words]
 
     def given(self, settings: Settings) -> Mapping[str, str]:
-        """Those that a word names; of a command without placeholders all, since it reads its environment."""
-        known = placeholders(settings)
-        named = {name: value for name, value in known.items() if any("{" + name + "}" in word for word in self.words)}
-        return named or known
+        """Those that a word names, or that the program reads."""
+        named = {name.strip("{}") for word in self.words for name in PLACEHOLDER.findall(word)}
+        return {name: value for name, value in placeholders(settings).items() if name in named | self.reads}
 
     async def start(self, settings: Settings) -> Program:
         """A program must not outlive this process: its next connection might reach the broker of another run.

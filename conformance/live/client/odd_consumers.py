@@ -21,6 +21,9 @@ from kipcheck.conformance.wire.schema import spec
 
 COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED, FENCED_INSTANCE_ID = 15, 16, 30, 82
 
+UNSERVED = bytes.fromhex("000d006300000001000000000000")
+"""LeaveGroup in version 99."""
+
 # Connections
 
 
@@ -41,8 +44,21 @@ class CutsUserData(Consumer):
 
 class AsksTheUnoffered(Consumer):
     async def leave(self) -> None:
-        await self.coordinator.write(bytes.fromhex("000d006300000001000000000000"))
+        await self.coordinator.write(UNSERVED)
         await self.coordinator.reader.read(1)
+
+
+class GivesUp(Consumer):
+    """What a rebalance makes it send is not served; it goes on without its group, and does not leave it."""
+
+    async def recover(self, error: int) -> None:
+        if error != REBALANCE:
+            return await super().recover(error)
+        await self.coordinator.write(UNSERVED)
+        await self.stopping.wait()
+
+    async def leave(self) -> None:
+        pass
 
 
 class RepeatsIds(Consumer):
@@ -120,6 +136,18 @@ class ChangesItsTimeout(Consumer):
         self.session_ms += 1
 
 
+class DoublesItsTimeout(Consumer):
+    async def join(self) -> None:
+        self.rebalance_ms = 2 * 6000
+        await super().join()
+
+
+class ReversesItsAssignors(Consumer):
+    async def join(self) -> None:
+        self.assignors = sorted(self.assignors, reverse=True)
+        await super().join()
+
+
 # Membership
 
 
@@ -190,6 +218,13 @@ class Gives(Consumer):
 
 
 # Partitions
+
+
+class NeverReads(Consumer):
+    """It breaks no law."""
+
+    async def fetch(self) -> None:
+        pass
 
 
 class ReadsOn(Consumer):
@@ -328,6 +363,86 @@ class OwnsMore(Consumer):
     def listed(self, partitions: Iterable[Partition], name: str) -> list[dict[str, Any]]:
         more = [("t", 99)] if name == "topicId" and self.beats == 7 else []
         return super().listed([*partitions, *more], name)
+
+
+# Other ways in which the same laws are broken
+
+
+class Alters(Consumer):
+    """The second request of a kind has other fields."""
+
+    api = "Heartbeat"
+    number = 0
+
+    def wrong(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        raise NotImplementedError
+
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        self.number += api == self.api
+        return await super().ask(api, {**body, **(self.wrong(body) if api == self.api and self.number == 2 else {})})
+
+
+class IsNameless(Alters):
+    def wrong(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"memberId": "", "generationId": -1}
+
+
+class HasNoIdAnymore(Alters):
+    api = "ConsumerGroupHeartbeat"
+
+    def wrong(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"memberId": ""}
+
+
+class HasAnotherId(Alters):
+    api = "ConsumerGroupHeartbeat"
+
+    def wrong(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"memberId": f"{body['memberId']}x"}
+
+
+class KeepsPartitionsWhenFenced(Consumer):
+    def join_anew(self) -> None:
+        self.generation = 0
+
+
+class BeatsInAnOldVersion(Consumer):
+    def version(self, api: str) -> int:
+        return 2 if api == "Heartbeat" else super().version(api)
+
+
+class RepeatsItsAssignor(Consumer):
+    async def join(self) -> None:
+        self.assignors *= 2
+        await super().join()
+
+
+class AssignsToAStranger(Consumer):
+    def assign(self, sizes: Mapping[str, int], members: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Partition]]:
+        return {**super().assign(sizes, members), "stranger": []}
+
+
+class AssignsTwice(Alters):
+    api = "SyncGroup"
+
+    def wrong(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"assignments": [*body["assignments"], *body["assignments"][:1]]}
+
+
+class AssignsAsAFollower(Alters):
+    api = "SyncGroup"
+
+    def wrong(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"assignments": [{"memberId": self.member, "assignment": self.assignment(())}]}
+
+
+class ClaimsAnOldGeneration(Consumer):
+    def metadata(self, assignor: str) -> bytes:
+        generation, self.generation = self.generation, max(-1, self.generation - 1)
+        try:
+            return super().metadata(assignor)
+        finally:
+            self.generation = generation
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Plays one script: starts a client against a scripted broker, takes each step, and returns what passed meanwhile."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, assert_never
@@ -109,6 +109,12 @@ def disturbance(event: Disturbed) -> Disturbance:
             return InOneSegment()
         case Tags():
             return WithTags()
+
+
+def _recorded(given: Mapping[str, str]) -> dict[str, Any]:
+    """The settings of a program that laws compare with what it does."""
+    times = {name: int(given[name]) for name in ("session_ms", "heartbeat_ms", "rebalance_ms") if name in given}
+    return {**times, "assignors": given["assignors"].split(",")} if "assignors" in given else times
 
 
 class Play:
@@ -250,8 +256,7 @@ class Play:
         self._become()
         self.broker.subscribed = self.settings.topics
         self.broker.has_joined = self.broker.stable = False
-        given = self.launcher.given(self.settings)
-        known = {name: int(given[name]) for name in ("session_ms", "heartbeat_ms") if name in given}
+        known = _recorded(self.launcher.given(self.settings))
         async with self._starts:
             first = len(self.recorder.events)
             self.recorder.add("launched", self.front.now(), **known)  # before it may send anything

@@ -72,7 +72,8 @@ def _built_in(name: str, rest: str) -> "LiveClient":
         raise LookupError(f"{other}; a command contains {', '.join(NEEDED)}") from None
     if client == JAVA:
         command = archived(command, served("apache"))
-    return LiveClient(name, Commands(command), built_in.release(rest), built_in.taken(rest))
+    taken = built_in.taken(rest)
+    return LiveClient(name, Commands(command, taken), built_in.release(rest), taken)
 
 
 def _command(name: str, rest: str) -> "LiveClient":
@@ -271,7 +272,7 @@ def _history(target: str, case: Case, found: Sequence[Observation]) -> History:
 def _ways(history: History) -> list[tuple[Way, Violation]]:
     """The ways in which a history breaks bounds in time, with each breach."""
     timed = [each for each in all_invariants(Role.CLIENT) if each.unsure is not None]
-    return [((law.id, each.shape), each) for law in timed for each in law.search(history)]
+    return [((law.id, each.shape), each) for law in timed for each in law.own_violations(history)[0]]
 
 
 def served(name: str) -> Edition:

@@ -81,10 +81,10 @@ class Judging:
             track.pending.leave(track.unjudged)
             return
         track.pending.judged()
-        laws = reading(track.events)
+        history = self._history(track.events, late_ms)
+        laws = reading(history)
         self._count(track.about, laws, track.counted)
         track.counted |= laws
-        history = self._history(track.events, late_ms)
         for law, violation in violations(history):
             key = law.id, violation.shape
             place = track.reported.get(key)

@@ -4,18 +4,14 @@ A law speaks only where its premise is visible in the traffic of the connections
 group. Neither the program is seen, nor its user, nor which other connections are its own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE
 from kipcheck.conformance.protocols.checks import CHECKS
-from kipcheck.conformance.protocols.client.invariants.identity import PROTOCOL_SINCE
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS
-from kipcheck.conformance.protocols.client.invariants.partitions import EAGER
-from kipcheck.conformance.protocols.client.trace import FENCING, HEARTBEAT, ILLEGAL_GENERATION
 from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Invariant
 
 OTHER_CONNECTIONS: Final = "it is about requests that a member sends over other connections, which do not name it"
@@ -53,62 +49,9 @@ CERTAIN_AFTER: Final[Mapping[str, int]] = {"client/stops-when-fenced": 3}
 that ends its membership, but not three."""
 
 
-_AS_MEMBER: Final = ("SyncGroup", "Heartbeat", "OffsetCommit")
-_LEADS, _FENCED, _OWNS, _EAGER, _COOPERATIVE = "leads", "is fenced", "owns", "eager", "cooperative"
-PREMISES: Final[Mapping[str, tuple[str, ...]]] = {
-    "client/encodes-strictly": (),
-    "client/embeds-strictly": ("JoinGroup",),
-    "client/correlates": (),
-    "client/names-its-epoch": (HEARTBEAT,),
-    "client/joins-anew-when-fenced": (HEARTBEAT, _FENCED),
-    "client/owns-what-it-is-assigned": (HEARTBEAT, _OWNS),
-    "client/names-itself": ("as a member",),
-    "client/joins-with-its-id": ("JoinGroup",),
-    "client/keeps-its-id": ("JoinGroup", f"error {ILLEGAL_GENERATION}"),
-    "client/names-its-instance": ("as a member",),
-    "client/names-its-protocol": ("SyncGroup v5",),
-    "client/keeps-its-settings": ("JoinGroup",),
-    "client/assigns-to-everybody": ("SyncGroup",),
-    "client/assigns-each-partition-once": ("SyncGroup", _LEADS),
-    "client/assigns-evenly": ("SyncGroup", _LEADS),
-    "client/hands-over": ("SyncGroup", _LEADS, _COOPERATIVE),
-    "client/stops-when-fenced": (_FENCED,),
-    "client/commits-its-own": ("OffsetCommit",),
-    "client/owns-nothing-when-eager": (_EAGER,),
-    "client/claims-what-it-owns": (_COOPERATIVE,),
-}
-"""Law -> what a history contains, all of it, where the law reads something. In other histories it is not judged."""
-
-
-def reading(events: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-    """The laws that read something in a history."""
-    there = {kind for each in events for kind in _kinds(each)}
-    return frozenset(each.id for each in speaking() if there.issuperset(PREMISES[each.id]))
-
-
-def _kinds(event: Mapping[str, Any]) -> Iterator[str]:
-    """What an event is, in the words of ``PREMISES``."""
-    if event["what"] == "request":
-        api: str = event["api"]
-        yield api
-        if api in _AS_MEMBER:
-            yield "as a member"
-        if api == "SyncGroup" and event["version"] >= PROTOCOL_SINCE:
-            yield "SyncGroup v5"
-        if api == HEARTBEAT and event.get("owned"):
-            yield _OWNS
-        offered = {name for name, _ in event.get("protocols", ())}
-        if offered & EAGER:
-            yield _EAGER
-        if offered == {COOPERATIVE}:
-            yield _COOPERATIVE
-    elif event["what"] == "answer":
-        error = event.get("error", 0)
-        yield f"error {error}"
-        if error in FENCING:
-            yield _FENCED
-        if "sizes" in event and event["api"] == "JoinGroup":
-            yield _LEADS
+def reading(history: History) -> frozenset[str]:
+    """The laws that read something in a history: in others they are not judged."""
+    return frozenset(each.id for each in speaking() if each.premise is None or each.premise(history))
 
 
 @cache

@@ -147,6 +147,20 @@ class ChangesItsTimeout(LiveMutant):
     consumer = "ChangesItsTimeout"
 
 
+@broken("keeps-its-settings", "stop")
+class DoublesItsTimeout(LiveMutant):
+    """Each JoinGroup has twice the rebalance timeout that the program was given."""
+
+    consumer = "DoublesItsTimeout"
+
+
+@broken("keeps-its-settings", "assignors range,roundrobin; stop")
+class ReversesItsAssignors(LiveMutant):
+    """JoinGroup offers the assignors of the user in another order."""
+
+    consumer = "ReversesItsAssignors"
+
+
 @broken("stops-when-fenced", "answer Heartbeat UNKNOWN_MEMBER_ID; stop")
 class BeatsWhenFenced(LiveMutant):
     """A member that the coordinator does not know sends heartbeats for a second and a half."""

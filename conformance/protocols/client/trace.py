@@ -51,6 +51,8 @@ MISSING: Final[Topic] = "gone"
 """A topic that does not exist."""
 LATE_MS: Final = 50
 """A breach of a bound in time proves nothing if an idle loop of ours was late by so much meanwhile."""
+BY_SCRIPT: Final = "by the script"
+"""Why a connection was closed that a script disturbs: the fault is not the client's."""
 CONFIRMED: Final = "confirmed"
 """The event that the same law was broken in the same way when a script was played alone, and in time."""
 HEARTBEAT: Final = "ConsumerGroupHeartbeat"

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import ModuleType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from kipcheck.conformance.core import effects, tags
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.verdict import Consequence, Grade, Violation
 from kipcheck.conformance.protocols.declare.modules import modules_of
 
 Search: TypeAlias = Callable[[History], Iterator[Violation]]
@@ -26,6 +26,13 @@ def every_step(case: Case, step: Step) -> bool:
 def steps_of(*verbs: str) -> AppliesTo:
     """The steps with one of these verbs."""
     return lambda case, step: step.verb in verbs
+
+
+class Leading(NamedTuple):
+    """A violation from which others follow."""
+
+    invariant: str
+    shape: tuple[str, ...]
 
 
 class RightAnswer(Enum):
@@ -67,6 +74,27 @@ class Invariant:
     proven: Callable[[History, str, Violation], bool] | None = None
     """Whether a violation of this law, by its id, proves something even if the history is unsure. None: none does."""
     right_answer: RightAnswer = RightAnswer.REFERENCE
+    premise: Callable[[History], bool] | None = None
+    """Whether a history has what the statement is about: without it a history that breaks nothing is not judged (SKIP).
+    None: every history that it applies to has it.
+    """
+    follows: Callable[[History, Violation], Leading | None] | None = None
+    """The violation of another invariant from which one of this follows, which then is no failure of its own. None: no
+    violation follows from another one.
+    """
+    essential: str = ""
+    """Why a run in which no case was judged by it shows too little, whatever passed; empty: it does not."""
+
+    def own_violations(self, history: History) -> tuple[tuple[Violation, ...], tuple[Consequence, ...]]:
+        """Those that are failures of their own, and those that follow from another one."""
+        own, consequences = list[Violation](), list[Consequence]()
+        for each in self.search(history):
+            leading = None if self.follows is None else self.follows(history, each)
+            if leading is None:
+                own.append(each)
+            else:
+                consequences.append(Consequence(each, *leading))
+        return tuple(own), tuple(consequences)
 
     def lacks(self, case: Case, step: Step) -> bool:
         """Whether nothing is known of the invariant in this case, if the target cannot take this step."""
@@ -101,13 +129,16 @@ def invariant(
     certain: Callable[[History], History] | None = None,
     proven: Callable[[History, str, Violation], bool] | None = None,
     right_answer: RightAnswer = RightAnswer.REFERENCE,
+    premise: Callable[[History], bool] | None = None,
+    follows: Callable[[History, Violation], Leading | None] | None = None,
+    essential: str = "",
 ) -> Callable[[Search], Search]:
     def declare(search: Search) -> Search:
         if id in INVARIANTS:
             raise ValueError(f"invariant {id!r} is declared twice")
         INVARIANTS[id] = Invariant(
             id, requirements, role, grade, applies_to, search, extra_requirements or {}, needs, checks,
-            frozenset(after), unsure, certain, proven, right_answer,
+            frozenset(after), unsure, certain, proven, right_answer, premise, follows, essential,
         )  # fmt: skip
         return search
 

@@ -17,6 +17,7 @@ from kipcheck.conformance.engine.merge import merge
 from kipcheck.conformance.engine.run import Options, hold
 from kipcheck.conformance.protocols.group.target import CoordinatorAdapter
 from kipcheck.conformance.targets.in_process import InProcess
+from kipcheck.reports import brief
 
 ASKED = Options(targets=("group",), checks=("group/generations", "group/errors"), cases=30, workers=1)
 
@@ -42,7 +43,10 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return ran(RefusesToJoin(), replace(ASKED, out=tmp_path_factory.mktemp("refused")))
 
 
-def test_a_coordinator_that_refuses_every_member_passes_and_what_it_hides_is_named(refused: Path) -> None:
+def test_a_coordinator_that_refuses_every_member_passes_and_what_it_hides_is_named(
+    refused: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(brief, "UNJUDGED", 4)
     (unjudged,) = json.loads(reports.render(refused, "json"))["footer"]["totals"]["unjudged_invariants"].values()
     assert {"group/generation-grows", "group/one-leader", "group/assignment-from-leader"} <= {*unjudged}
     assert not {"group/answers-join", "group/answers-heartbeat", "group/answered-once"} & {*unjudged}

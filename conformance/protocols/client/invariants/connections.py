@@ -8,6 +8,7 @@ from typing import Final
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
+from kipcheck.conformance.protocols.client.premises import EMBEDS, REQUEST
 from kipcheck.conformance.protocols.client.trace import DAMAGED, GRACE_MS, Happened, disturbance, trace
 from kipcheck.conformance.protocols.declare.invariant import impact
 
@@ -23,7 +24,7 @@ BUSY: Final = 20
     "A broker refuses a request of the client, or reads it as another", "refused peer", "layout", "refused-peer",
     accepted="A request is not written as its version says; its broker answered it without an error",
 )  # fmt: skip
-@law("client/encodes-strictly", "grp-05")
+@law("client/encodes-strictly", "grp-05", premise=(REQUEST,))
 def encodes_strictly(history: History) -> Iterator[Violation]:
     """Every request is written as its version says: strict decoding reads it whole."""
     for each in trace(history):
@@ -39,7 +40,7 @@ def encodes_strictly(history: History) -> Iterator[Violation]:
     "A member of the group stops with an error, because it cannot read what another member wrote", "stuck group",
     "layout", "stuck-group", "refused-peer",
 )  # fmt: skip
-@law("client/embeds-strictly", "grp-162")
+@law("client/embeds-strictly", "grp-162", premise=(EMBEDS,))
 def embeds_strictly(history: History) -> Iterator[Violation]:
     """Subscriptions, assignments and user data of Kafka Streams have all fields of the version in front of them."""
     for each in trace(history):
@@ -63,7 +64,7 @@ def embeds_strictly(history: History) -> Iterator[Violation]:
     "versions",
     "refused-peer",
 )
-@law("client/asks-what-is-offered", "grp-94")
+@law("client/asks-what-is-offered", "grp-94", premise=(REQUEST,))
 def asks_what_is_offered(history: History) -> Iterator[Violation]:
     """Once it has the broker's ranges, a client sends only requests and versions within them."""
     offered = False
@@ -76,7 +77,7 @@ def asks_what_is_offered(history: History) -> Iterator[Violation]:
 
 
 @impact("A client takes an answer for that to another request", "wrong data", "answers", "wrong-data")
-@law("client/correlates", "grp-97", grade=Grade.SHOULD)
+@law("client/correlates", "grp-97", grade=Grade.SHOULD, premise=(REQUEST, REQUEST))
 def correlates(history: History) -> Iterator[Violation]:
     """While a request waits for its answer, the next one on its connection has another correlation id."""
     last: dict[int, int] = {}
@@ -91,7 +92,7 @@ def correlates(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer sends requests without a pause", "crash or hang", "resources", "hang")
-@timed("client/does-not-spin", "grp-96")
+@timed("client/does-not-spin", "grp-96", premise=(REQUEST, REQUEST))
 def does_not_spin(history: History) -> Iterator[Violation]:
     """A client sends the same request at most 200 times in a second in which nothing new was sent to it."""
     for each, number, since_ms in _crowded(history, SPIN):
@@ -100,7 +101,7 @@ def does_not_spin(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer repeats requests faster than its back-off allows", "trivia", "resources", "needless-move")
-@timed("client/paces-itself", "grp-96", grade=Grade.SHOULD)
+@timed("client/paces-itself", "grp-96", grade=Grade.SHOULD, premise=(REQUEST, REQUEST))
 def paces_itself(history: History) -> Iterator[Violation]:
     """A client sends the same request at most 20 times in a second in which nothing new was sent to it."""
     most: dict[str, tuple[Happened, int, int]] = {}

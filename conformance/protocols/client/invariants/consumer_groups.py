@@ -5,7 +5,16 @@ from typing import Final
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.client.consequences import after_closing
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
+from kipcheck.conformance.protocols.client.premises import (
+    BEATS_ANEW,
+    ENDED,
+    HAS_EPOCH,
+    MEMBERSHIP_OVER,
+    OWNS,
+    SIGNALLED,
+)
 from kipcheck.conformance.protocols.client.trace import (
     FENCED_MEMBER_EPOCH,
     HEARTBEAT,
@@ -33,7 +42,7 @@ OWN_ID_SINCE: Final = 1
     links=("KIP-848",),
     accepted="A heartbeat lacks the id or epoch of its member; its coordinator answered it without an error",
 )  # fmt: skip
-@law("client/names-its-epoch", "grp-99")
+@law("client/names-its-epoch", "grp-99", premise=(HAS_EPOCH, BEATS_ANEW))
 def names_its_epoch(history: History) -> Iterator[Violation]:
     """A heartbeat carries one member id, and the epoch of the last answer, 0 to join, or -1 or -2 to leave."""
     id = ""
@@ -62,7 +71,7 @@ def names_its_epoch(history: History) -> Iterator[Violation]:
     "A fenced member goes on as if it were one", "double processing", "epochs", "stuck-group", "double-processing",
     links=("KIP-848",),
 )  # fmt: skip
-@law("client/joins-anew-when-fenced", "grp-99")
+@law("client/joins-anew-when-fenced", "grp-99", premise=(MEMBERSHIP_OVER, BEATS_ANEW))
 def joins_anew_when_fenced(history: History) -> Iterator[Violation]:
     """After FENCED_MEMBER_EPOCH or UNKNOWN_MEMBER_ID the next heartbeat joins with epoch 0 and owns nothing."""
     fenced: Happened | None = None
@@ -87,7 +96,7 @@ def joins_anew_when_fenced(history: History) -> Iterator[Violation]:
     "A member reports partitions that it was not assigned", "double processing", "claims", "double-processing",
     links=("KIP-848",),
 )  # fmt: skip
-@law("client/owns-what-it-is-assigned", "grp-99")
+@law("client/owns-what-it-is-assigned", "grp-99", premise=(OWNS,))
 def owns_what_it_is_assigned(history: History) -> Iterator[Violation]:
     """The owned partitions in a heartbeat are some that the member was assigned since it joined."""
     assigned: set[str] = set()
@@ -108,7 +117,7 @@ def owns_what_it_is_assigned(history: History) -> Iterator[Violation]:
     "A consumer stops its heartbeats, and is removed from its group", "stuck group", "gating", "stuck-group",
     links=("KIP-848",),
 )  # fmt: skip
-@timed("client/beats-in-time", "grp-99")
+@timed("client/beats-in-time", "grp-99", premise=(HAS_EPOCH,), follows=after_closing)
 def beats_in_time(history: History) -> Iterator[Violation]:
     """A member sends its next heartbeat within ten of the heartbeat intervals that the last answer had."""
     since: Happened | None = None
@@ -130,7 +139,7 @@ def beats_in_time(history: History) -> Iterator[Violation]:
     "A consumer that is closed stays a member until its session ends", "stuck group", "gating", "stuck-group",
     links=("KIP-848",),
 )  # fmt: skip
-@law("client/leaves-with-its-epoch", "grp-99")
+@law("client/leaves-with-its-epoch", "grp-99", premise=(HAS_EPOCH, SIGNALLED, ENDED), follows=after_closing)
 def leaves_with_its_epoch(history: History) -> Iterator[Violation]:
     """A dynamic member that is closed sends a heartbeat with epoch -1, a static one -2.
 

@@ -7,6 +7,14 @@ from typing import Any, Final
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client.invariants.law import breach, law
+from kipcheck.conformance.protocols.client.premises import (
+    AS_MEMBER,
+    JOINED,
+    JOINS,
+    OLD_GENERATION,
+    PROTOCOL_SINCE,
+    SYNCS_WITH_PROTOCOL,
+)
 from kipcheck.conformance.protocols.client.trace import (
     FATAL,
     FENCED_INSTANCE_ID,
@@ -26,8 +34,6 @@ PLACE = 30
 
 INSTANCE_SINCE: Final = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "OffsetCommit": 7}
 KEYS: Final = {"JoinGroup": "11", "SyncGroup": "14", "Heartbeat": "12", "OffsetCommit": "8"}
-PROTOCOL_SINCE: Final = 5
-"""SyncGroup."""
 CONSUMER: Final = "consumer"
 SESSION_MS: Final = 3000
 
@@ -36,7 +42,7 @@ SESSION_MS: Final = 3000
     "The coordinator refuses the requests of a member", "stuck group", "identity", "stuck-group",
     accepted="A request lacks the id or generation of its member; its coordinator answered it without an error",
 )  # fmt: skip
-@law("client/names-itself", "grp-64")
+@law("client/names-itself", "grp-64", premise=(JOINED, AS_MEMBER))
 def names_itself(history: History) -> Iterator[Violation]:
     """Each request of a member carries the member id and the generation of its last successful JoinGroup."""
     for each in trace(history):
@@ -118,7 +124,7 @@ class _Ids:
     "stuck-group",
     "needless-move",
 )
-@law("client/joins-with-its-id", "grp-64")
+@law("client/joins-with-its-id", "grp-64", premise=(JOINS,))
 def joins_with_its_id(history: History) -> Iterator[Violation]:
     """JoinGroup carries the last member id that the client was sent, and none at first or after UNKNOWN_MEMBER_ID."""
     ids = _Ids()
@@ -140,7 +146,7 @@ def joins_with_its_id(history: History) -> Iterator[Violation]:
     "needless-move",
     links=("KAFKA-13419",),
 )
-@law("client/keeps-its-id", "grp-83", grade=Grade.SHOULD)
+@law("client/keeps-its-id", "grp-83", grade=Grade.SHOULD, premise=(OLD_GENERATION, JOINS))
 def keeps_its_id(history: History) -> Iterator[Violation]:
     """After ILLEGAL_GENERATION a client joins again with its member id."""
     id = ""
@@ -166,7 +172,7 @@ def keeps_its_id(history: History) -> Iterator[Violation]:
     "needless-move",
     links=("KIP-345",),
 )
-@law("client/names-its-instance", "grp-85")
+@law("client/names-its-instance", "grp-85", premise=(JOINED, AS_MEMBER))
 def names_its_instance(history: History) -> Iterator[Violation]:
     """A member whose JoinGroup has an instance id puts it into all group requests; another puts it into none."""
     static: str | None = None
@@ -198,7 +204,7 @@ def names_its_instance(history: History) -> Iterator[Violation]:
     "The coordinator refuses SyncGroup as inconsistent", "stuck group", "identity", "stuck-group", links=("KIP-559",),
     accepted="SyncGroup names another protocol than its generation has; its coordinator answered it without an error",
 )  # fmt: skip
-@law("client/names-its-protocol", "grp-86")
+@law("client/names-its-protocol", "grp-86", premise=(JOINED, SYNCS_WITH_PROTOCOL))
 def names_its_protocol(history: History) -> Iterator[Violation]:
     """From version 5 on SyncGroup carries the type of consumers and the protocol in the answer to JoinGroup."""
     chosen: dict[int, str] = {}
@@ -221,7 +227,7 @@ def names_its_protocol(history: History) -> Iterator[Violation]:
     "stuck-group",
     "needless-move",
 )
-@law("client/keeps-its-settings", "grp-84", "grp-87")
+@law("client/keeps-its-settings", "grp-84", "grp-87", premise=(JOINS,))
 def keeps_its_settings(history: History) -> Iterator[Violation]:
     """Each JoinGroup offers the same assignors in the same order, with the timeouts that the client was given."""
     wanted: dict[str, Any] = {"type": CONSUMER}

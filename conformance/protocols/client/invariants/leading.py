@@ -11,6 +11,7 @@ from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.assignment.invariants import assignments, cooperation
 from kipcheck.conformance.protocols.assignment.model.assignment import ASSIGNORS, COOPERATIVE, NO_GENERATION
 from kipcheck.conformance.protocols.client.invariants.law import SURVIVES_GROUPS, breach, law
+from kipcheck.conformance.protocols.client.premises import JOINED, SYNCS
 from kipcheck.conformance.protocols.client.trace import GRACE_MS, RACE_MS, STARTS, Happened, trace, was_late
 from kipcheck.conformance.protocols.declare.invariant import impact
 
@@ -119,12 +120,21 @@ def _known_sizes(answers: list[Happened], ms: int) -> dict[str, int]:
     return known
 
 
-def _judged(history: History, *searches: Search) -> Iterator[Violation]:
-    ops = tuple(
+def _judged_ops(history: History) -> tuple[Op, ...]:
+    return tuple(
         each.op for each in led(history)
         if each.is_readable and each.is_judged and each.joined["protocol"] in ASSIGNORS
         and all(found is not None for _, found in each.synced.event["assignments"])
     )  # fmt: skip
+
+
+def _is_judged(history: History) -> bool:
+    """Whether the client led with an assignor of Kafka's, and was sent all that it had to know."""
+    return bool(_judged_ops(history))
+
+
+def _judged(history: History, *searches: Search) -> Iterator[Violation]:
+    ops = _judged_ops(history)
     if not ops:
         return
     made = History(Case(SURVIVES_GROUPS, history.case.edition, Role.LEADER, tuple(op.step for op in ops)), "", ops)
@@ -134,7 +144,7 @@ def _judged(history: History, *searches: Search) -> Iterator[Violation]:
 
 
 @impact("A member of the group gets no assignment, or a stranger gets one", "stuck group", "answers", "stuck-group")
-@law("client/assigns-to-everybody", "grp-12", "grp-67")
+@law("client/assigns-to-everybody", "grp-12", "grp-67", premise=(JOINED, SYNCS))
 def assigns_to_everybody(history: History) -> Iterator[Violation]:
     """A leader's SyncGroup has an assignment for each member and no other; that of a follower has none."""
     leads: bool | None = None
@@ -163,14 +173,14 @@ def assigns_to_everybody(history: History) -> Iterator[Violation]:
     "double-processing",
     "unread-partition",
 )
-@law("client/assigns-each-partition-once", "grp-03", "429-16")
+@law("client/assigns-each-partition-once", "grp-03", "429-16", premise=_is_judged)
 def assigns_each_partition_once(history: History) -> Iterator[Violation]:
     """A leader gives each partition of subscribed topics to one member that subscribes to it, and nothing else."""
     yield from _judged(history, assignments.nothing_else, assignments.one_owner, assignments.none_idle)
 
 
 @impact("Members get more partitions than others without need", "trivia", "balance", "unfair-load")
-@law("client/assigns-evenly", "grp-13")
+@law("client/assigns-evenly", "grp-13", premise=_is_judged)
 def assigns_evenly(history: History) -> Iterator[Violation]:
     """The shares that a leader gives differ by no more than its assignor allows."""
     yield from _judged(history, assignments.balance)
@@ -183,7 +193,7 @@ def assigns_evenly(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KIP-429",),
 )
-@law("client/hands-over", "429-05", "429-16")
+@law("client/hands-over", "429-05", "429-16", premise=_is_judged)
 def hands_over(history: History) -> Iterator[Violation]:
     """A cooperative leader gives a claimed partition to no member that does not claim it."""
     yield from _judged(history, cooperation.hand_over)

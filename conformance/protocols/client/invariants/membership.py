@@ -6,7 +6,22 @@ from typing import Final
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.protocols.client.consequences import after_closing
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
+from kipcheck.conformance.protocols.client.premises import (
+    BEATS,
+    ENDED,
+    ENDS,
+    FENCED_INSTANCE,
+    HAS_INTERVAL,
+    JOINED,
+    MEMBERSHIP_OVER,
+    MOVED,
+    REQUEST,
+    SIGNALLED,
+    SYNCED,
+    WAITED_FOR,
+)
 from kipcheck.conformance.protocols.client.trace import (
     FATAL,
     FENCED_INSTANCE_ID,
@@ -40,7 +55,7 @@ MOST_BEATS: Final = 3
     "identity",
     "stuck-group",
 )
-@timed("client/stops-when-fenced", "grp-64")
+@timed("client/stops-when-fenced", "grp-64", premise=(MEMBERSHIP_OVER,))
 def stops_when_fenced(history: History) -> Iterator[Violation]:
     """A second after it was sent that its membership is over, a member sends no request with that id and generation."""
     for each in trace(history):
@@ -63,7 +78,7 @@ def _answer_cut_off(history: History, step: int) -> tuple[str, ...]:
 
 
 @impact("A consumer stops its heartbeats, and is removed from its group", "stuck group", "gating", "stuck-group")
-@timed("client/beats", "grp-69")
+@timed("client/beats", "grp-69", premise=(SYNCED,), follows=after_closing)
 def beats(history: History) -> Iterator[Violation]:
     """A stable member sends a heartbeat, or another request of its group, before its session ends.
 
@@ -108,7 +123,7 @@ def taken(unanswered: list[Happened], answer: Happened) -> Happened | None:
 
 
 @impact("A consumer sends its coordinator more heartbeats than are due", "trivia", "resources", "needless-move")
-@timed("client/beats-no-more-than-due", "grp-89")
+@timed("client/beats-no-more-than-due", "grp-89", premise=(HAS_INTERVAL, BEATS))
 def beats_no_more_than_due(history: History) -> Iterator[Violation]:
     """While they are answered without an error, a member sends at most three heartbeats in its heartbeat interval."""
     interval_ms: int | None = None
@@ -131,7 +146,7 @@ def beats_no_more_than_due(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer does not return to its group after an error that passes", "stuck group", "waiting", "stuck-group")
-@timed("client/comes-back", "grp-66")
+@timed("client/comes-back", "grp-66", premise=(WAITED_FOR,), follows=after_closing)
 def comes_back(history: History) -> Iterator[Violation]:
     """After an error that it can recover from, or a rebalance, a client is a stable member again.
 
@@ -170,7 +185,7 @@ def comes_back(history: History) -> Iterator[Violation]:
     "stuck-group",
     links=("KAFKA-12890",),
 )
-@timed("client/syncs", "grp-67")
+@timed("client/syncs", "grp-67", premise=(JOINED,), follows=after_closing)
 def syncs(history: History) -> Iterator[Violation]:
     """A client that joined sends SyncGroup, or joins again, before it acts as a member for its session timeout."""
     joined: Happened | None = None
@@ -197,7 +212,7 @@ def syncs(history: History) -> Iterator[Violation]:
 @impact(
     "A consumer asks a broker that is not its coordinator any more", "trivia", "waiting", "needless-move", "stuck-group"
 )
-@timed("client/finds-its-coordinator", "grp-77", grade=Grade.SHOULD)
+@timed("client/finds-its-coordinator", "grp-77", grade=Grade.SHOULD, premise=(MOVED, REQUEST))
 def finds_its_coordinator(history: History) -> Iterator[Violation]:
     """After NOT_COORDINATOR a client looks its coordinator up before it sends the next request of its group.
 
@@ -249,7 +264,7 @@ def _look_ups_that_waited(history: History) -> list[tuple[int, int, int]]:
     "Two processes with one instance id fence each other for ever", "double processing", "identity", "stuck-group",
     links=("KIP-345",),
 )  # fmt: skip
-@timed("client/stays-fenced", "grp-98")
+@timed("client/stays-fenced", "grp-98", premise=(FENCED_INSTANCE,))
 def stays_fenced(history: History) -> Iterator[Violation]:
     """A second after FENCED_INSTANCE_ID a member sends no further request to its group with that instance id."""
     fenced: dict[str, int] = {}
@@ -269,7 +284,7 @@ def stays_fenced(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer that is closed stays a member until its session ends", "stuck group", "gating", "stuck-group")
-@law("client/leaves", "grp-69")
+@law("client/leaves", "grp-69", premise=(SYNCED, SIGNALLED, ENDED), follows=after_closing)
 def leaves(history: History) -> Iterator[Violation]:
     """A dynamic member that is closed sends LeaveGroup; a static one sends none.
 
@@ -302,7 +317,7 @@ def leaves(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer ends by itself, or does not end when it is closed", "crash or hang", "waiting", "hang")
-@law("client/ends-when-stopped", "grp-95")
+@law("client/ends-when-stopped", "grp-95", premise=(ENDS,), follows=after_closing)
 def ends_when_stopped(history: History) -> Iterator[Violation]:
     """A program ends within 10 s of SIGTERM, and not before it but for an error that it has to raise."""
     signalled = raises = False

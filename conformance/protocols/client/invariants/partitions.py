@@ -8,11 +8,17 @@ from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.assignment.model.assignment import (
     COOPERATIVE,
     NO_GENERATION,
-    RANGE,
-    ROUNDROBIN,
-    STICKY,
 )
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, listed, timed
+from kipcheck.conformance.protocols.client.premises import (
+    ASSIGNED,
+    COMMITS_AS_MEMBER,
+    EAGER,
+    NEVER_READ,
+    OFFERS_COOPERATIVE,
+    OFFERS_EAGER,
+    READS,
+)
 from kipcheck.conformance.protocols.client.trace import (
     FENCING,
     ILLEGAL_GENERATION,
@@ -25,14 +31,12 @@ from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 60
 
-EAGER: Final = frozenset({RANGE, ROUNDROBIN, STICKY})
-"""Kafka's assignors that support nothing else: a member that offers one is eager."""
 LOOKED_UP: Final = "offset looked up"
 """The client sent ListOffsets for partitions that it had not any more."""
 
 
 @impact("A consumer reads partitions of other members", "double processing", "ownership", "double-processing")
-@timed("client/reads-its-own", "grp-61")
+@timed("client/reads-its-own", "grp-61", premise=READS, essential=NEVER_READ)
 def reads_its_own(history: History) -> Iterator[Violation]:
     """A client fetches only partitions that it is assigned, or was until a second ago."""
     looked_up: set[str] = set()
@@ -49,7 +53,7 @@ def reads_its_own(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer overwrites the offsets of other members", "wrong data", "ownership", "double-processing")
-@timed("client/commits-its-own", "grp-61", "grp-88")
+@timed("client/commits-its-own", "grp-61", "grp-88", premise=(ASSIGNED, COMMITS_AS_MEMBER))
 def commits_its_own(history: History) -> Iterator[Violation]:
     """A client commits only partitions that it was assigned in the generation of its OffsetCommit."""
     for each in trace(history):
@@ -98,7 +102,7 @@ def _strange(
     "needless-move",
     links=("KIP-429",),
 )
-@law("client/owns-nothing-when-eager", "grp-60")
+@law("client/owns-nothing-when-eager", "grp-60", premise=(ASSIGNED, OFFERS_EAGER))
 def owns_nothing_when_eager(history: History) -> Iterator[Violation]:
     """A member that offers an eager assignor owns nothing when it joins."""
     for each in trace(history):
@@ -118,7 +122,7 @@ def owns_nothing_when_eager(history: History) -> Iterator[Violation]:
     "double-processing",
     links=("KIP-429", "KAFKA-12984"),
 )
-@law("client/claims-what-it-owns", "grp-62")
+@law("client/claims-what-it-owns", "grp-62", premise=(ASSIGNED, OFFERS_COOPERATIVE))
 def claims_what_it_owns(history: History) -> Iterator[Violation]:
     """A cooperative member joins with the partitions of its last assignment, and the generation that it has."""
     unseen = False

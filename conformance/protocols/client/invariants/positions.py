@@ -7,6 +7,7 @@ from typing import Final
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
+from kipcheck.conformance.protocols.client.premises import COMMITS, COMMITTED, FETCHES, RECORDS
 from kipcheck.conformance.protocols.client.trace import GRACE_MS, RACE_MS, STARTS, Happened, Membership, trace
 from kipcheck.conformance.protocols.declare.invariant import impact
 
@@ -107,7 +108,7 @@ def _offsets(request: Happened) -> Iterator[tuple[str, int]]:
     "ownership",
     "lost-offsets",
 )
-@timed("client/starts-at-the-committed-offset", "grp-100")
+@timed("client/starts-at-the-committed-offset", "grp-100", premise=(COMMITTED, FETCHES, RECORDS))
 def starts_at_the_committed_offset(history: History) -> Iterator[Violation]:
     """A client begins to read a partition that it did not have before at the offset that the group has committed.
 
@@ -131,7 +132,7 @@ def starts_at_the_committed_offset(history: History) -> Iterator[Violation]:
     "ownership",
     "lost-offsets",
 )
-@law("client/commits-what-it-read", "grp-101")
+@law("client/commits-what-it-read", "grp-101", premise=(COMMITS,))
 def commits_what_it_read(history: History) -> Iterator[Violation]:
     """A client commits no offset above its position.
 

@@ -1,6 +1,9 @@
 """Small consumers over sockets: each with a defect breaks its law, and the one without a defect keeps all laws."""
 
+import ast
 import asyncio
+import inspect
+import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -8,11 +11,13 @@ import pytest
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History, Op
+from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers, consumer
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.target import served
 from kipcheck.conformance.protocols.client.checks import FIRST
+from kipcheck.conformance.protocols.client.invariants.law import breach
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.trace import was_late
 from kipcheck.conformance.protocols.invariants import all_invariants
@@ -21,15 +26,37 @@ from kipcheck.conformance.targets.protocol import observed
 
 CLIENTS: Final = {name: each for name, each in MUTANTS.items() if each.check == "client/groups"}
 LAWS: Final = [each for each in all_invariants(Role.CLIENT) if each.role is Role.CLIENT]
+UNREACHED: Final = {"client/names-its-protocol"}
+"""The consumer writes SyncGroup in a version without the protocol."""
+MODERN: Final = "protocol consumer; "
+WAYS: Final = {
+    "IsNameless": ("pass 600; stop", "client/names-itself"),
+    "HasNoIdAnymore": (f"{MODERN}stop", "client/names-its-epoch"),
+    "HasAnotherId": (f"{MODERN}stop", "client/names-its-epoch"),
+    "KeepsPartitionsWhenFenced": (
+        f"{MODERN}answer ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH; stop", "client/joins-anew-when-fenced",
+    ),
+    "BeatsInAnOldVersion": ("static; stop", "client/names-its-instance"),
+    "RepeatsItsAssignor": ("stop", "client/keeps-its-settings"),
+    "AssignsToAStranger": ("stop", "client/assigns-to-everybody"),
+    "AssignsTwice": ("rebalance; stop", "client/assigns-to-everybody"),
+    "AssignsAsAFollower": ("others 1 follow; rebalance; stop", "client/assigns-to-everybody"),
+    "ClaimsAnOldGeneration": ("assignors cooperative-sticky; rebalance; stop", "client/claims-what-it-owns"),
+}  # fmt: skip
+"""Consumers without a mutant of their own: script, and the law that they break in another way than the mutants do."""
+UNPLAYED: Final = {"'10 s after SIGTERM the program still runs'"}
+"""Takes too long: ``test_a_program_that_ignores_sigterm_is_killed_and_a_finding``."""
 TRIES: Final = 5
 """A script is played again if this machine was too slow for its times."""
 
 
 def broken(history: History) -> set[str]:
-    """Each bound in time that is broken has a window, which ends with the breach."""
+    """Each bound in time that is broken has a window, which ends with the breach; a law that is broken its premise."""
     windows = [found.window_ms for law in LAWS if law.proven is not None for found in law.search(history)]
     assert all(each is not None and each[0] <= each[1] for each in windows)
-    return {each.invariant for each in judge(history, LAWS) if each.violations}
+    found = {each.invariant for each in judge(history, LAWS) if each.violations}
+    assert not {law.id for law in LAWS if law.id in found and not (law.premise is None or law.premise(history))}
+    return found
 
 
 async def played(name: str, text: str, law: str = "") -> History:
@@ -53,24 +80,63 @@ def all_played(scripts: Iterable[tuple[str, ...]]) -> list[History]:
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, set[str]]:
-    """The laws that each mutant breaks in its least case; those that spin come by themselves."""
-    about: dict[str, Any] = {name: (each.made, each.least) for name, each in CLIENTS.items()}
-    busy = {name for name in about if CLIENTS[name].invariant == "client/does-not-spin"}
-    broke: dict[str, set[str]] = {}
-    for names in ([*busy], [name for name in about if name not in busy]):
-        histories = all_played((about[name][0].consumer, about[name][1], CLIENTS[name].invariant) for name in names)
-        broke |= {name: broken(each) for name, each in zip(names, histories, strict=True)}
+def histories() -> dict[str, History]:
+    """What each mutant does in its least case, and the consumers of ``WAYS``; those that spin come by themselves."""
+    about = {name: (each.made().consumer, str(each.least), each.invariant) for name, each in CLIENTS.items()}  # type: ignore[attr-defined]
+    about |= {name: (name, *each) for name, each in WAYS.items()}
+    busy = {name for name, each in about.items() if each[2] == "client/does-not-spin"}
+    found: dict[str, History] = {}
+    for names in ([*busy], [name for name in CLIENTS if name not in busy], [*WAYS]):
+        found |= zip(names, all_played(about[name] for name in names), strict=True)
     # What so many consumers at once made late is played alone.
-    for name in (each for each in about if CLIENTS[each].invariant not in broke[each]):
-        ((made, least), law) = about[name], CLIENTS[name].invariant
-        broke[name] = broken(*all_played([(made.consumer, least, law)]))
-    return broke
+    for name in (each for each in about if about[each][2] not in broken(found[each])):
+        (found[name],) = all_played([about[name]])
+    return found
+
+
+@pytest.fixture(scope="module")
+def found(histories: dict[str, History]) -> dict[str, set[str]]:
+    return {name: broken(each) for name, each in histories.items()}
 
 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_a_consumer_with_a_defect_breaks_its_law(name: str, found: dict[str, set[str]]) -> None:
     assert CLIENTS[name].invariant in found[name]
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_law_is_broken_in_other_ways_too(name: str, found: dict[str, set[str]]) -> None:
+    assert WAYS[name][1] in found[name]
+
+
+def test_each_breach_that_a_law_finds_is_found_in_a_script(
+    histories: dict[str, History], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A branch of a law that no script reaches is no law."""
+    lines: set[tuple[str, int]] = set()
+
+    def noted(*args: Any, **more: Any) -> Violation:
+        frame = sys._getframe(1)
+        lines.add((frame.f_code.co_filename, frame.f_lineno))
+        return breach(*args, **more)
+
+    files = {law.search.__module__ for law in LAWS}
+    for module in map(sys.modules.__getitem__, files):
+        monkeypatch.setattr(module, "breach", noted)
+    for history in histories.values():
+        for law in LAWS:
+            list(law.search(history))
+    calls = [(sys.modules[each].__file__ or "", call) for each in files for call in calls_of_breach(each)]
+    assert {
+        ast.unparse(call.args[1])
+        for file, call in calls
+        if not any(name == file and call.lineno <= line <= (call.end_lineno or 0) for name, line in lines)
+    } == UNPLAYED
+
+
+def calls_of_breach(module: str) -> list[ast.Call]:
+    nodes = ast.walk(ast.parse(inspect.getsource(sys.modules[module])))
+    return [each for each in nodes if isinstance(each, ast.Call) and getattr(each.func, "id", "") == "breach"]
 
 
 @pytest.mark.integration
@@ -89,5 +155,9 @@ def test_no_step_of_a_least_case_can_be_left_out() -> None:
 
 def test_a_consumer_without_a_defect_keeps_all_laws() -> None:
     scripts = [*(f"{each}; stop" for each in FIRST), *(str(each.least) for each in CLIENTS.values())]
-    for text, history in zip(scripts, all_played(("", each) for each in scripts), strict=True):
+    histories = all_played(("", each) for each in scripts)
+    for text, history in zip(scripts, histories, strict=True):
         assert not broken(history), text
+    # What no script of a run can show is no law: its premise occurs in the scripts that each run begins with.
+    judged = {each.invariant for history in histories[: len(FIRST)] for each in judge(history, LAWS) if each.result}
+    assert {each.id for each in LAWS} - judged == UNREACHED

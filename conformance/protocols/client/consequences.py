@@ -1,0 +1,88 @@
+"""What follows from a fault of the client's own, for which the broker closed its connection.
+
+A client whose request the broker cannot serve, or cannot read, loses its connection. If it does not come back then, or
+ends, or ends without leaving, that is a consequence and no failure of its own.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.client.trace import (
+    BY_SCRIPT,
+    GRACE_MS,
+    GROUP_REQUESTS,
+    HEARTBEAT,
+    RACE_MS,
+    Happened,
+    trace,
+)
+from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Leading
+
+LEADING: Final = ("client/asks-what-is-offered", "client/encodes-strictly")
+"""The laws of which a breach makes a broker close the connection."""
+
+
+@dataclass(slots=True)
+class _Lost:
+    """The time from when a connection was closed until the client was in touch with its group again."""
+
+    since_ms: int
+    leading: Leading
+    until_ms: int | None = None
+
+    def includes(self, ms: int) -> bool:
+        return self.since_ms <= ms and (self.until_ms is None or ms <= self.until_ms)
+
+
+@dataclass(slots=True)
+class _Reader:
+    faults: list[tuple[int, Leading]]
+    found: list[_Lost] = field(default_factory=list)
+    survived: set[Leading] = field(default_factory=set)
+    """The faults after which the client went on: what comes later has another reason."""
+
+    def read(self, each: Happened) -> None:
+        now = self.found[-1] if self.found and self.found[-1].until_ms is None else None
+        if each.what in ("launched", "restarted"):
+            self.survived.clear()
+            if now is not None:
+                now.until_ms = each.ms
+        elif each.what == "closed" and each.event["why"] not in ("", BY_SCRIPT):
+            faults = [fault for ms, fault in self.faults if ms <= each.ms <= ms + RACE_MS]
+            if now is None and faults and faults[-1] not in self.survived:
+                self.found.append(_Lost(each.ms, faults[-1]))
+        elif now is not None and each.ms > now.since_ms + GRACE_MS and _is_in_touch(each):
+            now.until_ms = each.ms
+            self.survived.add(now.leading)
+
+
+def _is_in_touch(each: Happened) -> bool:
+    return each.is_answer(*GROUP_REQUESTS, HEARTBEAT) and not each.error
+
+
+@cached_on_history
+def _lost(history: History) -> tuple[_Lost, ...]:
+    faults = sorted(_faults(history), key=lambda each: each[0])
+    if not faults:
+        return ()
+    reader = _Reader(faults)
+    for each in trace(history):
+        reader.read(each)
+    return tuple(reader.found)
+
+
+def _faults(history: History) -> Iterator[tuple[int, Leading]]:
+    for id in LEADING:
+        for each in INVARIANTS[id].search(history):
+            if each.at_ms is not None:
+                yield each.at_ms, Leading(id, each.shape)
+
+
+def after_closing(history: History, violation: Violation) -> Leading | None:
+    """The violation for which the broker closed a connection, if the client was not in touch with its group since."""
+    ms = violation.at_ms
+    return next((each.leading for each in _lost(history) if ms is not None and each.includes(ms)), None)

@@ -1,0 +1,169 @@
+"""What has to occur in the traffic of a client so that a law says something of it.
+
+A premise is a list of kinds of events, which have to occur in this order, with others between them. A history without
+them breaks no law, and does not keep it either: it is not judged.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.once import cached_on_history
+from kipcheck.conformance.protocols.assignment.model.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
+from kipcheck.conformance.protocols.client.trace import (
+    FENCED_INSTANCE_ID,
+    FENCING,
+    GROUP_REQUESTS,
+    HEARTBEAT,
+    ILLEGAL_GENERATION,
+    NOT_COORDINATOR,
+)
+
+Event: TypeAlias = Mapping[str, Any]
+Premise: TypeAlias = Callable[[History], bool]
+
+EAGER: Final = frozenset({RANGE, ROUNDROBIN, STICKY})
+"""Kafka's assignors that support nothing else: a member that offers one is eager."""
+PROTOCOL_SINCE: Final = 5
+"""The version of SyncGroup that has the type of consumers and the protocol."""
+
+# Requests
+REQUEST: Final = "request"
+JOINS: Final = "JoinGroup"
+SYNCS: Final = "SyncGroup"
+SYNCS_WITH_PROTOCOL: Final = f"SyncGroup v{PROTOCOL_SINCE}"
+BEATS: Final = "Heartbeat"
+BEATS_ANEW: Final = HEARTBEAT
+COMMITS: Final = "OffsetCommit"
+COMMITS_AS_MEMBER: Final = "OffsetCommit with a member id"
+FETCHES: Final = "Fetch"
+AS_MEMBER: Final = "a request with a member id and a generation"
+EMBEDS: Final = "a subscription or an assignment inside a request"
+OWNS: Final = f"{HEARTBEAT} with owned partitions"
+OFFERS_EAGER: Final = "JoinGroup with an eager assignor"
+OFFERS_COOPERATIVE: Final = "JoinGroup with the cooperative assignor alone"
+# Answers
+JOINED: Final = "JoinGroup answered"
+LEADS: Final = "JoinGroup answered with the members"
+SYNCED: Final = "SyncGroup answered"
+HAS_EPOCH: Final = "a heartbeat answered with an epoch"
+ASSIGNED: Final = "partitions assigned"
+COMMITTED: Final = "a committed offset"
+RECORDS: Final = "records"
+MEMBERSHIP_OVER: Final = "an error that ends a membership"
+OLD_GENERATION: Final = "ILLEGAL_GENERATION"
+FENCED_INSTANCE: Final = "FENCED_INSTANCE_ID"
+MOVED: Final = "NOT_COORDINATOR"
+# The script
+HAS_INTERVAL: Final = "the program is started with a heartbeat interval"
+WAITED_FOR: Final = "the script waits for a stable member"
+SIGNALLED: Final = "SIGTERM"
+ENDED: Final = "the program ends"
+ENDS: Final = "SIGTERM, or the program ends"
+
+READS: Final = (ASSIGNED, RECORDS)
+"""A client reads: it is sent records once it is assigned partitions."""
+NEVER_READ: Final = "the client was given no record, so it never read"
+"""Why a run is inconclusive; ``kipcheck doctor`` shows what such a client sent."""
+
+
+def occurring(*kinds: str) -> Premise:
+    """The premise that events of these kinds occur, in this order."""
+    return partial(_occur, kinds)
+
+
+def _occur(kinds: Sequence[str], history: History) -> bool:
+    return in_order(_kinds_of(history), kinds)
+
+
+def reads(events: Sequence[Event]) -> bool:
+    """Whether a client reads, in these events."""
+    return in_order([frozenset(kinds(each)) for each in events], READS)
+
+
+def in_order(there: Sequence[frozenset[str]], wanted: Sequence[str]) -> bool:
+    left = iter(there)
+    return all(any(kind in each for each in left) for kind in wanted)
+
+
+@cached_on_history
+def _kinds_of(history: History) -> tuple[frozenset[str], ...]:
+    found = (frozenset(kinds(event)) for _, event in history.actions())
+    return tuple(each for each in found if each)
+
+
+def kinds(event: Event) -> Iterator[str]:
+    """The kinds that an event is of."""
+    match event["what"]:
+        case "request":
+            yield from _of_request(event)
+        case "answer" if event.get("error", 0):
+            yield from _of_error(event)
+        case "answer":
+            yield from _of_answer(event)
+        case "refused":
+            yield REQUEST
+        case "damaged":
+            yield EMBEDS
+        case "launched" if "heartbeat_ms" in event:
+            yield HAS_INTERVAL
+        case "settled" | "unsettled":
+            yield WAITED_FOR
+        case "signalled":
+            yield from (SIGNALLED, ENDS)
+        case "ended":
+            yield from (ENDED, ENDS)
+        case "killed":
+            yield ENDS
+
+
+def _of_request(event: Event) -> Iterator[str]:
+    api: str = event["api"]
+    yield REQUEST
+    yield api
+    if api in GROUP_REQUESTS:
+        yield AS_MEMBER
+    if api == COMMITS and event.get("member"):
+        yield COMMITS_AS_MEMBER
+    if event.get("protocols") or event.get("assignments"):
+        yield EMBEDS
+    if api == SYNCS and event["version"] >= PROTOCOL_SINCE:
+        yield SYNCS_WITH_PROTOCOL
+    if api == HEARTBEAT and event.get("owned"):
+        yield OWNS
+    offered = {name for name, _ in event.get("protocols", ())}
+    if offered & EAGER:
+        yield OFFERS_EAGER
+    if offered == {COOPERATIVE}:
+        yield OFFERS_COOPERATIVE
+
+
+def _of_error(event: Event) -> Iterator[str]:
+    error = event["error"]
+    if error in FENCING:
+        yield MEMBERSHIP_OVER
+    if error == ILLEGAL_GENERATION:
+        yield OLD_GENERATION
+    if error == FENCED_INSTANCE_ID:
+        yield FENCED_INSTANCE
+    if error == NOT_COORDINATOR and event["api"] in (*GROUP_REQUESTS, JOINS, HEARTBEAT):
+        yield MOVED
+
+
+def _of_answer(event: Event) -> Iterator[str]:
+    match event["api"]:
+        case "JoinGroup":
+            yield JOINED
+            if "sizes" in event:
+                yield LEADS
+        case "SyncGroup":
+            yield SYNCED
+        case "ConsumerGroupHeartbeat" if event["generation"] > 0:
+            yield HAS_EPOCH
+        case "OffsetFetch" if any(offset >= 0 for offset in event.get("committed", {}).values()):
+            yield COMMITTED
+        case "Fetch" if event.get("records"):
+            yield RECORDS
+    if event["api"] in (SYNCS, HEARTBEAT) and event.get("partitions"):
+        yield ASSIGNED
