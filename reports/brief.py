@@ -17,8 +17,9 @@ LINES: Final = 40
 CAUSES: Final = 25
 """The most causes in it."""
 UNJUDGED: Final = 20
-"""The most invariants that a line names. The line is not cut at the width of the terminal."""
-UNJUDGED_LISTS: Final = "lists of unjudged invariants"
+"""The most invariants that a line names."""
+NOT_JUDGED: Final = "not judged: "
+"""A line with it is not cut at the width of the terminal."""
 TITLE: Final = 40
 """A title is not cut below this many characters; the page is left out instead."""
 DEFAULT_FOLDER: Final = "kipcheck-out"
@@ -32,12 +33,8 @@ def render(found: Summary, width: int | None = None) -> str:
     """``width``: the columns of the terminal, which no line of a cause exceeds; None: lines are not cut."""
     head = [*_head(found), *_causes(found, width)]
     tail = [*_commands(found), _last(found)]
-    kinds = [
-        (name, lines if name == UNJUDGED_LISTS else [_cut(each, width or LONG) for each in lines])
-        for name, lines in _notes(found)
-    ]
-    notes = _fitted(kinds, LINES - len(head) - len(tail), _details(found))
-    lines = [*head, *notes, *tail]
+    notes = _fitted(list(_notes(found)), LINES - len(head) - len(tail), _details(found))
+    lines = [*head, *(_cut(each, LONG if NOT_JUDGED in each else width or LONG) for each in notes), *tail]
     # Line feeds are escaped, so that no text of a target looks like the last line.
     return harmless("\n".join(map(one_line, lines))) + "\n"
 
@@ -143,7 +140,7 @@ def _notes(found: Summary) -> Iterator[tuple[str, list[str]]]:
     yield "campaigns", list(_campaigns(found))
     yield "differences between targets", list(_differences(found))
     yield "skipped checks", list(_skips(found))
-    yield UNJUDGED_LISTS, [_unjudged(found, *each) for each in found.totals.unjudged.items()]
+    yield "lists of unjudged invariants", [_unjudged(found, *each) for each in found.totals.unjudged.items()]
     yield "seldom judged invariants", list(seldom_judged(found.totals.judged))
     yield "coverage", [found.coverage_line] if found.coverage_line else []
 
