@@ -22,7 +22,7 @@ from kipcheck.conformance.live.client.disturbances import (
 from kipcheck.conformance.live.client.launch import Launcher, Program
 from kipcheck.conformance.live.client.other_members import TOPIC
 from kipcheck.conformance.live.client.scripted import GROUP, SECOND, ScriptedBroker
-from kipcheck.conformance.live.client.unjoined import describe, unoffered
+from kipcheck.conformance.live.client.unjoined import describe, unserved
 from kipcheck.conformance.live.recording.observed import Idle, Recorder
 from kipcheck.conformance.live.recording.traffic import Traffic
 from kipcheck.conformance.live.server.front import Front
@@ -68,7 +68,7 @@ CONNECT_S: Final = 30.0
 START_S: Final = 5.0
 """After this time another program may start though this one has not joined."""
 SETTLE_S: Final = 10.0
-"""The longest time until a client is a stable member again; its own longest pause is much shorter."""
+"""The time in which a client is awaited that is no stable member; longer for one whose user states a back-off."""
 UNSENT_S: Final = 1.0
 """The longest wait for a request that a client need not send."""
 LOST_S: Final = 2.0
@@ -115,11 +115,18 @@ class Play:
     """One script. ``close`` has to be called, and leaves no process and no connection."""
 
     def __init__(
-        self, edition: Edition, launcher: Launcher, settle_s: float = SETTLE_S, starts: asyncio.Semaphore | None = None
+        self,
+        edition: Edition,
+        launcher: Launcher,
+        settle_s: float = SETTLE_S,
+        starts: asyncio.Semaphore | None = None,
+        patience_s: float = 0.0,
     ) -> None:
-        """``starts``: of the programs that start at the same time, in several scripts."""
+        """``starts``: of the programs that start at the same time, in several scripts. ``patience_s``: the longest
+        back-off of the client, as its user states it; 0: it is not stated."""
         self._starts = starts or asyncio.Semaphore()
         self.settle_s = settle_s
+        self.patience_s = patience_s
         self.broker = ScriptedBroker(edition)
         self.recorder = Recorder(edition, self.broker.topics)
         self.front = Front(self.broker, edition, traffic=Traffic((self.recorder,)))
@@ -246,6 +253,7 @@ class Play:
         self.broker.has_joined = self.broker.stable = False
         given = self.launcher.given(self.settings)
         known = {name: int(given[name]) for name in ("session_ms", "heartbeat_ms") if name in given}
+        known |= {"patience_ms": round(self.patience_s * 1000)} if self.patience_s else {}
         async with self._starts:
             first = len(self.recorder.events)
             self.recorder.add("launched", self.front.now(), **known)  # before it may send anything
@@ -299,7 +307,7 @@ class Play:
         if wanted and not (again and wanted == self._suited):
             raise Unsuited(f"the client does not join with {wanted}: {self._never_joined()}")
         if not again:
-            if unoffered(self.recorder.events):
+            if unserved(self.recorder.events):
                 return  # a law is broken; the script ends here
             raise Broken(self._never_joined())
         self._over = False
@@ -391,9 +399,10 @@ async def play(
     steps: Sequence[Step],
     settle_s: float = SETTLE_S,
     starts: asyncio.Semaphore | None = None,
+    patience_s: float = 0.0,
 ) -> list[dict[str, Any]]:
     """The answers to the steps of a whole script. Errors as ``Play.step``."""
-    script = Play(edition, launcher, settle_s, starts)
+    script = Play(edition, launcher, settle_s, starts, patience_s)
     try:
         return [await script.step(each) for each in steps]
     finally:

@@ -26,6 +26,7 @@ from kipcheck.conformance.protocols.client.model import needs
 from kipcheck.conformance.protocols.client.ops import CLIENT
 from kipcheck.conformance.protocols.client.trace import CONFIRMED, is_in_time
 from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.targets.command import PATIENCE
 from kipcheck.conformance.targets.protocol import (
     Broken,
     Claims,
@@ -56,7 +57,13 @@ CLAIMS: Final = Claims(machines=(CLIENT,))
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:
     """Errors: LookupError for a bad command line or an unknown client; ``Unavailable``."""
-    return _command(name, rest) if "{" in rest else _built_in(name, rest)
+    stated = PATIENCE.search(rest)
+    rest = PATIENCE.sub("", rest)
+    found = _command(name, rest) if "{" in rest else _built_in(PATIENCE.sub("", name), rest)
+    if stated is not None:
+        found.patience_s = float(stated[1])
+        found.info = replace(found.info, command=name)
+    return found
 
 
 def _built_in(name: str, rest: str) -> "LiveClient":
@@ -98,6 +105,8 @@ class LiveClient:
         self.name = name
         self.launcher = launcher
         self.taken = taken
+        self.patience_s = 0.0
+        """Its longest back-off, as its user states it; 0: it is not stated."""
         limits = {_braced(each): f"the command lacks {_braced(each)}" for each in OPTIONAL if each not in taken}
         limits[FEATURE] = "the client may lack what a script needs, such as the versions of an older broker"
         claims = replace(CLAIMS, limits=limits)
@@ -107,13 +116,16 @@ class LiveClient:
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
         if role is not Role.CLIENT:
             raise NotPlayed(self.info, role)
-        yield LiveSession(self.info, self.launcher, self.taken, served(edition))
+        yield LiveSession(self.info, self.launcher, self.taken, served(edition), self.patience_s)
 
 
 class LiveSession:
-    def __init__(self, info: TargetInfo, launcher: Launcher, taken: frozenset[str], edition: Edition) -> None:
+    def __init__(
+        self, info: TargetInfo, launcher: Launcher, taken: frozenset[str], edition: Edition, patience_s: float = 0.0
+    ) -> None:
         self.info = info
         self._taken = taken
+        self._patience_s = patience_s
         self.breaches: list[str] = []
         self.troubles: list[str] = []
         self._launcher = launcher
@@ -165,7 +177,7 @@ class LiveSession:
         return tuple(replace(each, limit=limit) if isinstance(each, Unsupported) else each for each in found)
 
     async def _play(self, case: Case) -> list[dict[str, Any]]:
-        return await play(self._edition, self._launcher, case.steps, starts=self._starts)
+        return await play(self._edition, self._launcher, case.steps, starts=self._starts, patience_s=self._patience_s)
 
     async def _played_again(self, case: Case, found: tuple[Observation, ...], alone: bool) -> tuple[Observation, ...]:
         """What breaks a bound in time in a way that is not confirmed is played again, alone, until this machine is in

@@ -22,7 +22,7 @@ from kipcheck.conformance.live.client.other_members import assignment, partition
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.scripted import ScriptedBroker
 from kipcheck.conformance.live.client.target import served
-from kipcheck.conformance.live.client.unjoined import advice, unoffered
+from kipcheck.conformance.live.client.unjoined import advice, unserved
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.front import Front
 from kipcheck.conformance.protocols.checks import CHECKS
@@ -400,7 +400,8 @@ def test_the_advice_for_a_version_that_is_not_served_names_it() -> None:
     request = {"what": "request", "api": "FindCoordinator", "version": 0}
     closed = {"what": "closed", "why": "key 11 version 1 is not served"}
     events: list[dict[str, Any]] = [{"what": "opened"}, request, closed]
-    assert "ApiVersions offers, or use another --edition: key 11 version 1 is not served" in advice(events)
-    assert not unoffered(events), "it was offered nothing"
-    offered: dict[str, Any] = {"what": "answer", "api": "ApiVersions", "error": 0}
-    assert unoffered([offered, *events]) == closed["why"]
+    named = "or use another --edition: JoinGroup, key 11 version 1 is not served by this one"
+    assert advice(events) == f"send ApiVersions, and what it offers, {named}"
+    assert unserved(events) == closed["why"] and not unserved(events[:-1])
+    offered: dict[str, Any] = {"what": "request", "api": "ApiVersions", "version": 0}
+    assert advice([offered, *events]) == f"send requests and versions that ApiVersions offers, {named}"
