@@ -74,22 +74,24 @@ def beats(history: History) -> Iterator[Violation]:
     """A stable member sends a heartbeat, or another request of its group, before its session ends.
 
     A request that is answered NOT_COORDINATOR is no sign of life: no coordinator took it. A client that sent
-    LeaveGroup, or JoinGroup without a member id, takes itself for no member, and owes none until it has joined again.
+    LeaveGroup, or JoinGroup without a member id, takes itself for no member. One that sent JoinGroup is no stable
+    member: its session does not end before the coordinator has answered, and ``client/comes-back`` judges its retries.
     """
-    last, session_ms, closes = -1, SESSION_MS, False
+    last, session_ms, closes, joins_ms = -1, SESSION_MS, False, -1
     unanswered: list[Happened] = []
     for each in trace(history):
         now = each.certain
         if each.is_request("JoinGroup"):
-            session_ms = each.event.get("session_ms", SESSION_MS)
+            session_ms, joins_ms = each.event.get("session_ms", SESSION_MS), each.ms
         if each.is_request(HEARTBEAT):
             return  # sessions of KIP-848 are a matter of the broker
         closes = (closes or each.what == "signalled") and each.what not in STARTS
-        if now is None or now.synced_ms is None or closes or each.shut_out or each.what in STARTS:
+        is_stable = now is not None and now.synced_ms is not None and now.synced_ms >= joins_ms
+        if now is None or not is_stable or closes or each.shut_out or each.what in STARTS:
             last = each.ms
             unanswered.clear()
             continue
-        last = max(last, now.synced_ms)
+        last = max(last, now.synced_ms or 0)
         silent_ms = each.ms - max([last, *(request.ms for request in unanswered)])
         if silent_ms > session_ms:
             why = f"a stable member sent nothing to its group for {silent_ms} ms"

@@ -354,7 +354,11 @@ def test_a_client_that_gave_its_membership_up_owes_no_heartbeat_before_it_joins_
     refused = refuses(510, "LeaveGroup", 16, ["m", -1])
     for given_up in ([leave], [leave, refused], [("request", 500, {**rejoins(0)[2], "member": ""})]):
         assert not [*beats(history(*member, *given_up, silent))]
-    assert [*beats(history(*member, rejoins(500), silent))], "it joins as the member that it is"
+    assert not [*beats(history(*member, rejoins(500), ("closed", 510, {"why": "by the script"}), silent))]
+    again = joined(520, 2), ("answer", 530, {**GIVEN[2], "to": ["m", 2]})
+    assert [*beats(history(*member, rejoins(500), *again, silent))], "it is a stable member again"
+    told = "answer", 450, {"api": "Heartbeat", "error": 27, "to": ["m", 1]}
+    assert [*beats(history(*member, told, silent))], "its session ends though the group rebalances"
 
 
 def waits(ms: int, *attempts: int, api: str = "FindCoordinator", **more: int) -> list[tuple[Any, ...]]:
