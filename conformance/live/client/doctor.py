@@ -43,9 +43,7 @@ def examine(target: LiveClient, edition: str) -> list[Line]:
     return found
 
 
-async def _played(
-    target: LiveClient, edition: str, steps: Sequence[Step]
-) -> tuple[list[Mapping[str, Any]], str]:  # fmt: skip
+async def _played(target: LiveClient, edition: str, steps: Sequence[Step]) -> tuple[list[Mapping[str, Any]], str]:
     """What was observed, and why the program is no consumer."""
     script, events = Play(served(edition), target.launcher), list[Mapping[str, Any]]()
     try:
@@ -61,9 +59,7 @@ async def _played(
     return events, ""
 
 
-def _about_instance(
-    without: Sequence[Mapping[str, Any]], given: Sequence[Mapping[str, Any]], failed: str
-) -> Line:  # fmt: skip
+def _about_instance(without: Sequence[Mapping[str, Any]], given: Sequence[Mapping[str, Any]], failed: str) -> Line:
     """Compares the instance ids of both starts with those that the program was given: none, and one."""
     tried = "it is a static member if it is given an instance id, and else a dynamic one"
     unasked = _instances(without) - {None}
@@ -72,9 +68,8 @@ def _about_instance(
         fix = "take an empty {instance} for none, or write --instance={instance?}, which is left out if there is none"
         return Line(INSTANCE_NAME, tried, WRONG, found, fix)
     if failed:
-        first, _, rest = failed.partition("what to change: ")
-        found = f"with an instance id it does not join: {first.rstrip(chr(10) + ';').replace(chr(10), ' ')}"
-        return Line(INSTANCE_NAME, tried, WRONG, found, rest or "pass {instance} to the consumer as group.instance.id")
+        found, fix = _wrong(INSTANCE_NAME, given, failed)
+        return Line(INSTANCE_NAME, tried, WRONG, f"with an instance id it does not join: {found}", fix)
     shown = _instances(given)
     if shown != {INSTANCE}:
         found = f"given the instance id {INSTANCE!r} it joins as {_listed(shown)}"
@@ -85,7 +80,8 @@ def _about_instance(
 
 def _instances(events: Sequence[Mapping[str, Any]]) -> set[str | None]:
     """The instance ids with which a program joins; None: without one."""
-    return {each.get("instance") for each in events if each["what"] == "request" and each["api"] in JOINS}
+    joins = (each for each in events if each["what"] == "request" and each["api"] in JOINS)
+    return {each.get("instance") for each in joins if each["api"] == "JoinGroup" or each["generation"] == 0}
 
 
 def _listed(instances: set[str | None]) -> str:
@@ -97,12 +93,14 @@ def _lines(events: Sequence[Mapping[str, Any]], why: str) -> Iterator[Line]:
     """The probes in order, up to the first that fails."""
     requests = {each["api"] for each in events if each["what"] == "request"}
     whats = {each["what"] for each in events}
+    ids = _instances(events) - {None}
+    left = "sent LeaveGroup" if requests & {*LEAVES} else f"{_listed(ids)} sends none"
     probes = (
         ("connects", "it connects to {bootstrap}", "opened" in whats, unjoined.seen(events)),
         ("joins", "it joins the group", "joined" in whats, "a stable member of the group"),
         ("fetches", "it fetches what it is assigned", "Fetch" in requests, "sent Fetch"),
         ("ends", "it ends within 10 s of SIGTERM", "ended" in whats and "signalled" in whats, _end(events)),
-        ("leaves", "it leaves the group", bool(requests & {*LEAVES}), "sent LeaveGroup"),
+        ("leaves", "it leaves the group", bool(requests & {*LEAVES}) or bool(ids), left),
     )
     for id, tried, passed, found in probes:
         yield Line(id, tried, "ok", found) if passed else Line(id, tried, WRONG, *_wrong(id, events, why))

@@ -249,7 +249,7 @@ class ScriptedBroker(Broker):
 
     def join(self, request: Received, answer: Answer) -> None:
         body = request.body
-        id, instance, self.session_ms = body["memberId"], body.get("groupInstanceId"), body["sessionTimeoutMs"]
+        id, instance, self.session_ms = body["memberId"], body.get("groupInstanceId"), body.get("sessionTimeoutMs", 0)
         error = self._refused(request) if id else self._elsewhere(request)
         if error is None and id and id not in (self.member, self._pending):
             error = FENCED_INSTANCE_ID if id in self._fenced and instance is not None else CODES["UNKNOWN_MEMBER_ID"]
