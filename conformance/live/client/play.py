@@ -57,7 +57,7 @@ from kipcheck.conformance.protocols.client.ops import (
     Tags,
     Together,
 )
-from kipcheck.conformance.protocols.client.trace import LATE_MS
+from kipcheck.conformance.protocols.client.trace import INTERVALS_OF_ITS_OWN, LATE_MS, longest_absence_ms
 from kipcheck.conformance.targets.protocol import Broken
 
 SESSION_MS, HEARTBEAT_MS, REBALANCE_MS = 3000, 300, 6000
@@ -69,6 +69,8 @@ START_S: Final = 5.0
 """After this time another program may start though this one has not joined."""
 SETTLE_S: Final = 10.0
 """The time in which a client is awaited that is no stable member; longer for one whose user states a back-off."""
+MOST_WATCHED_S: Final = 30.0
+"""So long a client is awaited that shows by its attempts in what time it is back; longer if its user states it."""
 UNSENT_S: Final = 1.0
 """The longest wait for a request that a client need not send."""
 LOST_S: Final = 2.0
@@ -324,12 +326,13 @@ class Play:
         """Waits until the client is a stable member, and the answer that the script changes was sent."""
         if self.shut_out or kind == "LeaveGroup":
             return await self._wait(AFTER_S)
-        unsent_s = self._longest_s if kind is None or kind in CERTAIN else UNSENT_S
-        begun = self.front.now()
+        begun, longest_s = self.front.now(), self._longest_s
+        unsent_s = longest_s if kind is None or kind in CERTAIN else UNSENT_S
         while (self.broker.pending or not self.broker.stable) and not self._has_ended():
-            if self.front.now() - begun > self._longest_s:
+            waited_s = self.front.now() - begun
+            if self.broker.pending and self.broker.stable and waited_s > unsent_s:
                 break
-            if self.broker.pending and self.broker.stable and self.front.now() - begun > unsent_s:
+            if waited_s > longest_s and waited_s > (longest_s := self._watched_s(begun, longest_s)):
                 break
             await asyncio.sleep(0.01)
         unsent = self.broker.drop_pending()
@@ -347,6 +350,17 @@ class Play:
     def _longest_s(self) -> float:
         """The longest time until a client is a stable member. For one that is lost already it has passed."""
         return LOST_S if self._lost else self.settle_s
+
+    def _watched_s(self, begun_s: float, longest_s: float) -> float:
+        """The time in which a client is awaited that was not back in the longest time: that after which it can be said
+        not to return, unless it is too long, and its user states no back-off."""
+        begun_ms, now_ms = round(begun_s * 1000), round(self.front.now() * 1000)
+        session_ms, patience_ms = self.broker.session_ms or SESSION_MS, round(self.patience_s * 1000)
+        found_ms = longest_absence_ms(self.recorder.events, begun_ms, now_ms, session_ms, patience_ms) or 0
+        stated_s = (session_ms + INTERVALS_OF_ITS_OWN * patience_ms) / 1000
+        if self._lost or found_ms / 1000 > max(MOST_WATCHED_S, stated_s):
+            return longest_s
+        return max(found_ms / 1000 + AFTER_S, longest_s)
 
     async def _be_refused(self, kind: Kind) -> None:
         """Waits for the first request that is refused, and looks on for a while."""

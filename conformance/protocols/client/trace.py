@@ -1,8 +1,9 @@
 """The traffic of a script in order, with what the client was a member of at each event."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 from kipcheck.conformance.core.history import History
@@ -64,6 +65,8 @@ DAMAGED: Final = "damaged"
 """The event that a record inside a message is damaged: ``live.recording.embedded`` writes it."""
 GROUP_REQUESTS: Final = frozenset({"SyncGroup", "Heartbeat", "OffsetCommit"})
 """Those that carry member id and generation."""
+ATTEMPTS: Final = frozenset({"FindCoordinator", "JoinGroup", "SyncGroup", HEARTBEAT})
+"""The requests by which a client returns to its group."""
 WITHOUT_GENERATION: Final = frozenset({"JoinGroup", "LeaveGroup", HEARTBEAT})
 """Requests without a generation; and that of KIP-848, an error to which ends the membership whatever its epoch."""
 STARTS: Final = frozenset({"launched", "restarted", "ended", "killed"})
@@ -290,6 +293,26 @@ def _errors(events: Sequence[Mapping[str, Any]]) -> dict[int, int]:
             places = waiting[key].popleft() if waiting.get(key) else refused.pop(key, [])
             found |= dict.fromkeys(places, event.get("error", 0))
     return found
+
+
+def longest_absence_ms(
+    events: Iterable[Mapping[str, Any]], since_ms: int, until_ms: int, session_ms: int, patience_ms: int
+) -> int | None:
+    """In what time a client is back in its group that returns at all, as far as it shows: its session timeout and ten
+    of its own intervals.
+
+    Its interval is the longest pause between its attempts to return, from ``since_ms`` on; of a client that does not
+    try, between its other requests to its group. The pause that lasts counts, as a back-off that grows is longer than
+    those before it; but for one whose user states its longest back-off, ``patience_ms``, which counts if it is longer.
+    None: it shows no interval.
+    """
+    apis = ATTEMPTS | GROUP_REQUESTS
+    recent = [each for each in events if each["what"] == "request" and each["ms"] >= since_ms and each["api"] in apis]
+    times = [each["ms"] for each in recent if each["api"] in ATTEMPTS] or [each["ms"] for each in recent]
+    ends = [since_ms, *times, *(() if patience_ms or not times else (until_ms,))]
+    pauses = [after - before for before, after in pairwise(ends)]
+    interval_ms = max([*pauses, patience_ms])
+    return session_ms + INTERVALS_OF_ITS_OWN * interval_ms if interval_ms else None
 
 
 def was_late(history: History) -> bool:

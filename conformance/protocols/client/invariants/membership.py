@@ -1,21 +1,20 @@
 """Laws of being a member: heartbeats, fencing, recovery and the end."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.trace import (
+    ATTEMPTS,
     FATAL,
     FENCED_INSTANCE_ID,
     GRACE_MS,
     GROUP_REQUESTS,
     HEARTBEAT,
-    INTERVALS_OF_ITS_OWN,
     NEVER,
     NOT_COORDINATOR,
     RACE_MS,
@@ -24,6 +23,7 @@ from kipcheck.conformance.protocols.client.trace import (
     disturbance,
     has_malformed_member,
     has_missing_topic,
+    longest_absence_ms,
     trace,
 )
 from kipcheck.conformance.protocols.declare.invariant import impact
@@ -35,8 +35,6 @@ SESSION_MS: Final = 3000
 INTERVALS: Final = 4
 MOST_BEATS: Final = 3
 """In a heartbeat interval, on average of ``INTERVALS``."""
-ATTEMPTS: Final = ("FindCoordinator", "JoinGroup", "SyncGroup", HEARTBEAT)
-"""The requests by which a client returns to its group."""
 SOON_MS: Final = 10_000
 
 
@@ -165,7 +163,7 @@ def _absences(history: History) -> Iterator[_Absence]:
     read, since a leader has nothing to assign to it. A client that is lost is so once, until it is a stable member or
     starts again: what follows may have no part in it."""
     after, lost, patience_ms, session_ms = "", False, 0, SESSION_MS
-    attempts: list[Happened] = []
+    requests: list[Mapping[str, Any]] = []
     for each in trace(history):
         if each.what == "launched":
             patience_ms = each.event.get("patience_ms", 0)
@@ -174,31 +172,18 @@ def _absences(history: History) -> Iterator[_Absence]:
         if each.is_answer() and each.error in FATAL:
             return  # it may raise, and stay out
         if each.is_request(*ATTEMPTS, *GROUP_REQUESTS):
-            attempts.append(each)
+            requests.append(each.event)
             session_ms = each.event.get("session_ms", session_ms)
         if each.what in ("settled", "unsettled") and not (lost and each.what == "unsettled"):
             waited_ms = each.event["waited_ms"]
-            interval_ms = _interval_ms(attempts, each.ms - waited_ms, each.ms)
-            known = [given for given in (interval_ms, patience_ms or None) if given is not None]
-            longest_ms = session_ms + INTERVALS_OF_ITS_OWN * max(known) if known else None
+            longest_ms = longest_absence_ms(requests, each.ms - waited_ms, each.ms, session_ms, patience_ms)
             if not has_malformed_member(history, each.step):
                 yield _Absence(each, waited_ms, after, longest_ms, patience_ms, each.what == "unsettled")
         if each.what in ("settled", "unsettled", *STARTS):
             lost = each.what == "unsettled"
-            attempts.clear()
+            requests.clear()
         if each.what == "settled":
             after = ""
-
-
-def _interval_ms(requests: Sequence[Happened], since_ms: int, until_ms: int) -> int | None:
-    """The longest pause of a client between its attempts to return, from the begin of the step to its end; of one that
-    does not try, between its other requests to its group. None: it sent none. A pause that lasts counts: a back-off
-    that grows is longer than those before it."""
-    recent = [each for each in requests if each.ms >= since_ms]
-    times = [each.ms for each in recent if each.is_request(*ATTEMPTS)] or [each.ms for each in recent]
-    if not times:
-        return None
-    return max(after - before for before, after in pairwise([since_ms, *times, until_ms]))
 
 
 def _lost(absence: _Absence, history: History, why: str, bound: str) -> Violation:

@@ -17,7 +17,7 @@ from kipcheck.conformance.live.client.consumer import Consumer
 from kipcheck.conformance.live.client.disturbances import InOneSegment
 from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers
 from kipcheck.conformance.live.client.launch import Program
-from kipcheck.conformance.live.client.odd_consumers import Stays
+from kipcheck.conformance.live.client.odd_consumers import Silent, Stays
 from kipcheck.conformance.live.client.other_members import assignment, partitions_in
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.scripted import ScriptedBroker
@@ -190,6 +190,25 @@ def test_a_client_that_is_lost_is_waited_for_once(monkeypatch: pytest.MonkeyPatc
         each["waited_ms"] for answer in answers for each in answer["actions"] if each["what"] == "unsettled"
     ]
     assert first >= 800 and 100 <= later < 800
+
+
+def test_a_client_is_awaited_until_it_shows_that_it_does_not_return_or_for_the_back_off_of_its_user() -> None:
+    """And no longer: one that shows no interval is left in the usual time."""
+
+    async def run() -> tuple[list[dict[str, Any]], ...]:
+        stays, silent = Consumers(Stays), Consumers(Silent)
+        steps = OPERATIONS.parse_shorthand("rebalance; stop")
+        return await asyncio.gather(
+            play(served("apache"), stays, steps, settle_s=0.8),
+            play(served("apache"), silent, steps, settle_s=0.8),
+            play(served("apache"), silent, steps, settle_s=0.8, patience_s=0.1),
+        )
+
+    stays, silent, stated = (
+        next(each["waited_ms"] for answer in answers for each in answer["actions"] if each["what"] == "unsettled")
+        for answers in asyncio.run(run())
+    )
+    assert stays > 4000 and silent < 3000 and stated > 4000
 
 
 class Sent:
