@@ -9,7 +9,15 @@ from typing import Final
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
-from kipcheck.conformance.protocols.client.trace import DAMAGED, GRACE_MS, OF_GROUPS, Happened, disturbance, trace
+from kipcheck.conformance.protocols.client.trace import (
+    DAMAGED,
+    GRACE_MS,
+    GROUP_REQUESTS,
+    OF_GROUPS,
+    Happened,
+    disturbance,
+    trace,
+)
 from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 10
@@ -110,7 +118,8 @@ def does_not_spin(history: History) -> Iterator[Violation]:
 def paces_itself(history: History) -> Iterator[Violation]:
     """A client repeats a failed request at most 20 times in a second in which nothing new was sent to it.
 
-    A request failed that was answered with an error, or whose connection ended before it was answered.
+    A request failed that was answered with an error, or whose connection ended before it was answered. After a failure
+    the requests of the group count too: what failed may be repeated with another generation, or by other requests.
     """
     most: dict[str, tuple[Happened, int, int]] = {}
     for each, number, since_ms in _crowded(history, BUSY, failed_only=True):
@@ -135,6 +144,16 @@ class _Outcomes:
     """The requests of each connection without an answer."""
     failed: set[tuple[str, int]] = field(default_factory=set)
     """Those whose last like failed."""
+    failures: int = 0
+    before: dict[tuple[str, int], int] = field(default_factory=dict)
+    """The failures before the last request of its kind."""
+
+    def repeats_a_failure(self, each: Happened) -> bool:
+        """Whether a request repeats one that failed; or one of its group, and another one failed since: a join that
+        succeeds and is followed by a SyncGroup that fails is repeated because of that."""
+        key = each.api, each.event["digest"]
+        before, self.before[key] = self.before.get(key, self.failures), self.failures
+        return key in self.failed or (each.api in (*OF_GROUPS, *GROUP_REQUESTS) and self.failures > before)
 
     def read(self, each: Happened) -> None:
         connection = each.event.get("connection", -1)
@@ -146,8 +165,11 @@ class _Outcomes:
             if key is not None:
                 known.remove(key)
                 (self.failed.add if each.error or each.event.get("missing") else self.failed.discard)(key)
+            self.failures += bool(each.error)
         elif each.what == "closed":
-            self.failed.update(self.waiting.pop(connection, ()))
+            unanswered = self.waiting.pop(connection, ())
+            self.failed.update(unanswered)
+            self.failures += len(unanswered)
 
 
 def _crowded(history: History, most: int, failed_only: bool) -> Iterator[tuple[Happened, int, int]]:
@@ -156,7 +178,7 @@ def _crowded(history: History, most: int, failed_only: bool) -> Iterator[tuple[H
     Requests of one kind with other contents are other requests: a client may ask for each partition alone. New are
     records, a generation or assignment, and an error that the last answer of its kind did not have. Other answers
     repeat what the client knows. A request repeats one of its group, one that failed, and one of its own connection:
-    each connection of a client may begin with the same requests. ``failed_only``: it repeats those that failed alone.
+    each connection of a client may begin with the same requests. ``failed_only``: it counts where it repeats a failure.
     """
     seen: dict[tuple[str, int, int], deque[int]] = {}
     errors: dict[str, int] = {}
@@ -173,7 +195,7 @@ def _crowded(history: History, most: int, failed_only: bool) -> Iterator[tuple[H
             seen.clear()
         elif each.is_request():
             key = each.api, each.event["digest"]
-            has_failed = key in outcomes.failed
+            has_failed = outcomes.repeats_a_failure(each)
             if has_failed or not failed_only:
                 of_any = has_failed or each.api in OF_GROUPS
                 times = seen.setdefault((*key, NO_CONNECTION if of_any else each.event["connection"]), deque())

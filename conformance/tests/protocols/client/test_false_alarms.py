@@ -421,6 +421,24 @@ def test_connections_that_each_ask_once_repeat_nothing() -> None:
         assert [each.shape for each in broken(*requests(82, 82, error))] == [("ApiVersions",)]
 
 
+def test_a_join_that_succeeds_is_repeated_because_of_what_fails_after_it() -> None:
+    """librdkafka 2.16.1 joins again at once when SyncGroup is refused; each generation is another SyncGroup."""
+
+    def loop(number: int, error: int) -> list[tuple[Any, ...]]:
+        found = []
+        for at in range(number):
+            ms = at * 900 // number
+            join = {"api": "JoinGroup", "version": 5, "digest": 7}
+            sync = {"api": "SyncGroup", "version": 3, "digest": at, "generation": at, "member": "m"}
+            found += [("request", ms, join), joined(ms, at), ("request", ms, sync)]
+            found.append(("answer", ms, {"api": "SyncGroup", "error": error, "to": ["m", at], "partitions": []}))
+        return found
+
+    refused = "answer", 0, {"api": "SyncGroup", "error": 30, "to": ["m", 0], "partitions": []}
+    assert [each.shape for each in broken(refused, *loop(40, 30))] == [("JoinGroup",)]
+    assert not broken(*loop(40, 0))
+
+
 def test_a_client_that_spins_on_answers_without_an_error_still_spins() -> None:
     assert not broken(*requests(82, 1, 0, api="Fetch"))
     assert [each.shape for each in broken(*requests(300, 1, 0, api="Fetch"))] == [("Fetch",)]
