@@ -356,11 +356,12 @@ class Play:
         not to return, unless it is too long, and its user states no back-off."""
         begun_ms, now_ms = round(begun_s * 1000), round(self.front.now() * 1000)
         session_ms, patience_ms = self.broker.session_ms or SESSION_MS, round(self.patience_s * 1000)
-        found_ms = longest_absence_ms(self.recorder.events, begun_ms, now_ms, session_ms, patience_ms) or 0
-        stated_s = (session_ms + INTERVALS_OF_ITS_OWN * patience_ms) / 1000
-        if self._lost or found_ms / 1000 > max(MOST_WATCHED_S, stated_s):
+        if self._lost:
             return longest_s
-        return max(found_ms / 1000 + AFTER_S, longest_s)
+        if patience_ms:
+            return max((session_ms + INTERVALS_OF_ITS_OWN * patience_ms) / 1000 + AFTER_S, longest_s)
+        shown_s = (longest_absence_ms(self.recorder.events, begun_ms, now_ms, session_ms, 0) or 0) / 1000
+        return max(shown_s + AFTER_S, longest_s) if shown_s <= MOST_WATCHED_S else longest_s
 
     async def _be_refused(self, kind: Kind) -> None:
         """Waits for the first request that is refused, and looks on for a while."""
