@@ -10,6 +10,7 @@ from kipcheck.conformance.protocols.client.invariants.connections import (
     does_not_spin,
     paces_itself,
 )
+from kipcheck.conformance.protocols.client.invariants.consumer_groups import leaves_with_its_epoch
 from kipcheck.conformance.protocols.client.invariants.identity import joins_with_its_id, names_itself
 from kipcheck.conformance.protocols.client.invariants.leading import assigns_each_partition_once, assigns_to_everybody
 from kipcheck.conformance.protocols.client.invariants.membership import (
@@ -331,6 +332,18 @@ def test_a_join_that_is_answered_unknown_member_id_ends_the_membership() -> None
         ("Heartbeat", 16, ["m", 1]), ("OffsetCommit", 22, ["m", 0]), ("OffsetCommit", 25, ["n", 1]),
     ):  # fmt: skip
         assert [*leaves(history(*member, again, refuses(4510, api, error, to), *END))], (api, error)
+
+
+def test_an_error_to_a_heartbeat_of_kip_848_ends_the_membership() -> None:
+    named = {"api": "ConsumerGroupHeartbeat", "member": "m"}
+    sent: list[tuple[Any, ...]] = [
+        ("request", 100, {**named, "version": 1, "generation": 0}),
+        ("answer", 110, {**named, "generation": 1, "interval_ms": 300, "partitions": ["t-0"], "to": ["m", 0]}),
+        ("request", 400, {**named, "version": 1, "generation": 1}),
+    ]
+    for error, breaches in {0: 1, 16: 1, 25: 0, 69: 0, 82: 0, 110: 0}.items():
+        answer = "answer", 410, {**named, "generation": 1 if not error else 0, "error": error, "to": ["m", 1]}
+        assert len([*leaves_with_its_epoch(history(*sent, answer, *END))]) == breaches, error
 
 
 def test_what_a_client_need_not_have_read_forbids_nothing_and_demands_nothing() -> None:
