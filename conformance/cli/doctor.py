@@ -4,7 +4,16 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kipcheck.conformance.cli.options import NOT_STARTED, OK, USAGE, Commands, complain, print_harmless, print_json
+from kipcheck.conformance.cli.options import (
+    CLIENTS,
+    NOT_STARTED,
+    OK,
+    USAGE,
+    Commands,
+    complain,
+    print_harmless,
+    print_json,
+)
 from kipcheck.conformance.core.foreign import one_line
 
 if TYPE_CHECKING:
@@ -20,7 +29,9 @@ conformance/docs/testee.md and, as JSON schema, in conformance/targets/testee.sc
 
 def add(commands: Commands) -> None:
     made = commands.add("doctor", _doctor, ABOUT, EPILOG)
-    made.add_argument("--target", required=True, metavar="T", help='"cmd:node testee.mjs", tcp:127.0.0.1:PORT, ...')
+    made.add_argument(
+        "--target", required=True, metavar="T", help=f'"cmd:node testee.mjs", tcp:127.0.0.1:PORT, {CLIENTS}'
+    )
     made.add_argument(
         "--seconds", type=float, default=20.0, metavar="N", help="seconds to wait for each response (default 20)"
     )

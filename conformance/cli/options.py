@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TextIO, TypeAlias
+from typing import Any, Final, TextIO, TypeAlias
 
 from kipcheck.conformance.core.foreign import harmless, harmless_json, harmless_line
 from kipcheck.conformance.core.part import Part
@@ -67,6 +67,13 @@ class Commands:
         return made
 
 
+CLIENTS: Final = (
+    "client:COMMAND starts a program that consumes: {bootstrap}, {group}, {topics} (names with commas between them) "
+    "and optional placeholders are replaced, each by nothing where a script does not set it; a word with {instance?} "
+    "is left out then"
+)
+
+
 def duration(text: str) -> float:
     unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
     number = text[:-1] if unit else text
@@ -82,6 +89,16 @@ def add_timeout(made: argparse.ArgumentParser, about: str = "") -> None:
         default=30.0,
         metavar="TIME",
         help=f"{about}the time for a broker to answer a request, such as 5s (default 30s)",
+    )
+
+
+def add_patience(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--patience",
+        type=duration,
+        metavar="TIME",
+        help="of client: targets: the longest back-off that the client documents, such as 5s: it is awaited for its "
+        "session timeout and ten such times before it is said not to return",
     )
 
 

@@ -9,12 +9,14 @@ from typing import Any
 from urllib.parse import quote
 
 from kipcheck.conformance.cli.options import (
+    CLIENTS,
     EXIT_CODES,
     FAILED,
     OK,
     UNDECIDED,
     USAGE,
     Commands,
+    add_patience,
     complain,
     duration,
     part,
@@ -39,12 +41,15 @@ def add(commands: Commands) -> None:
 
 def _add_selection(gate: argparse.ArgumentParser) -> None:
     """The options that decide what is run, and how it is judged."""
-    gate.add_argument("--target", action="append", metavar="T", help="default kafka-python; may be repeated")
+    gate.add_argument(
+        "--target", action="append", metavar="T", help=f"default kafka-python; may be repeated; {CLIENTS}"
+    )
     gate.add_argument(
         "--name",
         action="append",
         metavar="NAME",
-        help="name of a cmd: target in results, instead of the one in its hello; repeated in the order of --target",
+        help="name in results of a target that is a command (cmd:, client: with placeholders), instead of its own; "
+        "repeated in the order of --target",
     )
     gate.add_argument("--topic", metavar="NAME", help="of broker: targets: use this topic, and create none")
     gate.add_argument("--allow-remote", action="store_true", help="accept broker: targets on other machines")
@@ -108,6 +113,7 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         default=os.environ.get("KIPCHECK_PART") or None,
         help="run the I-th of N parts, to be merged afterwards; default: the environment variable KIPCHECK_PART",
     )
+    add_patience(gate)
 
 
 def _add_replay(commands: Commands) -> None:
@@ -131,6 +137,7 @@ def _add_replay(commands: Commands) -> None:
     )
     replay_parser.add_argument("--prune", action="store_true", help="delete the files of failures that are gone")
     replay_parser.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    add_patience(replay_parser)
 
 
 def _of_broker(target: str, options: argparse.Namespace) -> str:
@@ -149,11 +156,12 @@ def _of_broker(target: str, options: argparse.Namespace) -> str:
 
 def _run(options: argparse.Namespace) -> int:
     from kipcheck.conformance.engine import profile, run, selection
+    from kipcheck.conformance.targets.command import with_patience
 
     profiles = tuple(options.profile or ())
     try:
         named = [_of_broker(each, options) for each in options.target or ("kafka-python",)]
-        targets = tuple(profile.with_options(each, profiles) for each in named)
+        targets = tuple(with_patience(profile.with_options(each, profiles), options.patience) for each in named)
     except profile.InvalidProfile as why:
         return complain(why, USAGE)
     outcome = run.run(
@@ -222,7 +230,7 @@ def _replay(options: argparse.Namespace) -> int:
     except LookupError as missing:
         return complain(missing.args[0], USAGE)
     for path in stored(places):
-        found = replay(path, options.target, options.trust)
+        found = replay(path, options.target, options.trust, options.patience)
         codes.append(found.exit_code)
         several = f"{path.stem}  " if len(options.failure) != 1 else ""
         stream = sys.stdout if found.exit_code in (OK, FAILED) else sys.stderr

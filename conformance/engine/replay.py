@@ -19,6 +19,7 @@ from kipcheck.conformance.protocols.checks import family_of
 from kipcheck.conformance.protocols.declare.check import Impossible
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.targets.command import with_patience
 from kipcheck.conformance.targets.protocol import Broken, Session, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import target as target_of
 
@@ -50,10 +51,13 @@ def looked_in(places: Iterable[Path]) -> Iterator[Path]:
         yield place / FOLDER if of_run else place
 
 
-def replay(path: Path, instead: str | None = None, trusted: bool = False) -> ReplayResult:
+def replay(
+    path: Path, instead: str | None = None, trusted: bool = False, patience_s: float | None = None
+) -> ReplayResult:
     """Runs the case of ``failures/ID.json`` again, with its own target or with ``instead``. Raises nothing.
 
-    ``trusted``: a command in the file may be started.
+    ``trusted``: a command in the file may be started. ``patience_s``: the longest back-off of a live client, in place
+    of the one in the name of the target; None: that one.
     """
     try:
         filed, case = load(path)
@@ -71,7 +75,7 @@ def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Rep
     if invariant is None:
         return ReplayResult(UNDECIDED, f"the invariant {invariant_id!r} does not exist any more")
     try:
-        opened = target_of(instead or target)
+        opened = target_of(with_patience(instead or target, patience_s))
     except LookupError as unknown:
         return ReplayResult(USAGE, str(unknown) if instead else f"{path} names a target that is unknown: {unknown}")
     except Unavailable as gone:

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.live.client import unjoined
 from kipcheck.conformance.live.client.built_in import OPTIONAL
-from kipcheck.conformance.live.client.play import Play
+from kipcheck.conformance.live.client.play import INSTANCE, Play
 from kipcheck.conformance.live.client.target import LiveClient, served
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.premises import NEVER_READ, reads
@@ -16,6 +17,9 @@ from kipcheck.conformance.targets.protocol import Broken
 
 SCRIPT: Final = OPERATIONS.parse_shorthand("pass 1000; stop")
 FETCHES: Final = "poll in a loop; a program that pauses its partitions cannot be tested"
+STATIC: Final = OPERATIONS.parse_shorthand("static; pass 200; stop")
+INSTANCE_NAME: Final = "instance"
+WRONG: Final = "wrong"
 JOINS: Final = ("JoinGroup", "ConsumerGroupHeartbeat")
 LEAVES: Final = ("LeaveGroup", "ConsumerGroupHeartbeat")
 
@@ -33,21 +37,29 @@ class Line:
 
 
 def examine(target: LiveClient, edition: str) -> list[Line]:
-    """Runs a script of a second in which nothing happens."""
+    """Runs a script of a second in which nothing happens; and again with an instance id, if the command takes one."""
     chosen = target.played(edition)
+    exact = f"apache@{chosen.release}"
     if chosen.broken:
         events, why = [*chosen.events], chosen.broken
     else:
-        events, why = asyncio.run(_played(target, f"apache@{chosen.release}"))
-    return [*_lines(events, why), _about_placeholders(target), _about_release(chosen.release)]
+        events, why = asyncio.run(_played(target, exact, SCRIPT))
+    found = [*_lines(events, why), _about_placeholders(target), _about_release(chosen.release)]
+    if INSTANCE_NAME in target.taken and all(each.state != WRONG for each in found):
+        given, failed = asyncio.run(_played(target, exact, STATIC))
+        found.insert(-2, _about_instance(events, given, failed))
+    return found
 
 
-async def _played(target: LiveClient, edition: str) -> tuple[list[Mapping[str, Any]], str]:
+async def _played(target: LiveClient, edition: str, steps: Sequence[Step]) -> tuple[list[Mapping[str, Any]], str]:
     """What was observed, and why the program is no consumer."""
     script, events = Play(served(edition), target.launcher), list[Mapping[str, Any]]()
     try:
-        for step in SCRIPT:
-            events += (await script.step(step))["actions"]
+        for step in steps:
+            answer = await script.step(step)
+            events += answer.get("actions", script.recorder.take())
+            if "actions" not in answer:
+                return events, str(answer["message"])
     except Broken as wrong:
         return [*events, *script.recorder.take()], str(wrong)
     finally:
@@ -55,19 +67,51 @@ async def _played(target: LiveClient, edition: str) -> tuple[list[Mapping[str, A
     return events, ""
 
 
+def _about_instance(without: Sequence[Mapping[str, Any]], given: Sequence[Mapping[str, Any]], failed: str) -> Line:
+    """Compares the instance ids of both starts with those that the program was given: none, and one."""
+    tried = "it is a static member if it is given an instance id, and else a dynamic one"
+    unasked = _instances(without) - {None}
+    if unasked:
+        found = f"without an instance id it joins as {_listed(unasked)}"
+        fix = "take an empty {instance} for none, or write --instance={instance?}, which is left out if there is none"
+        return Line(INSTANCE_NAME, tried, WRONG, found, fix)
+    if failed:
+        found, fix = _wrong(INSTANCE_NAME, given, failed)
+        return Line(INSTANCE_NAME, tried, WRONG, f"with an instance id it does not join: {found}", fix)
+    shown = _instances(given)
+    if shown != {INSTANCE}:
+        found = f"given the instance id {INSTANCE!r} it joins as {_listed(shown)}"
+        fix = "pass {instance} to the consumer as group.instance.id, which JoinGroup has from version 5 on"
+        return Line(INSTANCE_NAME, tried, WRONG, found, fix)
+    return Line(INSTANCE_NAME, tried, "ok", f"a dynamic member, and static member {INSTANCE!r}")
+
+
+def _instances(events: Sequence[Mapping[str, Any]]) -> set[str | None]:
+    """The instance ids with which a program joins; None: without one."""
+    joins = (each for each in events if each["what"] == "request" and each["api"] in JOINS)
+    return {each.get("instance") for each in joins if each["api"] == "JoinGroup" or each["generation"] == 0}
+
+
+def _listed(instances: set[str | None]) -> str:
+    shown = sorted(f"static member {each!r}" for each in instances if each is not None)
+    return ", ".join([*shown, *(["a dynamic member"] if None in instances else [])])
+
+
 def _lines(events: Sequence[Mapping[str, Any]], why: str) -> Iterator[Line]:
     """The probes in order, up to the first that fails."""
     requests = {each["api"] for each in events if each["what"] == "request"}
     whats = {each["what"] for each in events}
+    ids = _instances(events) - {None}
+    left = "sent LeaveGroup" if requests & {*LEAVES} else f"{_listed(ids)} sends none"
     probes = (
         ("connects", "it connects to {bootstrap}", "opened" in whats, unjoined.seen(events)),
         ("joins", "it joins the group", "joined" in whats, "a stable member of the group"),
         ("fetches", "it fetches what it is assigned", reads(events), "it was given records"),
         ("ends", "it ends within 10 s of SIGTERM", "ended" in whats and "signalled" in whats, _end(events)),
-        ("leaves", "it leaves the group", bool(requests & {*LEAVES}), "sent LeaveGroup"),
+        ("leaves", "it leaves the group", bool(requests & {*LEAVES}) or bool(ids), left),
     )
     for id, tried, passed, found in probes:
-        yield Line(id, tried, "ok", found) if passed else Line(id, tried, "wrong", *_wrong(id, events, why))
+        yield Line(id, tried, "ok", found) if passed else Line(id, tried, WRONG, *_wrong(id, events, why))
         if not passed:
             return
 
@@ -85,6 +129,8 @@ def _wrong(id: str, events: Sequence[Mapping[str, Any]], why: str) -> tuple[str,
     if why:
         first, _, rest = why.partition("what to change: ")
         return first.rstrip("\n;").replace("\n", " "), rest or "give a command that can be started from this folder"
+    if id == "joins":
+        return unjoined.seen(events), unjoined.advice(events)
     if id == "fetches":
         sent = "Fetch, and no record in the answers" if any(_is_fetch(each) for each in events) else "no Fetch"
         return f"{NEVER_READ}: {sent}; {unjoined.seen(events)}", FETCHES

@@ -16,8 +16,8 @@ from kipcheck.conformance.live.client.target import served
 from kipcheck.conformance.targets.protocol import Broken
 
 EDITION: Final = "apache"
-SETTLE_S: Final = 2.0
-"""A consumer of ours pauses for a fraction of it."""
+SETTLE_S: Final = 5.0
+"""A session timeout and ten pauses of our consumers: one that is not back by then does not return."""
 
 
 @final

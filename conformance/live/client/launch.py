@@ -20,7 +20,8 @@ LINES: Final = 5
 """Of stderr: this many from its beginning, and from its end."""
 LONGEST_LINE: Final = 300
 NEEDED: Final = ("{bootstrap}", "{group}", "{topics}")
-PLACEHOLDER: Final = re.compile(r"\{[a-z_]+\}")
+PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)(\??)\}")
+"""``{instance}``, which is empty where it is not given, or ``{instance?}``, without which its word is left out."""
 
 
 class Program(Protocol):
@@ -60,20 +61,24 @@ def placeholders(settings: Settings) -> dict[str, str]:
     return {name.removeprefix(PREFIX).lower(): value for name, value in settings.environment.items()}
 
 
+def named(text: str) -> set[str]:
+    """The placeholders in a text, ``{instance}`` for both forms."""
+    return {f"{{{name}}}" for name, _ in PLACEHOLDER.findall(text)}
+
+
 def missing(command: str) -> list[str]:
     """The placeholders that a command must have and lacks."""
-    return [each for each in NEEDED if each not in command]
+    return [each for each in NEEDED if each not in named(command)]
 
 
 def unknown(command: str) -> list[str]:
     """What looks like a placeholder of a command and is none."""
-    known = {*NEEDED, *(f"{{{each}}}" for each in OPTIONAL)}
-    return [each for each in dict.fromkeys(PLACEHOLDER.findall(command)) if each not in known]
+    return sorted(named(command) - {*NEEDED, *(f"{{{each}}}" for each in OPTIONAL)})
 
 
 def optional(command: str) -> frozenset[str]:
     """The optional placeholders of a command."""
-    return frozenset(each for each in OPTIONAL if f"{{{each}}}" in command)
+    return frozenset(each for each in OPTIONAL if f"{{{each}}}" in named(command))
 
 
 def short(command: str) -> str:
@@ -100,16 +105,22 @@ class Commands:
 
     def argv(self, settings: Settings) -> list[str]:
         """The words with the settings in place of their placeholders. A setting that is not given is empty: a program
-        that got ``{instance}`` itself would be a static member.
+        that got ``{instance}`` itself would be a static member. A word with ``{instance?}`` is left out then.
         """
-        given = dict.fromkeys(NEEDED + tuple(f"{{{each}}}" for each in OPTIONAL), "")
-        given |= {f"{{{name}}}": value for name, value in placeholders(settings).items()}
-        return [PLACEHOLDER.sub(lambda found: given.get(found[0], found[0]), word) for word in self.words]
+        given = dict.fromkeys((*(each.strip("{}") for each in NEEDED), *OPTIONAL), "") | placeholders(settings)
+
+        def is_left_out(word: str) -> bool:
+            return any(mark and not given.get(name, name) for name, mark in PLACEHOLDER.findall(word))
+
+        return [
+            PLACEHOLDER.sub(lambda found: given.get(found[1], found[0]), word)
+            for word in self.words if not is_left_out(word)
+        ]  # fmt: skip
 
     def given(self, settings: Settings) -> Mapping[str, str]:
         """Those that a word names, or that the program reads."""
-        named = {name.strip("{}") for word in self.words for name in PLACEHOLDER.findall(word)}
-        return {name: value for name, value in placeholders(settings).items() if name in named | self.reads}
+        there = {each.strip("{}") for each in named(" ".join(self.words))} | self.reads
+        return {name: value for name, value in placeholders(settings).items() if name in there}
 
     async def start(self, settings: Settings) -> Program:
         """A program must not outlive this process: its next connection might reach the broker of another run.

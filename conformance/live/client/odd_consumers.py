@@ -19,6 +19,8 @@ from kipcheck.conformance.live.client.consumer import (
 )
 from kipcheck.conformance.wire.schema import spec
 
+BACK_OFF_S = 5.5
+"""Longer than mutants are awaited."""
 COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED, FENCED_INSTANCE_ID = 15, 16, 30, 82
 
 UNSERVED = bytes.fromhex("000d006300000001000000000000")
@@ -81,16 +83,32 @@ class Spins(Consumer):
         await super().recover(error)
 
 
-class Hurries(Spins):
-    number = 60
-
-
 class JoinsOn(Consumer):
+    number = 1 << 30
+
     async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
         answer = await super().ask(api, body)
         while api == "JoinGroup" and answer["errorCode"] == GROUP_AUTHORIZATION_FAILED and not self.stopping.is_set():
+            self.number -= 1
+            if self.number < 0:
+                await self.stopping.wait()
             answer = await super().ask(api, body)
         return answer
+
+
+class Hurries(JoinsOn):
+    number = 60
+
+
+class NeverAsksVersions(Consumer):
+    """It joins in the version that it was built with."""
+
+    async def ask(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {} if api == "ApiVersions" else await super().ask(api, body)
+
+    async def leave(self) -> None:
+        await self.coordinator.write(bytes.fromhex("000d006300000001000000000000"))
+        await self.coordinator.reader.read(1)
 
 
 # Identity
@@ -176,6 +194,13 @@ class Stays(Consumer):
         if error != REBALANCE:
             await super().recover(error)
         await asyncio.sleep(0.1)
+
+
+class TakesItsTime(Consumer):
+    async def recover(self, error: int) -> None:
+        if error == REBALANCE:
+            await asyncio.sleep(BACK_OFF_S)
+        await super().recover(error)
 
 
 class GivesUpSync(Consumer):

@@ -22,7 +22,7 @@ from kipcheck.conformance.live.client.disturbances import (
 from kipcheck.conformance.live.client.launch import Launcher, Program
 from kipcheck.conformance.live.client.other_members import TOPIC
 from kipcheck.conformance.live.client.scripted import GROUP, SECOND, ScriptedBroker
-from kipcheck.conformance.live.client.unjoined import describe, unoffered
+from kipcheck.conformance.live.client.unjoined import describe, unserved
 from kipcheck.conformance.live.recording.observed import Idle, Recorder
 from kipcheck.conformance.live.recording.traffic import Observer, Traffic
 from kipcheck.conformance.live.server.front import Front
@@ -57,7 +57,7 @@ from kipcheck.conformance.protocols.client.ops import (
     Tags,
     Together,
 )
-from kipcheck.conformance.protocols.client.trace import LATE_MS
+from kipcheck.conformance.protocols.client.trace import INTERVALS_OF_ITS_OWN, LATE_MS, longest_absence_ms
 from kipcheck.conformance.targets.protocol import Broken
 
 SESSION_MS, HEARTBEAT_MS, REBALANCE_MS = 3000, 300, 6000
@@ -68,7 +68,9 @@ CONNECT_S: Final = 30.0
 START_S: Final = 5.0
 """After this time another program may start though this one has not joined."""
 SETTLE_S: Final = 10.0
-"""The longest time until a client is a stable member again; its own longest pause is much shorter."""
+"""The time in which a client is awaited that is no stable member; longer for one whose user states a back-off."""
+MOST_WATCHED_S: Final = 30.0
+"""So long a client is awaited that shows by its attempts in what time it is back; longer if its user states it."""
 UNSENT_S: Final = 1.0
 """The longest wait for a request that a client need not send."""
 LOST_S: Final = 2.0
@@ -127,11 +129,14 @@ class Play:
         settle_s: float = SETTLE_S,
         starts: asyncio.Semaphore | None = None,
         observers: tuple[Observer, ...] = (),
+        patience_s: float = 0.0,
     ) -> None:
         """``starts``: of the programs that start at the same time, in several scripts. ``observers``: of the traffic,
-        besides the recorder."""
+        besides the recorder. ``patience_s``: the longest back-off of the client, as its user states it; 0: it is not
+        stated."""
         self._starts = starts or asyncio.Semaphore()
         self.settle_s = settle_s
+        self.patience_s = patience_s
         self.broker = ScriptedBroker(edition)
         self.recorder = Recorder(edition, self.broker.topics)
         self.front = Front(self.broker, edition, traffic=Traffic((self.recorder, *observers)))
@@ -257,6 +262,7 @@ class Play:
         self.broker.subscribed = self.settings.topics
         self.broker.has_joined = self.broker.stable = False
         known = _recorded(self.launcher.given(self.settings))
+        known |= {"patience_ms": round(self.patience_s * 1000)} if self.patience_s else {}
         async with self._starts:
             first = len(self.recorder.events)
             self.recorder.add("launched", self.front.now(), **known)  # before it may send anything
@@ -310,7 +316,7 @@ class Play:
         if wanted and not (again and wanted == self._suited):
             raise Unsuited(f"the client does not join with {wanted}: {self._never_joined()}")
         if not again:
-            if unoffered(self.recorder.events):
+            if unserved(self.recorder.events):
                 return  # a law is broken; the script ends here
             raise Broken(self._never_joined())
         self._over = False
@@ -327,12 +333,13 @@ class Play:
         """Waits until the client is a stable member, and the answer that the script changes was sent."""
         if self.shut_out or kind == "LeaveGroup":
             return await self._wait(AFTER_S)
-        unsent_s = self._longest_s if kind is None or kind in CERTAIN else UNSENT_S
-        begun = self.front.now()
+        begun, longest_s = self.front.now(), self._longest_s
+        unsent_s = longest_s if kind is None or kind in CERTAIN else UNSENT_S
         while (self.broker.pending or not self.broker.stable) and not self._has_ended():
-            if self.front.now() - begun > self._longest_s:
+            waited_s = self.front.now() - begun
+            if self.broker.pending and self.broker.stable and waited_s > unsent_s:
                 break
-            if self.broker.pending and self.broker.stable and self.front.now() - begun > unsent_s:
+            if waited_s > longest_s and waited_s > (longest_s := self._watched_s(begun, longest_s)):
                 break
             await asyncio.sleep(0.01)
         unsent = self.broker.drop_pending()
@@ -350,6 +357,18 @@ class Play:
     def _longest_s(self) -> float:
         """The longest time until a client is a stable member. For one that is lost already it has passed."""
         return LOST_S if self._lost else self.settle_s
+
+    def _watched_s(self, begun_s: float, longest_s: float) -> float:
+        """The time in which a client is awaited that was not back in the longest time: that after which it can be said
+        not to return, unless it is too long, and its user states no back-off."""
+        begun_ms, now_ms = round(begun_s * 1000), round(self.front.now() * 1000)
+        session_ms, patience_ms = self.broker.session_ms or SESSION_MS, round(self.patience_s * 1000)
+        if self._lost:
+            return longest_s
+        if patience_ms:
+            return max((session_ms + INTERVALS_OF_ITS_OWN * patience_ms) / 1000 + AFTER_S, longest_s)
+        shown_s = (longest_absence_ms(self.recorder.events, begun_ms, now_ms, session_ms, 0) or 0) / 1000
+        return max(shown_s + AFTER_S, longest_s) if shown_s <= MOST_WATCHED_S else longest_s
 
     async def _be_refused(self, kind: Kind) -> None:
         """Waits for the first request that is refused, and looks on for a while."""
@@ -402,9 +421,10 @@ async def play(
     steps: Sequence[Step],
     settle_s: float = SETTLE_S,
     starts: asyncio.Semaphore | None = None,
+    patience_s: float = 0.0,
 ) -> list[dict[str, Any]]:
     """The answers to the steps of a whole script. Errors as ``Play.step``."""
-    script = Play(edition, launcher, settle_s, starts)
+    script = Play(edition, launcher, settle_s, starts, patience_s=patience_s)
     try:
         return [await script.step(each) for each in steps]
     finally:

@@ -73,6 +73,8 @@ class ScriptedBroker(Broker):
         self.member = ""
         """The id of the client; empty: it is not a member."""
         self.instance: str | None = None
+        self.session_ms = 0
+        """The session timeout in its last JoinGroup; 0: it sent none."""
         self.protocol = ""
         self.rebalancing = True
         self.stable = False
@@ -249,7 +251,7 @@ class ScriptedBroker(Broker):
 
     def join(self, request: Received, answer: Answer) -> None:
         body = request.body
-        id, instance = body["memberId"], body.get("groupInstanceId")
+        id, instance, self.session_ms = body["memberId"], body.get("groupInstanceId"), body.get("sessionTimeoutMs", 0)
         error = self._refused(request) if id else self._elsewhere(request)
         if error is None and id and id not in (self.member, self._pending):
             error = FENCED_INSTANCE_ID if id in self._fenced and instance is not None else CODES["UNKNOWN_MEMBER_ID"]

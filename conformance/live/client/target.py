@@ -27,6 +27,7 @@ from kipcheck.conformance.protocols.client.model import needs
 from kipcheck.conformance.protocols.client.ops import CLIENT, OPERATIONS, SETTINGS
 from kipcheck.conformance.protocols.client.trace import CONFIRMED, is_in_time
 from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.targets.command import PATIENCE
 from kipcheck.conformance.targets.protocol import (
     Broken,
     Claims,
@@ -59,7 +60,13 @@ _PLAYED: Final[dict[Launcher, Played]] = {}
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:
     """Errors: LookupError for a bad command line or an unknown client; ``Unavailable``."""
-    return _command(name, rest) if "{" in rest else _built_in(name, rest)
+    stated = PATIENCE.search(rest)
+    rest = PATIENCE.sub("", rest)
+    found = _command(name, rest) if "{" in rest else _built_in(PATIENCE.sub("", name), rest)
+    if stated is not None:
+        found.patience_s = float(stated[1])
+        found.info = replace(found.info, command=name)
+    return found
 
 
 def _built_in(name: str, rest: str) -> "LiveClient":
@@ -102,6 +109,8 @@ class LiveClient:
         self.name = name
         self.launcher = launcher
         self.taken = taken
+        self.patience_s = 0.0
+        """Its longest back-off, as its user states it; 0: it is not stated."""
         limits = {_braced(each): f"the command lacks {_braced(each)}" for each in OPTIONAL if each not in taken}
         limits[FEATURE] = "the client may lack what a script needs, such as the versions of an older broker"
         claims = replace(CLAIMS, limits=limits)
@@ -113,7 +122,7 @@ class LiveClient:
             raise NotPlayed(self.info, role)
         chosen = self.played(edition)
         info, exact = replace(self.info, played=chosen.release), served(f"{APACHE.name}@{chosen.release}")
-        yield LiveSession(info, self.launcher, self.taken, exact, chosen.broken)
+        yield LiveSession(info, self.launcher, self.taken, exact, chosen.broken, self.patience_s)
 
     def played(self, edition: str) -> Played:
         """The release of the broker: that of an exact edition, else the newest one that the client's versions fit, for
@@ -129,12 +138,19 @@ class LiveClient:
 
 class LiveSession:
     def __init__(
-        self, info: TargetInfo, launcher: Launcher, taken: frozenset[str], edition: Edition, broken: str = ""
+        self,
+        info: TargetInfo,
+        launcher: Launcher,
+        taken: frozenset[str],
+        edition: Edition,
+        broken: str = "",
+        patience_s: float = 0.0,
     ) -> None:
         """``broken``: why the program is no consumer with its own settings, if that is known already."""
         self.info = info
         self._broken = broken
         self._taken = taken
+        self._patience_s = patience_s
         self.breaches: list[str] = []
         self.troubles: list[str] = []
         self._launcher = launcher
@@ -189,7 +205,7 @@ class LiveSession:
         settings = (each for each in case.steps if isinstance(OPERATIONS.event_of(each), SETTINGS))
         if self._broken and next(settings, None) is None:
             raise Broken(self._broken)
-        return await play(self._edition, self._launcher, case.steps, starts=self._starts)
+        return await play(self._edition, self._launcher, case.steps, starts=self._starts, patience_s=self._patience_s)
 
     async def _played_again(self, case: Case, found: tuple[Observation, ...], alone: bool) -> tuple[Observation, ...]:
         """What breaks a bound in time in a way that is not confirmed is played again, alone, until this machine is in

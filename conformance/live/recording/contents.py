@@ -27,7 +27,8 @@ NAMES: Final = {
     "protocolName": "protocol",
 }
 """Field of a request -> its name in events."""
-WITH_GENERATION: Final = ("SyncGroup", "Heartbeat", "OffsetCommit", "ConsumerGroupHeartbeat")
+OF_MEMBERS: Final = ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "LeaveGroup", "ConsumerGroupHeartbeat")
+"""The requests that name a member. JoinGroup and LeaveGroup have no generation, which is -1 in events."""
 
 
 class Contents:
@@ -68,10 +69,11 @@ class Contents:
 
     def answered(self, request: Received, body: Mapping[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        if request.api in WITH_GENERATION:
+        if request.api in OF_MEMBERS:
             asked = request.body
             carried = (asked[name] for name in NAMES if NAMES[name] == "generation" and name in asked)
-            found["to"] = [asked.get("memberId", ""), next(carried, -1)]
+            members = [each["memberId"] for each in asked.get("members", ())]
+            found["to"] = [asked.get("memberId") or next(iter(members), ""), next(carried, -1)]
         if "errorCode" in body:
             found["error"] = int(body["errorCode"])
         read = self._answers.get(request.api)

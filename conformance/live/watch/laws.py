@@ -38,6 +38,7 @@ SILENT: Final[Mapping[str, str]] = {
     "client/asks-what-is-offered": "the reason for which a broker closes a connection is not on the wire",
     # Another user may have asked it to stay out; and the law reads what a script waited for.
     "client/comes-back": PROCESS,
+    "client/comes-back-soon": PROCESS,
     # Since Kafka 4.1 (KIP-1092) a user may ask a static member to leave, and a dynamic one to stay.
     "client/leaves": PROCESS,
     "client/leaves-with-its-epoch": PROCESS,

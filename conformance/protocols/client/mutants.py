@@ -77,6 +77,13 @@ class AsksTheUnoffered(LiveMutant):
     consumer = "AsksTheUnoffered"
 
 
+@broken("asks-what-is-offered", "stop")
+class AsksForNoVersions(LiveMutant):
+    """ApiVersions is never sent, and LeaveGroup in a version that the broker does not serve."""
+
+    consumer = "NeverAsksVersions"
+
+
 @broken("correlates", "stop")
 class SendsTwiceWithOneId(LiveMutant):
     """Two heartbeats are sent at once with one correlation id."""
@@ -98,9 +105,9 @@ class JoinsWithoutPause(LiveMutant):
     consumer = "JoinsOn"
 
 
-@broken("paces-itself", "answer Heartbeat NOT_COORDINATOR; stop")
-class LooksUpTooOften(LiveMutant):
-    """A lost coordinator is looked up 60 times."""
+@broken("paces-itself", "refuse JoinGroup GROUP_AUTHORIZATION_FAILED; stop")
+class JoinsTooOften(LiveMutant):
+    """A JoinGroup that is not authorized is sent 60 times without a pause."""
 
     consumer = "Hurries"
 
@@ -187,6 +194,13 @@ class IgnoresRebalances(LiveMutant):
     """A heartbeat that is answered REBALANCE_IN_PROGRESS changes nothing."""
 
     consumer = "Stays"
+
+
+@broken("comes-back-soon", "rebalance; stop")
+class PausesBeforeItJoins(LiveMutant):
+    """REBALANCE_IN_PROGRESS is followed by a pause of several seconds."""
+
+    consumer = "TakesItsTime"
 
 
 @broken("syncs", "answer SyncGroup COORDINATOR_NOT_AVAILABLE; pass 1500; stop")

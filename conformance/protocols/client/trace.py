@@ -1,8 +1,9 @@
 """The traffic of a script in order, with what the client was a member of at each event."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 from kipcheck.conformance.core.history import History
@@ -30,12 +31,15 @@ UNKNOWN_MEMBER_ID: Final = 25
 REBALANCE_IN_PROGRESS: Final = 27
 MEMBER_ID_REQUIRED: Final = 79
 FENCED_INSTANCE_ID: Final = 82
+GROUP_ID_NOT_FOUND: Final = 69
 FENCED_MEMBER_EPOCH: Final = 110
 FENCING: Final[Mapping[int, str]] = {
     ILLEGAL_GENERATION: "ILLEGAL_GENERATION", UNKNOWN_MEMBER_ID: "UNKNOWN_MEMBER_ID",
     FENCED_INSTANCE_ID: "FENCED_INSTANCE_ID", FENCED_MEMBER_EPOCH: "FENCED_MEMBER_EPOCH",
 }  # fmt: skip
 """The errors that end a membership, with their names."""
+OF_THE_ID: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, GROUP_ID_NOT_FOUND})
+"""The errors after which a member id is worth nothing, whatever generation its request had."""
 FATAL: Final = frozenset({23, 24, 26, 29, 30, 31, 35, 42, 81, FENCED_INSTANCE_ID, 111, 112, 128})
 """Errors after which a consumer raises: protocols that do not match, invalid settings, no authorization, and so on."""
 OF_GROUPS: Final = frozenset({
@@ -49,6 +53,8 @@ RACE_MS: Final = 100
 NEVER: Final = 1 << 60
 MISSING: Final[Topic] = "gone"
 """A topic that does not exist."""
+INTERVALS_OF_ITS_OWN: Final = 10
+"""So many pauses between its attempts, and a session timeout, a client has that returns to its group."""
 LATE_MS: Final = 50
 """A breach of a bound in time proves nothing if an idle loop of ours was late by so much meanwhile."""
 BY_SCRIPT: Final = "by the script"
@@ -61,6 +67,10 @@ DAMAGED: Final = "damaged"
 """The event that a record inside a message is damaged: ``live.recording.embedded`` writes it."""
 GROUP_REQUESTS: Final = frozenset({"SyncGroup", "Heartbeat", "OffsetCommit"})
 """Those that carry member id and generation."""
+ATTEMPTS: Final = frozenset({"FindCoordinator", "JoinGroup", "SyncGroup", HEARTBEAT})
+"""The requests by which a client returns to its group."""
+WITHOUT_GENERATION: Final = frozenset({"JoinGroup", "LeaveGroup", HEARTBEAT})
+"""Requests without a generation; and that of KIP-848, an error to which ends the membership whatever its epoch."""
 STARTS: Final = frozenset({"launched", "restarted", "ended", "killed"})
 """Events after which no process of before is left."""
 
@@ -82,6 +92,10 @@ class Membership:
     """The request that was answered with that error."""
     adopted: bool = True
     """Whether the assignment has bytes. A client need not take one without."""
+    given_up_ms: int | None = None
+    """When the client began to take it for over, as far as its requests and their answers show: it sent LeaveGroup, or
+    JoinGroup without a member id; or was sent an error that it may or may not have read. None: it is a member for all
+    that the client knows."""
 
     def is_current(self, ms: int) -> bool:
         """Whether it is over for at most the grace."""
@@ -136,6 +150,12 @@ class Happened:
         last = self.memberships[-1] if self.memberships else None
         return last if last is not None and last.until_ms is None else None
 
+    @property
+    def certain(self) -> Membership | None:
+        """The same, if the client cannot take it for over: what only members owe is owed by this one."""
+        now = self.now
+        return now if now is not None and now.given_up_ms is None else None
+
     def is_request(self, *apis: str) -> bool:
         return self.what == "request" and (not apis or self.event["api"] in apis)
 
@@ -154,6 +174,8 @@ class _Reader:
         if event["what"] in STARTS:
             self.shut_out = False
             return self.memberships.clear()
+        if event["what"] == "request":
+            self._sent(event)
         if event["what"] != "answer":
             return
         error, ms = event.get("error", 0), event["ms"]
@@ -161,7 +183,7 @@ class _Reader:
             self.shut_out = True
         if event["api"] not in (*GROUP_REQUESTS, "JoinGroup", "LeaveGroup", HEARTBEAT):
             return
-        if error in FENCING:
+        if error in FENCING or error in OF_THE_ID:
             self._fence(event, error, ms)
         elif error:
             return
@@ -182,12 +204,33 @@ class _Reader:
         elif event["api"] == HEARTBEAT:
             self._beaten(event, ms)
 
+    def _sent(self, event: Mapping[str, Any]) -> None:
+        """A request shows whether the client takes itself for a member. One of another thread may be older."""
+        now = self.memberships[-1] if self.memberships else None
+        if now is None or now.until_ms is not None:
+            return
+        if event["api"] == "LeaveGroup" or (event["api"] == "JoinGroup" and not event.get("member")):
+            now.given_up_ms = event["ms"]
+        elif now.given_up_ms is not None and event["api"] in (*GROUP_REQUESTS, "JoinGroup"):
+            is_same = event.get("member") == now.member and event.get("generation", now.generation) == now.generation
+            if is_same and event["ms"] > now.given_up_ms + RACE_MS and not event.get("pipelined"):
+                now.given_up_ms = None
+
     def _fence(self, event: Mapping[str, Any], error: int, ms: int) -> None:
-        newest = self.memberships[-1:]
-        given = event.get("to") or [event.get("member"), *(each.generation for each in newest)]
-        same_member = event["api"] == HEARTBEAT and [given[0]] == [each.member for each in newest]
-        if same_member or given in [[each.member, each.generation] for each in newest]:
-            self._end(ms, error, event["api"])  # an answer to an older request says nothing of the newest membership
+        """A JoinGroup has no generation, and a LeaveGroup neither: of them the member id says which membership ends.
+
+        An answer to an older request says nothing of the newest membership; but that its member id is worth nothing,
+        of which the client need not take notice, nor of an answer that it may not have read.
+        """
+        newest = self.memberships[-1] if self.memberships else None
+        given = event.get("to") or [event.get("member"), -1]
+        if newest is None or newest.until_ms is not None or given[0] != newest.member:
+            return
+        is_of_it = event["api"] in WITHOUT_GENERATION or given[1] == newest.generation
+        if is_of_it and error in FENCING:
+            self._end(ms, error, event["api"])
+        if newest.until_ms is None and (is_of_it or error in OF_THE_ID):
+            newest.given_up_ms = ms
 
     def _beaten(self, event: Mapping[str, Any], ms: int) -> None:
         now = self.memberships[-1] if self.memberships else None
@@ -252,6 +295,26 @@ def _errors(events: Sequence[Mapping[str, Any]]) -> dict[int, int]:
             places = waiting[key].popleft() if waiting.get(key) else refused.pop(key, [])
             found |= dict.fromkeys(places, event.get("error", 0))
     return found
+
+
+def longest_absence_ms(
+    events: Iterable[Mapping[str, Any]], since_ms: int, until_ms: int, session_ms: int, patience_ms: int
+) -> int | None:
+    """In what time a client is back in its group that returns at all, as far as it shows: its session timeout and ten
+    of its own intervals.
+
+    Its interval is the longest pause between its attempts to return, from ``since_ms`` on; of a client that does not
+    try, between its other requests to its group. The pause that lasts counts, as a back-off that grows is longer than
+    those before it; but for one whose user states its longest back-off, ``patience_ms``, which counts if it is longer.
+    None: it shows no interval.
+    """
+    apis = ATTEMPTS | GROUP_REQUESTS
+    recent = [each for each in events if each["what"] == "request" and each["ms"] >= since_ms and each["api"] in apis]
+    times = [each["ms"] for each in recent if each["api"] in ATTEMPTS] or [each["ms"] for each in recent]
+    ends = [since_ms, *times, *(() if patience_ms or not times else (until_ms,))]
+    pauses = [after - before for before, after in pairwise(ends)]
+    interval_ms = max([*pauses, patience_ms])
+    return session_ms + INTERVALS_OF_ITS_OWN * interval_ms if interval_ms else None
 
 
 def was_late(history: History) -> bool:

@@ -3,19 +3,29 @@
 import re
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.premises import EMBEDS, REQUEST
-from kipcheck.conformance.protocols.client.trace import DAMAGED, GRACE_MS, Happened, disturbance, trace
+from kipcheck.conformance.protocols.client.trace import (
+    DAMAGED,
+    GRACE_MS,
+    GROUP_REQUESTS,
+    OF_GROUPS,
+    Happened,
+    disturbance,
+    trace,
+)
 from kipcheck.conformance.protocols.declare.invariant import impact
 
 PLACE = 10
 
 SPIN: Final = 200
 """Requests of one kind in a second that are a busy loop."""
+NO_CONNECTION: Final = -1
 BUSY: Final = 20
 """Requests of one kind in a second that are more than any back-off allows."""
 
@@ -64,16 +74,17 @@ def embeds_strictly(history: History) -> Iterator[Violation]:
     "versions",
     "refused-peer",
 )
-@law("client/asks-what-is-offered", "grp-94", premise=(REQUEST,))
+@law("client/asks-what-is-offered", "grp-94", "grp-163", premise=(REQUEST,))
 def asks_what_is_offered(history: History) -> Iterator[Violation]:
-    """Once it has the broker's ranges, a client sends only requests and versions within them."""
+    """A client sends only requests and versions that its broker serves: those within the ranges that it asked for."""
     offered = False
     for each in trace(history):
         if each.is_answer("ApiVersions") and not each.error:
             offered = True
         why = each.event.get("why", "") if each.what == "closed" else ""
-        if offered and why.endswith("is not served"):
-            yield breach(each, f"the request with {why}", "a version that ApiVersions offered", why, "not offered", why)
+        if why.endswith("is not served"):
+            wanted = "a version that ApiVersions offered" if offered else "ApiVersions first, and a version within it"
+            yield breach(each, f"the request with {why}", wanted, why, "not offered", why)
 
 
 @impact("A client takes an answer for that to another request", "wrong data", "answers", "wrong-data")
@@ -94,8 +105,11 @@ def correlates(history: History) -> Iterator[Violation]:
 @impact("A consumer sends requests without a pause", "crash or hang", "resources", "hang")
 @timed("client/does-not-spin", "grp-96", premise=(REQUEST, REQUEST))
 def does_not_spin(history: History) -> Iterator[Violation]:
-    """A client sends the same request at most 200 times in a second in which nothing new was sent to it."""
-    for each, number, since_ms in _crowded(history, SPIN):
+    """A client sends the same request at most 200 times in a second in which nothing new was sent to it.
+
+    Connections that each send one request, which is answered, repeat nothing.
+    """
+    for each, number, since_ms in _crowded(history, SPIN, failed_only=False):
         yield breach(each, _often(each, number), f"at most {SPIN}", str(number), each.api, since_ms=since_ms)
         return
 
@@ -103,9 +117,13 @@ def does_not_spin(history: History) -> Iterator[Violation]:
 @impact("A consumer repeats requests faster than its back-off allows", "trivia", "resources", "needless-move")
 @timed("client/paces-itself", "grp-96", grade=Grade.SHOULD, premise=(REQUEST, REQUEST))
 def paces_itself(history: History) -> Iterator[Violation]:
-    """A client sends the same request at most 20 times in a second in which nothing new was sent to it."""
+    """A client repeats a failed request at most 20 times in a second in which nothing new was sent to it.
+
+    A request failed that was answered with an error, or whose connection ended before it was answered. After a failure
+    the requests of the group count too: what failed may be repeated with another generation, or by other requests.
+    """
     most: dict[str, tuple[Happened, int, int]] = {}
-    for each, number, since_ms in _crowded(history, BUSY):
+    for each, number, since_ms in _crowded(history, BUSY, failed_only=True):
         if each.api not in most or number > most[each.api][1]:
             most[each.api] = each, number, since_ms
     for api, (each, number, since_ms) in most.items():
@@ -119,15 +137,53 @@ def _often(each: Happened, number: int) -> str:
     return f"the same {each.api} request, {number} times in a second in which nothing new was sent to the client"
 
 
-def _crowded(history: History, most: int) -> Iterator[tuple[Happened, int, int]]:
+@dataclass(slots=True)
+class _Outcomes:
+    """Which requests have failed, by API and contents."""
+
+    waiting: dict[int, deque[tuple[str, int]]] = field(default_factory=dict)
+    """The requests of each connection without an answer."""
+    failed: set[tuple[str, int]] = field(default_factory=set)
+    """Those whose last like failed."""
+    failures: int = 0
+    before: dict[tuple[str, int], int] = field(default_factory=dict)
+    """The failures before the last request of its kind."""
+
+    def repeats_a_failure(self, each: Happened) -> bool:
+        """Whether a request repeats one that failed; or one of its group, and another one failed since: a join that
+        succeeds and is followed by a SyncGroup that fails is repeated because of that."""
+        key = each.api, each.event["digest"]
+        before, self.before[key] = self.before.get(key, self.failures), self.failures
+        return key in self.failed or (each.api in (*OF_GROUPS, *GROUP_REQUESTS) and self.failures > before)
+
+    def read(self, each: Happened) -> None:
+        connection = each.event.get("connection", -1)
+        if each.is_request():
+            self.waiting.setdefault(connection, deque()).append((each.api, each.event["digest"]))
+        elif each.is_answer():
+            known = self.waiting.get(connection, deque())
+            key = next((one for one in known if one[0] == each.api), None)
+            if key is not None:
+                known.remove(key)
+                (self.failed.add if each.error or each.event.get("missing") else self.failed.discard)(key)
+            self.failures += bool(each.error)
+        elif each.what == "closed":
+            unanswered = self.waiting.pop(connection, ())
+            self.failed.update(unanswered)
+            self.failures += len(unanswered)
+
+
+def _crowded(history: History, most: int, failed_only: bool) -> Iterator[tuple[Happened, int, int]]:
     """The requests that were sent more than ``most`` times in the second before them, how many times, and since when.
 
     Requests of one kind with other contents are other requests: a client may ask for each partition alone. New are
     records, a generation or assignment, and an error that the last answer of its kind did not have. Other answers
-    repeat what the client knows.
+    repeat what the client knows. A request repeats one of its group, one that failed, and one of its own connection:
+    each connection of a client may begin with the same requests. ``failed_only``: it counts where it repeats a failure.
     """
-    seen: dict[tuple[str, int], deque[int]] = {}
+    seen: dict[tuple[str, int, int], deque[int]] = {}
     errors: dict[str, int] = {}
+    outcomes = _Outcomes()
     for each in trace(history):
         if each.is_answer():
             api = each.api
@@ -139,9 +195,14 @@ def _crowded(history: History, most: int) -> Iterator[tuple[Happened, int, int]]
         elif each.what == "signalled":
             seen.clear()
         elif each.is_request():
-            times = seen.setdefault((each.api, each.event["digest"]), deque())
-            times.append(each.ms)
-            while times[0] < each.ms - GRACE_MS:
-                times.popleft()
-            if len(times) > most:
-                yield each, len(times), times[0]
+            key = each.api, each.event["digest"]
+            has_failed = outcomes.repeats_a_failure(each)
+            if has_failed or not failed_only:
+                of_any = has_failed or each.api in OF_GROUPS
+                times = seen.setdefault((*key, NO_CONNECTION if of_any else each.event["connection"]), deque())
+                times.append(each.ms)
+                while times[0] < each.ms - GRACE_MS:
+                    times.popleft()
+                if len(times) > most:
+                    yield each, len(times), times[0]
+        outcomes.read(each)

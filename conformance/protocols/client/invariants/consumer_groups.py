@@ -153,7 +153,7 @@ def leaves_with_its_epoch(history: History) -> Iterator[Violation]:
             last = each.event["generation"]
             static = "instance" in each.event if last == JOINS else static
         elif each.what == "signalled":
-            member = each.now is not None
+            member = each.certain is not None
         elif each.what == "ended" and member and not each.shut_out:
             wanted = LEAVES_FOR_A_WHILE if static else LEAVES
             if last != wanted:

@@ -50,7 +50,7 @@ def names_itself(history: History) -> Iterator[Violation]:
             continue
         given = each.event.get("member", ""), each.event.get("generation", -1)
         if given == ("", -1):
-            if each.api != "OffsetCommit" and each.now is not None:
+            if each.api != "OffsetCommit" and each.certain is not None:
                 yield breach(each, "a request without a member id", "its member id", "none", each.api, "nameless")
             continue
         known = [(one.member, one.generation) for one in each.memberships]

@@ -1,8 +1,9 @@
 """Laws of being a member: heartbeats, fencing, recovery and the end."""
 
 from collections import deque
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
@@ -23,6 +24,7 @@ from kipcheck.conformance.protocols.client.premises import (
     WAITED_FOR,
 )
 from kipcheck.conformance.protocols.client.trace import (
+    ATTEMPTS,
     FATAL,
     FENCED_INSTANCE_ID,
     GRACE_MS,
@@ -36,6 +38,7 @@ from kipcheck.conformance.protocols.client.trace import (
     disturbance,
     has_malformed_member,
     has_missing_topic,
+    longest_absence_ms,
     trace,
 )
 from kipcheck.conformance.protocols.declare.invariant import impact
@@ -47,6 +50,7 @@ SESSION_MS: Final = 3000
 INTERVALS: Final = 4
 MOST_BEATS: Final = 3
 """In a heartbeat interval, on average of ``INTERVALS``."""
+SOON_MS: Final = 10_000
 
 
 @impact(
@@ -82,22 +86,25 @@ def _answer_cut_off(history: History, step: int) -> tuple[str, ...]:
 def beats(history: History) -> Iterator[Violation]:
     """A stable member sends a heartbeat, or another request of its group, before its session ends.
 
-    A request that is answered NOT_COORDINATOR is no sign of life: no coordinator took it.
+    A request that is answered NOT_COORDINATOR is no sign of life: no coordinator took it. A client that sent
+    LeaveGroup, or JoinGroup without a member id, takes itself for no member. One that sent JoinGroup is no stable
+    member: its session does not end before the coordinator has answered, and ``client/comes-back`` judges its retries.
     """
-    last, session_ms, closes = -1, SESSION_MS, False
+    last, session_ms, closes, joins_ms = -1, SESSION_MS, False, -1
     unanswered: list[Happened] = []
     for each in trace(history):
-        now = each.now
+        now = each.certain
         if each.is_request("JoinGroup"):
-            session_ms = each.event.get("session_ms", SESSION_MS)
+            session_ms, joins_ms = each.event.get("session_ms", SESSION_MS), each.ms
         if each.is_request(HEARTBEAT):
             return  # sessions of KIP-848 are a matter of the broker
         closes = (closes or each.what == "signalled") and each.what not in STARTS
-        if now is None or now.synced_ms is None or closes or each.shut_out or each.what in STARTS:
-            last = -1
+        is_stable = now is not None and now.synced_ms is not None and now.synced_ms >= joins_ms
+        if now is None or not is_stable or closes or each.shut_out or each.what in STARTS:
+            last = each.ms
             unanswered.clear()
             continue
-        last = max(last, now.synced_ms)
+        last = max(last, now.synced_ms or 0)
         silent_ms = each.ms - max([last, *(request.ms for request in unanswered)])
         if silent_ms > session_ms:
             why = f"a stable member sent nothing to its group for {silent_ms} ms"
@@ -145,36 +152,91 @@ def beats_no_more_than_due(history: History) -> Iterator[Violation]:
             return
 
 
+@dataclass(frozen=True, slots=True)
+class _Absence:
+    """A client is no stable member, since a step that disturbed it began."""
+
+    at: Happened
+    waited_ms: int
+    after: str
+    """The last error that it was sent; empty: none."""
+    longest_ms: int | None
+    """The longest time until it is back, as far as it shows: a session timeout and ten of its own intervals. None: it
+    shows no interval."""
+    patience_ms: int
+    lasts: bool
+    """Whether it was not back at the end of the step."""
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether it was watched for so long that it does not return."""
+        return self.lasts and self.longest_ms is not None and self.waited_ms > self.longest_ms
+
+
+def _absences(history: History) -> Iterator[_Absence]:
+    """Those that count: an error that is fatal excuses all that follow, and so does a member whose metadata no one can
+    read, since a leader has nothing to assign to it. A client that is lost is so once, until it is a stable member or
+    starts again: what follows may have no part in it."""
+    after, lost, patience_ms, session_ms = "", False, 0, SESSION_MS
+    requests: list[Mapping[str, Any]] = []
+    for each in trace(history):
+        if each.what == "launched":
+            patience_ms = each.event.get("patience_ms", 0)
+        if each.is_answer() and each.error and each.api not in ("Metadata", "ListOffsets"):
+            after = f"{each.api} {each.error}"
+        if each.is_answer() and each.error in FATAL:
+            return  # it may raise, and stay out
+        if each.is_request(*ATTEMPTS, *GROUP_REQUESTS):
+            requests.append(each.event)
+            session_ms = each.event.get("session_ms", session_ms)
+        if each.what in ("settled", "unsettled") and not (lost and each.what == "unsettled"):
+            waited_ms = each.event["waited_ms"]
+            longest_ms = longest_absence_ms(requests, each.ms - waited_ms, each.ms, session_ms, patience_ms)
+            if not has_malformed_member(history, each.step):
+                yield _Absence(each, waited_ms, after, longest_ms, patience_ms, each.what == "unsettled")
+        if each.what in ("settled", "unsettled", *STARTS):
+            lost = each.what == "unsettled"
+            requests.clear()
+        if each.what == "settled":
+            after = ""
+
+
+def _lost(absence: _Absence, history: History, why: str, bound: str) -> Violation:
+    group = ("missing topic",) if has_missing_topic(history, absence.at.step) else ()
+    shape = "lost", absence.after, *group, *_answer_cut_off(history, absence.at.step)
+    since_ms = absence.at.ms - absence.waited_ms
+    return breach(absence.at, why, bound, "no stable member", *shape, since_ms=since_ms)
+
+
 @impact("A consumer does not return to its group after an error that passes", "stuck group", "waiting", "stuck-group")
 @timed("client/comes-back", "grp-66", premise=(WAITED_FOR,), follows=after_closing)
 def comes_back(history: History) -> Iterator[Violation]:
-    """After an error that it can recover from, or a rebalance, a client is a stable member again.
+    """A client returns after an error that passes, or a rebalance, in its session timeout and ten of its own intervals.
 
-    Not judged in a group with a member whose metadata no one can read: a leader has nothing to assign to it. A client
-    that is lost is so once, until it is a stable member or starts again: what follows may have no part in it.
+    Its interval is the longest pause between its attempts, or the back-off that its user stated (``--patience``), if
+    that is longer. One that was not watched for so long is judged by ``client/comes-back-soon`` only.
     """
-    last, lost = "", False
-    for each in trace(history):
-        if each.is_answer() and each.error and each.api not in ("Metadata", "ListOffsets"):
-            last = f"{each.api} {each.error}"
-        if each.is_answer() and each.error in FATAL:
-            return  # it may raise, and stay out
-        if each.what in ("settled", *STARTS):
-            lost = False
-        if each.what == "unsettled":
-            was_lost, lost = lost, True
-            if was_lost or has_malformed_member(history, each.step):
-                continue
-            waited = each.event["waited_ms"]
-            why = f"{waited} ms after {last or 'the rebalance'} the client is no stable member"
-            group = ("missing topic",) if has_missing_topic(history, each.step) else ()
-            cut_off = _answer_cut_off(history, each.step)
-            shape = "lost", last, *group, *cut_off
-            yield breach(
-                each, why, "JoinGroup and SyncGroup", "no stable member", *shape, since_ms=each.ms - waited
-            )  # fmt: skip
-        if each.what == "settled":
-            last = ""
+    for each in _absences(history):
+        if each.is_proven:
+            why = f"{each.waited_ms} ms after {each.after or 'the rebalance'} the client has not returned"
+            bound = f"a stable member within {each.longest_ms} ms, a session timeout and ten of its own intervals"
+            yield _lost(each, history, why, bound)
+
+
+@impact("A consumer is slow to return to its group after an error that passes", "trivia", "waiting", "needless-move")
+@timed("client/comes-back-soon", "grp-66", grade=Grade.SHOULD, premise=(WAITED_FOR,), follows=after_closing)
+def comes_back_soon(history: History) -> Iterator[Violation]:
+    """A client is a stable member again within 10 s, and the back-off that its user stated, of an error or a rebalance.
+
+    One of which ``client/comes-back`` says that it does not return is not judged again.
+    """
+    for each in _absences(history):
+        soon_ms = SOON_MS + each.patience_ms
+        if each.is_proven or not (each.lasts or each.waited_ms > soon_ms):
+            continue
+        after = f"{each.after or 'the rebalance'} the client"
+        back = f"has not come back within {each.waited_ms} ms" if each.lasts else f"came back in {each.waited_ms} ms"
+        yield _lost(each, history, f"after {after} {back}", f"a stable member within {soon_ms} ms")
 
 
 @impact(
@@ -307,7 +369,7 @@ def leaves(history: History) -> Iterator[Violation]:
                 yield breach(each, "a static member sent LeaveGroup", "no LeaveGroup", "LeaveGroup", "static")
         elif each.what == "signalled":
             is_cut_off = each.ms < lost_ms + GRACE_MS
-            member = each.now is not None and each.now.synced_ms is not None and not is_cut_off
+            member = each.certain is not None and each.certain.synced_ms is not None and not is_cut_off
             left = False
         elif each.is_request(HEARTBEAT):
             return  # client/leaves-with-its-epoch

@@ -6,6 +6,11 @@ import pytest
 
 from kipcheck.conformance.cli.main import run
 from kipcheck.conformance.live.client import play
+from kipcheck.conformance.live.client.consumer import Consumer
+from kipcheck.conformance.live.client.doctor import Line, examine
+from kipcheck.conformance.live.client.in_process import Consumers
+from kipcheck.conformance.live.client.play import INSTANCE
+from kipcheck.conformance.live.client.target import LiveClient
 
 PLACES = "{bootstrap} {group} {topics}"
 ODD = f"client:{sys.executable} -m kipcheck.conformance.live.client.odd_consumers"
@@ -35,3 +40,53 @@ def test_a_program_that_does_not_connect_is_named(
     assert run(["doctor", "--target", f"client:./nothing {PLACES}"]) == 3
     assert "cannot be started" in capsys.readouterr().out
     assert run(["doctor", "--target", "client:nothing"]) == 2
+
+
+class AlwaysStatic(Consumer):
+    """It takes an empty argument for an instance id."""
+
+    async def run(self) -> int:
+        self.instance = self.instance or ""
+        return await super().run()
+
+
+class NeverStatic(Consumer):
+    async def run(self) -> int:
+        self.instance = None
+        return await super().run()
+
+
+class EndsIfStatic(Consumer):
+    async def run(self) -> int:
+        return 7 if self.instance else await super().run()
+
+
+def about_instance(made: type[Consumer]) -> Line:
+    target = LiveClient("client:it", Consumers(made), "0", frozenset({"instance"}))
+    return next(each for each in examine(target, "apache") if each.id == "instance")
+
+
+def test_a_program_is_started_with_and_without_an_instance_id() -> None:
+    found = about_instance(Consumer)
+    assert (found.state, found.fix) == ("ok", "") and repr(INSTANCE) in found.found
+    found = about_instance(AlwaysStatic)
+    assert (found.state, found.found) == ("wrong", "without an instance id it joins as static member ''")
+    assert "--instance={instance?}" in found.fix
+    found = about_instance(NeverStatic)
+    assert (found.state, found.found) == ("wrong", f"given the instance id {INSTANCE!r} it joins as a dynamic member")
+    found = about_instance(EndsIfStatic)
+    assert found.state == "wrong" and "ended with code 7" in found.found and found.fix
+    others = examine(LiveClient("client:it", Consumers(Consumer), "0", frozenset()), "apache")
+    assert "instance" not in {each.id for each in others}
+
+
+class JoinsInVersionZero(Consumer):
+    def version(self, api: str) -> int:
+        return 0 if api == "JoinGroup" else super().version(api)
+
+
+def test_a_program_whose_versions_are_not_served_is_advised_about_its_versions() -> None:
+    target = LiveClient("client:it", Consumers(JoinsInVersionZero), "0", frozenset())
+    *_, joins, _ = examine(target, "apache@4.0.0")
+    assert (joins.id, joins.state) == ("joins", "wrong")
+    assert "JoinGroup, key 11 version 0 is not served" in joins.fix and "subscribe" not in joins.fix

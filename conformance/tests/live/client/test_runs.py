@@ -24,6 +24,10 @@ def test_a_run_has_exit_codes_junit_and_known_deviations(tmp_path: Path, capsys:
     run(["known", "update", str(known), "--from", str(out)])
     assert run(["replay", str(failure)]) == 2
     assert run(["replay", str(failure), "--trust"]) == 1
+    assert run([*asked, "--patience", "5s"]) == 1
+    (failure,) = out.glob("failures/*.json")
+    assert f"{PLACES}?patience=5" in failure.read_text("utf-8")
+    assert run(["replay", str(failure), "--trust", "--patience", "3s"]) == 1
     text = re.sub(
         r"^reason = .*$",
         'reason = "The program closes its socket without LeaveGroup when it is stopped."',

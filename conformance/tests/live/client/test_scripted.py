@@ -17,12 +17,12 @@ from kipcheck.conformance.live.client.consumer import Consumer
 from kipcheck.conformance.live.client.disturbances import InOneSegment
 from kipcheck.conformance.live.client.in_process import SETTLE_S, Consumers
 from kipcheck.conformance.live.client.launch import Program
-from kipcheck.conformance.live.client.odd_consumers import Stays
+from kipcheck.conformance.live.client.odd_consumers import Silent, Stays
 from kipcheck.conformance.live.client.other_members import assignment, partitions_in
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.scripted import ScriptedBroker
 from kipcheck.conformance.live.client.target import served
-from kipcheck.conformance.live.client.unjoined import advice, unoffered
+from kipcheck.conformance.live.client.unjoined import advice, unserved
 from kipcheck.conformance.live.recording.received import Received
 from kipcheck.conformance.live.server.front import Front
 from kipcheck.conformance.protocols.checks import CHECKS
@@ -190,6 +190,25 @@ def test_a_client_that_is_lost_is_waited_for_once(monkeypatch: pytest.MonkeyPatc
         each["waited_ms"] for answer in answers for each in answer["actions"] if each["what"] == "unsettled"
     ]
     assert first >= 800 and 100 <= later < 800
+
+
+def test_a_client_is_awaited_until_it_shows_that_it_does_not_return_or_for_the_back_off_of_its_user() -> None:
+    """And no longer: one that shows no interval is left in the usual time."""
+
+    async def run() -> tuple[list[dict[str, Any]], ...]:
+        stays, silent = Consumers(Stays), Consumers(Silent)
+        steps = OPERATIONS.parse_shorthand("rebalance; stop")
+        return await asyncio.gather(
+            play(served("apache"), stays, steps, settle_s=0.8),
+            play(served("apache"), silent, steps, settle_s=0.8),
+            play(served("apache"), silent, steps, settle_s=0.8, patience_s=0.1),
+        )
+
+    stays, silent, stated = (
+        next(each["waited_ms"] for answer in answers for each in answer["actions"] if each["what"] == "unsettled")
+        for answers in asyncio.run(run())
+    )
+    assert stays > 4000 and silent < 3000 and stated > 4000
 
 
 class Sent:
@@ -400,7 +419,8 @@ def test_the_advice_for_a_version_that_is_not_served_names_it() -> None:
     request = {"what": "request", "api": "FindCoordinator", "version": 0}
     closed = {"what": "closed", "why": "key 11 version 1 is not served"}
     events: list[dict[str, Any]] = [{"what": "opened"}, request, closed]
-    assert "ApiVersions offers, or use another --edition: key 11 version 1 is not served" in advice(events)
-    assert not unoffered(events), "it was offered nothing"
-    offered: dict[str, Any] = {"what": "answer", "api": "ApiVersions", "error": 0}
-    assert unoffered([offered, *events]) == closed["why"]
+    named = "or use another --edition: JoinGroup, key 11 version 1 is not served by this one"
+    assert advice(events) == f"send ApiVersions, and what it offers, {named}"
+    assert unserved(events) == closed["why"] and not unserved(events[:-1])
+    offered: dict[str, Any] = {"what": "request", "api": "ApiVersions", "version": 0}
+    assert advice([offered, *events]) == f"send requests and versions that ApiVersions offers, {named}"

@@ -27,6 +27,7 @@ from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.wording import exhibits
 from kipcheck.conformance.protocols.declare.claims import keeps_its_claims
 from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.targets.command import with_patience
 from kipcheck.conformance.targets.protocol import Broken, NotPlayed, observed
 from kipcheck.conformance.targets.registry import is_steady, target
 
@@ -81,6 +82,35 @@ def test_a_setting_that_is_not_given_is_empty_in_the_command() -> None:
     given = command.argv(Settings("h:1", "{topics}", ("t", "u"), instance="i-1", session_ms=9))
     assert given == [*words[:4], "i-1", "--set={topics},x=9", words[4]]
     assert command.argv(Settings("h:1", "g", ("t", "u"))) == [*words[:4], "", "--set=g,x=", words[4]]
+
+
+def test_a_word_whose_setting_is_not_given_may_be_left_out() -> None:
+    words = "./consume {bootstrap?} {group} {topics} --instance={instance?},{client_id} {assignors?} {protocol}"
+    command = Commands.of(words)
+    given = Settings("h:1", "g", ("t",), instance="i", assignors="range")
+    first = ["./consume", "h:1", "g", "t"]
+    assert command.argv(given) == [*first, "--instance=i,", "range", ""]
+    assert command.argv(replace(given, instance="", assignors="")) == [*first, ""]
+    assert {**command.given(given)} == {"bootstrap": "h:1", "group": "g", "topics": "t", "instance": "i",
+                                        "assignors": "range"}  # fmt: skip
+    found = target(f"client:{words}")
+    assert isinstance(found, LiveClient) and found.taken == {"instance", "client_id", "assignors", "protocol"}
+    with pytest.raises(LookupError, match=r"has \{gruop\}"):
+        target("client:./consume {bootstrap} {group} {topics} {gruop?}")
+
+
+def test_a_back_off_that_a_user_states_is_part_of_what_opens_the_target_and_of_what_is_recorded() -> None:
+    stated = with_patience(with_patience(OURS, 3.0), 5.0)
+    assert stated == f"{OURS}?patience=5" and with_patience("reference", 5.0) == "reference"
+    live = target(stated)
+    assert isinstance(live, LiveClient) and live.patience_s == 5.0
+    assert live.info.opened == stated and live.info.name == target(OURS).info.name  # type: ignore[attr-defined]
+    with live.open("apache", Role.CLIENT) as session:
+        ((first, *_),) = session.run([case("stop")])
+    assert isinstance(first, Replied)
+    (launched,) = (each for each in first["actions"] if each["what"] == "launched")
+    assert launched["patience_ms"] == 5000
+    assert is_data("client:kafka-python?patience=5") and not is_data(stated)
 
 
 def test_a_script_that_needs_what_a_command_lacks_is_unsupported_and_starts_nothing() -> None:
@@ -230,7 +260,7 @@ class Canned(LiveSession):
 def results(session: LiveSession, *scripts: str) -> list[tuple[str, Result]]:
     """What scripts that are played by one run break, or might break."""
     cases = [case(each) for each in scripts or ("stop",)]
-    laws = [each for each in all_invariants(Role.CLIENT) if each.id in ("client/syncs", "client/comes-back")]
+    laws = [each for each in all_invariants(Role.CLIENT) if each.id in ("client/syncs", "client/comes-back-soon")]
     histories = (_history("it", *each) for each in zip(cases, session.run(cases), strict=True))
     verdicts = (verdict for each in histories for verdict in judge(each, laws))
     return sorted((each.invariant, each.result) for each in verdicts if each.result in (Result.FAIL, Result.UNKNOWN))
@@ -283,7 +313,7 @@ def test_a_new_way_in_a_script_with_a_confirmed_one_is_played_again() -> None:
     """A new defect must not vanish behind a known one."""
     session = Canned([breaks(0), breaks(200, lost=True), breaks(200, lost=True), breaks(0, lost=True)])
     assert results(session) == [FAILS]
-    assert results(session) == [("client/comes-back", Result.FAIL), FAILS] and not session.plays
+    assert results(session) == [("client/comes-back-soon", Result.FAIL), FAILS] and not session.plays
 
 
 def test_a_way_in_doubt_beside_a_certain_one_is_named() -> None:

@@ -4,13 +4,23 @@ from typing import Any
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History, Op
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.client.invariants.connections import (
+    asks_what_is_offered,
+    does_not_spin,
+    paces_itself,
+)
+from kipcheck.conformance.protocols.client.invariants.consumer_groups import leaves_with_its_epoch
 from kipcheck.conformance.protocols.client.invariants.identity import joins_with_its_id, names_itself
 from kipcheck.conformance.protocols.client.invariants.leading import assigns_each_partition_once, assigns_to_everybody
 from kipcheck.conformance.protocols.client.invariants.membership import (
+    beats,
     comes_back,
+    comes_back_soon,
     ends_when_stopped,
     finds_its_coordinator,
     leaves,
+    stops_when_fenced,
 )
 from kipcheck.conformance.protocols.client.invariants.partitions import claims_what_it_owns, reads_its_own
 from kipcheck.conformance.protocols.client.invariants.positions import (
@@ -154,7 +164,7 @@ def test_shapes_name_what_a_breach_came_after() -> None:
     }.items():  # fmt: skip
         found = ends_when_stopped(history(killed, ("killed", 10_100, {}), script=text))
         assert [each.shape for each in found] == [("hangs", *cause)]
-        lost = comes_back(history(("unsettled", 9000, {"waited_ms": 9000}), script=text))
+        lost = comes_back_soon(history(("unsettled", 9000, {"waited_ms": 9000}), script=text))
         assert [each.shape for each in lost] == [("lost", "", *(cause if cause == ("reset amid",) else ()))]
 
 
@@ -197,7 +207,7 @@ def test_members_without_an_assignment_and_groups_that_wait_are_told_apart() -> 
     ]
     waits = "unsettled", 9000, {"waited_ms": 9000, "unsent": []}
     for script, more in {"member reads t,gone; stop": ("missing topic",), "member reads t; stop": ()}.items():
-        assert [each.shape for each in comes_back(history(waits, script=script))] == [("lost", "", *more)]
+        assert [each.shape for each in comes_back_soon(history(waits, script=script))] == [("lost", "", *more)]
     ended: tuple[Any, ...] = ("ended", 9000, {"code": 1, "stderr": ""})
     for script, more in {"member reads gone; stop": ("missing topic",), "member reads t; stop": ()}.items():
         assert [each.shape for each in ends_when_stopped(history(ended, script=script))] == [
@@ -290,6 +300,169 @@ def test_a_client_that_is_lost_is_so_once() -> None:
     error = "answer", 1500, {"api": "JoinGroup", "error": 16}
     settled = "settled", 1800, {"waited_ms": 800, "unsent": []}
     restarted: tuple[Any, ...] = ("restarted", 1800, {})
-    assert [each.shape for each in comes_back(history(unsettled(1000), error, unsettled(2500)))] == [("lost", "")]
+    assert [each.shape for each in comes_back_soon(history(unsettled(1000), error, unsettled(2500)))] == [("lost", "")]
     for between in settled, restarted:
-        assert len([*comes_back(history(unsettled(1000), between, unsettled(3500)))]) == 2
+        assert len([*comes_back_soon(history(unsettled(1000), between, unsettled(3500)))]) == 2
+
+
+GIVEN: tuple[Any, ...] = ("answer", 110, {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]})
+END: list[tuple[Any, ...]] = [("signalled", 5000, {}), ("ended", 5010, {"code": 0, "stderr": ""})]
+
+
+def refuses(ms: int, api: str, error: int, to: list[Any]) -> tuple[Any, ...]:
+    return "answer", ms, {"api": api, "error": error, "to": to, "connection": 2, "member": "", "generation": -1}
+
+
+def test_a_join_that_is_answered_unknown_member_id_ends_the_membership() -> None:
+    """kafka-go 0.4.51: it closed the connection 2 ms later, and was called a member that ended without LeaveGroup."""
+    member = [joined(100), synced(110, "t-0"), GIVEN, beat(4400, "m", 1)]
+    again = "request", 4500, {**rejoins(0)[2], "connection": 2}
+    read = "closed", 4512, {"connection": 2, "why": ""}
+    for api, error, to in (
+        ("JoinGroup", 25, ["m", -1]), ("JoinGroup", 82, ["m", -1]), ("JoinGroup", 22, ["m", -1]),
+        ("SyncGroup", 25, ["m", 1]), ("SyncGroup", 22, ["m", 1]), ("Heartbeat", 25, ["m", 1]),
+        ("Heartbeat", 82, ["m", 1]), ("OffsetCommit", 22, ["m", 1]), ("OffsetCommit", 25, ["m", 0]),
+        ("LeaveGroup", 25, ["m", -1]),
+    ):  # fmt: skip
+        over = refuses(4510, api, error, to)
+        for more in (), (read,):
+            assert not [*leaves(history(*member, again, over, *more, *END))], (api, error, more)
+    for api, error, to in (
+        ("JoinGroup", 15, ["m", -1]), ("JoinGroup", 25, ["n", -1]), ("Heartbeat", 27, ["m", 1]),
+        ("Heartbeat", 16, ["m", 1]), ("OffsetCommit", 22, ["m", 0]), ("OffsetCommit", 25, ["n", 1]),
+    ):  # fmt: skip
+        assert [*leaves(history(*member, again, refuses(4510, api, error, to), *END))], (api, error)
+
+
+def test_an_error_to_a_heartbeat_of_kip_848_ends_the_membership() -> None:
+    named = {"api": "ConsumerGroupHeartbeat", "member": "m"}
+    sent: list[tuple[Any, ...]] = [
+        ("request", 100, {**named, "version": 1, "generation": 0}),
+        ("answer", 110, {**named, "generation": 1, "interval_ms": 300, "partitions": ["t-0"], "to": ["m", 0]}),
+        ("request", 400, {**named, "version": 1, "generation": 1}),
+    ]
+    for error, breaches in {0: 1, 16: 1, 25: 0, 69: 0, 82: 0, 110: 0}.items():
+        answer = "answer", 410, {**named, "generation": 1 if not error else 0, "error": error, "to": ["m", 1]}
+        assert len([*leaves_with_its_epoch(history(*sent, answer, *END))]) == breaches, error
+
+
+def test_what_a_client_need_not_have_read_forbids_nothing_and_demands_nothing() -> None:
+    """A connection ends 2 ms after UNKNOWN_MEMBER_ID: the client may go on as a member, and may also not."""
+    member = [joined(100), synced(110, "t-0"), GIVEN]
+    over, closed = refuses(200, "Heartbeat", 25, ["m", 1]), ("closed", 202, {"connection": 2, "why": ""})
+    assert [*stops_when_fenced(history(*member, over, beat(1300, "m", 1)))]
+    assert not [*stops_when_fenced(history(*member, over, closed, beat(1300, "m", 1)))]
+    silent: tuple[Any, ...] = ("opened", 4400, {})
+    assert not [*beats(history(*member, over, closed, silent))]
+    assert [*beats(history(*member, over, closed, beat(1300, "m", 1), silent))], "it goes on as a member"
+    assert [*leaves(history(*member, over, closed, beat(1300, "m", 1), *END))]
+
+
+def test_a_client_that_gave_its_membership_up_owes_no_heartbeat_before_it_joins_again() -> None:
+    """kafka-go 0.4.51: a LeaveGroup that is refused, or is not answered, and a back-off of 5 s before a new join."""
+    member = [joined(100), synced(110, "t-0"), GIVEN, beat(400, "m", 1)]
+    leave = "request", 500, {"api": "LeaveGroup", "version": 0, "member": "m"}
+    silent: tuple[Any, ...] = ("opened", 5600, {})
+    assert [*beats(history(*member, silent))]
+    refused = refuses(510, "LeaveGroup", 16, ["m", -1])
+    for given_up in ([leave], [leave, refused], [("request", 500, {**rejoins(0)[2], "member": ""})]):
+        assert not [*beats(history(*member, *given_up, silent))]
+    assert not [*beats(history(*member, rejoins(500), ("closed", 510, {"why": "by the script"}), silent))]
+    again = joined(520, 2), ("answer", 530, {**GIVEN[2], "to": ["m", 2]})
+    assert [*beats(history(*member, rejoins(500), *again, silent))], "it is a stable member again"
+    told = "answer", 450, {"api": "Heartbeat", "error": 27, "to": ["m", 1]}
+    assert [*beats(history(*member, told, silent))], "its session ends though the group rebalances"
+
+
+def waits(ms: int, *attempts: int, api: str = "FindCoordinator", **more: int) -> list[tuple[Any, ...]]:
+    """A client that is refused at 100 ms, and is not back so long after that; it sends requests meanwhile."""
+    sent = {"api": api, "version": 1, "member": "m", "generation": 1, "session_ms": 3000}
+    return [
+        ("launched", 0, more), ("answer", 100, {"api": "Heartbeat", "error": 16, "to": ["m", 1]}),
+        *(("request", 100 + each, sent) for each in attempts),
+        ("unsettled", 100 + ms, {"waited_ms": ms, "unsent": []}),
+    ]  # fmt: skip
+
+
+def test_a_client_does_not_return_only_if_it_was_watched_for_a_session_and_ten_of_its_intervals() -> None:
+    """kafka-go 0.4.51 tries every 5 s, as it documents; it was said not to return after 10 s."""
+    slow, fast = waits(10_000, 5000, 9990), waits(10_000, *range(500, 10_000, 500))
+    (shown,) = comes_back_soon(history(*slow))
+    assert "has not come back within 10000 ms" in shown.why and shown.shape == ("lost", "Heartbeat 16")
+    assert not [*comes_back(history(*slow))]
+    assert [each.shape for each in comes_back(history(*fast))] == [shown.shape]
+    assert not [*comes_back_soon(history(*fast))], "one breach, which is one failure"
+    assert [*comes_back(history(*waits(54_000, *range(5000, 54_000, 5000))))]
+    # A back-off that grows, and one that is silent, show no interval that has passed ten times.
+    for attempts in ([100, 200, 400, 800, 1600, 3200, 6400], []):
+        assert not [*comes_back(history(*waits(10_000, *attempts)))]
+        assert [*comes_back_soon(history(*waits(10_000, *attempts)))]
+    beating = waits(10_000, *range(300, 10_000, 300), api="Heartbeat")
+    assert [*comes_back(history(*beating))], "it goes on, and does not try"
+
+
+def test_the_back_off_that_a_user_states_is_awaited() -> None:
+    fast = waits(10_000, *range(500, 10_000, 500), patience_ms=5000)
+    assert not [*comes_back(history(*fast))] and [*comes_back_soon(history(*fast))]
+    assert [*comes_back(history(*waits(54_000, patience_ms=5000)))]
+    assert not [*comes_back(history(*waits(52_000, patience_ms=5000)))]
+    for waited_ms, late in {14_900: 0, 15_100: 1}.items():
+        back = ("launched", 0, {"patience_ms": 5000}), ("settled", 20_000, {"waited_ms": waited_ms, "unsent": []})
+        assert len([*comes_back_soon(history(*back))]) == late
+
+
+def requests(number: int, connections: int, error: int | None, api: str = "ApiVersions") -> list[tuple[Any, ...]]:
+    """Within a second. ``error``: with which each is answered; None: its connection is closed instead."""
+    found: list[tuple[Any, ...]] = []
+    for at in range(number):
+        more = {"connection": at % connections, "api": api, "version": 0, "digest": 7}
+        ms = at * 900 // number
+        found.append(("request", ms, more))
+        found.append(("closed", ms, {**more, "why": ""}) if error is None else ("answer", ms, {**more, "error": error}))
+    return found
+
+
+def broken(*events: tuple[Any, ...]) -> list[Violation]:
+    return [*paces_itself(history(*events)), *does_not_spin(history(*events))]
+
+
+def test_connections_that_each_ask_once_repeat_nothing() -> None:
+    """kafka-go 0.4.51: 100 partitions, with a connection and an ApiVersions for each; all were answered."""
+    assert not broken(*requests(82, 82, 0))
+    assert not broken(*requests(300, 300, 0)) and not broken(*requests(300, 300, 0, api="Metadata"))
+    for error in 15, None:
+        assert [each.shape for each in broken(*requests(82, 82, error))] == [("ApiVersions",)]
+
+
+def test_a_join_that_succeeds_is_repeated_because_of_what_fails_after_it() -> None:
+    """librdkafka 2.16.1 joins again at once when SyncGroup is refused; each generation is another SyncGroup."""
+
+    def loop(number: int, error: int) -> list[tuple[Any, ...]]:
+        found = []
+        for at in range(number):
+            ms = at * 900 // number
+            join = {"api": "JoinGroup", "version": 5, "digest": 7}
+            sync = {"api": "SyncGroup", "version": 3, "digest": at, "generation": at, "member": "m"}
+            found += [("request", ms, join), joined(ms, at), ("request", ms, sync)]
+            found.append(("answer", ms, {"api": "SyncGroup", "error": error, "to": ["m", at], "partitions": []}))
+        return found
+
+    refused = "answer", 0, {"api": "SyncGroup", "error": 30, "to": ["m", 0], "partitions": []}
+    assert [each.shape for each in broken(refused, *loop(40, 30))] == [("JoinGroup",)]
+    assert not broken(*loop(40, 0))
+
+
+def test_a_client_that_spins_on_answers_without_an_error_still_spins() -> None:
+    assert not broken(*requests(82, 1, 0, api="Fetch"))
+    assert [each.shape for each in broken(*requests(300, 1, 0, api="Fetch"))] == [("Fetch",)]
+    assert [each.shape for each in broken(*requests(300, 300, 0, api="FindCoordinator"))] == [("FindCoordinator",)]
+    assert len(broken(*requests(300, 300, None))) == 1, "it spins, which is not said twice"
+
+
+def test_a_version_that_is_not_served_breaks_a_law_whether_or_not_the_client_asked() -> None:
+    """kafka-go 0.4.47 sends JoinGroup 1 to a broker of 4.0.0, and no ApiVersions before it."""
+    closed = "closed", 10, {"why": "key 11 version 1 is not served"}
+    offered = "answer", 5, {"api": "ApiVersions", "error": 0}
+    for events, wanted in (((closed,), "ApiVersions first"), ((offered, closed), "that ApiVersions offered")):
+        (found,) = asks_what_is_offered(history(*events))
+        assert wanted in found.expected and found.shape == ("not offered", "key 11 version 1 is not served")
