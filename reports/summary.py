@@ -510,7 +510,9 @@ class Summary:
     def counted(self) -> str:
         """``2 distinct failures, 1 warning, 3 known deviations``"""
         must, should, known = (self.totals.failures[each] for each in ("FAIL", "WARN", KNOWN))
-        parts = [some(must, "distinct failure"), some(should, "warning")]
+        unlisted = sum(each.decides for each in self.failures if each.grade == "SHOULD")
+        more = f" ({unlisted} not in the known list)" if unlisted else ""
+        parts = [some(must, "distinct failure"), some(should, "warning") + more]
         parts += [some(known, "known deviation")] if known else []
         left = sum(self.unexplained.values())
         parts += [f"{some(left, 'failed case')} not examined"] if left else []

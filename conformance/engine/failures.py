@@ -121,6 +121,7 @@ def united(group: FailureGroup[DistinctFailure]) -> DistinctFailure:
         checks=tuple(sorted({check for each in lines for check in each.checks})),
         shrunk=any(each.shrunk for each in lines),
         where=_where(each.where for each in lines),
+        **({"unlisted": True} if any(each.unlisted for each in lines) else {}),
     )
     return DistinctFailure(_partly_known(line, lines), least.filed)
 

@@ -261,7 +261,7 @@ def _conclude(writer: Writer, sources: Sequence[Source], counts: Counts, is_judg
 
 
 def _decides(failure: Failure) -> bool:
-    return failure.grade == "MUST" and not failure.known and not failure.changed
+    return exits.FAILED in exits.of_failure(failure)
 
 
 def _otherwise_failed(source: Source) -> bool:

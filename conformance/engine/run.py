@@ -14,7 +14,6 @@ from kipcheck.conformance.core import exits
 from kipcheck.conformance.core.exits import (
     BROKEN,
     CONFORMANT,
-    FAILED,
     INCONCLUSIVE,
     MEANINGS,
     OURS,
@@ -479,8 +478,7 @@ class _Run:
             self.known += 1
         else:
             self.failures[Grade(line.grade)] += 1
-            if line.grade == Grade.MUST.value:
-                self.exits.add(FAILED if line.changed is None else STALE)
+            self.exits |= exits.of_failure(line)
         self.writer.write(line)
 
     def _stale(self, lines: Iterable[Stale]) -> None:

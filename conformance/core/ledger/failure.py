@@ -215,6 +215,14 @@ class Failure(Record):
     """The known deviation that covers a part of it; ``where`` of the entry lists the places that it does not cover."""
     changed: KnownEntry | None = None
     """The known deviation that expects another failure there."""
+    unlisted: bool | None = None
+    """True for a warning of a run with a list of known deviations for its target, which does not have the warning: it
+    fails the run."""
+
+    @property
+    def decides(self) -> bool:
+        """Whether it fails a run: a MUST is broken, or a SHOULD that a list of known deviations does not have."""
+        return self.known is None and (self.grade == "MUST" or bool(self.unlisted))
 
     @property
     def opened(self) -> str:
