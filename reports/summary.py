@@ -504,6 +504,7 @@ class Summary:
             skipped=len(self.ledger.skips),
             unjudged=unjudged(self.ledger, self._editions),
             exchanges=next(iter(self.ledger.exchanges), None),
+            held_back=[each for each in self.ledger.held_back if each.result == "SKIP"],
         )
 
     @property

@@ -5,11 +5,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kipcheck.conformance.core.ledger import Exchanges
+from kipcheck.conformance.core.ledger import Exchanges, HeldBack
 from kipcheck.reports.phrases import some
 
 KINDS = ("FAIL", "WARN", "KNOWN", "NOTE")
 """Of failures and causes: by the grade of what is broken, or KNOWN."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotJudged:
+    """What was not judged of a target, for one reason."""
+
+    target: str
+    what: str
+    """``176 cases were held back behind a known deviation``"""
+    which: Sequence[str]
+    """Invariants, or checks with their subjects."""
+
+    def text(self, most: int | None = None) -> str:
+        """``kio: 2 invariants were not judged: wire/a, wire/b``. ``most``: the number of names; None: all of them."""
+        left = "" if most is None or len(self.which) <= most else f" and {len(self.which) - most} more"
+        return f"{self.target}: {self.what}: {', '.join(self.which[:most])}{left}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +48,13 @@ class Totals:
     """Target -> invariants that no case judged; targets without such are left out."""
     exchanges: Exchanges | None = None
     """Of a watch; None: the ledger is of no watch."""
+    held_back: Sequence[HeldBack] = ()
+    """The cases that were not run because they look like known deviations."""
+
+    @property
+    def not_judged(self) -> list[NotJudged]:
+        """All sources of the line ``not judged``, in its order."""
+        return [*_behind_deviations(self.held_back), *_of_invariants(self.unjudged)]
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -44,6 +67,7 @@ class Totals:
             "stale": self.stale,
             "skipped_checks": self.skipped,
             "unjudged_invariants": {target: list(ids) for target, ids in self.unjudged.items()},
+            "held_back_cases": sum(each.cases for each in self.held_back),
             **({} if self.exchanges is None else {"exchanges": {
                 "judged": sum(self.exchanges.judged.values()),
                 "not judged": sum(sum(by.values()) for by in self.exchanges.left.values()),
@@ -61,7 +85,8 @@ class Totals:
         texts += [f"{self.stale} stale {'entry' if self.stale == 1 else 'entries'}"] if self.stale else []
         rows += [("besides", ", ".join(texts))] if texts else []
         rows += [] if self.exchanges is None else about_exchanges(self.exchanges)
-        return [*rows, *(("unjudged", not_judged(target, ids)) for target, ids in self.unjudged.items())]
+        texts = [each.text() for each in self.not_judged]
+        return [*rows, *([("unjudged", "; ".join(texts))] if texts else [])]
 
 
 def about_exchanges(found: Exchanges) -> Iterator[tuple[str, str]]:
@@ -78,11 +103,22 @@ def counted(numbers: Mapping[str, int]) -> str:
     return f"{total:,}: {_listed(numbers)}" if total else "none"
 
 
-def not_judged(target: str, ids: Sequence[str], most: int | None = None) -> str:
-    """``kio: 2 invariants were not judged: wire/a, wire/b``. ``most``: the number of ids; None: all of them."""
-    left = "" if most is None or len(ids) <= most else f" and {len(ids) - most} more"
-    were = "was" if len(ids) == 1 else "were"
-    return f"{target}: {some(len(ids), 'invariant')} {were} not judged: {', '.join(ids[:most])}{left}"
+def _behind_deviations(lines: Iterable[HeldBack]) -> Iterator[NotJudged]:
+    cases: dict[str, Counter[str]] = {}
+    for each in lines:
+        cases.setdefault(each.target, Counter())[f"{each.check} on {each.subject}"] += each.cases
+    for target, places in cases.items():
+        what = f"{_were(places.total(), 'case')} held back behind a known deviation"
+        yield NotJudged(target, what, [*places])
+
+
+def _of_invariants(unjudged: Mapping[str, Sequence[str]]) -> Iterator[NotJudged]:
+    for target, ids in unjudged.items():
+        yield NotJudged(target, f"{_were(len(ids), 'invariant')} not judged", ids)
+
+
+def _were(number: int, name: str) -> str:
+    return f"{some(number, name)} {'was' if number == 1 else 'were'}"
 
 
 def not_begun(cases: Mapping[tuple[str, str, str], int]) -> Iterator[str]:
