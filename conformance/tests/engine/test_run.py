@@ -114,6 +114,34 @@ def test_a_must_fails_the_gate_and_a_should_warns(small: Options, monkeypatch: p
     assert [line.grade for line in ledger.failures] == ["SHOULD"]
 
 
+def test_with_a_list_a_warning_that_it_lacks_fails_the_gate(
+    small: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vicious(monkeypatch)
+    target, lists = "miniature/drops-unknown-tags", {"empty": "", "full": "", "of another target": ""}
+    _, ledger = executed(replace(small, targets=(target,)))
+    (warning,) = ledger.failures
+    where = ", ".join(f'{subject} = "{versions}"' for subject, versions in warning.where.items())
+    entry = (
+        f"[[deviation]]\nchecks = {json.dumps(warning.checks)}\ninvariant = {json.dumps(warning.invariant)}\n"
+        f'versions = "all"\nshape = {json.dumps(warning.shape)}\nreason = "It keeps no tags that it does not know."\n'
+        f'link = "https://issues.apache.org/jira/browse/KAFKA-1"\nwhere = {{ {where} }}\n'
+    )
+    lists = {"empty": "", "full": f'target = "{target}"\n{entry}', "of another target": f'target = "odd"\n{entry}'}
+    found = {}
+    for name, text in lists.items():
+        (known := tmp_path / f"{name}.toml").write_text(text)
+        outcome, ledger = executed(replace(small, targets=(target,), known=(str(known),)))
+        found[name] = outcome.exit_code, outcome.warnings, outcome.known, ledger.failures[0].unlisted
+        in_last_line = "1 warning (1 not in the known list)" in outcome.text.splitlines()[-1]
+        junit, sarif = (reports.render(ledger.path, form) for form in ("junit", "sarif"))
+        fails = name == "empty"
+        assert (in_last_line, "<failure" in junit, '"level": "error"' in sarif.partition('"results"')[2]) == (
+            fails,
+        ) * 3
+    assert found == {"empty": (1, 1, 0, True), "full": (0, 0, 1, None), "of another target": (0, 1, 0, None)}
+
+
 def test_many_cases_of_one_defect_are_one_failure_with_a_count(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     vicious(monkeypatch)
     named: dict[str, Any] = {
