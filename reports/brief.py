@@ -10,7 +10,7 @@ from kipcheck.conformance.core.foreign import WATCHED, harmless, is_data, one_li
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
 from kipcheck.reports.phrases import named, named_once, some
 from kipcheck.reports.summary import KNOWN, RESULTS, WORDS, CauseOf, Summary, ways_to_differ
-from kipcheck.reports.totals import about_exchanges, not_begun
+from kipcheck.reports.totals import about_exchanges, about_searches, not_begun
 
 LINES: Final = 40
 """The most lines of the report."""
@@ -121,7 +121,8 @@ def _line(head: str, row: _Row, width: int | None) -> str:
 
 def _notes(found: Summary) -> Iterator[tuple[str, list[str]]]:
     """Lines in the order of their weight, each kind with its name."""
-    yield "totals", [*_totals(found), *_not_judged(found)]
+    searches = [] if found.totals.least is None else [about_searches(found.totals.least)]
+    yield "totals", [*_totals(found), *_not_judged(found), *searches]
     exchanges = found.totals.exchanges
     yield "exchanges", [] if exchanges is None else [f"{name}: {text}" for name, text in about_exchanges(exchanges)]
     yield "errors of targets", [named_once(each.target, each.why) for each in found.ledger.troubles]

@@ -15,7 +15,6 @@ from kipcheck.conformance.core.ledger import (
     Failure,
     Flaky,
     Header,
-    HeldBack,
     Ledger,
     Place,
     RunOptions,
@@ -24,8 +23,8 @@ from kipcheck.conformance.core.ledger import (
 )
 from kipcheck.conformance.core.requirement import DRAFT, RELEASED, applies, side
 from kipcheck.reports.coverage import Editions, is_judged, is_own, parts_reached, unjudged
-from kipcheck.reports.phrases import named, some
-from kipcheck.reports.totals import Totals, by_kind, by_result
+from kipcheck.reports.phrases import some
+from kipcheck.reports.totals import Totals, by_kind, by_result, held_back
 
 EVERY = "*"
 """All targets or checks, in lines of the ledger."""
@@ -504,6 +503,7 @@ class Summary:
             skipped=len(self.ledger.skips),
             unjudged=unjudged(self.ledger, self._editions),
             exchanges=next(iter(self.ledger.exchanges), None),
+            least=None if self.ledger.footer is None else self.ledger.footer.least,
             held_back=[each for each in self.ledger.held_back if each.result == "SKIP"],
         )
 
@@ -530,13 +530,6 @@ class Summary:
 
 def summary(ledger: Ledger) -> Summary:
     return Summary(ledger)
-
-
-def held_back(line: HeldBack) -> str:
-    """Why cases were not run."""
-    behind = f"failure {line.failure}" if line.failure else "a death that did not occur when its case was run alone"
-    place = named(line.subject, "" if line.version is None else str(line.version))
-    return f"{some(line.cases, 'case')} of {place} held back: they look like {behind}"
 
 
 def ways_to_differ(rows: Sequence[Difference]) -> list[tuple[str, tuple[str, ...], list[Difference]]]:

@@ -16,8 +16,8 @@ from kipcheck.conformance.core.ledger import (
 )
 from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
 from kipcheck.reports.phrases import about_cause, expected, named, named_once, numbered, operation, reason, some, where
-from kipcheck.reports.summary import RESULTS, WORDS, Summary, held_back, ways_to_differ
-from kipcheck.reports.totals import not_begun
+from kipcheck.reports.summary import RESULTS, WORDS, Summary, ways_to_differ
+from kipcheck.reports.totals import held_back, not_begun
 
 WIDTH = 110
 DIFFERENCES = 40

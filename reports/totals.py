@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kipcheck.conformance.core.ledger import Exchanges, HeldBack
-from kipcheck.reports.phrases import some
+from kipcheck.conformance.core.ledger import Exchanges, HeldBack, LeastCases, plain
+from kipcheck.reports.phrases import named, some
 
 KINDS = ("FAIL", "WARN", "KNOWN", "NOTE")
 """Of failures and causes: by the grade of what is broken, or KNOWN."""
@@ -50,6 +50,8 @@ class Totals:
     """Of a watch; None: the ledger is of no watch."""
     held_back: Sequence[HeldBack] = ()
     """The cases that were not run because they look like known deviations."""
+    least: LeastCases | None = None
+    """None: no least case was searched for."""
 
     @property
     def not_judged(self) -> list[NotJudged]:
@@ -68,6 +70,7 @@ class Totals:
             "skipped_checks": self.skipped,
             "unjudged_invariants": {target: list(ids) for target, ids in self.unjudged.items()},
             "held_back_cases": sum(each.cases for each in self.held_back),
+            **({} if self.least is None else {"least_cases": plain(self.least)}),
             **({} if self.exchanges is None else {"exchanges": {
                 "judged": sum(self.exchanges.judged.values()),
                 "not judged": sum(sum(by.values()) for by in self.exchanges.left.values()),
@@ -84,6 +87,7 @@ class Totals:
         texts = [some(number, name) for name, number in besides.items() if number]
         texts += [f"{self.stale} stale {'entry' if self.stale == 1 else 'entries'}"] if self.stale else []
         rows += [("besides", ", ".join(texts))] if texts else []
+        rows += [] if self.least is None else [("least", about_searches(self.least))]
         rows += [] if self.exchanges is None else about_exchanges(self.exchanges)
         texts = [each.text() for each in self.not_judged]
         return [*rows, *([("unjudged", "; ".join(texts))] if texts else [])]
@@ -97,10 +101,27 @@ def about_exchanges(found: Exchanges) -> Iterator[tuple[str, str]]:
         yield "unjudged", f"{_listed(by_api)}: {reason}"
 
 
+def about_searches(found: LeastCases) -> str:
+    """``least cases: 12 of 14 found, 2 cut after 30 s``"""
+    searched = found.found + found.cut + found.gone
+    unusable = "ended early, since the target could not be used"
+    cut = unusable if found.limit_s is None else f"cut after {found.limit_s:g} s"
+    numbers = {cut: found.cut, "did not fail again": found.gone, "left out": found.left_out}
+    parts = [f"{found.found} of {searched} found"] if searched else []
+    return f"least cases: {', '.join([*parts, *(f'{number} {what}' for what, number in numbers.items() if number)])}"
+
+
 def counted(numbers: Mapping[str, int]) -> str:
     """``56: 40 FAIL, 10 WARN, 6 NOTE``; ``none``."""
     total = sum(numbers.values())
     return f"{total:,}: {_listed(numbers)}" if total else "none"
+
+
+def held_back(line: HeldBack) -> str:
+    """Why cases were not run."""
+    behind = f"failure {line.failure}" if line.failure else "a death that did not occur when its case was run alone"
+    place = named(line.subject, "" if line.version is None else str(line.version))
+    return f"{some(line.cases, 'case')} of {place} held back: they look like {behind}"
 
 
 def _behind_deviations(lines: Iterable[HeldBack]) -> Iterator[NotJudged]:

@@ -96,6 +96,13 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         "the word default stands for the lists shipped with kipcheck for each target; may be repeated",
     )
     gate.add_argument(
+        "--least",
+        type=_search_limit,
+        metavar="TIME",
+        help="the time of each search for the least case of a failure, such as 2m; 0 leaves it out (default 30s for "
+        "targets whose cases take real time, such as live clients and brokers, else until none is smaller)",
+    )
+    gate.add_argument(
         "--profile",
         action="append",
         metavar="FILE",
@@ -108,6 +115,10 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         default=os.environ.get("KIPCHECK_PART") or None,
         help="run the I-th of N parts, to be merged afterwards; default: the environment variable KIPCHECK_PART",
     )
+
+
+def _search_limit(text: str) -> float:
+    return 0.0 if text == "0" else duration(text)
 
 
 def _add_replay(commands: Commands) -> None:
@@ -174,6 +185,7 @@ def _run(options: argparse.Namespace) -> int:
             require=tuple(options.require or ()),
             known=tuple(options.known or ()),
             profiles=profiles,
+            least=options.least,
         )
     )
     if options.dry_run and not outcome.why:

@@ -174,6 +174,14 @@ Plan: TypeAlias = Generator[Sequence[Case], Sequence[tuple[Observation, ...]], T
 
 
 @runtime_checkable
+class RunsAtOnce(Session, Protocol):
+    """A session that runs the cases of a call at once, each with a process of its own."""
+
+    searches_at_once: int
+    """The searches for least cases whose rounds it runs in one call."""
+
+
+@runtime_checkable
 class WaitsInRealTime(Session, Protocol):
     """A session whose cases wait in real time, side by side: those of several checks take as long as those of one."""
 

@@ -26,7 +26,7 @@ from kipcheck.conformance.engine.profile import Profile
 from kipcheck.conformance.engine.selection import InvalidOptions, Options, subjects
 from kipcheck.conformance.engine.worker import Finding, UnitResult, Worker, invariants_of
 from kipcheck.conformance.protocols.checks import CHECKS
-from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unstable
+from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import is_live, is_steady
 
 SURVIVES = "survives"
@@ -457,7 +457,7 @@ def fails_alone(worker: Worker, finding: Finding) -> int:
         worker.renew()
         try:
             failed += worker.violation(finding.case, invariant) is not None
-        except (Unstable, Broken):
+        except (Unstable, Broken, Unavailable):
             failed += 1
     return failed
 

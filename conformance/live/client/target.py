@@ -111,6 +111,8 @@ class LiveClient:
 
 
 class LiveSession:
+    searches_at_once = TOGETHER // 4  # a round of one of them is some four scripts
+
     def __init__(self, info: TargetInfo, launcher: Launcher, taken: frozenset[str], edition: Edition) -> None:
         self.info = info
         self._taken = taken

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import pytest
 
@@ -181,20 +181,51 @@ def test_searches_go_on_side_by_side_with_one_session(broker: Broker) -> None:
             assert [None if each is None else [*numbers(each.case)] for each in found] == [[2]] * 3
             assert broker.session.rounds == [(0, 6), (2, 6), (0, 1), (2, 1), (1, 11), (1, 1)]
             assert broker.session.renewed == 1
+            assert not any(each is None or each.cut for each in found)
             assert workers.searched == ["searched for 3 least cases side by side in 11 s, with 26 runs"]
 
 
-def test_no_round_begins_that_would_end_too_late(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_search, "SEARCH_S", 32.0)
+def test_no_round_begins_that_would_end_too_late(broker: Broker) -> None:
     findings = [finding(30, 29), finding(7, 4)]
     with Worker(broker.name, broker) as worker:
         session = worker.real_time(findings[0].unit)
         assert session is not None
-        searches = SideBySide(session)
+        searches = SideBySide(session, 32.0)
         long, short = searches.least(findings)
         assert long is not None and short is not None
         assert (len(long.case.steps), [*numbers(short.case)]) == (25, [2])
+        assert (long.cut, short.cut, long.whole) == (True, False, True)
         assert str(searches).endswith("ended 1 of them early, since no run begins that would end after 32 s")
+
+
+class Programs:
+    """A client in a process of its own for each case, in a time of its own: 16 cases at once take a second."""
+
+    def __init__(self) -> None:
+        self.clock_s, self.calls = 0.0, list[int]()
+
+    def histories(self, cases: Sequence[Case]) -> Iterator[History]:
+        self.calls.append(len(cases))
+        self.clock_s += -(-len(cases) // 16)
+        yield from (History(each, "it", ()) for each in cases)
+
+
+def test_the_rounds_of_several_live_searches_are_run_in_one_go_and_end_in_time(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def least(limit_s: float) -> tuple[list[tuple[int, bool]], list[int]]:
+        programs = Programs()
+        monkeypatch.setattr("kipcheck.conformance.engine.live_search.time.monotonic", lambda: programs.clock_s)
+        found = live_search.together(cast(Worker, programs), [finding(7, 4), finding(12, 9), finding(7, 4)], limit_s)
+        assert all(each is not None and 2 in numbers(each.case) and each.shape == SHAPE for each in found)
+        return [(len(each.case.steps), each.cut) for each in found if each is not None], programs.calls
+
+    whole, calls = least(30.0)
+    assert whole == [(1, False)] * 3
+    assert calls[0] == 2, "equal cases are run once"
+    assert least(1.0) == ([(7, True), (12, True), (7, True)], calls[:1])
+    early, some = least(4.0)
+    assert some == calls[: len(some)] and len(some) < len(calls) and any(cut for _, cut in early)
 
 
 def test_a_broker_that_is_lost_leaves_findings_as_they_are(broker: Broker) -> None:
