@@ -215,24 +215,18 @@ class _Bounded:
             self.over, self.least = True, least if least is None else replace(least, cut=self.cut)
 
 
-def together(worker: Worker, findings: Sequence[Finding], limit_s: float | None = None) -> list[Finding | None]:
-    """What the searches for the least cases of findings of one edition and role return: they begin at once, and the
-    cases of a round of all of them are run in one call.
-
-    ``limit_s``: None for ``LIMIT_S``. Of a search that ends early, the least case so far.
-    """
+def alone(worker: Worker, finding: Finding, limit_s: float) -> Finding | None:
+    """What a search for the least case of a finding returns, which goes on alone; if it ends early, the least case so
+    far."""
     begun_s = time.monotonic()
-    limit_s = LIMIT_S if limit_s is None else limit_s
-    searches = [_Bounded.of(each) for each in findings]
-    while going := [each for each in searches if not each.over]:
+    bounded = _Bounded.of(finding)
+    while not bounded.over:
         round_s = time.monotonic()
-        cases = {case.id: case for each in going for case in each.cases}
-        histories = {each.case.id: each for each in worker.histories([*cases.values()])}
+        histories = [*worker.histories(bounded.cases)]
         now_s = time.monotonic()
         is_late = 2 * now_s - round_s - begun_s > limit_s  # the next round may last as long as this one
-        for each in going:
-            each.take([histories[case.id] for case in each.cases if case.id in histories], lambda _: is_late)  # noqa: B023
-    return [each.least for each in searches]
+        bounded.take(histories, lambda _, is_late=is_late: is_late)  # type: ignore[misc]
+    return bounded.least
 
 
 @dataclass(slots=True)
@@ -258,12 +252,16 @@ class SideBySide:
 
     def _plan(self, finding: Finding, began_s: float) -> Plan[Finding | None]:
         """A search as the session runs it, which ends when the next round would end too late."""
-        bounded = _Bounded.of(finding, at_once=True)
+        bounded = _Bounded.of(finding, at_once=self.session.at_once > 1)
+        round_s = began_s
 
         def is_late(cases: Sequence[Case]) -> bool:
-            return time.monotonic() - began_s + max(map(self.session.lasts_s, cases)) > self.limit_s
+            now_s = time.monotonic()
+            lasts_s = max(map(self.session.lasts_s, cases)) or now_s - round_s  # unknown: as long as the last one
+            return now_s - began_s + lasts_s > self.limit_s
 
         while not bounded.over:
+            round_s = time.monotonic()
             claimed = [each for each in bounded.cases if self.session.info.claims.supports(each)]
             self.runs += len(claimed)
             observations = yield claimed

@@ -38,8 +38,7 @@ def shrunk(worker: Worker, finding: Finding, limit_s: float | None = None) -> Fi
     """
     check, unit = CHECKS[finding.unit.check], finding.unit
     if is_live(unit.target):
-        (found,) = live_search.together(worker, [finding], limit_s)
-        return found
+        return live_search.alone(worker, finding, live_search.LIMIT_S if limit_s is None else limit_s)
     until_s = math.inf if limit_s is None else time.monotonic() + limit_s
     subject = check.family.subject(unit.edition, unit.subject, unit.version)
     invariant = next(each for each in all_invariants(check.role) if each.id == finding.invariant)

@@ -22,7 +22,6 @@ from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.targets.protocol import (
     Broken,
     NotPlayed,
-    RunsAtOnce,
     Session,
     Target,
     TargetInfo,
@@ -200,14 +199,6 @@ class Worker:
         except (Broken, Unavailable):
             return None
         return session if isinstance(session, WaitsInRealTime) else None
-
-    def searches_at_once(self, unit: Unit) -> int:
-        """The searches for least cases that the target goes on with at once: their cases are run in one go."""
-        try:
-            session = self.session(*_place(unit))
-        except (Broken, Unavailable):
-            return 1
-        return session.searches_at_once if isinstance(session, RunsAtOnce) else 1
 
     def lasts_s(self, finding: Finding) -> float:
         """About how many seconds the steps of its case wait up to the violation; 0 where they wait in no real time."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import Any, Final, Protocol
 
-from kipcheck.conformance.engine.live_search import LIMIT_S, SideBySide, together
+from kipcheck.conformance.engine.live_search import LIMIT_S, SideBySide
 from kipcheck.conformance.engine.pool import Pool, pool
 from kipcheck.conformance.engine.shrink import shrunk, unshrunk
 from kipcheck.conformance.engine.worker import Finding, Unit, UnitResult, Worker
@@ -60,18 +60,27 @@ class Searches:
         """As many at once as the target allows."""
         for _, alike in groupby(findings, lambda each: (each.case.edition, each.case.role)):
             several = iter(alike)
-            while some := (*islice(several, 1),):
-                more = islice(several, worker.searches_at_once(some[0].unit) - 1)
-                yield cls((*some, *more), limit_s)
+            for first in several:
+                session = worker.real_time(first.unit)
+                more = 0 if session is None else session.searches_at_once - 1
+                yield cls((first, *islice(several, more)), limit_s)
 
-    def run(self, worker: Worker) -> list[Finding | None]:
-        """As ``shrunk`` of each; the findings as they are if the target cannot be used any more in this session."""
+    def run(self, worker: Worker, searched: list[str]) -> list[Finding | None]:
+        """As ``shrunk`` of each; the findings as they are if the target cannot be used any more in this session.
+
+        ``searched``: gets a line about what searches cost that went on side by side.
+        """
         if worker.ran:
             worker.renew()  # the state and the crashes of the target so far must not change what is found
+        session = worker.real_time(self.findings[0].unit)
         try:
-            if len(self.findings) > 1:
-                return together(worker, self.findings, self.limit_s)
-            return [shrunk(worker, self.findings[0], self.limit_s)]
+            if session is None:
+                return [shrunk(worker, each, self.limit_s) for each in self.findings]
+            searches = SideBySide(session, LIMIT_S if self.limit_s is None else self.limit_s)
+            try:
+                return searches.least(self.findings)
+            finally:
+                searched.append(str(searches))
         except GONE:
             worker.close()  # the next one has a fresh session, with a budget of restarts of its own
             return [*map(unshrunk, self.findings)]
@@ -87,29 +96,8 @@ class _One:
             yield from self.worker.run_together(several) if left() else map(_unreached, several)
 
     def least_cases(self, findings: Sequence[Finding], limit_s: float | None = None) -> Iterator[Finding | None]:
-        for _, grouped in groupby(findings, lambda each: (each.case.edition, each.case.role)):
-            several = [*grouped]
-            if self.worker.real_time(several[0].unit) is not None:
-                yield from self._side_by_side(several, LIMIT_S if limit_s is None else limit_s)
-            else:
-                for each in Searches.of(self.worker, several, limit_s):
-                    yield from each.run(self.worker)
-
-    def _side_by_side(self, findings: Sequence[Finding], limit_s: float) -> Sequence[Finding | None]:
-        """As ``shrunk`` of each finding."""
-        if self.worker.ran:
-            self.worker.renew()
-        session = self.worker.real_time(findings[0].unit)
-        if session is None:
-            return [unshrunk(each) for each in findings]
-        searches = SideBySide(session, limit_s)
-        try:
-            return searches.least(findings)
-        except GONE:
-            self.worker.close()
-            return [unshrunk(each) for each in findings]
-        finally:
-            self.searched.append(str(searches))
+        for each in Searches.of(self.worker, findings, limit_s):
+            yield from each.run(self.worker, self.searched)
 
 
 @dataclass(slots=True)
@@ -142,7 +130,7 @@ def _run(work: Unit | Searches) -> UnitResult | list[Finding | None]:
     """The result of a unit, or the least cases of findings."""
     if isinstance(work, Unit):
         return _worker(work.target).run(work)
-    return work.run(_worker(work.findings[0].unit.target))
+    return work.run(_worker(work.findings[0].unit.target), [])
 
 
 def _worker(target: str) -> Worker:

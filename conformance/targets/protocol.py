@@ -174,22 +174,16 @@ Plan: TypeAlias = Generator[Sequence[Case], Sequence[tuple[Observation, ...]], T
 
 
 @runtime_checkable
-class RunsAtOnce(Session, Protocol):
-    """A session that runs the cases of a call at once, each with a process of its own."""
-
-    searches_at_once: int
-    """The searches for least cases whose rounds it runs in one call."""
-
-
-@runtime_checkable
 class WaitsInRealTime(Session, Protocol):
     """A session whose cases wait in real time, side by side: those of several checks take as long as those of one."""
 
     at_once: int
-    """The number of cases that make the most of it."""
+    """The number of cases that make the most of it; 1: each unit is a call of its own."""
+    searches_at_once: int
+    """The searches for least cases that go on at once."""
 
     def lasts_s(self, case: Case, /) -> float:
-        """About how many seconds the steps of a case wait."""
+        """About how many seconds the steps of a case wait; 0: that is unknown."""
         ...
 
     def run_plans(self, plans: Sequence[Plan[T]], /) -> list[T]:

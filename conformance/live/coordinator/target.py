@@ -189,6 +189,7 @@ class BrokerSession:
     troubles: Sequence[str] = ()
     breaches: Sequence[str] = ()
     at_once: int = AT_ONCE
+    searches_at_once: int = AT_ONCE
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     played: int = 0
     waited_s: float = 0.0

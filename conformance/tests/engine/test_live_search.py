@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import pytest
 
@@ -109,6 +109,7 @@ class Waits:
 
     clock_s: float = 0.0
     at_once: int = 100
+    searches_at_once: int = 100
     info: TargetInfo = field(
         default_factory=lambda: TargetInfo("it", "0", "", "", frozenset({Role.COORDINATOR}), Claims())
     )
@@ -198,34 +199,43 @@ def test_no_round_begins_that_would_end_too_late(broker: Broker) -> None:
         assert str(searches).endswith("ended 1 of them early, since no run begins that would end after 32 s")
 
 
-class Programs:
-    """A client in a process of its own for each case, in a time of its own: 16 cases at once take a second."""
+@dataclass
+class Programs(Waits):
+    """A client whose scripts take a second each, which is not known before; four searches go on at once."""
 
-    def __init__(self) -> None:
-        self.clock_s, self.calls = 0.0, list[int]()
+    at_once: int = 1
+    searches_at_once: int = 4
 
-    def histories(self, cases: Sequence[Case]) -> Iterator[History]:
-        self.calls.append(len(cases))
-        self.clock_s += -(-len(cases) // 16)
-        yield from (History(each, "it", ()) for each in cases)
+    def lasts_s(self, case: Case, /) -> float:
+        return 0.0
+
+    def run_plans(self, plans: Sequence[Plan[T]], /) -> list[T]:
+        """Their rounds one after the other."""
+        found: list[T] = []
+        for number, plan in enumerate(plans):
+            cases = next(plan)
+            try:
+                while True:
+                    self.rounds.append((number, len(cases)))
+                    self.clock_s += 1
+                    cases = plan.send([(Replied((("answers", []),)),) * len(each.steps) for each in cases])
+            except StopIteration as ended:
+                found.append(ended.value)
+        return found
 
 
-def test_the_rounds_of_several_live_searches_are_run_in_one_go_and_end_in_time(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def least(limit_s: float) -> tuple[list[tuple[int, bool]], list[int]]:
-        programs = Programs()
-        monkeypatch.setattr("kipcheck.conformance.engine.live_search.time.monotonic", lambda: programs.clock_s)
-        found = live_search.together(cast(Worker, programs), [finding(7, 4), finding(12, 9), finding(7, 4)], limit_s)
-        assert all(each is not None and 2 in numbers(each.case) and each.shape == SHAPE for each in found)
-        return [(len(each.case.steps), each.cut) for each in found if each is not None], programs.calls
-
-    whole, calls = least(30.0)
-    assert whole == [(1, False)] * 3
-    assert calls[0] == 2, "equal cases are run once"
-    assert least(1.0) == ([(7, True), (12, True), (7, True)], calls[:1])
-    early, some = least(4.0)
-    assert some == calls[: len(some)] and len(some) < len(calls) and any(cut for _, cut in early)
+def test_searches_of_live_clients_end_in_time_and_as_many_go_on_at_once_as_they_allow(broker: Broker) -> None:
+    broker.session = programs = Programs()
+    findings = [finding(7, 4) for _ in range(5)]
+    with Worker(broker.name, broker) as worker, workers_of(worker, 1) as workers:
+        whole = [*workers.least_cases(findings)]
+        rounds = [*programs.rounds]
+        assert [(len(each.case.steps), each.cut) for each in whole if each is not None] == [(1, False)] * 5
+        assert {number for number, _ in rounds} == {0, 1, 2, 3} and rounds[0] == (0, 1), "four, and then one"
+        programs.rounds.clear()
+        early = [*workers.least_cases(findings[:1], 1.5)]
+        assert [(len(each.case.steps), each.cut, each.whole) for each in early if each is not None] == [(7, True, True)]
+        assert programs.rounds == rounds[:1]
 
 
 def test_a_broker_that_is_lost_leaves_findings_as_they_are(broker: Broker) -> None:
