@@ -225,7 +225,7 @@ def _is_static(step: Step) -> bool:
 @impact(
     "An assignment differs from the rule that its name promises", "trivia", "order", "needless-move", "broken-joins"
 )
-@leader_invariant("assign/by-rule", "grp-16", checks=(BY_RULE,), grade=Grade.SHOULD, applies_to=is_by_rule)
+@leader_invariant("assign/by-rule", "grp-16", checks=(BY_RULE,), applies_to=is_by_rule)
 def by_rule(history: History) -> Iterator[Violation]:
     """Range gives consecutive partitions of each topic in member id order; round robin deals all out in that order."""
     for each in rounds(history, RANGE, ROUNDROBIN):
