@@ -87,7 +87,7 @@ class Totals:
         texts = [some(number, name) for name, number in besides.items() if number]
         texts += [f"{self.stale} stale {'entry' if self.stale == 1 else 'entries'}"] if self.stale else []
         rows += [("besides", ", ".join(texts))] if texts else []
-        rows += [] if self.least is None else [("least", about_searches(self.least))]
+        rows += [] if self.least is None else [("searched", about_searches(self.least))]
         rows += [] if self.exchanges is None else about_exchanges(self.exchanges)
         texts = [each.text() for each in self.not_judged]
         return [*rows, *([("unjudged", "; ".join(texts))] if texts else [])]

@@ -92,7 +92,8 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         "--known",
         action="append",
         metavar="FILE",
-        help="known deviations: they are run, and do not fail the run as long as they do not change; "
+        help="known deviations: they are run, and do not fail the run as long as they do not change; with a list a "
+        "warning that it lacks fails the run; "
         "the word default stands for the lists shipped with kipcheck for each target; may be repeated",
     )
     gate.add_argument(

@@ -7,7 +7,7 @@ from itertools import groupby, islice
 from typing import Any, Final, Protocol
 
 from kipcheck.conformance.engine.live_search import LIMIT_S, SideBySide
-from kipcheck.conformance.engine.pool import Pool, pool
+from kipcheck.conformance.engine.pool import Pool, WorkerLost, pool
 from kipcheck.conformance.engine.shrink import shrunk, unshrunk
 from kipcheck.conformance.engine.worker import Finding, Unit, UnitResult, Worker
 from kipcheck.conformance.targets.protocol import Broken, Unavailable, Unstable
@@ -112,9 +112,15 @@ class _Several:
             yield _unreached(unit) if found is None else found
 
     def least_cases(self, findings: Sequence[Finding], limit_s: float | None = None) -> Iterator[Finding | None]:
-        for _, found in self._processes.map(Searches.of(self.worker, findings, limit_s)):
-            assert found is not None
-            yield from found
+        searches, done = [*Searches.of(self.worker, findings, limit_s)], 0
+        try:
+            for _, found in self._processes.map(searches):
+                assert found is not None
+                done += 1
+                yield from found
+        except WorkerLost:  # a target may end the process that it is in
+            for each in searches[done:]:
+                yield from map(unshrunk, each.findings)
 
 
 def _unreached(unit: Unit) -> UnitResult:

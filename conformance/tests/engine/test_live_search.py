@@ -1,9 +1,11 @@
 """Least cases of live targets: few runs for each failure, several searches side by side, and no end of time."""
 
+import os
 import random
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import pytest
@@ -18,6 +20,7 @@ from kipcheck.conformance.engine.worker import Finding, Unit, Worker
 from kipcheck.conformance.engine.workers import workers_of
 from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.targets.protocol import Claims, Plan, Session, TargetInfo, Unstable
+from kipcheck.conformance.targets.registry import target
 
 T = TypeVar("T")
 EDITION = "apache@3.9.2"
@@ -236,6 +239,14 @@ def test_searches_of_live_clients_end_in_time_and_as_many_go_on_at_once_as_they_
         early = [*workers.least_cases(findings[:1], 1.5)]
         assert [(len(each.case.steps), each.cut, each.whole) for each in early if each is not None] == [(7, True, True)]
         assert programs.rounds == rounds[:1]
+
+
+def test_a_process_that_ends_in_a_search_leaves_findings_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kipcheck.conformance.engine.workers.shrunk", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    findings = [replace(each, unit=replace(each.unit, target="reference")) for each in (finding(3, 2), finding(5, 2))]
+    with Worker("reference", target("reference")) as worker, workers_of(worker, 2) as workers:
+        found = [*workers.least_cases(findings)]
+    assert [each and (len(each.case.steps), each.cut) for each in found] == [(3, True), (5, True)]
 
 
 def test_a_broker_that_is_lost_leaves_findings_as_they_are(broker: Broker) -> None:
