@@ -9,15 +9,15 @@ from typing import Final
 from kipcheck.conformance.core.foreign import WATCHED, harmless, is_data, one_line
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
 from kipcheck.reports.phrases import named, named_once, some
-from kipcheck.reports.summary import KNOWN, RESULTS, WORDS, CauseOf, Summary, held_back, ways_to_differ
-from kipcheck.reports.totals import about_exchanges, not_begun, not_judged, played, seldom_judged
+from kipcheck.reports.summary import KNOWN, RESULTS, WORDS, CauseOf, Summary, ways_to_differ
+from kipcheck.reports.totals import about_exchanges, about_searches, not_begun, played, seldom_judged
 
 LINES: Final = 40
 """The most lines of the report."""
 CAUSES: Final = 25
 """The most causes in it."""
 UNJUDGED: Final = 20
-"""The most invariants that a line names."""
+"""The most invariants, or places of cases, that the line names for one reason."""
 NOT_JUDGED: Final = "not judged: "
 """A line with it is not cut at the width of the terminal."""
 TITLE: Final = 40
@@ -123,7 +123,8 @@ def _line(head: str, row: _Row, width: int | None) -> str:
 
 def _notes(found: Summary) -> Iterator[tuple[str, list[str]]]:
     """Lines in the order of their weight, each kind with its name."""
-    yield "totals", list(_totals(found))
+    searches = [] if found.totals.least is None else [about_searches(found.totals.least)]
+    yield "totals", [*_totals(found), *_not_judged(found), *searches]
     exchanges = found.totals.exchanges
     yield "exchanges", [] if exchanges is None else [f"{name}: {text}" for name, text in about_exchanges(exchanges)]
     yield "releases played", [played(target, release) for target, release in found.totals.played.items()]
@@ -140,7 +141,6 @@ def _notes(found: Summary) -> Iterator[tuple[str, list[str]]]:
     yield "campaigns", list(_campaigns(found))
     yield "differences between targets", list(_differences(found))
     yield "skipped checks", list(_skips(found))
-    yield "lists of unjudged invariants", [_unjudged(found, *each) for each in found.totals.unjudged.items()]
     yield "seldom judged invariants", list(seldom_judged(found.totals.judged))
     yield "coverage", [found.coverage_line] if found.coverage_line else []
 
@@ -181,9 +181,6 @@ def _skips(found: Summary) -> Iterator[str]:
     for (target, why), checks in _with_united_roles(alike).items():
         yield f"{target}: {checks[0] if len(checks) == 1 else some(len(checks), 'check')} skipped: {why}"
     yield from not_begun(found.ledger.not_begun)
-    for line in found.ledger.held_back:
-        if line.result == "SKIP":
-            yield f"{line.target}: {line.check}: {held_back(line)}, a known deviation"
 
 
 def _with_united_roles(alike: Mapping[tuple[str, str], list[str]]) -> dict[tuple[str, str], list[str]]:
@@ -200,9 +197,12 @@ def _with_united_roles(alike: Mapping[tuple[str, str], list[str]]) -> dict[tuple
     return found
 
 
-def _unjudged(found: Summary, target: str, ids: Sequence[str]) -> str:
-    rest = f": {_details(found)}" if len(ids) > UNJUDGED else ""
-    return f"{not_judged(target, ids, UNJUDGED)}{rest}"
+def _not_judged(found: Summary) -> Iterator[str]:
+    """One line, whatever the reasons are."""
+    every = found.totals.not_judged
+    if every:
+        rest = f": {_details(found)}" if any(len(each.which) > UNJUDGED for each in every) else ""
+        yield "; ".join(each.text(UNJUDGED) for each in every) + rest
 
 
 def _fitted(notes: Sequence[tuple[str, list[str]]], room: int, details: str) -> Iterator[str]:

@@ -63,13 +63,16 @@ def _suite(found: Summary, number: int, target: str, check: str, tests: list[Tes
             )
             for name, outcome in tests
         ),
-        # Warnings and notes: they must not fail a test, and so a build.
+        # Warnings and notes that do not fail the run: they must not fail a test, and so a build.
         tag(
             "system-out",
             "\n".join(f"{name}: {text}" for name, text in found.totals.lines)
             if (target, check) == RUN
             else "\n".join(
-                line for each in notes if each.grade != "MUST" for line in [*_block(found, each, written), ""]
+                line
+                for each in notes
+                if each.grade != "MUST" and not each.decides
+                for line in [*_block(found, each, written), ""]
             ),
         ),
         tag("system-err"),
@@ -111,9 +114,11 @@ def _block(found: Summary, failure: Failure, written: set[str]) -> Iterator[str]
 
 def _outcome(found: Summary, cell: Cell, breaches: Sequence[Failure]) -> Safe | None:
     written: set[str] = set()
-    text = "\n\n".join("\n".join(_block(found, each, written)) for each in breaches if each.grade == "MUST")
-    broken = [each for each in breaches if each.grade == "MUST" and not each.known]
-    if cell.word == "FAIL":
+    text = "\n\n".join(
+        "\n".join(_block(found, each, written)) for each in breaches if each.grade == "MUST" or each.decides
+    )
+    broken = [each for each in breaches if each.decides]
+    if cell.word == "FAIL" or (cell.word == "WARN" and broken):
         if not broken:
             return tag("failure", message=f"{cell.counts['FAIL']} cases failed and were not examined", type="cut-off")
         return _failed(broken, text)
@@ -149,7 +154,7 @@ def _counts(found: Summary) -> dict[str, int]:
 
 
 def _causes(found: Summary) -> Iterator[Test]:
-    """A test for each cause, the gravest first: it fails if a MUST is violated."""
+    """A test for each cause, the gravest first: it fails if one of its failures fails the run."""
     names: set[str] = set()
     for each in found.causes:
         if (cause := each.cause) is None:
@@ -159,7 +164,7 @@ def _causes(found: Summary) -> Iterator[Test]:
         names.add(name)
         message = _brief(f"{cause.severity}: {cause.title}")
         text = "\n".join([*cause_lines(cause), *(f"  {line.id}  {line.reproduce}" for line in each.failures)])
-        if each.kind == "FAIL":
+        if any(line.decides for line in each.new):
             yield name, tag("failure", text, message=message, type=cause.severity)
         elif each.kind == KNOWN:
             yield name, tag("skipped", text, message=_brief(f"known deviation: {cause.title}"))
@@ -202,6 +207,6 @@ def _run(found: Summary) -> Iterator[Test]:
     for stale in found.stale:
         yield f"stale entry {stale.entry}", tag("error", message=_brief(stale.why), type="stale")
     others = (*found.ledger.troubles, *found.stale, *found.ledger.inconclusive)
-    explained = others or any(each.grade == "MUST" for each in found.failures)
+    explained = others or any(each.decides for each in found.failures)
     if found.exit and found.complete and not explained:
         yield f"exit {found.exit}", tag("error", message=_brief(found.meaning), type=f"exit-{found.exit}")

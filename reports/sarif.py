@@ -157,7 +157,7 @@ def _result(failure: Failure, cause: Cause | None, rule: int, artifact: int) -> 
         "ruleId": clean(failure.invariant),
         "ruleIndex": rule,
         "kind": "fail",
-        "level": LEVELS[failure.grade],
+        "level": LEVELS["MUST" if failure.decides else failure.grade],
         "message": {"text": clean("\n".join(words))},
         "locations": [place],
         "partialFingerprints": {"kipcheckFailure/v1": failure.id},

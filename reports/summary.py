@@ -15,7 +15,6 @@ from kipcheck.conformance.core.ledger import (
     Failure,
     Flaky,
     Header,
-    HeldBack,
     Ledger,
     Place,
     RunOptions,
@@ -24,8 +23,8 @@ from kipcheck.conformance.core.ledger import (
 )
 from kipcheck.conformance.core.requirement import DRAFT, RELEASED, applies, side
 from kipcheck.reports.coverage import Editions, is_judged, is_own, judged_cases, parts_reached, unjudged
-from kipcheck.reports.phrases import named, some
-from kipcheck.reports.totals import Totals, by_kind, by_result
+from kipcheck.reports.phrases import some
+from kipcheck.reports.totals import Totals, by_kind, by_result, held_back
 
 EVERY = "*"
 """All targets or checks, in lines of the ledger."""
@@ -506,13 +505,17 @@ class Summary:
             judged=judged_cases(self.ledger),
             exchanges=next(iter(self.ledger.exchanges), None),
             played={each.target: each.played for each in self.ledger.targets if each.played},
+            least=None if self.ledger.footer is None else self.ledger.footer.least,
+            held_back=[each for each in self.ledger.held_back if each.result == "SKIP"],
         )
 
     @property
     def counted(self) -> str:
         """``2 distinct failures, 1 warning, 3 known deviations``"""
         must, should, known = (self.totals.failures[each] for each in ("FAIL", "WARN", KNOWN))
-        parts = [some(must, "distinct failure"), some(should, "warning")]
+        unlisted = sum(each.decides for each in self.failures if each.grade == "SHOULD")
+        more = f" ({unlisted} not in the known list)" if unlisted else ""
+        parts = [some(must, "distinct failure"), some(should, "warning") + more]
         parts += [some(known, "known deviation")] if known else []
         left = sum(self.unexplained.values())
         parts += [f"{some(left, 'failed case')} not examined"] if left else []
@@ -529,13 +532,6 @@ class Summary:
 
 def summary(ledger: Ledger) -> Summary:
     return Summary(ledger)
-
-
-def held_back(line: HeldBack) -> str:
-    """Why cases were not run."""
-    behind = f"failure {line.failure}" if line.failure else "a death that did not occur when its case was run alone"
-    place = named(line.subject, "" if line.version is None else str(line.version))
-    return f"{some(line.cases, 'case')} of {place} held back: they look like {behind}"
 
 
 def ways_to_differ(rows: Sequence[Difference]) -> list[tuple[str, tuple[str, ...], list[Difference]]]:

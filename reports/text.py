@@ -27,8 +27,8 @@ from kipcheck.reports.phrases import (
     some,
     where,
 )
-from kipcheck.reports.summary import RESULTS, WORDS, Summary, held_back, ways_to_differ
-from kipcheck.reports.totals import not_begun
+from kipcheck.reports.summary import RESULTS, WORDS, Summary, ways_to_differ
+from kipcheck.reports.totals import held_back, not_begun
 
 WIDTH = 110
 DIFFERENCES = 40

@@ -5,15 +5,31 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kipcheck.conformance.core.ledger import Exchanges
+from kipcheck.conformance.core.ledger import Exchanges, HeldBack, LeastCases, plain
 from kipcheck.reports.coverage import Judged
-from kipcheck.reports.phrases import some
+from kipcheck.reports.phrases import named, some
 
 KINDS = ("FAIL", "WARN", "KNOWN", "NOTE")
 """Of failures and causes: by the grade of what is broken, or KNOWN."""
 TENTH = 10
 FEWEST = 3
 """The most invariants that a line about those that were seldom judged names."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotJudged:
+    """What was not judged of a target, for one reason."""
+
+    target: str
+    what: str
+    """``176 cases were held back behind a known deviation``"""
+    which: Sequence[str]
+    """Invariants, or checks with their subjects."""
+
+    def text(self, most: int | None = None) -> str:
+        """``kio: 2 invariants were not judged: wire/a, wire/b``. ``most``: the number of names; None: all of them."""
+        left = "" if most is None or len(self.which) <= most else f" and {len(self.which) - most} more"
+        return f"{self.target}: {self.what}: {', '.join(self.which[:most])}{left}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +56,15 @@ class Totals:
     """Of a watch; None: the ledger is of no watch."""
     played: Mapping[str, str] = field(default_factory=dict)
     """Target -> the release whose broker kipcheck played for it."""
+    held_back: Sequence[HeldBack] = ()
+    """The cases that were not run because they look like known deviations."""
+    least: LeastCases | None = None
+    """None: no least case was searched for."""
+
+    @property
+    def not_judged(self) -> list[NotJudged]:
+        """All sources of the line ``not judged``, in its order."""
+        return [*_behind_deviations(self.held_back), *_of_invariants(self.unjudged)]
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -52,6 +77,8 @@ class Totals:
             "stale": self.stale,
             "skipped_checks": self.skipped,
             "unjudged_invariants": {target: list(ids) for target, ids in self.unjudged.items()},
+            "held_back_cases": sum(each.cases for each in self.held_back),
+            **({} if self.least is None else {"least_cases": plain(self.least)}),
             **({} if self.exchanges is None else {"exchanges": {
                 "judged": sum(self.exchanges.judged.values()),
                 "not judged": sum(sum(by.values()) for by in self.exchanges.left.values()),
@@ -68,9 +95,11 @@ class Totals:
         texts = [some(number, name) for name, number in besides.items() if number]
         texts += [f"{self.stale} stale {'entry' if self.stale == 1 else 'entries'}"] if self.stale else []
         rows += [("besides", ", ".join(texts))] if texts else []
+        rows += [] if self.least is None else [("searched", about_searches(self.least))]
         rows += [] if self.exchanges is None else about_exchanges(self.exchanges)
         rows += [("played", played(target, release)) for target, release in self.played.items()]
-        rows += [("unjudged", not_judged(target, ids)) for target, ids in self.unjudged.items()]
+        texts = [each.text() for each in self.not_judged]
+        rows += [("unjudged", "; ".join(texts))] if texts else []
         return [*rows, *(("seldom", each) for each in seldom_judged(self.judged))]
 
 
@@ -87,17 +116,45 @@ def about_exchanges(found: Exchanges) -> Iterator[tuple[str, str]]:
         yield "unjudged", f"{_listed(by_api)}: {reason}"
 
 
+def about_searches(found: LeastCases) -> str:
+    """``least cases: 12 of 14 found, 2 cut after 30 s``"""
+    searched = found.found + found.cut + found.gone
+    unusable = "ended early, since the target could not be used"
+    cut = unusable if found.limit_s is None else f"cut after {found.limit_s:g} s"
+    numbers = {cut: found.cut, "did not fail again": found.gone, "left out": found.left_out}
+    parts = [f"{found.found} of {searched} found"] if searched else []
+    return f"least cases: {', '.join([*parts, *(f'{number} {what}' for what, number in numbers.items() if number)])}"
+
+
 def counted(numbers: Mapping[str, int]) -> str:
     """``56: 40 FAIL, 10 WARN, 6 NOTE``; ``none``."""
     total = sum(numbers.values())
     return f"{total:,}: {_listed(numbers)}" if total else "none"
 
 
-def not_judged(target: str, ids: Sequence[str], most: int | None = None) -> str:
-    """``kio: 2 invariants were not judged: wire/a, wire/b``. ``most``: the number of ids; None: all of them."""
-    left = "" if most is None or len(ids) <= most else f" and {len(ids) - most} more"
-    were = "was" if len(ids) == 1 else "were"
-    return f"{target}: {some(len(ids), 'invariant')} {were} not judged: {', '.join(ids[:most])}{left}"
+def held_back(line: HeldBack) -> str:
+    """Why cases were not run."""
+    behind = f"failure {line.failure}" if line.failure else "a death that did not occur when its case was run alone"
+    place = named(line.subject, "" if line.version is None else str(line.version))
+    return f"{some(line.cases, 'case')} of {place} held back: they look like {behind}"
+
+
+def _behind_deviations(lines: Iterable[HeldBack]) -> Iterator[NotJudged]:
+    cases: dict[str, Counter[str]] = {}
+    for each in lines:
+        cases.setdefault(each.target, Counter())[f"{each.check} on {each.subject}"] += each.cases
+    for target, places in cases.items():
+        what = f"{_were(places.total(), 'case')} held back behind a known deviation"
+        yield NotJudged(target, what, [*places])
+
+
+def _of_invariants(unjudged: Mapping[str, Sequence[str]]) -> Iterator[NotJudged]:
+    for target, ids in unjudged.items():
+        yield NotJudged(target, f"{_were(len(ids), 'invariant')} not judged", ids)
+
+
+def _were(number: int, name: str) -> str:
+    return f"{some(number, name)} {'was' if number == 1 else 'were'}"
 
 
 def seldom_judged(judged: Mapping[str, Mapping[str, Judged]]) -> Iterator[str]:

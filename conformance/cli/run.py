@@ -97,8 +97,16 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         "--known",
         action="append",
         metavar="FILE",
-        help="known deviations: they are run, and do not fail the run as long as they do not change; "
+        help="known deviations: they are run, and do not fail the run as long as they do not change; with a list a "
+        "warning that it lacks fails the run; "
         "the word default stands for the lists shipped with kipcheck for each target; may be repeated",
+    )
+    gate.add_argument(
+        "--least",
+        type=_search_limit,
+        metavar="TIME",
+        help="the time of each search for the least case of a failure, such as 2m; 0 leaves it out (default 30s for "
+        "targets whose cases take real time, such as live clients and brokers, else until none is smaller)",
     )
     gate.add_argument(
         "--profile",
@@ -114,6 +122,10 @@ def _add_selection(gate: argparse.ArgumentParser) -> None:
         help="run the I-th of N parts, to be merged afterwards; default: the environment variable KIPCHECK_PART",
     )
     add_patience(gate)
+
+
+def _search_limit(text: str) -> float:
+    return 0.0 if text == "0" else duration(text)
 
 
 def _add_replay(commands: Commands) -> None:
@@ -182,6 +194,7 @@ def _run(options: argparse.Namespace) -> int:
             require=tuple(options.require or ()),
             known=tuple(options.known or ()),
             profiles=profiles,
+            least=options.least,
         )
     )
     if options.dry_run and not outcome.why:

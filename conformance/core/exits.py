@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from kipcheck.conformance.core.ledger import Failure
+
 CONFORMANT, FAILED, USAGE, BROKEN, UNSTABLE, STALE, UNDECIDED, INCONCLUSIVE, OURS = 0, 1, 2, 3, 4, 5, 6, 7, 70
 PRECEDENCE = (OURS, USAGE, BROKEN, FAILED, STALE, UNSTABLE, INCONCLUSIVE, UNDECIDED, CONFORMANT)
 """If several codes apply, the first of these is used."""
@@ -23,6 +25,13 @@ AS_EXPECTED = "as expected"
 def meaning(code: int, known: int) -> str:
     """``known``: the number of failures that are known deviations."""
     return AS_EXPECTED if code == CONFORMANT and known else MEANINGS[code]
+
+
+def of_failure(line: Failure) -> set[int]:
+    """The exit code to which a failure leads; none for a known deviation, a note, and a warning without a list."""
+    if not line.decides:
+        return set()
+    return {FAILED if line.changed is None else STALE}
 
 
 def first(codes: Iterable[int]) -> int:

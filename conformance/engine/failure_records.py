@@ -54,7 +54,7 @@ def described(info: TargetInfo, members: Sequence["Finding"], family: Family[Any
         command=info.command or None,
         check=check.id,
         checks=tuple(sorted({each.unit.check for each in members})),
-        shrunk=any(CHECKS[each.unit.check].shrinks for each in members),
+        shrunk=any(CHECKS[each.unit.check].shrinks and each.whole for each in members if each.shape),
         invariant=invariant.id,
         grade=invariant.grade.value,
         sentence=invariant.statement,

@@ -122,6 +122,7 @@ def united(group: FailureGroup[DistinctFailure]) -> DistinctFailure:
         checks=tuple(sorted({check for each in lines for check in each.checks})),
         shrunk=any(each.shrunk for each in lines),
         where=_where(each.where for each in lines),
+        **({"unlisted": True} if any(each.unlisted for each in lines) else {}),
     )
     if followers := united_followers(each for one in lines for each in one.followed_by or ()):
         line = line.update(followed_by=followers)

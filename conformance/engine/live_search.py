@@ -4,7 +4,7 @@ A search asks for rounds of cases. Where a target plays many cases at once, sear
 """
 
 import time
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeAlias
@@ -28,8 +28,8 @@ FIRST_RUNS: Final = 12
 """The most of them that are run beside the first rerun."""
 COARSE: Final = 8
 """The most cases of a round, where different steps are enough for a failure."""
-SEARCH_S: Final = 75.0
-"""No round is begun that would end later, where searches go on side by side."""
+LIMIT_S: Final = 30.0
+"""No round of a search is begun that would end later after its beginning, unless a run has another limit."""
 
 Failed: TypeAlias = Mapping[str, tuple[History, tuple[Violation, ...]]]
 """The cases of a round that break the invariant, by id."""
@@ -182,17 +182,51 @@ def invariant_of(finding: Finding) -> Invariant:
     return next(each for each in all_invariants(finding.case.role) if each.id == finding.invariant)
 
 
-def alone(worker: Worker, finding: Finding) -> Finding | None:
-    """What a search for the least case of a finding returns, which goes on alone."""
-    going, invariant = search(finding), invariant_of(finding)
-    cases = next(going)
-    while True:
-        failed = {each.case.id: (each, found) for each, found in worker.every_violation(cases, invariant)}
+@dataclass(slots=True)
+class _Bounded:
+    """A search for which there is a limit of time."""
+
+    going: Search
+    invariant: Invariant
+    cases: Sequence[Case]
+    """Those of its next round."""
+    least: Finding | None = None
+    """What it returned, once it is over."""
+    over: bool = False
+    cut: bool = False
+    """Whether there was no time for its next round."""
+
+    @classmethod
+    def of(cls, finding: Finding, at_once: bool = False) -> "_Bounded":
+        going = search(finding, at_once)
+        return cls(going, invariant_of(finding), next(going))
+
+    def take(self, histories: Iterable[History], is_late: Callable[[Sequence[Case]], bool]) -> None:
+        """Takes the histories of a round. ``is_late``: whether there is no time for these cases."""
+        found = [(each, verdict) for each in histories for verdict in judge(each, (self.invariant,))]
+        failed = {each.case.id: (each, verdict.violations) for each, verdict in found if verdict.violations}
         try:
-            cases = going.send(failed)
+            self.cases = self.going.send(failed)
+            if is_late(self.cases):
+                self.cut = True
+                self.going.send(None)
         except StopIteration as ended:
             least: Finding | None = ended.value
-            return least
+            self.over, self.least = True, least if least is None else replace(least, cut=self.cut)
+
+
+def alone(worker: Worker, finding: Finding, limit_s: float) -> Finding | None:
+    """What a search for the least case of a finding returns, which goes on alone; if it ends early, the least case so
+    far."""
+    begun_s = time.monotonic()
+    bounded = _Bounded.of(finding)
+    while not bounded.over:
+        round_s = time.monotonic()
+        histories = [*worker.histories(bounded.cases)]
+        now_s = time.monotonic()
+        is_late = 2 * now_s - round_s - begun_s > limit_s  # the next round may last as long as this one
+        bounded.take(histories, lambda _, is_late=is_late: is_late)  # type: ignore[misc]
+    return bounded.least
 
 
 @dataclass(slots=True)
@@ -200,6 +234,7 @@ class SideBySide:
     """Searches that go on side by side, with what they cost."""
 
     session: WaitsInRealTime
+    limit_s: float = LIMIT_S
     searches: int = 0
     runs: int = 0
     cut_short: int = 0
@@ -217,23 +252,22 @@ class SideBySide:
 
     def _plan(self, finding: Finding, began_s: float) -> Plan[Finding | None]:
         """A search as the session runs it, which ends when the next round would end too late."""
-        going, invariant = search(finding, at_once=True), invariant_of(finding)
-        cases = next(going)
-        try:
-            while True:
-                claimed = [each for each in cases if self.session.info.claims.supports(each)]
-                self.runs += len(claimed)
-                observations = yield claimed
-                histories = map(partial(history_of, self.session.info.name), claimed, observations)
-                found = [(each, verdict) for each in histories for verdict in judge(each, (invariant,))]
-                failed = {each.case.id: (each, verdict.violations) for each, verdict in found if verdict.violations}
-                cases = going.send(failed)
-                if time.monotonic() - began_s + max(map(self.session.lasts_s, cases)) > SEARCH_S:
-                    self.cut_short += 1
-                    going.send(None)
-        except StopIteration as ended:
-            least: Finding | None = ended.value
-            return least
+        bounded = _Bounded.of(finding, at_once=self.session.at_once > 1)
+        round_s = began_s
+
+        def is_late(cases: Sequence[Case]) -> bool:
+            now_s = time.monotonic()
+            lasts_s = max(map(self.session.lasts_s, cases)) or now_s - round_s  # unknown: as long as the last one
+            return now_s - began_s + lasts_s > self.limit_s
+
+        while not bounded.over:
+            round_s = time.monotonic()
+            claimed = [each for each in bounded.cases if self.session.info.claims.supports(each)]
+            self.runs += len(claimed)
+            observations = yield claimed
+            bounded.take(map(partial(history_of, self.session.info.name), claimed, observations), is_late)
+        self.cut_short += bounded.cut
+        return bounded.least
 
     def __str__(self) -> str:
         text = (
@@ -241,7 +275,8 @@ class SideBySide:
             f"{some(self.runs, 'run')}"
         )
         if self.cut_short:
-            text += f"; ended {self.cut_short} of them early, since no run begins that would end after {SEARCH_S:.0f} s"
+            why = f"no run begins that would end after {self.limit_s:g} s"
+            text += f"; ended {self.cut_short} of them early, since {why}"
         return text
 
 

@@ -23,6 +23,7 @@ from kipcheck.conformance.core.ledger import (
     Footer,
     Header,
     Inconclusive,
+    LeastCases,
     Ledger,
     LedgerLine,
     MergedFrom,
@@ -240,9 +241,22 @@ def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequen
         meaning=exits.meaning(code, sum(bool(each.known) for each in failures)),
         counts={name: {check: dict(c) for check, c in by.items()} for name, by in counts.items()},
         seconds=round(sum(float(each.seconds) for each in footers), 1),
+        least=_searches([each.least for each in footers if each.least is not None]),
     )
     writer.write(footer.without("known"))
     return code
+
+
+def _searches(every: Sequence[LeastCases]) -> LeastCases | None:
+    """All searches for least cases, with the longest limit of time."""
+    if not every:
+        return None
+    limits = [each.limit_s for each in every if each.limit_s is not None]
+    return LeastCases(
+        found=sum(each.found for each in every), cut=sum(each.cut for each in every),
+        gone=sum(each.gone for each in every), left_out=sum(each.left_out for each in every),
+        limit_s=max(limits, default=None),
+    )  # fmt: skip
 
 
 def _conclude(writer: Writer, sources: Sequence[Source], counts: Counts, is_judged: bool) -> Iterator[Inconclusive]:
@@ -262,7 +276,7 @@ def _conclude(writer: Writer, sources: Sequence[Source], counts: Counts, is_judg
 
 
 def _decides(failure: Failure) -> bool:
-    return failure.grade == "MUST" and not failure.known and not failure.changed
+    return exits.FAILED in exits.of_failure(failure)
 
 
 def _otherwise_failed(source: Source) -> bool:

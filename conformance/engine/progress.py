@@ -89,10 +89,11 @@ class Progress:
             version = "" if unit.version is None else f" v{unit.version}"
             self.note(f"  {cause.word}: {cause.title}  ({unit.check} on {unit.subject}{version})")
 
-    def shrinking(self, least: Iterable[A], total: int) -> Iterator[A]:
-        """The items of ``least``, which are computed one by one."""
+    def shrinking(self, least: Iterable[A], total: int, limit_s: float | None = None) -> Iterator[A]:
+        """The items of ``least``, which are computed one by one. ``limit_s``: of each."""
         if total:
-            self.say(f"{self._plan.target}  searching for {total} least cases")
+            limit = "" if limit_s is None else f", for up to {limit_s:g} s each; --least 0 leaves it out"
+            self.say(f"{self._plan.target}  searching for {some(total, 'least case')}{limit}")
         self._told = time.monotonic()
         for number, each in enumerate(least, 1):
             now = time.monotonic()

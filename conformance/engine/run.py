@@ -15,7 +15,6 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.exits import (
     BROKEN,
     CONFORMANT,
-    FAILED,
     INCONCLUSIVE,
     MEANINGS,
     OURS,
@@ -50,13 +49,13 @@ from kipcheck.conformance.engine.expected import FailuresByWay, Waiting
 from kipcheck.conformance.engine.failures import Kind, Traits, distinct
 from kipcheck.conformance.engine.judged_by_edition import JudgedByEdition
 from kipcheck.conformance.engine.known.match import KnownDeviations, known_deviations
+from kipcheck.conformance.engine.least_cases import LeastCaseSearches
 from kipcheck.conformance.engine.ledger_header import header
 from kipcheck.conformance.engine.ledger_lines import LedgerLines, LedgerLost
 from kipcheck.conformance.engine.progress import Progress, show_traceback
 from kipcheck.conformance.engine.selection import NOTHING_SELECTED, InvalidOptions, Options, Selection
-from kipcheck.conformance.engine.shrink import unshrunk
 from kipcheck.conformance.engine.target_names import labels_of, names_of
-from kipcheck.conformance.engine.unshrunk_groups import ShrunkGroup, by_sort, selected
+from kipcheck.conformance.engine.unshrunk_groups import by_sort
 from kipcheck.conformance.engine.worker import Finding, Unit, UnitResult, Worker
 from kipcheck.conformance.engine.workers import Workers, workers_of
 from kipcheck.conformance.protocols.checks import CHECKS, Check
@@ -181,12 +180,14 @@ class _Run:
     """(target, check) -> result -> cases that were held back."""
     by_invariant: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     """As ``Conclusion`` has it."""
+    searches: LeastCaseSearches = field(init=False)
     differences: Differences = field(init=False)
     begun: float = field(default_factory=time.monotonic)
     progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
         self.differences = Differences(tuple(dict.fromkeys(self.options.targets)))
+        self.searches = LeastCaseSearches(self.options.targets, self.options.least, self.progress)
 
     def outcome(self) -> Outcome:
         """Errors: ``Unusable`` if the folder cannot be written when the run begins."""
@@ -212,10 +213,12 @@ class _Run:
             self._report(None)
         except Disagreement as ours:
             stopped = self._stop(OURS, str(ours))
+            self._report_found()
         except Exception as ours:  # noqa: BLE001 - a report is written on every path
             self.progress.close()
             show_traceback()
             stopped = self._stop(OURS, f"{type(ours).__name__}: {ours}")
+            self._report_found()
         interrupts.finish()
         self.progress.close()
         self.writer.begin()
@@ -237,6 +240,7 @@ class _Run:
             counts={name: {check: dict(c) for check, c in by.items()} for name, by in self.counts.items()},
             known=known,
             seconds=round(time.monotonic() - self.begun, 1),
+            least=self.searches.line,
         )
         self.writer.write(footer)
         self.writer.flush()
@@ -292,6 +296,7 @@ class _Run:
                 self.why = self.why or str(gone)
                 self.exits.add(BROKEN)
                 self.writer.write(Trouble(target=name, why=str(gone)))
+                self._report(None)
         if not judged and not self.exits:
             raise InvalidOptions(NOTHING_SELECTED)
         if unmet and not self.exits & {BROKEN, USAGE}:
@@ -415,6 +420,13 @@ class _Run:
         if counts[Result.UNKNOWN.name]:
             self.exits.add(UNDECIDED)
 
+    def _report_found(self) -> None:
+        """After a defect of kipcheck: what was found is not dropped, unless the same defect strikes again."""
+        try:
+            self._report(None)
+        except Exception:  # noqa: BLE001 - the first one is reported
+            show_traceback()
+
     def _report(self, workers: Workers | None) -> None:
         """Writes each distinct failure; with the least case if there are workers to search for it."""
         if self.unreported is None:
@@ -422,7 +434,7 @@ class _Run:
         info, found = self.unreported
         if found and workers is not None:
             found = self._without_flaky(workers.worker, found)
-        least = self._least(info.name, workers, by_sort(found))
+        least = self.searches.least(info.name, workers, by_sort(found), self.account, self._unsteady)
         every = distinct(least, _traits, also_unshrunk=True)
         lines = [failure_records.failure(info, group.members, self.options.out) for group in every]
         judged = self.account.match_failures(lines, in_full=workers is not None)
@@ -460,34 +472,12 @@ class _Run:
                 gone.update(map(id, group.members))
         return [each for each in found if id(each) not in gone]
 
-    def _least(
-        self, name: str, workers: Workers | None, groups: Sequence[FailureGroup[Finding]]
-    ) -> list[FailureGroup[Finding]]:
-        """The groups by what they shrink to; as they are if there are no workers."""
-        if workers is None:
-            return [FailureGroup((unshrunk(group.first), *group.rest)) for group in groups]
-        chosen = [selected(group, workers.worker.lasts_s) for group in groups]
-        listed = {id(each) for findings in chosen for each in findings if self.account.lists_live(each)}
-        every = [finding for findings in chosen for finding in findings if id(finding) not in listed]
-        found = iter(self.progress.shrinking(workers.least_cases(every), len(every)))
-        parts: list[FailureGroup[Finding]] = []
-        for group, findings in zip(groups, chosen, strict=True):
-            pairs = [(each, unshrunk(each) if id(each) in listed else next(found)) for each in findings]
-            for finding in (finding for finding, least in pairs if least is None):
-                self._unsteady(name, finding)
-            least = [(finding, least) for finding, least in pairs if least is not None]
-            parts += ShrunkGroup(group, least).parts() if least else []
-        for cost in workers.searched:
-            self.progress.note(f"{name}  {cost}")
-        return parts
-
     def _fail(self, line: Failure) -> None:
         if line.known is not None:
             self.known += 1
         else:
             self.failures[Grade(line.grade)] += 1
-            if line.grade == Grade.MUST.value:
-                self.exits.add(FAILED if line.changed is None else STALE)
+            self.exits |= exits.of_failure(line)
         self.writer.write(line)
 
     def _stale(self, lines: Iterable[Stale]) -> None:
@@ -495,8 +485,9 @@ class _Run:
             self.writer.write(line)
             self.exits.add(STALE)
 
-    def _unsteady(self, name: str, finding: Finding) -> None:
-        unit = finding.unit
+    def _unsteady(self, finding: Finding) -> None:
+        assert self.unreported is not None
+        name, unit = self.unreported[0].name, finding.unit
         version = "" if unit.version is None else f" v{unit.version}"
         why = (
             f"{unit.check} {unit.subject}{version}: {finding.violation.why}; run alone the case does not fail "
@@ -529,7 +520,7 @@ def _traits(group: FailureGroup[Finding]) -> Traits:
         first.unit.target,
         first.invariant,
         first.shape,
-        CHECKS[first.unit.check].shrinks,
+        CHECKS[first.unit.check].shrinks and first.whole,
     )
 
 

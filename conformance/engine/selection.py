@@ -57,6 +57,9 @@ class Options:
     """Globs over the ids of checks: each check that one matches must judge a case, else the run is inconclusive."""
     events: str | None = None
     """Where the lines of the ledger, except verdicts, also go at once: a file, or - for standard output."""
+    least: float | None = None
+    """The seconds of each search for a least case; 0: there is none. None: ``live_search.LIMIT_S`` where cases take
+    real time, else no limit."""
 
     def takes(self, subject: str) -> bool:
         """Whether the subject belongs to this part of the run."""

@@ -3,6 +3,8 @@
 The same way is a violation with the same shape, wherever it stands among the violations of the smaller case.
 """
 
+import math
+import time
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
@@ -26,14 +28,18 @@ DEADLY_TRIES: Final = 24
 
 def unshrunk(finding: Finding) -> Finding:
     """The finding as it is, if there is no time to shrink it."""
-    return replace(finding, shape=finding.violation.shape)
+    return replace(finding, shape=finding.violation.shape, cut=True, whole=is_live(finding.unit.target))
 
 
-def shrunk(worker: Worker, finding: Finding) -> Finding | None:
-    """The finding with the smallest case found that fails in the same way; None if the case alone does not fail."""
+def shrunk(worker: Worker, finding: Finding, limit_s: float | None = None) -> Finding | None:
+    """The finding with the smallest case found that fails in the same way; None if the case alone does not fail.
+
+    ``limit_s``: no smaller case is tried after this time; None: that of targets in real time, else none.
+    """
     check, unit = CHECKS[finding.unit.check], finding.unit
     if is_live(unit.target):
-        return live_search.alone(worker, finding)
+        return live_search.alone(worker, finding, live_search.LIMIT_S if limit_s is None else limit_s)
+    until_s = math.inf if limit_s is None else time.monotonic() + limit_s
     subject = check.family.subject(unit.edition, unit.subject, unit.version)
     invariant = next(each for each in all_invariants(check.role) if each.id == finding.invariant)
     rerun = _alone(worker, finding, invariant)
@@ -54,7 +60,7 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
 
     def fails(value: Any) -> bool:
         nonlocal best
-        if repr(value) in tried or len(tried) == most:
+        if repr(value) in tried or len(tried) == most or time.monotonic() > until_s:
             return False
         tried.add(repr(value))
         cases = [
@@ -72,8 +78,11 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
         fails(finding.value)  # minimises the place within the value itself
     if belongs(node := check.declaration(subject), finding.value):  # a check's first values may not
         reduce(node, finding.value, fails)
-    best = _with_fewest_steps(worker, best, invariant)
-    return replace(best, shape=(*expected_shape, *check.family.remains(subject, best.value, expected_shape)))
+    best = _with_fewest_steps(worker, best, invariant, until_s)
+    remains = check.family.remains(subject, best.value, expected_shape)
+    if time.monotonic() > until_s:
+        return replace(best, cut=True, whole=not remains)
+    return replace(best, shape=(*expected_shape, *remains))
 
 
 def _alone(worker: Worker, finding: Finding, invariant: Invariant) -> tuple[History, Violation] | None:
@@ -83,13 +92,15 @@ def _alone(worker: Worker, finding: Finding, invariant: Invariant) -> tuple[Hist
     return None
 
 
-def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant) -> Finding:
+def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant, until_s: float) -> Finding:
     """Removes the steps after the failure, then repeatedly every step that the failure does not need."""
     found_with = best
     best = _without(worker, best, invariant, range(max(best.violation.at) + 1, len(best.case.steps)))
     while True:
         before = best
         for left_out in reversed(range(len(before.case.steps))):
+            if time.monotonic() > until_s:
+                break
             best = _without(worker, best, invariant, [left_out])
         if best is before:
             break

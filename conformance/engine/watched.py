@@ -24,7 +24,7 @@ from kipcheck.conformance.core.ledger import (
     Verdict,
 )
 from kipcheck.conformance.core.output_folder import OF_A_RUN, OutputFolder, Unusable
-from kipcheck.conformance.core.verdict import Grade, Result, Violation
+from kipcheck.conformance.core.verdict import Result, Violation
 from kipcheck.conformance.engine.causes import causes_of
 from kipcheck.conformance.engine.failure_records import failure
 from kipcheck.conformance.engine.ledger_header import header
@@ -103,16 +103,15 @@ def write(watched: Watched, out: Path) -> tuple[int, str, Path]:
     with folder.trial(NAME), LedgerLines(folder, None) as lines:
         lines.write(header(options))
         lines.begin()
-        grades: set[str] = set()
+        codes: set[int] = {exits.FAILED} if watched.unseen_must else set()
         counts: dict[str, dict[str, dict[str, int]]] = {}
         for name in names:
             lines.write(Target(target=WATCHED + name, version="", language="", issues=""))
             judged = [each for each in watched.judged if each.client == name]
-            counts[WATCHED + name] = {each.check: dict(_judged(watched, each, lines, out, grades)) for each in judged}
+            counts[WATCHED + name] = {each.check: dict(_judged(watched, each, lines, out, codes)) for each in judged}
         if watched.trouble:
             lines.write(Trouble(target=WATCHED + names[0], why=watched.trouble))
         lines.write(watched.exchanges)
-        codes = {exits.FAILED} if watched.unseen_must or Grade.MUST.value in grades else set[int]()
         codes |= {exits.OURS} if watched.has_defect else set()
         codes |= {exits.UNDECIDED} if watched.unread else set()
         if not sum(watched.exchanges.judged.values()):
@@ -129,8 +128,9 @@ def write(watched: Watched, out: Path) -> tuple[int, str, Path]:
     return code, reports.write(path), path
 
 
-def _judged(watched: Watched, judged: Judged, lines: LedgerLines, out: Path, grades: set[str]) -> Counter[str]:
-    """Writes all about one client in one check; gives the results of its histories. Adds the ``grades`` of failures."""
+def _judged(watched: Watched, judged: Judged, lines: LedgerLines, out: Path, codes: set[int]) -> Counter[str]:
+    """Writes all about one client in one check; gives the results of its histories. Adds the exit ``codes`` of
+    failures."""
     name, check = WATCHED + judged.client, judged.check
     info = TargetInfo(name, "", "", "", frozenset({CHECKS[check].role}))
     lines.write(Begin(target=name, check=check, units=1))
@@ -142,7 +142,7 @@ def _judged(watched: Watched, judged: Judged, lines: LedgerLines, out: Path, gra
     groups = grouped(found, lambda each: (each.invariant, each.shape))
     failures = [failure(info, group.members, out, family) for group in groups]
     for line in failures:
-        grades.add(line.grade)
+        codes |= exits.of_failure(line)
         lines.write(line)
     for cause in causes_of(failures, {line.id: group for line, group in zip(failures, groups, strict=True)}):
         lines.write(cause)

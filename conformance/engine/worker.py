@@ -64,6 +64,10 @@ class Finding:
     violation: Violation
     shape: tuple[str, ...] = ()
     """The violation's shape, followed by the remains of the value once it is shrunk."""
+    cut: bool = False
+    """Whether the search for its least case did not end."""
+    whole: bool = True
+    """Whether the shape has the remains of the value, which only a search finds; in real time there are none."""
 
     consequences: tuple[tuple[str, Violation], ...] = ()
     """Invariants and violations that follow from it in this case."""

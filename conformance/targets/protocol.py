@@ -180,10 +180,12 @@ class WaitsInRealTime(Session, Protocol):
     """A session whose cases wait in real time, side by side: those of several checks take as long as those of one."""
 
     at_once: int
-    """The number of cases that make the most of it."""
+    """The number of cases that make the most of it; 1: each unit is a call of its own."""
+    searches_at_once: int
+    """The searches for least cases that go on at once."""
 
     def lasts_s(self, case: Case, /) -> float:
-        """About how many seconds the steps of a case wait."""
+        """About how many seconds the steps of a case wait; 0: that is unknown."""
         ...
 
     def run_plans(self, plans: Sequence[Plan[T]], /) -> list[T]:

@@ -248,8 +248,7 @@ class _Report:
             self.known_ones += 1
         else:
             self.failed[Grade(line.grade)] += 1
-            if line.grade == Grade.MUST.value:
-                self.exits.add(exits.FAILED)
+            self.exits |= exits.of_failure(line)
         failed = file(DistinctFailure(line, failed.filed), self.out)
         writer.write(failed.line)
         if failed.filed is not None:

@@ -238,6 +238,14 @@ class Failure(Record):
     """The release of Kafka whose broker kipcheck played for the target, if it played one."""
     followed_by: tuple[Follower, ...] | None = None
     """What follows from it in the same cases, such as that the client does not come back; absent: nothing."""
+    unlisted: bool | None = None
+    """True for a warning of a run with a list of known deviations for its target, which does not have the warning: it
+    fails the run."""
+
+    @property
+    def decides(self) -> bool:
+        """Whether it fails a run: a MUST is broken, or a SHOULD that a list of known deviations does not have."""
+        return self.known is None and (self.grade == "MUST" or bool(self.unlisted))
 
     @property
     def opened(self) -> str:

@@ -524,6 +524,21 @@ class Round(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeastCases(Record):
+    """The searches for the least cases of failures, by what became of them."""
+
+    found: Number = 0
+    cut: Number = 0
+    """Ended early, for lack of time or since the target could not be used any more: the least case so far counts."""
+    gone: Number = 0
+    """The case alone did not fail again."""
+    left_out: Number = 0
+    """Failures for which none began."""
+    limit_s: float | None = field(default=None, metadata={NULLABLE: True})
+    """The time of each search. Null: there was no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Footer(Record):
     """The last line. A ledger without it was cut off."""
 
@@ -541,6 +556,8 @@ class Footer(Record):
     known: Mapping[str, Any] | None = field(default=None, metadata={NULLABLE: True, WRITTEN: True})
     """The number of entries of the lists of known deviations, by what became of them, and of known failures."""
     seconds: float
+    least: LeastCases | None = None
+    """Absent: no least case was searched for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

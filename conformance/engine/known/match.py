@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.ledger import Failure as Line, Flaky, KnownEntry, Stale as StaleLine, where_of
+from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.engine import profile
 from kipcheck.conformance.engine.known.files import InvalidKnownFile
 from kipcheck.conformance.engine.known.lists import load, unknown_names
@@ -25,7 +26,7 @@ from kipcheck.conformance.engine.profile import Profile
 from kipcheck.conformance.engine.selection import InvalidOptions, Options, subjects
 from kipcheck.conformance.engine.worker import Finding, UnitResult, Worker, invariants_of
 from kipcheck.conformance.protocols.checks import CHECKS
-from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unstable
+from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import is_live, is_steady
 
 SURVIVES = "survives"
@@ -80,6 +81,7 @@ class KnownDeviations:
     ) -> None:
         """``targets``: those of the run, which need not be in the registry. ``version``: of the kipcheck that ran."""
         self.entries = tuple(entry for each in known for entry in each.entries)
+        self._has_empty_list = any(not each.entries for each in known)
         self._lists = {entry: each for each in known for entry in each.entries}
         self._made_by = maker(version)
         self._draw = draw
@@ -131,7 +133,8 @@ class KnownDeviations:
         matches is known in every place, as in a campaign, which finds ever more places for it.
 
         ``known``: entries match all places. ``beyond``: entries match some places, and this line has the others.
-        ``changed``: an entry expects another failure there.
+        ``changed``: an entry expects another failure there. ``unlisted``: a warning that no entry has, of a target
+        that has a list.
         """
         lines = [*lines, *self._run.unmet_claims]
         for each in self._profiles:
@@ -153,8 +156,21 @@ class KnownDeviations:
                     self._run.changed.setdefault(entry, {})[place] = failure.id
             if remaining and instead.keys() == remaining:
                 line = line.update(changed=known_entry(next(iter(instead.values()))[0]))
+            if self._has_list and line.grade == Grade.SHOULD.value and line.known is None:
+                line = line.update(unlisted=True)
             judged.append(line)
         return judged
+
+    @property
+    def _has_list(self) -> bool:
+        """Whether there is a list for the current target: one with an entry for any release of it, or an empty one."""
+        return self._has_empty_list or any(each.target in self._names for each in self.entries)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The names by which entries may name the current target."""
+        info = self._run.info
+        return info.opened, info.name, base(info.name, info.version)
 
     def _matched(self, failure: ObservedFailure, anywhere: bool) -> dict[Entry, set[SubjectVersion]]:
         """The entries that match the failure, and where; ``anywhere``: also those that name none of its places."""
@@ -254,8 +270,7 @@ class KnownDeviations:
 
     def stale(self) -> Iterator["Stale"]:
         info = self._run.info
-        names = info.opened, info.name, base(info.name, info.version)
-        mine = [each for each in self.entries if each.target in names]
+        mine = [each for each in self.entries if each.target in self._names]
         about = info.name, info.version, info.command
         self.counts["other_releases"] += sum(not each.applies_to(*about) for each in mine)
         for entry in self._listed("deviation"):
@@ -442,7 +457,7 @@ def fails_alone(worker: Worker, finding: Finding) -> int:
         worker.renew()
         try:
             failed += worker.violation(finding.case, invariant) is not None
-        except (Unstable, Broken):
+        except (Unstable, Broken, Unavailable):
             failed += 1
     return failed
 

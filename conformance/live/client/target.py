@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.edition import APACHE, Edition, edition as edition_of
@@ -23,6 +23,7 @@ from kipcheck.conformance.live.client.class_archive import archived
 from kipcheck.conformance.live.client.launch import NEEDED, Commands, Launcher, missing, optional, short, unknown
 from kipcheck.conformance.live.client.play import play
 from kipcheck.conformance.live.client.played_release import Played, played
+from kipcheck.conformance.live.coordinator.stage import gathered
 from kipcheck.conformance.protocols.client.model import needs
 from kipcheck.conformance.protocols.client.ops import CLIENT, OPERATIONS, SETTINGS
 from kipcheck.conformance.protocols.client.trace import CONFIRMED, is_in_time
@@ -32,6 +33,7 @@ from kipcheck.conformance.targets.protocol import (
     Broken,
     Claims,
     NotPlayed,
+    Plan,
     Session,
     Target,
     TargetInfo,
@@ -41,6 +43,7 @@ from kipcheck.conformance.targets.protocol import (
 from kipcheck.conformance.targets.session import LONGEST_NAME, Limits
 from kipcheck.conformance.targets.toolchains import environments
 
+T = TypeVar("T")
 TOGETHER: Final = 16
 """Scripts that are played at once: they mostly wait."""
 STARTS: Final = 2 * (os.cpu_count() or 1)
@@ -137,6 +140,9 @@ class LiveClient:
 
 
 class LiveSession:
+    at_once = 1
+    searches_at_once = TOGETHER // 4  # a round of one of them has some four scripts
+
     def __init__(
         self,
         info: TargetInfo,
@@ -157,20 +163,46 @@ class LiveSession:
         self._edition = edition
         self._confirmed_ways: set[Way] = set()
         """In which scripts that were played alone, in time, broke bounds: the next one is believed."""
-        self._starts = asyncio.Semaphore()
+        self._starts = self._room = asyncio.Semaphore()
         self._plays = ALONE
         """The most plays alone of the next script: half as many after one for which this machine was always late."""
 
     def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         """The traffic of each step, of several cases at once. Errors: ``Broken`` where the program is no consumer."""
-        with uncollected(), asyncio.Runner() as runner:
+        with self._running() as runner:
             return runner.run(self._run(cases))
 
-    async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
-        room, self._starts = asyncio.Semaphore(TOGETHER), asyncio.Semaphore(STARTS)  # of the loop of this run
+    def run_plans(self, plans: Sequence[Plan[T]], /) -> list[T]:
+        """Errors: as ``run``."""
+        with self._running() as runner:
+            return runner.run(self._run_plans(plans))
 
+    def lasts_s(self, case: Case, /) -> float:
+        """Unknown: programs take time to start, and to join."""
+        return 0.0
+
+    @contextmanager
+    def _running(self) -> Iterator[asyncio.Runner]:
+        """An event loop, with what belongs to it."""
+        with uncollected(), asyncio.Runner() as runner:
+            self._room, self._starts = asyncio.Semaphore(TOGETHER), asyncio.Semaphore(STARTS)
+            yield runner
+
+    async def _run_plans(self, plans: Sequence[Plan[T]]) -> list[T]:
+        async def one(plan: Plan[T]) -> T:
+            try:
+                cases = next(plan)
+                while True:
+                    cases = plan.send(await self._run(cases))
+            except StopIteration as ended:
+                found: T = ended.value
+                return found
+
+        return await gathered([one(each) for each in plans])
+
+    async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
         async def one(case: Case) -> tuple[float, tuple[Observation, ...]]:
-            async with room:
+            async with self._room:
                 begun = time.monotonic()
                 found = await self._played(case)
                 return time.monotonic() - begun, found

@@ -389,8 +389,10 @@ class RunningSession:
         return self.runner.run(self._run(cases))
 
     async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
-        if not self.before:
-            self.before = await self._levels()
+        try:
+            self.before = self.before or await self._levels()
+        except (Closed, Garbled) as why:
+            return [(Lost(f"no controller: {why}"),) * len(each.steps) for each in cases]
         return [await Conversation(self.cluster).play(each.steps) for each in cases]
 
     async def _levels(self) -> dict[str, int]:
@@ -401,6 +403,13 @@ class RunningSession:
         """Takes back what conversations changed, feature by feature, and reports what stays changed."""
         if not self.cluster.may_change or not self.before:
             return
+        try:
+            await self._restored()
+        except (Closed, Garbled) as why:
+            print(f"{self.info.name}: what was changed could not be taken back: {why}", file=sys.stderr)
+
+    async def _restored(self) -> None:
+        """Errors: ``Closed``, ``Garbled``."""
         after = await self._levels()
         version = self.cluster.versions[requests.UPDATE_FEATURES][1]
         for name in sorted({*after, *self.before}):

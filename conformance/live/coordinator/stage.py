@@ -3,9 +3,22 @@
 import asyncio
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from kipcheck.conformance.core.history import Died, Observation, Replied
+
+TOGETHER: Final = 100
+"""Conversations side by side: they mostly wait."""
+REMOTE_TOGETHER: Final = 300
+"""The same with a broker of its own settings, where they wait longer."""
+ALONE: Final = 16
+"""The same for those that are played again."""
+BEGINS_S: Final = 0.02
+"""Between the beginnings of two conversations: those that begin together delay each other's first requests."""
+PROCESSES: Final = 10
+"""Brokers side by side, each for one conversation, after one in which all of them were has ended."""
+STARTS: Final = 3
+"""The most starts of a process that has ended, until it can be used."""
 
 T = TypeVar("T")
 

@@ -20,15 +20,15 @@ from kipcheck.conformance.live.clock import now
 from kipcheck.conformance.live.connections.connections import Connections, Garbled
 from kipcheck.conformance.live.connections.secure_connection import Closed, Rejected
 from kipcheck.conformance.live.controller import target as feature_target
-from kipcheck.conformance.live.coordinator import admin
+from kipcheck.conformance.live.coordinator import admin, broker_settings, stage as stages
 from kipcheck.conformance.live.coordinator.address import Address, is_loopback
+from kipcheck.conformance.live.coordinator.broker_settings import rules_of
 from kipcheck.conformance.live.coordinator.classic_play import LIMITS, Conversation, Setting
 from kipcheck.conformance.live.coordinator.classic_requests import Scale, Topics
 from kipcheck.conformance.live.coordinator.cleanup import UsedGroup, delete_all
 from kipcheck.conformance.live.coordinator.consumer_group_play import ConsumerConversation, ConsumerSetting, setting_of
 from kipcheck.conformance.live.coordinator.mixed_group_play import MixedConversation
 from kipcheck.conformance.live.coordinator.played_again import PAUSES_S, proves_nothing
-from kipcheck.conformance.live.coordinator.stage import Restartable, Stage, gathered, with_end
 from kipcheck.conformance.live.coordinator.streams_group_play import (
     StreamsConversation,
     StreamsSetting,
@@ -44,16 +44,23 @@ from kipcheck.conformance.live.coordinator.waits import (
 from kipcheck.conformance.live.damage.player import Damage
 from kipcheck.conformance.protocols.consumer_group import ops as consumer_group
 from kipcheck.conformance.protocols.consumer_group.model import TOPICS
-from kipcheck.conformance.protocols.consumer_group.ops import INTERVAL_MS, SESSION_MS
 from kipcheck.conformance.protocols.consumer_group.rules import DEFAULT as DEFAULT_CONSUMER, Config as ConsumerConfig
 from kipcheck.conformance.protocols.damage.ops import DAMAGE, OPERATIONS
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT, Config
-from kipcheck.conformance.protocols.group.model.editions import coordinator
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.protocols.migration import ops as migration
 from kipcheck.conformance.protocols.streams_group import model as streams_model, ops as streams_group
-from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Plan, Session, Target, TargetInfo, Unavailable
+from kipcheck.conformance.targets.protocol import (
+    Broken,
+    Claims,
+    NotPlayed,
+    Plan,
+    Session,
+    Target,
+    TargetInfo,
+    Unavailable,
+)
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.toolchains import kafka_broker
 
@@ -64,21 +71,11 @@ TIMES: Final = 5
 MARGIN_S: Final = 0.1
 REMOTE_MARGIN_S: Final = 0.25
 """Of a broker with its own settings, whose timeouts are longer."""
-HEARTBEAT_MS: Final = 5_000
-"""``group.consumer.heartbeat.interval.ms``"""
-TOGETHER: Final = 100
-"""Conversations side by side: they mostly wait."""
-REMOTE_TOGETHER: Final = 300
-"""The same with a broker of its own settings, where they wait longer."""
-ALONE: Final = 16
-"""The same for those that are played again."""
 LEARNS_S: Final = 0.3
-BEGINS_S: Final = 0.02
-"""Between the beginnings of two conversations: those that begin together delay each other's first requests."""
 AT_ONCE: Final = 300
 """Conversations of several checks that are played in one go, until the longest of them has ended."""
-PROCESSES: Final = 10
-"""Brokers side by side, each for one conversation, after one in which all of them were has ended."""
+UNUSABLE: Final = (Closed, Garbled, Unavailable, OSError)
+"""The errors of a process that does not start, or does not answer then."""
 CLAIMS: Final = Claims(machines=(GROUP, DAMAGE), limits=LIMITS)
 CONSUMER_GROUP: Final = consumer_group.OPERATIONS.machine
 FIRST: Final = Release.parse("0.10.1.0")
@@ -113,31 +110,7 @@ class StartedBroker:
                 yield controller
             return
         rules_of(edition)
-        settings = {
-            "group.min.session.timeout.ms": DEFAULT.min_session_ms // TIMES,
-            "group.max.session.timeout.ms": DEFAULT.max_session_ms // TIMES,
-            "group.initial.rebalance.delay.ms": DEFAULT.initial_delay_ms // TIMES,
-            "group.max.size": DEFAULT.max_size,
-            "group.coordinator.append.linger.ms": 0,
-            "group.consumer.max.size": DEFAULT_CONSUMER.max_size,
-            "group.consumer.session.timeout.ms": SESSION_MS // TIMES,
-            "group.consumer.min.session.timeout.ms": SESSION_MS // TIMES,
-            "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS // TIMES,
-            "group.consumer.min.heartbeat.interval.ms": HEARTBEAT_MS // TIMES,
-            "group.consumer.assignment.interval.ms": INTERVAL_MS // TIMES,
-            "group.consumer.min.assignment.interval.ms": INTERVAL_MS // TIMES,
-            # Assignments that a heartbeat requires are computed before its response.
-            "group.consumer.assignor.offload.enable": False,
-            "group.streams.session.timeout.ms": streams_group.SESSION_MS // TIMES,
-            "group.streams.min.session.timeout.ms": streams_group.SESSION_MS // TIMES,
-            "group.streams.heartbeat.interval.ms": HEARTBEAT_MS // TIMES,
-            "group.streams.min.heartbeat.interval.ms": HEARTBEAT_MS // TIMES,
-            "group.streams.initial.rebalance.delay.ms": 0,
-            "group.streams.assignment.interval.ms": 0,
-            "group.streams.assignor.offload.enable": False,
-            "group.streams.num.standby.replicas": streams_model.DEFAULT.standbys,
-        }
-        stated = {key: str(value).lower() for key, value in settings.items()}
+        stated = broker_settings.of_started(TIMES)
         with kafka_broker.running(self.release, stated) as broker:
             address = Address(kafka_broker.HOST, broker.port)
             with session(info, address, Rules.of(self.release), TIMES, DEFAULT) as found:
@@ -178,14 +151,6 @@ def info_of(name: str, release: str, role: Role, controls: bool = True) -> Targe
     return info
 
 
-def rules_of(name: str) -> Rules:
-    """Errors: ``Unavailable`` for an edition without released coordinators."""
-    found = coordinator(edition_of(name)) if name.startswith("apache") else None
-    if found is None:
-        raise Unavailable(f"edition {name}: brokers are tested in editions of Apache Kafka")
-    return found.rules
-
-
 @contextmanager
 def session(
     info: TargetInfo,
@@ -193,7 +158,7 @@ def session(
     rules: Rules,
     times: int,
     settings: Config | None,
-    process: Restartable | None = None,
+    process: stages.Restartable | None = None,
     release: str = NEWEST,
 ) -> Iterator["BrokerSession"]:
     """``settings``: of a broker that kipcheck started, in the time of conversations; None: the broker is asked.
@@ -219,11 +184,12 @@ class BrokerSession:
     times: int
     settings: Config | None
     runner: asyncio.Runner
-    process: Restartable | None
+    process: stages.Restartable | None
     release: str = NEWEST
     troubles: Sequence[str] = ()
     breaches: Sequence[str] = ()
     at_once: int = AT_ONCE
+    searches_at_once: int = AT_ONCE
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     played: int = 0
     waited_s: float = 0.0
@@ -353,13 +319,15 @@ class BrokerSession:
         self.doubtful += len(cases)
         self._setting = replace(self._setting, pause_s=pause_s)
         try:
-            return await self._survived(cases, Stage(ALONE))
+            return await self._survived(cases, stages.Stage(stages.ALONE))
         finally:
             self._setting = replace(self._setting, pause_s=0.0)
 
     async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
         began = now()
-        found = await self._survived(cases, Stage(REMOTE_TOGETHER if self.settings is None else TOGETHER))
+        found = await self._apart(
+            cases, stages.Stage(stages.REMOTE_TOGETHER if self.settings is None else stages.TOGETHER)
+        )
         for pause_s in PAUSES_S:
             repeats = any(each.repeated for each in self._brokers.values())
             doubtful = [at for at, case in enumerate(cases) if proves_nothing(self.info.name, case, found[at], repeats)]
@@ -371,8 +339,17 @@ class BrokerSession:
         self._busy_s += now() - began
         return found
 
+    async def _apart(self, cases: Sequence[Case], stage: stages.Stage) -> list[tuple[Observation, ...]]:
+        """Damaged requests, which may end the process of the broker, are sent when the conversations have ended."""
+        found: dict[int, tuple[Observation, ...]] = {}
+        for damaged in (False, True):
+            numbers = [at for at, case in enumerate(cases) if _is_damage(case) is damaged]
+            part = await self._survived([cases[at] for at in numbers], stage) if numbers else []
+            found |= dict(zip(numbers, part, strict=True))
+        return [found[at] for at in range(len(cases))]
+
     async def _run_plans(self, plans: Sequence[Plan[T]]) -> list[T]:
-        began, stage = now(), Stage(TOGETHER)
+        began, stage = now(), stages.Stage(stages.TOGETHER)
 
         async def one(plan: Plan[T]) -> T:
             try:
@@ -384,11 +361,11 @@ class BrokerSession:
                 return found
 
         try:
-            return await gathered([one(each) for each in plans])
+            return await stages.gathered([one(each) for each in plans])
         finally:
             self._busy_s += now() - began
 
-    async def _survived(self, cases: Sequence[Case], stage: Stage) -> list[tuple[Observation, ...]]:
+    async def _survived(self, cases: Sequence[Case], stage: stages.Stage) -> list[tuple[Observation, ...]]:
         """Plays them. If the process of the broker ended, each is played again with a broker of its own, side by side:
         conversations take long, and a process does not."""
         starts = self._starts
@@ -397,63 +374,83 @@ class BrokerSession:
             return found
         async with self._starting:
             if why := self.process.why_ended:
-                await self._start_again(self.process)
+                await self._start_again(self.process, why)
                 self._starts += 1
         if self._starts == starts:
             return found
         if why and len(cases) == 1:
-            return [tuple(with_end(each, why) for each in found[0])]
-        room = asyncio.Semaphore(PROCESSES)
+            return [tuple(stages.with_end(each, why) for each in found[0])]
+        room = asyncio.Semaphore(stages.PROCESSES)
         return [*await asyncio.gather(*(self._alone(each, self.process, room) for each in cases))]
 
-    async def _alone(self, case: Case, process: Restartable, room: asyncio.Semaphore) -> tuple[Observation, ...]:
+    async def _alone(self, case: Case, process: stages.Restartable, room: asyncio.Semaphore) -> tuple[Observation, ...]:
+        """With a process of its own. The steps are lost if none can be used, since the case is not to blame."""
         async with room:
             own = process.another()
             try:
-                host, port = await asyncio.to_thread(own.start)
-                address = replace(self.address, host=host, port=port)
-                session = type(self)(self.info, address, self.rules, self.times, self.settings, self.runner, own)
+                session = type(self)(self.info, self.address, self.rules, self.times, self.settings, self.runner, own)
                 session.pids = lambda: own.pids
-                await session.begin()
-                (found,) = await session._together([case], Stage(1))
+                try:
+                    await session._start(own)
+                except UNUSABLE as wrong:
+                    return (Lost(f"its process cannot be used after it was started again: {wrong}"),) * len(case.steps)
+                (found,) = await session._together([case], stages.Stage(1))
                 self.played += session.played
                 self.waited_s += session.waited_s
                 why = own.why_ended
                 await session._close()
-                return tuple(with_end(each, why) for each in found) if why else found
+                return tuple(stages.with_end(each, why) for each in found) if why else found
             finally:
                 await asyncio.to_thread(own.stop)
 
-    async def _start_again(self, process: Restartable) -> None:
-        await self._close()
-        self._brokers, self._used, self._own_topics, self._damage = {}, [], [], None
-        host, port = process.start()
-        self.address = replace(self.address, host=host, port=port)
-        await self.begin()
+    async def _start_again(self, process: stages.Restartable, why: str) -> None:
+        """Errors: ``Broken`` if the broker, which ended (``why``), cannot be used any more."""
+        try:
+            await self._start(process)
+        except UNUSABLE as wrong:
+            raise Broken(f"{self.info.name}: {why}; started again, it cannot be used: {wrong}") from None
 
-    async def _together(self, cases: Sequence[Case], stage: Stage) -> list[tuple[Observation, ...]]:
+    async def _start(self, process: stages.Restartable) -> None:
+        """Errors: those of the last of ``STARTS`` starts."""
+        for left in reversed(range(stages.STARTS)):
+            await self._close()
+            self._brokers, self._used, self._own_topics, self._damage = {}, [], [], None
+            try:
+                host, port = await asyncio.to_thread(process.start)
+                self.address = replace(self.address, host=host, port=port)
+                return await self.begin()
+            except UNUSABLE:
+                if not left:
+                    raise
+
+    async def _together(self, cases: Sequence[Case], stage: stages.Stage) -> list[tuple[Observation, ...]]:
         async def one(case: Case) -> tuple[Observation, ...]:
             async with stage.room:
                 async with stage.turn:
-                    await asyncio.sleep(BEGINS_S)
+                    await asyncio.sleep(stages.BEGINS_S)
                 return await self._play(case)
 
         order = longest_first(cases)
-        found = await gathered([one(cases[number]) for number in order])
+        found = await stages.gathered([one(cases[number]) for number in order])
         played = dict(zip(order, found, strict=True))
         return [played[number] for number in range(len(cases))]
 
     async def _play(self, case: Case) -> tuple[Observation, ...]:
+        """The steps are lost if the broker cannot be reached: other conversations may have ended its process."""
+        try:
+            return await self._conversed(case)
+        except (Closed, Garbled) as why:
+            return (Lost(f"no coordinator: {why}"),) * len(case.steps)
+
+    async def _conversed(self, case: Case) -> tuple[Observation, ...]:
+        """Errors: ``Closed``, ``Garbled``."""
         assert self._setting is not None
-        if all(each.verb in OPERATIONS.verbs for each in case.steps):
+        if _is_damage(case):
             return await self._play_damage(case)
         self._groups += 1
         self.played += 1
         group = f"kipcheck-{self.run_id}-{self._groups}"
-        try:
-            connections = await self._coordinator(group)
-        except (Closed, Garbled) as why:
-            return (Lost(f"no coordinator: {why}"),) * len(case.steps)
+        connections = await self._coordinator(group)
         conversation = self._conversation(case, group, connections)
         try:
             return await conversation.play(case.steps)
@@ -542,6 +539,10 @@ class BrokerSession:
         """Deletes groups whose last rebalances are over by now. A broker that kipcheck started keeps nothing anyway."""
         if self.settings is None:
             self.left_over += await delete_all(self._used, LONGEST_MS / 1000)
+
+
+def _is_damage(case: Case) -> bool:
+    return all(each.verb in OPERATIONS.verbs for each in case.steps)
 
 
 def _repeated(brokers: Iterable[Connections]) -> str:

@@ -20,6 +20,7 @@ from kipcheck.conformance.protocols.consumer_group.model import (
 )
 from kipcheck.conformance.protocols.declare.invariant import impact, invariant
 from kipcheck.conformance.protocols.declare.real_time import is_in_doubt
+from kipcheck.conformance.protocols.streams_group.described import differs, lists_differ
 from kipcheck.conformance.protocols.streams_group.model import (
     EMPTY,
     FENCED_MEMBER_EPOCH,
@@ -426,12 +427,6 @@ def no_update_yet(history: History) -> Iterator[Violation]:
 # Describe
 
 
-def differs(step: GroupStep, what: str, expected: object, observed: object, *shape: str) -> Iterator[Violation]:
-    """A violation if a part of a describe is not as expected."""
-    if expected != observed:
-        yield Violation(what, (step.op.index,), str(expected), str(observed), shape=shape)
-
-
 @impact("Tools show other members than the group has", "trivia", "answers", "misled-operator", links=("KIP-1071",))
 @described("streams-group/describes-members", "grp-145")
 def describes_members(history: History) -> Iterator[Violation]:
@@ -443,7 +438,7 @@ def describes_members(history: History) -> Iterator[Violation]:
         possible = {client.name for client in each.before.members} - ended
         sure = [client for client in each.before.members if client.surely]
         names = sorted({client.name for client in sure} | (possible & found.keys()))
-        yield from differs(each, "the members", names, sorted(found), "members")
+        yield from lists_differ(each, "the members", names, sorted(found), "members")
         for client in sure:
             member = found.get(client.name)
             if member is None:
@@ -510,15 +505,16 @@ def stable_is_complete(history: History) -> Iterator[Violation]:
         if found.state != STABLE:
             continue
         owned = Counter(task for member in found.members for task in member.tasks)
-        yield from differs(each, "the owned tasks", sorted(each.before.tasks), sorted(owned.elements()), "tasks")
+        yield from lists_differ(each, "the owned tasks", sorted(each.before.tasks), sorted(owned.elements()), "tasks")
         copies = min(each.before.config.standbys, max(len(found.members) - 1, 0))
         owed = sorted(task for task in each.before.tasks for _ in range(copies) if each.before.has_changelog(task))
         standby = Counter(task for member in found.members for task in member.standby)
-        yield from differs(each, "the standby tasks", owed, sorted(standby.elements()), "standbys")
+        yield from lists_differ(each, "the standby tasks", owed, sorted(standby.elements()), "standbys")
         for member in found.members:
-            yield from differs(each, f"the tasks of {member.client}", member.target, member.tasks, "target")
-            expected, observed = member.standby_target, member.standby
-            yield from differs(each, f"the standby tasks of {member.client}", expected, observed, "standby target")
+            pairs = ("", member.target, member.tasks), ("standby ", member.standby_target, member.standby)
+            for kind, target, owns in pairs:
+                name = f"the {kind}tasks of {member.client}"
+                yield from lists_differ(each, name, sorted(target), sorted(owns), f"{kind}target tasks")
             yield from differs(each, f"the epoch of {member.client}", found.epoch, member.epoch, "epoch")
 
 

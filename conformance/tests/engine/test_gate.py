@@ -1,5 +1,6 @@
 """What a run has to show before its exit code is 0, and what the deaths of a target cost."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -223,6 +224,10 @@ def test_behind_a_listed_death_cases_are_skipped_and_the_run_is_complete(
     assert died == {"KNOWN": 3, "SKIP": 5}
     assert "exit 0, as expected" in outcome.text
     assert outcome.ledger is not None
+    line = "planted: 5 cases were held back behind a known deviation: wire/two-readings on HeartbeatResponse"
+    assert [each for each in outcome.text.splitlines() if "held back" in each] == [line]
+    assert json.loads(reports.render(outcome.ledger, "json"))["footer"]["totals"]["held_back_cases"] == 5
+    assert all(line in reports.render(outcome.ledger, form).replace("\\", "") for form in ("html", "markdown"))
     in_full = reports.render(outcome.ledger, "text")
     (row,) = (line for line in in_full.splitlines() if "wire/two-readings " in line and "72" in line)
     assert row.split() == ["wire/two-readings", "72", "0", "0", "0", "3", "0", "5"]

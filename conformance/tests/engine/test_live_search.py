@@ -1,9 +1,11 @@
 """Least cases of live targets: few runs for each failure, several searches side by side, and no end of time."""
 
+import os
 import random
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import pytest
@@ -18,6 +20,7 @@ from kipcheck.conformance.engine.worker import Finding, Unit, Worker
 from kipcheck.conformance.engine.workers import workers_of
 from kipcheck.conformance.protocols.group.ops import GROUP
 from kipcheck.conformance.targets.protocol import Claims, Plan, Session, TargetInfo, Unstable
+from kipcheck.conformance.targets.registry import target
 
 T = TypeVar("T")
 EDITION = "apache@3.9.2"
@@ -109,6 +112,7 @@ class Waits:
 
     clock_s: float = 0.0
     at_once: int = 100
+    searches_at_once: int = 100
     info: TargetInfo = field(
         default_factory=lambda: TargetInfo("it", "0", "", "", frozenset({Role.COORDINATOR}), Claims())
     )
@@ -181,20 +185,68 @@ def test_searches_go_on_side_by_side_with_one_session(broker: Broker) -> None:
             assert [None if each is None else [*numbers(each.case)] for each in found] == [[2]] * 3
             assert broker.session.rounds == [(0, 6), (2, 6), (0, 1), (2, 1), (1, 11), (1, 1)]
             assert broker.session.renewed == 1
+            assert not any(each is None or each.cut for each in found)
             assert workers.searched == ["searched for 3 least cases side by side in 11 s, with 26 runs"]
 
 
-def test_no_round_begins_that_would_end_too_late(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_search, "SEARCH_S", 32.0)
+def test_no_round_begins_that_would_end_too_late(broker: Broker) -> None:
     findings = [finding(30, 29), finding(7, 4)]
     with Worker(broker.name, broker) as worker:
         session = worker.real_time(findings[0].unit)
         assert session is not None
-        searches = SideBySide(session)
+        searches = SideBySide(session, 32.0)
         long, short = searches.least(findings)
         assert long is not None and short is not None
         assert (len(long.case.steps), [*numbers(short.case)]) == (25, [2])
+        assert (long.cut, short.cut, long.whole) == (True, False, True)
         assert str(searches).endswith("ended 1 of them early, since no run begins that would end after 32 s")
+
+
+@dataclass
+class Programs(Waits):
+    """A client whose scripts take a second each, which is not known before; four searches go on at once."""
+
+    at_once: int = 1
+    searches_at_once: int = 4
+
+    def lasts_s(self, case: Case, /) -> float:
+        return 0.0
+
+    def run_plans(self, plans: Sequence[Plan[T]], /) -> list[T]:
+        """Their rounds one after the other."""
+        found: list[T] = []
+        for number, plan in enumerate(plans):
+            cases = next(plan)
+            try:
+                while True:
+                    self.rounds.append((number, len(cases)))
+                    self.clock_s += 1
+                    cases = plan.send([(Replied((("answers", []),)),) * len(each.steps) for each in cases])
+            except StopIteration as ended:
+                found.append(ended.value)
+        return found
+
+
+def test_searches_of_live_clients_end_in_time_and_as_many_go_on_at_once_as_they_allow(broker: Broker) -> None:
+    broker.session = programs = Programs()
+    findings = [finding(7, 4) for _ in range(5)]
+    with Worker(broker.name, broker) as worker, workers_of(worker, 1) as workers:
+        whole = [*workers.least_cases(findings)]
+        rounds = [*programs.rounds]
+        assert [(len(each.case.steps), each.cut) for each in whole if each is not None] == [(1, False)] * 5
+        assert {number for number, _ in rounds} == {0, 1, 2, 3} and rounds[0] == (0, 1), "four, and then one"
+        programs.rounds.clear()
+        early = [*workers.least_cases(findings[:1], 1.5)]
+        assert [(len(each.case.steps), each.cut, each.whole) for each in early if each is not None] == [(7, True, True)]
+        assert programs.rounds == rounds[:1]
+
+
+def test_a_process_that_ends_in_a_search_leaves_findings_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kipcheck.conformance.engine.workers.shrunk", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    findings = [replace(each, unit=replace(each.unit, target="reference")) for each in (finding(3, 2), finding(5, 2))]
+    with Worker("reference", target("reference")) as worker, workers_of(worker, 2) as workers:
+        found = [*workers.least_cases(findings)]
+    assert [each and (len(each.case.steps), each.cut) for each in found] == [(3, True), (5, True)]
 
 
 def test_a_broker_that_is_lost_leaves_findings_as_they_are(broker: Broker) -> None:

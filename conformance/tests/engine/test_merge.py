@@ -83,6 +83,16 @@ def test_what_one_expects_and_another_does_not_is_expected_in_part(tmp_path: Pat
     assert merged.exit_code == 1
 
 
+def test_a_warning_fails_the_whole_if_the_list_of_its_run_lacks_it(tmp_path: Path) -> None:
+    for unlisted, code in (({}, 0), ({"unlisted": True}, 1)):
+        out = tmp_path / str(code)
+        one, two = out / "1", out / "2"
+        part(one, 1, filed(one, {**FAILURE, "grade": "SHOULD"}))
+        part(two, 2, filed(two, {**FAILURE, "grade": "SHOULD", **unlisted}))
+        merged, ledger = together(out, one, two)
+        assert (merged.exit_code, ledger.failures[0].unlisted) == (code, unlisted.get("unlisted"))
+
+
 def test_what_all_expect_stays_expected(tmp_path: Path) -> None:
     folders = [tmp_path / "1", tmp_path / "2"]
     for number, folder in enumerate(folders, 1):

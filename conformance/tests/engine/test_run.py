@@ -34,7 +34,7 @@ from kipcheck.conformance.protocols.mutants import MUTANTS
 from kipcheck.conformance.protocols.reference import Reference
 from kipcheck.conformance.targets import registry, testee
 from kipcheck.conformance.targets.in_process import InProcess
-from kipcheck.conformance.targets.protocol import Target, Unavailable
+from kipcheck.conformance.targets.protocol import Broken, Target, Unavailable, Unstable
 from kipcheck.conformance.targets.transport.pipe import Command
 from kipcheck.conformance.tests.support.releases import PYTHON_CLIENTS
 from kipcheck.conformance.wire import Layout, layout
@@ -112,6 +112,34 @@ def test_a_must_fails_the_gate_and_a_should_warns(small: Options, monkeypatch: p
     assert (failed.exit_code, failed.failures) == (1, 1)
     assert (warned.exit_code, warned.failures, warned.warnings) == (0, 0, 1)
     assert [line.grade for line in ledger.failures] == ["SHOULD"]
+
+
+def test_with_a_list_a_warning_that_it_lacks_fails_the_gate(
+    small: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vicious(monkeypatch)
+    target, lists = "miniature/drops-unknown-tags", {"empty": "", "full": "", "of another target": ""}
+    _, ledger = executed(replace(small, targets=(target,)))
+    (warning,) = ledger.failures
+    where = ", ".join(f'{subject} = "{versions}"' for subject, versions in warning.where.items())
+    entry = (
+        f"[[deviation]]\nchecks = {json.dumps(warning.checks)}\ninvariant = {json.dumps(warning.invariant)}\n"
+        f'versions = "all"\nshape = {json.dumps(warning.shape)}\nreason = "It keeps no tags that it does not know."\n'
+        f'link = "https://issues.apache.org/jira/browse/KAFKA-1"\nwhere = {{ {where} }}\n'
+    )
+    lists = {"empty": "", "full": f'target = "{target}"\n{entry}', "of another target": f'target = "odd"\n{entry}'}
+    found = {}
+    for name, text in lists.items():
+        (known := tmp_path / f"{name}.toml").write_text(text)
+        outcome, ledger = executed(replace(small, targets=(target,), known=(str(known),)))
+        found[name] = outcome.exit_code, outcome.warnings, outcome.known, ledger.failures[0].unlisted
+        in_last_line = "1 warning (1 not in the known list)" in outcome.text.splitlines()[-1]
+        junit, sarif = (reports.render(ledger.path, form) for form in ("junit", "sarif"))
+        fails = name == "empty"
+        assert (in_last_line, "<failure" in junit, '"level": "error"' in sarif.partition('"results"')[2]) == (
+            fails,
+        ) * 3
+    assert found == {"empty": (1, 1, 0, True), "full": (0, 0, 1, None), "of another target": (0, 1, 0, None)}
 
 
 def test_many_cases_of_one_defect_are_one_failure_with_a_count(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,6 +324,80 @@ def test_what_the_budget_did_not_reach_is_undecided(small: Options) -> None:
     assert not ledger.complete
     assert ledger.footer is not None and ledger.footer.exits == (6, 7)
     assert {line.result for line in ledger.verdicts()} == {"UNKNOWN"}
+
+
+def test_without_searches_the_same_is_found_and_may_be_less_distinct(
+    small: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vicious(monkeypatch)
+    asked = replace(small, targets=("miniature/refuses-unknown-tags",), checks=("wire/*",))
+    usual, searched = executed(asked)
+    outcome, ledger = executed(replace(asked, least=0.0, out=tmp_path / "least"))
+    assert (outcome.exit_code, outcome.failures) == (usual.exit_code, usual.failures) == (1, 1)
+    (failure,), (shrunk,) = ledger.failures, searched.failures
+    assert (failure.shrunk, shrunk.shrunk) == (False, True) and shrunk.shape[: len(failure.shape)] == failure.shape
+    assert failure.cases == shrunk.cases
+    assert searched.footer is not None and searched.footer.least is not None and searched.footer.least.limit_s is None
+    found = searched.footer.least.found
+    assert found > 0 and f"least cases: {found} of {found} found" in usual.text.splitlines()
+    assert "least cases: 1 left out" in outcome.text.splitlines()
+    for form in ("html", "markdown", "text"):
+        assert "least cases: 1 left out" in reports.render(ledger.path, form), form
+    left_out = {"found": 0, "cut": 0, "gone": 0, "left_out": 1, "limit_s": 0.0}
+    assert json.loads(reports.render(ledger.path, "json"))["footer"]["totals"]["least_cases"] == left_out
+
+
+def test_a_search_that_has_no_time_leaves_the_case_as_it_was_found(
+    small: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vicious(monkeypatch)
+    asked = replace(small, targets=("miniature/refuses-unknown-tags",), checks=("wire/*",))
+    _, searched = executed(asked)
+    outcome, ledger = executed(replace(asked, least=1e-9, out=tmp_path / "least"))
+    (failure,), (shrunk,) = ledger.failures, searched.failures
+    assert ledger.footer is not None and ledger.footer.least is not None
+    assert (ledger.footer.least.found, outcome.exit_code, failure.id) == (0, 1, shrunk.id)
+    assert (
+        f"least cases: 0 of {ledger.footer.least.cut} found, {ledger.footer.least.cut} cut after 1e-09 s"
+        in outcome.text
+    )
+
+
+@pytest.mark.parametrize(
+    ("why", "code"),
+    [(Broken("it ended"), 1), (Unstable("it ended"), 1), (Unavailable("it ended"), 1), (RuntimeError("ours"), 70)],
+)
+def test_what_was_found_is_reported_whatever_ends_the_search_for_least_cases(
+    small: Options, monkeypatch: pytest.MonkeyPatch, why: Exception, code: int
+) -> None:
+    vicious(monkeypatch)
+
+    def gone(*_: object) -> object:
+        raise why
+
+    monkeypatch.setattr("kipcheck.conformance.engine.workers.shrunk", gone)
+    outcome, ledger = executed(replace(small, targets=("miniature/forgets-the-sign",)))
+    assert (outcome.exit_code, outcome.failures) == (code, 1)
+    assert [(line.invariant, line.shrunk) for line in ledger.failures] == [("wire/decodes", False)]
+
+
+def test_what_was_found_is_reported_if_the_target_is_unavailable_later(
+    small: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vicious(monkeypatch)
+    run_unit, called = Worker.run, 0
+
+    def gone(worker: Worker, unit: Unit) -> UnitResult:
+        nonlocal called
+        called += 1
+        if called > 30:
+            raise Unavailable("it is not there any more")
+        return run_unit(worker, unit)
+
+    monkeypatch.setattr(Worker, "run", gone)
+    outcome, ledger = executed(replace(small, targets=("miniature/forgets-the-sign",)))
+    assert (outcome.exit_code, outcome.failures) == (3, 1)
+    assert [line.invariant for line in ledger.failures] == ["wire/decodes"]
 
 
 def test_a_bug_of_ours_is_70_and_leaves_a_report(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ class Waiting:
 
     session: Session
     at_once: int
+    searches_at_once = 1
     fails: bool = False
     given: list[int] = field(default_factory=list)
     troubles: Sequence[str] = ()

@@ -135,6 +135,12 @@ def test_a_breach_of_a_should_is_a_warning(inside: pytest.Pytester) -> None:
     result = inside.runpytest_inprocess(*SUITE, "--kipcheck-target", "miniature/drops-unknown-tags", *arguments)
     result.assert_outcomes(passed=1, warnings=1)
     result.stdout.fnmatch_lines(["*  WARN ????????????  miniature/drops-unknown-tags *"])
+    (inside.path / "known.toml").write_text("")
+    listed = ("--kipcheck-known", "known.toml")
+    result = inside.runpytest_inprocess(
+        *SUITE, "--kipcheck-target", "miniature/drops-unknown-tags", *arguments, *listed
+    )
+    result.assert_outcomes(failed=1)
 
 
 def test_where_nothing_is_judged_nothing_passes(inside: pytest.Pytester) -> None:

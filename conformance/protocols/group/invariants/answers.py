@@ -4,13 +4,14 @@ What is owed follows from what clients can know (``group_observer``), and not fr
 cannot know the state of the group there is no verdict.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
+from kipcheck.conformance.protocols.declare.list_difference import list_difference
 from kipcheck.conformance.protocols.group.invariants import ANSWERS, group_invariant
 from kipcheck.conformance.protocols.group.invariants.known import Known
 from kipcheck.conformance.protocols.group.invariants.observer import known_before
@@ -180,8 +181,7 @@ def _wrong_leave(each: TracedRequest, leave: Leave, answer: Left, known: Known) 
     named = [(id, instance) for id, instance, _ in answer.members]
     if named != [*leave.members]:
         why = f"{at(each.index)} names {list(leave.members)}, and is answered for {named}"
-        shape = "in another order" if sorted(named, key=str) == sorted(leave.members, key=str) else "other members"
-        yield breach(why, (each.index,), str([*leave.members]), str(named), "Leave", shape)
+        yield breach(why, (each.index,), str([*leave.members]), str(named), "Leave", _unlike(leave.members, named))
         return
     for one, (id, instance, error) in zip(found, answer.members, strict=True):
         if not one.allows(error):
@@ -189,6 +189,18 @@ def _wrong_leave(each: TracedRequest, leave: Leave, answer: Left, known: Known) 
             by = "by its instance id alone" if not id else "with an instance id" if instance is not None else "by id"
             why = f"at {at(each.index)} {who or 'a member without ids'} is answered {error.name}; {one} is owed"
             yield breach(why, (each.index,), str(one), error.name, "Leave", by, one.first, error.name)
+
+
+def _unlike(wanted: Sequence[tuple[str, str | None]], named: Sequence[tuple[str, str | None]]) -> str:
+    """How the ids and instance ids of an answer differ from those of its request."""
+    shape = list_difference(wanted, named, "members")
+    if shape == "members in another order":
+        return "in another order"
+    pairs = [*zip(wanted, named, strict=False)]
+    for what, same in (("another id", 1), ("another instance", 0)):
+        if len(wanted) == len(named) and all(one[same] == other[same] for one, other in pairs):
+            return what
+    return shape
 
 
 @impact(
@@ -228,16 +240,17 @@ def answers_groups(history: History) -> Iterator[Violation]:
 
 
 def _wrong_description(each: TracedRequest, answer: Described, known: Known) -> Iterator[Violation]:
-    def wrong(what: str, wanted: str, got: str) -> Violation:
+    def wrong(what: str, wanted: str, got: str, shape: str = "") -> Violation:
         why = f"{at(each.index)} describes the group with {what} {got or 'none'}; it is {wanted}"
-        return breach(why, (each.index,), wanted, got, "Describe", what)
+        return breach(why, (each.index,), wanted, got, "Describe", shape or what)
 
     names = {each.called for each in _states(known)}
     if names and answer.state not in names:
         yield wrong("state", " or ".join(sorted(names)), answer.state)
     ids = sorted(id for id, *_ in answer.members)
     if known.complete and not known.newcomers and ids != sorted(known.members):
-        yield wrong("members", ", ".join(sorted(known.members)) or "empty", ", ".join(ids))
+        shape = list_difference(sorted(known.members), ids, "members")
+        yield wrong("members", ", ".join(sorted(known.members)) or "empty", ", ".join(ids), shape)
     elif known.phase is Phase.STABLE and known.protocol is not None:
         for id, _, metadata, _ in answer.members:
             member = known.members.get(id)

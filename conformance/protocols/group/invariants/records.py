@@ -9,6 +9,7 @@ from typing import NamedTuple
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.declare.invariant import impact, steps_of
+from kipcheck.conformance.protocols.declare.list_difference import list_difference
 from kipcheck.conformance.protocols.group.invariants import group_invariant
 from kipcheck.conformance.protocols.group.invariants.requests import at, breach, error_of
 from kipcheck.conformance.protocols.group.invariants.view import GroupTrace, group_trace
@@ -56,10 +57,25 @@ class Description(NamedTuple):
 
     exchange: TracedRequest
     state: str
-    rest: tuple[object, ...]
+    protocol: tuple[str | None, ...]
+    """Of a stable group; else empty."""
+    members: tuple[tuple[str, object, object], ...]
+    """Id, metadata and assignment, in the order of the ids."""
 
     def __str__(self) -> str:
-        return f"{self.state} with {', '.join(map(str, self.rest)) or 'no members'}"
+        return f"{self.state} with {', '.join(map(str, (*self.protocol, *self.members))) or 'no members'}"
+
+    def unlike(self, after: "Description") -> str:
+        """What is different in a later description, in words for a shape."""
+        before, now = ([id for id, *_ in each.members] for each in (self, after))
+        if before != now:
+            return list_difference(before, now, "members")
+        if self.state != after.state:
+            return "state"
+        if self.protocol != after.protocol:
+            return "protocol"
+        pairs = zip(self.members, after.members, strict=True)
+        return "metadata" if any(one[1] != two[1] for one, two in pairs) else "assignment"
 
 
 def _described(group: GroupTrace) -> Iterator[Description]:
@@ -69,7 +85,7 @@ def _described(group: GroupTrace) -> Iterator[Description]:
             state = answer.state if answer.members else ""  # a group without members is Empty, Dead or unknown
             protocol = (answer.protocol,) if answer.state == Phase.STABLE.called else ()
             members = ((id, sent, given) for id, _, sent, given in answer.members)  # older answers lack the instances
-            yield Description(each, state, (*protocol, *sorted(members, key=str)))
+            yield Description(each, state, protocol, tuple(sorted(members, key=str)))
 
 
 def _pairs(group: GroupTrace) -> Iterator[tuple[Description, Description, list[TracedStep]]]:
@@ -96,7 +112,8 @@ def refused_changes_nothing(history: History) -> Iterator[Violation]:
             f" {at(after.exchange.index)} describes it as {after}"
         )
         steps = (before.exchange.index, *(each.index for each in between), after.exchange.index)
-        yield breach(why, steps, str(before), str(after), "group", "changed by what was refused")
+        yield breach(why, steps, str(before), str(after), "group", "changed by what was refused",
+                     before.unlike(after))  # fmt: skip
 
 
 def _request(step: TracedStep) -> object:
@@ -178,7 +195,7 @@ def outlives_moves(history: History) -> Iterator[Violation]:
             f" {at(after.exchange.index)} describes it as {after}"
         )
         yield breach(why, (before.exchange.index, moved[0].index, after.exchange.index), str(before), str(after),
-                     "group", "changed by a move")  # fmt: skip
+                     "group", "changed by a move", before.unlike(after))  # fmt: skip
 
 
 @impact(

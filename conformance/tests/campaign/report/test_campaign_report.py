@@ -17,10 +17,11 @@ from kipcheck.conformance.campaign.report.campaign_report import CampaignReport,
 from kipcheck.conformance.campaign.report.row_files import Clash
 from kipcheck.conformance.campaign.rows import Found, Row
 from kipcheck.conformance.campaign.shard import run_shard
-from kipcheck.conformance.core.ledger import FirstFound, Ledger, lines, read, type_of
+from kipcheck.conformance.core.ledger import Failure, FirstFound, Ledger, lines, read, type_of
 from kipcheck.conformance.engine import run
 from kipcheck.conformance.engine.failures import Kind
 from kipcheck.conformance.engine.known.edit import updated
+from kipcheck.conformance.engine.known.match import KnownDeviations
 from kipcheck.conformance.engine.replay import replay, stored
 from kipcheck.conformance.engine.run import Options
 from kipcheck.conformance.protocols.mutants import MUTANTS
@@ -330,6 +331,21 @@ def test_that_a_listed_failure_does_not_show_says_nothing(tmp_path: Path, rows: 
     other = DEVIATION.replace('["applied", "deletion without the flag"]', '["other"]')
     assert reported(tmp_path, rows, known=listed(tmp_path, other)).exit_code == 1
     assert ledger_of(tmp_path).failures[0].changed is None
+
+
+def test_a_warning_that_the_list_lacks_fails_a_campaign(
+    tmp_path: Path, rows: list[Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    match = KnownDeviations.match_failures
+
+    def warned(self: KnownDeviations, lines: Sequence[Failure], *flags: bool, **more: bool) -> list[Failure]:
+        return match(self, [each.update(grade="SHOULD") for each in lines], *flags, **more)
+
+    monkeypatch.setattr(KnownDeviations, "match_failures", warned)
+    other = DEVIATION.replace('["applied", "deletion without the flag"]', '["other"]')
+    for text, code in ((None, 0), (other, 1), (DEVIATION, 0)):
+        found = reported(tmp_path, rows, known=() if text is None else listed(tmp_path, text))
+        assert (found.exit_code, ledger_of(tmp_path).failures[0].unlisted) == (code, True if code else None)
 
 
 def test_an_entry_whose_day_is_over_or_that_names_what_there_is_not_is_stale(tmp_path: Path, rows: list[Row]) -> None:

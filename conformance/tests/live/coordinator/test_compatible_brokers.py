@@ -4,13 +4,16 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from kipcheck.conformance.core.case import Case, Role, step
-from kipcheck.conformance.core.history import Died, Observation, Replied
+from kipcheck.conformance.core.history import Died, Lost, Observation, Replied
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.engine.run import Options, run
+from kipcheck.conformance.live.connections.connections import Connections
+from kipcheck.conformance.live.connections.secure_connection import Closed
 from kipcheck.conformance.live.coordinator import compatible_brokers
 from kipcheck.conformance.live.coordinator.address import Address
 from kipcheck.conformance.live.coordinator.compatible_brokers import CLAIMS, LIBRARIES, Process
@@ -19,7 +22,7 @@ from kipcheck.conformance.live.coordinator.target import BrokerSession
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT
 from kipcheck.conformance.protocols.group.model.rules import Rules
 from kipcheck.conformance.targets import registry
-from kipcheck.conformance.targets.protocol import Plan, TargetInfo, Unavailable
+from kipcheck.conformance.targets.protocol import Broken, Plan, TargetInfo, Unavailable
 from kipcheck.conformance.targets.target_entries import target_entries
 from kipcheck.conformance.targets.toolchains import build, environments
 
@@ -100,6 +103,54 @@ def test_a_conversation_that_ends_the_broker_is_found_and_the_others_are_played(
     assert [type(each) for (each,) in found] == [Replied, Died, Replied]
     assert isinstance(found[1][0], Died) and found[1][0].evidence == "panic"
     assert [(each.starts, each.stops) for each in made] == [(1, 0), (1, 1), (1, 1), (1, 1)]
+
+
+class Stillborn(Mourning):
+    """After its first end the broker cannot be used when it starts, for so many times."""
+
+    useless = 0
+
+    async def begin(self) -> None:
+        if Stillborn.useless:
+            Stillborn.useless -= 1
+            raise Closed("127.0.0.1:1 accepts no connection")
+
+
+def test_a_broker_that_dies_at_its_start_is_started_again_and_at_last_given_up() -> None:
+    cases = [Case("c", "apache@3.9.2", Role.COORDINATOR, (step("a", verb),)) for verb in ("join", "leave")]
+    info = TargetInfo("mine", "1", "", "", CLAIMS.roles, CLAIMS)
+
+    def played(useless: int, *cases: Case) -> list[tuple[Observation, ...]]:
+        with asyncio.Runner() as runner:
+            session = Stillborn(info, Address("127.0.0.1", 9), Rules.of("3.9.2"), 1, DEFAULT, runner, Mortal([]))
+            Stillborn.useless = useless
+            return runner.run(session._survived(cases, Stage(8)))
+
+    assert [type(each) for (each,) in played(2, *cases)] == [Replied, Died]
+    with pytest.raises(
+        Broken, match=r"mine: panic; started again, it cannot be used: 127.0.0.1:1 accepts no connection"
+    ):
+        played(3, *cases)
+    lost = [each for (each,) in played(1_000, cases[0])]
+    assert [type(each) for each in lost] == [Replied], "nothing ended"
+
+
+class Unreachable(BrokerSession):
+    """Its broker is down."""
+
+    async def _coordinator(self, group: str) -> Connections:
+        raise Closed("the broker closed the connection instead of answering")
+
+
+def test_a_case_for_which_there_is_no_broker_is_lost_whatever_it_sends() -> None:
+    info = TargetInfo("mine", "1", "", "", CLAIMS.roles, CLAIMS)
+    with asyncio.Runner() as runner:
+        session = Unreachable(info, Address("127.0.0.1", 9), Rules.of("3.9.2"), 1, DEFAULT, runner, None)
+        session._setting = cast(Any, object())
+        for verb in ("join", "send"):
+            case = Case("c", "apache@3.9.2", Role.COORDINATOR, (step("a", verb),))
+            why = "no coordinator: the broker closed the connection instead of answering"
+            assert runner.run(session._play(case)) == (Lost(why),)
 
 
 class Slowly(Mourning):

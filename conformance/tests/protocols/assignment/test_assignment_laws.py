@@ -29,7 +29,6 @@ def test_what_only_warns_or_is_noted() -> None:
     assert grades[Grade.INFO] == {"assign/any-order-sticky"}
     assert grades[Grade.SHOULD] == {
         "assign/any-order",
-        "assign/by-rule",
         "assign/hand-over-older",
         "assign/newest-wins",
         "assign/no-needless-move",
@@ -128,6 +127,16 @@ def test_a_breach_is_told_by_members_partitions_and_steps(breach: str) -> None:
     violation = next(iter(LEADING[law].search(history)))
     assert violation.at and max(violation.at) < len(history.ops)
     assert not any(re.search(r"\b([a-h]|t\d)\b", each) for each in violation.shape), "a shape names nobody"
+
+
+def test_round_robin_in_another_order_of_members_is_no_other_outcome() -> None:
+    asked = "roundrobin t0:3; a[t0]; b[t0]"
+    for answer, shape in (
+        ("a t0-1; b t0-0 t0-2", "members in another order"),
+        ("a t0-0; b t0-1 t0-2", "another outcome"),
+    ):
+        (violation,) = LEADING["assign/by-rule"].search(answered(asked, answer))
+        assert violation.shape == (shape,)
 
 
 KEPT: dict[str, tuple[str, str, list[str | Observation]]] = {

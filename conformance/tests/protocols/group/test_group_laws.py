@@ -16,6 +16,7 @@ from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.declare.check import Check
 from kipcheck.conformance.protocols.declare.invariant import Invariant
 from kipcheck.conformance.protocols.declare.mutant import Mutant
+from kipcheck.conformance.protocols.group.invariants import answers
 from kipcheck.conformance.protocols.group.invariants.observer import longest_wait_ms
 from kipcheck.conformance.protocols.group.invariants.view import group_trace
 from kipcheck.conformance.protocols.group.model.answers import DEFAULT
@@ -84,9 +85,9 @@ def answering(text: str, index: int, asked: int, edition: str = "apache", **fiel
     history = history_of(sound(edition), case(text, edition))
     observation = history.ops[index].observation
     assert isinstance(observation, Replied)
-    answers = [{**each, **fields} if each["to"] == asked else each for each in observation["answers"]]
-    assert answers != observation["answers"], "nothing is changed"
-    return changed(history, index, Replied((("answers", answers),)))
+    changes = [{**each, **fields} if each["to"] == asked else each for each in observation["answers"]]
+    assert changes != observation["answers"], "nothing is changed"
+    return changed(history, index, Replied((("answers", changes),)))
 
 
 PAIR = "join a; join b; elapse 6000; sync b; sync a a=x b=y"
@@ -134,6 +135,43 @@ STATIC = "join a as i; elapse 3000; sync a a=x; join b as i; beat a as i; sync b
 )  # fmt: skip
 def test_one_answer_that_is_wrong_breaks_the_law(law: str, history: History) -> None:
     assert f"group/{law}" in broken(history)
+
+
+def shapes(law: str, history: History) -> set[tuple[str, ...]]:
+    return {each.shape for invariant in OURS if invariant.id == f"group/{law}" for each in invariant.search(history)}
+
+
+def test_each_way_in_which_lists_of_members_differ_has_a_shape() -> None:
+    one, two, three = ["a.1", None, "x", "x"], ["b.1", None, "x", "y"], ["c.1", None, "x", ""]
+    for members, how in (
+        ([one], "members missing"),
+        ([one, two, three], "more members"),
+        ([one, three], "other members"),
+        ([one, two, two], "members repeated"),
+    ):
+        assert shapes("answers-groups", answering(f"{PAIR}; describe", 5, 5, members=members)) == {("Describe", how)}
+    before = f"{ALONE}; describe; beat b; describe"
+    other = [["a.1", None, "x", "y"]]
+    for members, how in (([], "members missing"), (other, "assignment")):
+        found = shapes("refused-changes-nothing", answering(before, 5, 5, members=members))
+        assert found == {("group", "changed by what was refused", how)}
+
+
+@pytest.mark.parametrize(
+    ("named", "shape"),
+    [
+        ([("b", "j"), ("a", "i")], "in another order"),
+        ([("a", "i")], "members missing"),
+        ([("a", "i"), ("b", "j"), ("b", "j")], "members repeated"),
+        ([("c", "i"), ("b", "j")], "another id"),
+        ([("a", "i"), ("b", None)], "another instance"),
+        ([("c", "i"), ("b", "k")], "other members"),
+    ],
+)
+def test_each_way_in_which_the_members_of_a_leave_are_answered_has_a_shape(
+    named: list[tuple[str, str | None]], shape: str
+) -> None:
+    assert answers._unlike([("a", "i"), ("b", "j")], named) == shape
 
 
 def truncated(text: str, edition: str) -> Iterator[tuple[Observation, History]]:
