@@ -6,28 +6,25 @@ another jar is beside it, since it was downloaded: in a file of kipcheck's, or i
 """
 
 import hashlib
-import sys
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets.toolchains.lock_files import lock, warn
 
 LOCK: Final = "jars.sha256"
 OWN: Final = ".sha256"
 """After the name of a jar: kipcheck's file with the digest of a downloaded jar that the lock does not have."""
 LEFT: Final = (OWN, ".sha1")
 """What may be beside a jar, the stronger one first."""
-_reported: Final[set[Path]] = set()
 
 
 @cache
 def locked() -> Mapping[str, str]:
     """Path in a repository -> SHA-256, in hex."""
-    text = (files("kipcheck.conformance.targets.toolchains") / "locks" / LOCK).read_text("utf-8")
-    return {name: digest for digest, name in (line.split() for line in text.splitlines())}
+    return {name: digest for digest, name in (line.split() for line in (lock(LOCK) or "").splitlines())}
 
 
 def is_locked(jar: Path) -> bool:
@@ -78,13 +75,6 @@ def remember(jar: Path, digest: str) -> None:
     """Writes the digest of a downloaded jar beside it, unless kipcheck knows it. Errors: OSError."""
     if not is_locked(jar):
         jar.with_name(jar.name + OWN).write_text(f"{digest}\n", "utf-8")
-
-
-def warn(jar: Path, why: str) -> None:
-    """Once for each jar, to stderr."""
-    if jar not in _reported:
-        _reported.add(jar)
-        print(f"kipcheck: warning: {jar} {why}", file=sys.stderr)
 
 
 def _differs(jar: Path, kind: str, expected: str, source: str) -> str:

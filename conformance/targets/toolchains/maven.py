@@ -25,6 +25,7 @@ from xml.etree import ElementTree
 
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import jar_digests
+from kipcheck.conformance.targets.toolchains.lock_files import warn
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 from kipcheck.conformance.targets.transport import process_tree
 
@@ -188,7 +189,7 @@ def _download(repository: str, missing: list[Coordinate]) -> str:
         if why := jar_digests.refused(jar, data, url):
             return why
         if not stated and not jar_digests.is_locked(jar):
-            jar_digests.warn(jar, f"is not verified: {repository} states no checksum over https")
+            warn(jar, f"is not verified: {repository} states no checksum over https")
         _place(jar, data)
         return ""
 

@@ -14,7 +14,7 @@ import pytest
 
 from kipcheck.conformance.core.releases_table import patches
 from kipcheck.conformance.targets.protocol import Unavailable
-from kipcheck.conformance.targets.toolchains import jar_digests, kafka_broker, maven
+from kipcheck.conformance.targets.toolchains import jar_digests, kafka_broker, lock_files, maven
 
 LOCKED, OTHER = "org.example:locked:1.0", "org.example:other:1.0"
 GOOD, TAMPERED = b"jar bytes", b"jar bytes, and more"
@@ -38,7 +38,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         published(tmp_path, coordinate).parent.mkdir(parents=True)
         publish(tmp_path, coordinate, GOOD)
     lock(monkeypatch, {maven.Coordinate.parse(LOCKED).path: digest(GOOD)})
-    jar_digests._reported.clear()
+    lock_files._reported.clear()
     return tmp_path
 
 
