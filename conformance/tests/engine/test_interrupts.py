@@ -175,6 +175,31 @@ def test_what_waits_too_long_is_ended_and_its_cleanup_too(monkeypatch: pytest.Mo
         pass
 
 
+def test_what_python_ignores_is_raised_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """An exception in ``__del__``, as one in a callback of a weak reference, ends nothing."""
+
+    class Ignored:
+        def __del__(self) -> None:
+            time.sleep(1)
+
+    begun = time.monotonic()
+    with pytest.raises(interrupts.Overdue), interrupts.ends_after(0.05):
+        del (kept := [Ignored()])[:]
+        time.sleep(60)
+    assert not kept
+    assert time.monotonic() - begun < 20
+    assert capsys.readouterr().err == ""
+
+
+def test_a_command_gets_more_time() -> None:
+    with interrupts.ends_after(0.05) as ends_in:
+        ends_in(60)
+        time.sleep(0.2)
+        ends_in(0.05)
+        with pytest.raises(interrupts.Overdue):
+            time.sleep(60)
+
+
 def test_reports_are_written_after_the_time_of_a_command() -> None:
     with interrupts.handled(), interrupts.ends_after(0.02):
         interrupts.finish()
