@@ -98,17 +98,19 @@ def run(options: Options) -> Outcome:
     """Runs every selected check against every target. Raises nothing: an error is an exit code and a line of text."""
     if options.dry_run:
         return _planned(options)
-    outcome = hold(options, target_of)
-    return outcome if outcome.ledger is None or outcome.text else _reported(outcome)
+    return hold(options, target_of, _reported)
 
 
-def hold(options: Options, find: Find) -> Outcome:
-    """As ``run``, with the targets that ``find`` gives, and without reports: only the ledger is written."""
+def hold(options: Options, find: Find, reported: Callable[[Outcome], Outcome] = lambda outcome: outcome) -> Outcome:
+    """As ``run``, with the targets that ``find`` gives, and with the reports of ``reported``: only the ledger is
+    written otherwise."""
     folder = OutputFolder(options.out)
     try:
         folder.check(*OF_A_RUN)
-        with folder.trial(NAME), LedgerLines(folder, options.events) as lines:
-            return _Run(options, lines, find).outcome()
+        with folder.trial(NAME):
+            with LedgerLines(folder, options.events) as lines:
+                outcome = _Run(options, lines, find).outcome()
+            return reported(outcome)
     except Unusable as why:
         return Outcome(USAGE, None, why=str(why))
     except OSError as denied:
@@ -116,7 +118,8 @@ def hold(options: Options, find: Find) -> Outcome:
 
 
 def _reported(outcome: Outcome) -> Outcome:
-    assert outcome.ledger is not None
+    if outcome.ledger is None or outcome.text:
+        return outcome
     try:
         return replace(outcome, text=reports.write(outcome.ledger))
     except Unusable as why:

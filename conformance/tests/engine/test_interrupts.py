@@ -25,7 +25,7 @@ OUR_MACHINES = """
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from kipcheck.conformance.cli import main
+from kipcheck import __main__
 from kipcheck.conformance.matrix import build, run
 from kipcheck.conformance.matrix.cells import outcome
 from kipcheck.conformance.matrix.groups import reference_binaries
@@ -33,7 +33,7 @@ build.jars = lambda asked: run.Jars({each.patch: each.patch for cell in asked fo
 build.OutcomeCache = lambda digests: run.OutcomeCache(digests, Path("kept"))
 run._within = lambda releases: nullcontext()
 run._outcome = lambda cell: outcome(cell, reference_binaries(fitted=True))
-sys.exit(main.run(sys.argv[1:]))
+sys.exit(__main__.main())
 """
 """``kipcheck matrix`` without jars."""
 MATRIX = ("matrix", "--scenario", "join")
