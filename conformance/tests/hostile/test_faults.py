@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from kipcheck.conformance.cli import main
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.targets.transport import process_tree
-from kipcheck.conformance.tests.engine.test_interrupts import CASES, MATRIX, MESSAGES, has_a_check, has_a_manifest
+from kipcheck.conformance.tests.engine.test_interrupts import CASES, MATRIX, MESSAGES, Case
 from kipcheck.conformance.tests.support.processes import Started, started
 from kipcheck.conformance.tests.targets.transport.test_process_tree import JVM, has
 
@@ -22,9 +22,6 @@ SECOND = {
     "campaign": ("campaign", "--target", "reference", "--check", "wire/round-trip", "--cases", "300"),
     "matrix": MATRIX,
 }
-BEGUN: dict[str, Callable[[Path], bool]] = {
-    "run": has_a_check, "campaign": has_a_manifest, "matrix": lambda out: any((out.parent / "kept").glob("*")),
-}  # fmt: skip
 JUMPS = """
 import time
 real, real_ns = time.time, time.time_ns
@@ -37,17 +34,21 @@ time.time_ns = lambda: real_ns() + jump() * 1_000_000_000
 """The wall clock of a process, which is set a day back or forward four times a second."""
 
 
+def case(name: str) -> Case:
+    return CASES["campaign-pool" if name == "campaign" else name]
+
+
 def first(name: str) -> Sequence[str]:
-    case = {"run": "run", "campaign": "campaign-pool", "matrix": "matrix"}[name]
-    return CASES[case][0]
+    return case(name)[0]
 
 
 def program(name: str) -> Sequence[str]:
-    return CASES["matrix"][1] if name == "matrix" else ()
+    return case(name)[1]
 
 
 def wait(kipcheck: Started, name: str, out: Path) -> None:
-    kipcheck.wait_for(lambda: BEGUN[name](out), name)
+    _, _, processes, begun, _ = case(name)
+    kipcheck.wait_for(lambda: len(kipcheck.below()) >= processes and begun(out), name)
 
 
 @pytest.mark.parametrize(("name", "second"), [("run", "campaign"), ("campaign", "run"), ("matrix", "matrix")])
@@ -65,7 +66,7 @@ def test_a_second_command_in_one_folder_is_refused_and_the_first_goes_on(
         printed = kipcheck.process.communicate(timeout=60)
         assert kipcheck.process.returncode == 6, printed
         assert not kipcheck.left()
-    CASES["matrix" if name == "matrix" else name.replace("campaign", "campaign-pool")][4](out)
+    case(name)[4](out)
 
 
 @pytest.mark.parametrize("name", SECOND)
@@ -83,7 +84,7 @@ def test_a_second_interrupt_changes_nothing(name: str, tmp_path: Path) -> None:
         assert kipcheck.process.returncode == 6, printed
         assert "Traceback" not in printed[1]
         assert not kipcheck.left()
-    CASES["matrix" if name == "matrix" else name.replace("campaign", "campaign-pool")][4](out)
+    case(name)[4](out)
 
 
 def test_the_ledger_of_a_killed_run_is_read_and_the_next_run_takes_the_folder(
