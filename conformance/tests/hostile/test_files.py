@@ -5,6 +5,7 @@ import resource
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -138,12 +139,18 @@ def logs(place: Path) -> Iterator[Reader]:
         if each.is_file() and each.stat().st_size:
             yield Reader(each, command, each.read_bytes(), codes=DIRECTORY)
     for at, (key, content) in enumerate(kept):
-        yield Reader(
-            offsets, command, content, lambda data, at=at, key=key: batch(0, [*kept[:at], (key, data)]), DIRECTORY
-        )  # type: ignore[misc]
-        yield Reader(offsets, command, key, lambda data, content=content: batch(0, [(data, content)]), DIRECTORY)  # type: ignore[misc]
+        yield Reader(offsets, command, content, partial(with_value, kept[:at], key), DIRECTORY)
+        yield Reader(offsets, command, key, partial(with_key, content), DIRECTORY)
     log = folder.folder / "__cluster_metadata-0" / offsets.name
     yield Reader(log, command, value, lambda data: metadata(0, data), DIRECTORY)
+
+
+def with_value(before: Sequence[tuple[bytes, bytes]], key: bytes, value: bytes) -> bytes:
+    return batch(0, [*before, (key, value)])
+
+
+def with_key(value: bytes, key: bytes) -> bytes:
+    return batch(0, [(key, value)])
 
 
 def test_no_mutated_file_is_a_bug(readers: Sequence[Reader], capsys: pytest.CaptureFixture[str]) -> None:
