@@ -16,7 +16,7 @@ from kipcheck.conformance.clients.java.programs import Answer, JavaCodec, Order,
 from kipcheck.conformance.core.edition import APACHE
 from kipcheck.conformance.targets.canonical_form import canonical
 from kipcheck.conformance.targets.protocol import Unavailable
-from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.targets.toolchains import jar_digests, maven
 from kipcheck.conformance.targets.transport.pipe import Ended
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Layout, messages, spec
@@ -48,7 +48,7 @@ def make(check: bool = False, root: Path = HERE, only: Sequence[str] = ()) -> li
         made = [each for message in wanted for each in _of_message(judge, message)]
     digests = {each.made_by: "" for each in made}
     found = maven.fetch(digests)
-    digests = {each: maven.sha256(path) for each, path in found.items()}
+    digests = {each: jar_digests.sha256(path) for each, path in found.items()}
     texts = files(made, digests)
     reported = []
     for name, text in texts.items():

@@ -149,18 +149,14 @@ def _run_matrix(selected: "Sequence[Cell]", options: argparse.Namespace) -> int:
     folder = OutputFolder(options.out)
     try:
         folder.check(*OF_A_MATRIX)
-        with folder.trial():
-            pass  # reports a folder that cannot be written before cells run for hours
-    except (Unusable, OSError) as wrong:
-        return not_written(options.out, wrong)
-    progress = _progress()
-    found = run_matrix(request, _tick(progress))
-    finish()
-    progress.close()
-    reported = plain(found)
-    try:
-        path = write(found, reported)
-        text = matrix.write(path)
+        with folder.trial():  # reports a folder that cannot be written before cells run for hours
+            progress = _progress()
+            found = run_matrix(request, _tick(progress))
+            finish()
+            progress.close()
+            reported = plain(found)
+            path = write(found, reported)
+            text = matrix.write(path)
     except (Unusable, OSError) as wrong:
         return not_written(options.out, wrong)
     if options.json:

@@ -8,6 +8,7 @@ The list is untrusted data: an entry counts only if it has the form of a file th
 behind a symbolic link is ever removed or replaced.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -122,12 +123,14 @@ class OutputFolder:
 
     @contextmanager
     def trial(self, *names: str) -> Iterator[None]:
-        """Creates the folder and tests whether it, and the files of these names, can be written.
+        """Creates the folder and tests whether it, and the files of these names, can be written. Within the block no
+        other process writes its results there.
 
         Changes no existing file. At the end it removes the folder again, if it created it and it is empty. Errors:
-        OSError.
+        ``Unusable`` if another process writes there; OSError.
         """
         made: list[Path] = []
+        opened = None
         try:
             for each in reversed([self.path, *self.path.parents]):
                 try:
@@ -137,6 +140,8 @@ class OutputFolder:
                 except FileExistsError:
                     if not each.is_dir():  # otherwise another process created it just now
                         raise
+            opened = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+            self._lock(opened)
             self._write(b"", lasting=False)
             for name in names:
                 if (self.path / name).exists():
@@ -146,6 +151,18 @@ class OutputFolder:
             for each in reversed(made):
                 with suppress(OSError):
                     each.rmdir()
+            if opened is not None:
+                os.close(opened)
+
+    def _lock(self, opened: int) -> None:
+        """Until the file descriptor is closed, also by the end of the process. Errors: ``Unusable``."""
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            why = f"{self.path} is in use: another kipcheck writes its results there"
+            raise Unusable(f"{why}. Wait until it has ended, or name another folder with --out") from None
+        except OSError:
+            pass  # a file system without locks
 
     # ---- writing and removing
 

@@ -6,9 +6,10 @@ every later signal is answered with one line on standard error while the reports
 
 import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -19,6 +20,9 @@ ONE_REQUEST_S: Final = 2.0
 """Signals within this time are one request: ``timeout`` sends its signal to the process and to its group, and people
 press Ctrl-C twice."""
 AGAIN_S: Final = 20.0
+SWALLOWED_S: Final = 0.05
+"""Until the next attempt, after an exception that was raised where Python ignores it, as in a callback of a weak
+reference."""
 PATIENCE: Final = b"kipcheck: writing the reports, please wait; kill -9 ends it without reports\n"
 
 
@@ -76,21 +80,35 @@ class Overdue(KeyboardInterrupt):
 
 
 @contextmanager
-def ends_after(seconds: float | None) -> Iterator[None]:
-    """Raises ``Overdue`` within the block after this time, and again later if cleaning up takes long as well.
+def ends_after(seconds: float | None) -> Iterator[Callable[[float], None]]:
+    """Raises ``Overdue`` within the block after this time, and again later if cleaning up takes long as well. Yields a
+    function that sets another time, in seconds from its call.
 
     Outside of the main thread, or with None, this does nothing.
     """
     if seconds is None or threading.current_thread() is not threading.main_thread():
-        yield
+        yield lambda seconds: None
         return
-    before = signal.signal(signal.SIGALRM, _overdue)
-    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S)
+    before, hook = signal.signal(signal.SIGALRM, _overdue), sys.unraisablehook
+
+    def swallowed(about: "sys.UnraisableHookArgs") -> None:
+        if isinstance(about.exc_value, Overdue):
+            _arm(SWALLOWED_S)
+        else:
+            hook(about)
+
+    sys.unraisablehook = swallowed
+    _arm(seconds)
     try:
-        yield
+        yield _arm
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        sys.unraisablehook = hook
+
+
+def _arm(seconds: float) -> None:
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, SWALLOWED_S), AGAIN_S)
 
 
 def _overdue(number: int, frame: FrameType | None) -> None:

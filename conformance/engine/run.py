@@ -67,6 +67,8 @@ __all__ = ["MEANINGS", "Options", "Outcome", "run"]
 OVERTIME: Final = 1.1
 OVERTIME_S: Final = 20.0
 """Within the budget times the first plus the second a run is ended, whatever it waits for."""
+EMPTY_OVERTIME_S: Final = 4.0
+"""Instead of the second, while there is no result: a target that has shown nothing gets no more time."""
 OVERDUE: Final = "the budget was used up, and what had begun did not end: a target is slow, or does not answer"
 
 Find: TypeAlias = Callable[[str], Target]
@@ -96,17 +98,19 @@ def run(options: Options) -> Outcome:
     """Runs every selected check against every target. Raises nothing: an error is an exit code and a line of text."""
     if options.dry_run:
         return _planned(options)
-    outcome = hold(options, target_of)
-    return outcome if outcome.ledger is None or outcome.text else _reported(outcome)
+    return hold(options, target_of, _reported)
 
 
-def hold(options: Options, find: Find) -> Outcome:
-    """As ``run``, with the targets that ``find`` gives, and without reports: only the ledger is written."""
+def hold(options: Options, find: Find, reported: Callable[[Outcome], Outcome] = lambda outcome: outcome) -> Outcome:
+    """As ``run``, with the targets that ``find`` gives, and with the reports of ``reported``: only the ledger is
+    written otherwise."""
     folder = OutputFolder(options.out)
     try:
         folder.check(*OF_A_RUN)
-        with folder.trial(NAME), LedgerLines(folder, options.events) as lines:
-            return _Run(options, lines, find).outcome()
+        with folder.trial(NAME):
+            with LedgerLines(folder, options.events) as lines:
+                outcome = _Run(options, lines, find).outcome()
+            return reported(outcome)
     except Unusable as why:
         return Outcome(USAGE, None, why=str(why))
     except OSError as denied:
@@ -114,7 +118,8 @@ def hold(options: Options, find: Find) -> Outcome:
 
 
 def _reported(outcome: Outcome) -> Outcome:
-    assert outcome.ledger is not None
+    if outcome.ledger is None or outcome.text:
+        return outcome
     try:
         return replace(outcome, text=reports.write(outcome.ledger))
     except Unusable as why:
@@ -184,6 +189,10 @@ class _Run:
     differences: Differences = field(init=False)
     begun: float = field(default_factory=time.monotonic)
     progress: Progress = field(default_factory=Progress)
+    judged: bool = False
+    """Whether there is a result."""
+    ends_in: Callable[[float], None] = field(default=lambda seconds: None)
+    """Sets the time, in seconds from now, after which it is ended."""
 
     def __post_init__(self) -> None:
         self.differences = Differences(tuple(dict.fromkeys(self.options.targets)))
@@ -196,7 +205,7 @@ class _Run:
             with interrupts.deferred():  # a ledger with a footer has a header
                 self.writer.write(header(self.options))
                 self.writer.flush()
-            with interrupts.ends_after(self._most_s):
+            with interrupts.ends_after(self._most_s) as self.ends_in:
                 self._all_targets(Selection.of(self.options))
         except (InvalidOptions, Unusable) as why:
             if not self.writer.begun:
@@ -373,7 +382,8 @@ class _Run:
     @property
     def _most_s(self) -> float | None:
         """When what has begun is ended, too."""
-        return None if self.options.budget is None else self.options.budget * OVERTIME + OVERTIME_S
+        overtime = OVERTIME_S if self.judged else EMPTY_OVERTIME_S
+        return None if self.options.budget is None else self.options.budget * OVERTIME + overtime
 
     @property
     def _is_overdue(self) -> bool:
@@ -385,6 +395,10 @@ class _Run:
 
     def _record(self, name: str, check: Check[Any], result: UnitResult, counts: Counter[str]) -> None:
         assert self.unreported is not None
+        if not self.judged and result.cases:
+            self.judged = True
+            if self._most_s is not None:
+                self.ends_in(self.begun + self._most_s - time.monotonic())
         self.unreported[1].extend(result.findings)
         self.account.add_result(result)
         self.differences.add(name, result)

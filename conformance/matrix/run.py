@@ -21,7 +21,7 @@ from kipcheck.conformance.matrix.groups import released_binaries
 from kipcheck.conformance.matrix.predictions import VerdictSteps, predicted
 from kipcheck.conformance.protocols.streams.model.members import FUTURE
 from kipcheck.conformance.targets.protocol import Unavailable
-from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.targets.toolchains import jar_digests, maven
 
 WORKERS: Final = 2
 WAIT_SECONDS: Final = 0.5
@@ -66,7 +66,7 @@ def jars(cells: Sequence[Cell]) -> Jars:
         except Unavailable as why:
             found.missing[patch] = str(why)
         else:
-            found.digests[patch] = _hashed(maven.sha256(path) for path in paths.values())
+            found.digests[patch] = _hashed(jar_digests.sha256(path) for path in paths.values())
     if by_patch and not found.digests:
         raise Unavailable(next(iter(found.missing.values())))
     return found

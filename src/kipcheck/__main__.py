@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import sys
 
 
@@ -19,6 +20,10 @@ def main() -> int:
 
         show_traceback()
         return complain(f"a bug of kipcheck's own: {type(ours).__name__}: {ours}", OUR_BUG)
+    finally:
+        # The reports are written, and the exit code is known: Ctrl-C once more, while Python ends, must not change it.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _open_closed_streams() -> None:

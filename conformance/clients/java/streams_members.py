@@ -38,7 +38,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Share,
 )
 from kipcheck.conformance.targets.protocol import Unavailable
-from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.targets.toolchains import jar_digests, maven
 from kipcheck.conformance.targets.transport.pipe import Ended, Pipe
 
 BATCH: Final = 32
@@ -195,7 +195,7 @@ def open_jars(releases: Sequence[str]) -> Iterator[Jars]:
 
 def _digest(jars: Sequence[Path]) -> str:
     """Of the contents of the jars, independent of their names."""
-    return hashlib.sha256("\0".join(map(maven.sha256, jars)).encode()).hexdigest()
+    return hashlib.sha256("\0".join(map(jar_digests.sha256, jars)).encode()).hexdigest()
 
 
 class JarBinary:

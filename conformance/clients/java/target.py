@@ -66,7 +66,7 @@ def rows() -> Iterator[dict[str, Any]]:
         if not known and artifact == "kafka-clients":
             known = [NEWEST]
         for version in known:
-            lacking = [each for each in _needed(artifact, version) if maven.local_jar(each) is None]
+            lacking = [each for each in _needed(artifact, version) if maven.cached(each) is None]
             why = f"{', '.join(lacking)}: not cached yet, downloaded when the target is used" if lacking else ""
             if missing:
                 why = f"{missing} was not found in JAVA_HOME or on the PATH"
@@ -83,7 +83,7 @@ def _roles(artifact: str, version: str) -> list[str]:
         return ["codec"] if artifact == "kafka-storage" else ["codec", "broker"]
     if artifact == STREAMS:
         stored = _store(artifact, version)
-        store = ["store"] if stored and maven.local_jar(stored) else []
+        store = ["store"] if stored and maven.cached(stored) else []
         return ["codec", "leader", "member", "operator-tool", *store]
     if _controls(artifact, version):
         return ["codec", "controller"]

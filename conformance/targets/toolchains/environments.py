@@ -18,14 +18,21 @@ from pathlib import Path
 from typing import Final
 
 from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets.toolchains.lock_files import differs, lock, of_python, warn
 from kipcheck.conformance.targets.toolchains.maven import cache
 from kipcheck.conformance.targets.transport import process_tree
 
 SECONDS: Final = 300
 """How long creating one may take."""
+WHEELS: Final = ("--only-binary", ":all:")
+REQUIREMENTS: Final = "requirements.txt"
+NO_WHEEL: Final = "no release of it was found"
 TAG: Final = sys.implementation.cache_tag or f"python{sys.version_info.major}{sys.version_info.minor}"
 RELEASE: Final = re.compile(r"[0-9][0-9A-Za-z.+!_-]*")
 """What may follow the ``@`` in a target's name."""
+MISMATCH: Final = re.compile(
+    r"^ +(\S+)(?: \(from .*\)| from .*):\n +Expected sha256 ([0-9a-f]+)(?:\n.*or .*)*\n +Got +([0-9a-f]+)", re.MULTILINE
+)
 DETERMINISTIC: Final = {"PYTHONHASHSEED": "0"}
 """Variables of every child that runs a client: assignors iterate over sets of names, in the order of their hashes."""
 BOOTSTRAP: Final = Path(__file__).absolute().parents[1] / "transport" / "bootstrap.py"
@@ -53,7 +60,7 @@ def interpreter(distribution: str, version: str) -> Path:
             place.parent.mkdir(parents=True, exist_ok=True)
             with _lock(place):
                 if not python.exists():  # another process may have created it meanwhile
-                    _make(place, f"{distribution}=={version}")
+                    _make(place, distribution, version)
         except OSError as denied:
             raise Unavailable(f"cannot create an environment for {distribution} {version}: {denied}") from None
     return python
@@ -78,17 +85,35 @@ def _lock(place: Path) -> Iterator[None]:
         yield
 
 
-def _make(place: Path, wanted: str) -> None:
+def _make(place: Path, distribution: str, version: str) -> None:
+    wanted = f"{distribution}=={version}"
     building = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
     try:
         _run(wanted, [sys.executable, "-m", "venv", "--clear", str(building)])
         pip = [str(building / "bin" / "python"), "-I", "-m", "pip", "--no-input", "--disable-pip-version-check"]
-        _run(wanted, [*pip, "install", "--quiet", "--retries", "1", "--timeout", "15", wanted])
+        install = [*pip, "install", "--quiet", "--retries", "1", "--timeout", "15"]
+        locked = lock(of_python(distribution, version))
+        if locked is None:
+            _install(wanted, install)
+        else:
+            (building / REQUIREMENTS).write_text(locked, "utf-8")
+            _run(wanted, [*install, *WHEELS, "--require-hashes", "-r", str(building / REQUIREMENTS)])
         if place.exists():
             shutil.rmtree(place)
         building.rename(place)
     finally:
         shutil.rmtree(building, ignore_errors=True)
+
+
+def _install(wanted: str, install: Sequence[str]) -> None:
+    """Installs a release without a lock file, which pip compares with the hashes of the index. Wheels run no code."""
+    try:
+        _run(wanted, [*install, *WHEELS, wanted])
+    except Unavailable as without:
+        if NO_WHEEL not in str(without):
+            raise
+        _run(wanted, [*install, wanted])
+        warn(wanted, "or a package that it needs has no wheel: pip ran the code of its source distribution")
 
 
 def _run(wanted: str, argv: Sequence[str]) -> None:
@@ -107,6 +132,8 @@ def _without_python_variables() -> dict[str, str]:
 
 def _reason(wanted: str, output: str) -> str:
     """The relevant line of pip's output."""
+    if wrong := MISMATCH.search(output):
+        return differs(wrong[1], wrong[3], wrong[2])
     version = wanted.partition("==")[2]
     python = ".".join(map(str, sys.version_info[:2]))
     lines = [line.strip() for line in output.splitlines() if line.strip()]
@@ -115,7 +142,7 @@ def _reason(wanted: str, output: str) -> str:
             return f"it needs Python {needs.group(1)}, and this is {python}"
     if any("(from versions: none)" in line for line in lines):
         unreached = any("connection" in line.lower() or "Retrying" in line for line in lines)
-        return "the package index cannot be reached" if unreached else "no release of it was found"
+        return "the package index cannot be reached" if unreached else NO_WHEEL
     if any("(from versions:" in line for line in lines):
         return f"there is no release {version} for Python {python}"
     errors = [line for line in lines if "ERROR" in line] or lines or ["pip gave no reason"]

@@ -1,7 +1,7 @@
 """Builds testees for Go clients: kipcheck's program with the requested release, by the user's Go and module proxy."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,6 +9,7 @@ from kipcheck.conformance.targets.protocol import Target
 from kipcheck.conformance.targets.target_entries import Entry
 from kipcheck.conformance.targets.testee import Limits, Testee
 from kipcheck.conformance.targets.toolchains import build as toolchains_build
+from kipcheck.conformance.targets.toolchains.lock_files import differs, lock, warn
 from kipcheck.conformance.targets.transport.pipe import Command
 
 MODULES: Final = {"franz-go": "github.com/twmb/franz-go"}
@@ -19,6 +20,8 @@ NO_RELEASE: Final = re.compile(
     "unknown revision|not found: module|404 Not Found|410 Gone|no matching versions|invalid version"
     "|version is not available"
 )
+MISMATCH: Final = re.compile(r"verifying (\S+?): checksum mismatch\s+downloaded: (\S+)\s+go\.sum: +(\S+)")
+SUMS: Final = "go.sum"
 LANGUAGE: Final = "1.22"
 """For kipcheck's own sources; the library requires a newer one itself where it needs it."""
 ENVIRONMENT: Final = {
@@ -56,14 +59,22 @@ def recipe(wanted: str, modules: Mapping[str, str], texts: Mapping[str, str]) ->
     return toolchains_build.Recipe(
         wanted,
         tools=[toolchains_build.version_text((*compiler, "version"))],
-        texts={**texts, "go.mod": f"module kipcheck/testee\n\ngo {LANGUAGE}\n"},
+        texts={**texts, "go.mod": f"module kipcheck/testee\n\ngo {LANGUAGE}\n", SUMS: lock(SUMS) or ""},
         steps=[
             (lambda: compiler, ["get", *needed]),
             (lambda: compiler, ["build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", PROGRAM, "."]),
         ],
         env=ENVIRONMENT,
         reason=_reason,
+        finish=lambda folder: _warn_of_unverified(wanted, folder, compiler),
     )
+
+
+def _warn_of_unverified(wanted: str, folder: Path, compiler: Sequence[str]) -> None:
+    """Go compares modules that kipcheck's go.sum does not have with its database of checksums, unless that is off."""
+    more = {*(folder / SUMS).read_text("utf-8").splitlines()} - {*(lock(SUMS) or "").splitlines()}
+    if more and toolchains_build.version_text((*compiler, "env", "GOSUMDB")) == "off":
+        warn(wanted, f"is not verified: GOSUMDB is off, and kipcheck has no digests of {len(more)} of its modules")
 
 
 def go() -> Path:
@@ -76,6 +87,8 @@ def _texts() -> dict[str, str]:
 
 
 def _reason(output: str) -> str:
+    if wrong := MISMATCH.search(output):
+        return differs(wrong[1], wrong[2], wrong[3])
     if needs := re.search(r"requires go >= (\S+) \(running go (\S+?);? ", output):
         return f"it needs Go {needs[1]}, and this is {needs[2]}"
     if NO_RELEASE.search(output):

@@ -22,7 +22,7 @@ from typing import Final, Self, final
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import Release, known_release, releases
 from kipcheck.conformance.targets.protocol import Broken, Unavailable
-from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.targets.toolchains import jar_digests, maven
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 from kipcheck.conformance.targets.transport import process_tree
 from kipcheck.conformance.wire.schema import messages, spec
@@ -145,17 +145,30 @@ def running(
 def class_path(release: str) -> str:
     """The jars of the broker and what they need, resolved by Maven once. Errors: ``Unavailable``."""
     kept = maven.cache() / "brokers" / f"{release}.classpath"
+    found = ""
     with suppress(OSError):
         found = kept.read_text("utf-8").strip()
-        if found and all(Path(each).is_file() for each in found.split(os.pathsep)):
-            return found
+    jars = [Path(each) for each in found.split(os.pathsep)]
+    # A jar that kipcheck does not know is none that Maven found for a release whose jars it knows.
+    locked = [jar_digests.is_locked(each) for each in jars]
+    if not all(each.is_file() for each in jars) or (any(locked) and not all(locked)):
+        found = _resolved(release)
+        with maven.placing(kept) as staged:
+            staged.write_text(found, "utf-8")
+    for each in found.split(os.pathsep):
+        jar_digests.verify(Path(each))
+    return found
+
+
+def _resolved(release: str) -> str:
+    """The class path, by Maven. Errors: ``Unavailable``."""
     mvn = shutil.which("mvn")
     if mvn is None:
         raise Unavailable(f"kafka:{release}: mvn is not on the PATH: install Maven, which finds the jars of a broker")
     with temporary_folder("mvn") as place:
         pom, out = place / "pom.xml", place / "classpath"
         pom.write_text(_pom(release), "utf-8")
-        command = [mvn, "-B", "-q", "-Dstyle.color=never", "-f", str(pom), PLUGIN, f"-Dmdep.outputFile={out}",
+        command = [mvn, "-B", "-q", "-C", "-Dstyle.color=never", "-f", str(pom), PLUGIN, f"-Dmdep.outputFile={out}",
                    "-Dmdep.includeScope=runtime"]  # fmt: skip
         try:
             done = process_tree.run(command, RESOLVES_S)
@@ -164,10 +177,7 @@ def class_path(release: str) -> str:
         if done.returncode or not out.is_file():
             why = next((each for each in done.stdout.splitlines() if "ERROR" in each), f"exit code {done.returncode}")
             raise Unavailable(f"kafka:{release}: mvn: {why[:400]}")
-        found = out.read_text("utf-8").strip()
-    with maven.placing(kept) as staged:
-        staged.write_text(found, "utf-8")
-    return found
+        return out.read_text("utf-8").strip()
 
 
 def _pom(release: str) -> str:

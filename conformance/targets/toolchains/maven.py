@@ -1,8 +1,8 @@
 """Released jars by Maven coordinates, from kipcheck's cache, ``~/.m2`` or the user's repository.
 
-Cached jars are never downloaded again, so a filled cache works offline. If a repository is configured (the variable
-``KIPCHECK_MAVEN_REPOSITORY``, or a mirror in ``~/.m2/settings.xml``), jars are downloaded over plain HTTPS; otherwise
-``mvn`` fetches them.
+Cached jars are never downloaded again, so a filled cache works offline; ``jar_digests`` verifies them at each use. If a
+repository is configured (the variable ``KIPCHECK_MAVEN_REPOSITORY``, or a mirror in ``~/.m2/settings.xml``), jars are
+downloaded over plain HTTPS; otherwise ``mvn`` fetches them.
 """
 
 import fcntl
@@ -24,6 +24,8 @@ from typing import Final
 from xml.etree import ElementTree
 
 from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets.toolchains import jar_digests
+from kipcheck.conformance.targets.toolchains.lock_files import warn
 from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
 from kipcheck.conformance.targets.transport import process_tree
 
@@ -90,40 +92,46 @@ def cached(coordinate: str) -> Path | None:
 def fetch(coordinates: Iterable[str]) -> dict[str, Path]:
     """The jar of each coordinate, in the given order.
 
-    Errors: ``Unavailable`` if one of them is not available; the others are then in the cache all the same.
+    Errors: ``Unavailable`` if one of them is not available, or has a wrong digest; the others are then in the cache all
+    the same.
     """
-    wanted = {str(each): each for each in map(Coordinate.parse, coordinates)}
-    missing = [each for each in wanted.values() if _cached(each) is None]
-    if missing:
-        with _lock():
-            # Another process may have fetched them while this one waited.
-            missing = [each for each in missing if _cached(each) is None]
-            why = _fetch_unless_missed(missing) if missing else ""
-        if unavailable := [str(each) for each in missing if _cached(each) is None]:
-            raise Unavailable(f"{', '.join(unavailable)}: {why}")
-    return {text: path for text, each in wanted.items() if (path := _cached(each))}
+    found = _found(coordinates)
+    if missing := {text: why for text, why in found.items() if isinstance(why, str)}:
+        by_reason = {why: ", ".join(each for each in missing if missing[each] == why) for why in missing.values()}
+        raise Unavailable("; ".join(f"{names}: {why}" for why, names in by_reason.items()))
+    return {text: path for text, path in found.items() if isinstance(path, Path)}
 
 
 def fetched(coordinates: Iterable[str]) -> dict[str, Path | str]:
     """For each coordinate its jar, or the reason why it cannot be had."""
     wanted = list(coordinates)
     try:
-        return dict(fetch(wanted))
+        return _found(wanted)
     except Unavailable as unavailable:
-        # The message names what is lost, then says why.
-        why = str(unavailable).partition(": ")[2] or str(unavailable)
-        return {each: cached(each) or why for each in wanted}
+        return {each: _verified(Coordinate.parse(each)) or str(unavailable) for each in wanted}
 
 
-def local_jar(text: str) -> Path | None:
-    """The jar of ``group:artifact:version`` if it is on this machine; uses no network."""
-    return _cached(Coordinate.parse(text))
+def _found(coordinates: Iterable[str]) -> dict[str, Path | str]:
+    """For each coordinate its jar, or why there is none. Errors: ``Unavailable`` if the cache cannot be written."""
+    wanted = {str(each): each for each in map(Coordinate.parse, coordinates)}
+    why = ""
+    if any(_cached(each) is None for each in wanted.values()):
+        with _lock():
+            # Another process may have fetched them while this one waited.
+            missing = [each for each in wanted.values() if _cached(each) is None]
+            why = _fetch_unless_missed(missing) if missing else ""
+    return {text: _verified(each) or why for text, each in wanted.items()}
+
+
+def _verified(coordinate: Coordinate) -> Path | str | None:
+    """The jar, or why it must not be used; None if it is not on this machine."""
+    path = _cached(coordinate)
+    return None if path is None else jar_digests.wrong(path) or path
 
 
 def local_releases(group: str, artifact: str) -> set[str]:
     """The versions of an artifact whose jars are on this machine."""
-    roots = (cache() / "maven", _local_repository())
-    folders = (root / group.replace(".", "/") / artifact for root in roots)
+    folders = (root / group.replace(".", "/") / artifact for root in roots())
     return {jar.parent.name for each in folders for jar in each.glob(f"*/{artifact}-*.jar") if _plain(jar)}
 
 
@@ -132,14 +140,13 @@ def _plain(jar: Path) -> bool:
     return jar.stem.endswith(f"-{jar.parent.name}")
 
 
-def sha256(path: Path) -> str:
-    """In hex, as golden files record the jar that made them."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def roots() -> tuple[Path, Path]:
+    """The folders of jars: kipcheck's, and Maven's."""
+    return cache() / "maven", _local_repository()
 
 
 def _cached(coordinate: Coordinate) -> Path | None:
-    for root in (cache() / "maven", _local_repository()):
+    for root in roots():
         path = root / coordinate.path
         if path.is_file() and path.stat().st_size:
             return path
@@ -172,18 +179,28 @@ def _download(repository: str, missing: list[Coordinate]) -> str:
         url = f"{repository.rstrip('/')}/{coordinate.path}"
         try:
             data = _read(url)
-            _verify(url, data)
+            stated = _is_stated(url, data)
         except (OSError, ValueError) as wrong:
             # Only a definite answer counts as missing; a wrong host or path says nothing about this jar.
             if isinstance(wrong, urllib.error.HTTPError) and wrong.code in (404, 410):
                 _remember(coordinate, repository)
             return f"{url}: {wrong}"
-        with _placing(coordinate) as staged:
-            staged.write_bytes(data)
+        jar = cache() / "maven" / coordinate.path
+        if why := jar_digests.refused(jar, data, url):
+            return why
+        if not stated and not jar_digests.is_locked(jar):
+            warn(jar, f"is not verified: {repository} states no checksum over https")
+        _place(jar, data)
         return ""
 
     with ThreadPoolExecutor(4) as pool:
         return "; ".join(filter(None, pool.map(one, missing)))
+
+
+def _place(jar: Path, data: bytes) -> None:
+    with placing(jar) as staged:
+        staged.write_bytes(data)
+    jar_digests.remember(jar, hashlib.sha256(data).hexdigest())
 
 
 def _read(url: str) -> bytes:
@@ -194,9 +211,10 @@ def _read(url: str) -> bytes:
         return data
 
 
-def _verify(url: str, data: bytes) -> None:
-    """Compares with the checksum beside the jar, if the repository has one."""
-    for kind in ("sha256", "sha1"):
+def _is_stated(url: str, data: bytes) -> bool:
+    """Whether the repository states this checksum, on a way that nobody else can change. Errors: ValueError for another
+    checksum."""
+    for kind in ("sha512", "sha256", "sha1"):
         try:
             stated = _read(f"{url}.{kind}").split()[0].decode().lower()
         except (urllib.error.URLError, IndexError):
@@ -204,7 +222,8 @@ def _verify(url: str, data: bytes) -> None:
         found = hashlib.new(kind, data).hexdigest()
         if stated != found:
             raise ValueError(f"its {kind} is {found}, but the repository states {stated}")
-        return
+        return not url.startswith("http:")
+    return False
 
 
 def _fetch_with_maven(mvn: str, missing: list[Coordinate]) -> str:
@@ -226,8 +245,7 @@ def _fetch_with_maven(mvn: str, missing: list[Coordinate]) -> str:
             jar = out / str(at) / coordinate.file
             # Maven's local repository usually has it now; the copy is for users whose Maven stores it elsewhere.
             if jar.is_file() and _cached(coordinate) is None:
-                with _placing(coordinate) as staged:
-                    shutil.copyfile(jar, staged)
+                _place(cache() / "maven" / coordinate.path, jar.read_bytes())  # Maven compared it with the checksum
             elif re.search(rf"(?:not find artifact {coordinate.jar}|{coordinate.jar} was not found) in ", done.stdout):
                 _remember(coordinate, "mvn")
         # The first error line names the artifact and the cause; the rest is advice on Maven.
@@ -273,14 +291,6 @@ def _recent(coordinate: Coordinate, where: str) -> bool:
     except OSError:
         return False
     return stated == where and 0 <= age < MISS_REMEMBERED_S
-
-
-@contextmanager
-def _placing(coordinate: Coordinate) -> Iterator[Path]:
-    """A temporary file beside the jar that becomes the jar atomically."""
-    target = cache() / "maven" / coordinate.path
-    with placing(target) as staged:
-        yield staged
 
 
 @contextmanager

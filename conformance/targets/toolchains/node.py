@@ -12,15 +12,17 @@ from kipcheck.conformance.targets.protocol import Target, Unavailable
 from kipcheck.conformance.targets.target_entries import Entry
 from kipcheck.conformance.targets.testee import Limits, Testee
 from kipcheck.conformance.targets.toolchains import build as toolchains_build
+from kipcheck.conformance.targets.toolchains.lock_files import differs, lock, of_node
 from kipcheck.conformance.targets.transport.pipe import Command
 
 PACKAGES: Final = {"platformatic-kafka": "@platformatic/kafka"}
 NEEDS: Final = (20, 0)
 """The lowest version of Node that kipcheck's program runs on."""
+LOCK: Final = "package-lock.json"
+MISMATCH: Final = re.compile(r"wanted (sha\d+-\S+) but got (sha\d+-[A-Za-z0-9+/=]+)")
 NPM: Final = (
-    "install", "--ignore-scripts", "--omit=dev", "--omit=optional", "--no-audit", "--no-fund", "--no-package-lock",
-    "--no-update-notifier", "--loglevel=error", "--fetch-retries=1",
-    "--fetch-retry-mintimeout=1000", "--fetch-timeout=30000",
+    "--ignore-scripts", "--omit=dev", "--omit=optional", "--no-audit", "--no-fund", "--no-update-notifier",
+    "--loglevel=error", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=30000",
 )  # fmt: skip
 
 
@@ -68,16 +70,26 @@ def build(name: str, version: str) -> Path:
 def recipe(
     wanted: str, package: str, version: str, texts: Mapping[str, str], reason: Callable[[str], str]
 ) -> toolchains_build.Recipe:
-    """Installs a release of a package beside sources. Errors: ``Unavailable``."""
+    """Installs a release of a package beside sources: with the digests of its lock file, if kipcheck has one, else with
+    those that the registry states. Errors: ``Unavailable``.
+    """
     runs = node()
     about = {"private": True, "type": "module", "dependencies": {package: version}}
+    locked = lock(of_node(package, version))
+    command = ("install", "--no-package-lock") if locked is None else ("ci",)
     return toolchains_build.Recipe(
         wanted,
         tools=[toolchains_build.version_text((str(runs), "--version"))],
-        texts={**texts, "package.json": json.dumps(about)},
-        steps=[(lambda: npm(runs), NPM)],
-        reason=reason,
+        texts={**texts, "package.json": json.dumps(about), **({} if locked is None else {LOCK: locked})},
+        steps=[(lambda: npm(runs), [*command, *NPM])],
+        reason=lambda output: _mismatch(package, output) or reason(output),
     )
+
+
+def _mismatch(package: str, output: str) -> str:
+    """Why npm refused a digest; empty where it did not."""
+    wrong = MISMATCH.search(output)
+    return differs(f"{package}, or a package that it needs,", wrong[2], wrong[1]) if wrong else ""
 
 
 def node() -> Path:

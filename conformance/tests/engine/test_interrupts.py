@@ -25,7 +25,7 @@ OUR_MACHINES = """
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from kipcheck.conformance.cli import main
+from kipcheck import __main__
 from kipcheck.conformance.matrix import build, run
 from kipcheck.conformance.matrix.cells import outcome
 from kipcheck.conformance.matrix.groups import reference_binaries
@@ -33,7 +33,7 @@ build.jars = lambda asked: run.Jars({each.patch: each.patch for cell in asked fo
 build.OutcomeCache = lambda digests: run.OutcomeCache(digests, Path("kept"))
 run._within = lambda releases: nullcontext()
 run._outcome = lambda cell: outcome(cell, reference_binaries(fitted=True))
-sys.exit(main.run(sys.argv[1:]))
+sys.exit(__main__.main())
 """
 """``kipcheck matrix`` without jars."""
 MATRIX = ("matrix", "--scenario", "join")
@@ -173,6 +173,31 @@ def test_what_waits_too_long_is_ended_and_its_cleanup_too(monkeypatch: pytest.Mo
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     with interrupts.ends_after(None):
         pass
+
+
+def test_what_python_ignores_is_raised_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """An exception in ``__del__``, as one in a callback of a weak reference, ends nothing."""
+
+    class Ignored:
+        def __del__(self) -> None:
+            time.sleep(1)
+
+    begun = time.monotonic()
+    with pytest.raises(interrupts.Overdue), interrupts.ends_after(0.05):
+        del (kept := [Ignored()])[:]
+        time.sleep(60)
+    assert not kept
+    assert time.monotonic() - begun < 20
+    assert capsys.readouterr().err == ""
+
+
+def test_a_command_gets_more_time() -> None:
+    with interrupts.ends_after(0.05) as ends_in:
+        ends_in(60)
+        time.sleep(0.2)
+        ends_in(0.05)
+        with pytest.raises(interrupts.Overdue):
+            time.sleep(60)
 
 
 def test_reports_are_written_after_the_time_of_a_command() -> None:

@@ -12,6 +12,7 @@ from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.target_entries import Entry
 from kipcheck.conformance.targets.toolchains import build, go, node, rust
+from kipcheck.conformance.targets.toolchains.lock_files import lock
 
 GO_SAYS = "go version go1.30.0 linux/amd64"
 
@@ -73,6 +74,10 @@ GO_FAILURES = {
         "this release lacks what the adapter needs: kmsg.ConsumerMemberAssignment"
     ),
     "one line\nand another": "and another",
+    "verifying a.org/b@v1: checksum mismatch\n\tdownloaded: h1:C=\n\tgo.sum:     h1:D=\n\nSECURITY ERROR": (
+        "the digest of a.org/b@v1 is h1:C=, but kipcheck's lock file states h1:D=: empty the cache of the package "
+        "manager, or use another registry"
+    ),
 }
 
 
@@ -130,6 +135,11 @@ NPM_FAILURES = {
     "npm error code E404": "there is no such release",
     "npm error code ECONNREFUSED\nnpm error errno ECONNREFUSED": "its registry cannot be reached",
     "npm error code EACCES\nnpm error syscall mkdir": "npm error code EACCES",
+    "npm error code EINTEGRITY\nnpm error Integrity checksum failed when using sha512: wanted sha512-D== but got "
+    "sha512-C==.\nnpm error A complete log": (
+        "the digest of @platformatic/kafka, or a package that it needs, is sha512-C==, but kipcheck's lock file states "
+        "sha512-D==: empty the cache of the package manager, or use another registry"
+    ),
 }
 
 
@@ -173,6 +183,32 @@ def test_no_script_of_a_package_is_run(tools: Path) -> None:
     installs(tools, "")
     registry.target("platformatic-kafka@2.12.1")
     assert "--ignore-scripts" in (tools / "arguments").read_text("utf-8").split()
+
+
+@pytest.mark.parametrize(("release", "command"), [("2.12.1", ["ci"]), ("2.9.9", ["install", "--no-package-lock"])])
+def test_the_default_release_is_installed_from_its_lock_file(tools: Path, release: str, command: list[str]) -> None:
+    script(tools, "node", "echo v24.1.0")
+    installs(tools, "")
+    folder = node.build("platformatic-kafka", release)
+    assert (tools / "arguments").read_text("utf-8").split()[: len(command)] == command
+    assert (folder / node.LOCK).is_file() == (command == ["ci"])
+
+
+@pytest.mark.parametrize("database", ["off", "sum.golang.org"])
+def test_modules_without_a_digest_are_named_where_go_does_not_verify_them(
+    tools: Path, database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        f'[ "$1" = version ] && echo "{GO_SAYS}" && exit 0', f'[ "$1" = env ] && echo {database} && exit 0',
+        '[ "$1" = get ] && echo "a.org/b v1 h1:C=" >> go.sum && exit 0', "echo > program",
+    ]  # fmt: skip
+    script(tools, "go", "\n".join(lines))
+    folder = build.built("mine", "1", go.recipe("mine 1", {"a.org/b": "1"}, {}))
+    assert (folder / "go.sum").read_text("utf-8") == f"{lock('go.sum')}a.org/b v1 h1:C=\n"
+    warned = (
+        "kipcheck: warning: mine 1 is not verified: GOSUMDB is off, and kipcheck has no digests of 1 of its modules\n"
+    )
+    assert capsys.readouterr().err == (warned if database == "off" else "")
 
 
 @pytest.mark.parametrize(("says", "release"), [("v20.1.0", "1.35.0"), ("v22.0.0", "2.12.1"), ("v25.9.9", "2.12.1")])

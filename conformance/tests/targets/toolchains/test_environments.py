@@ -1,7 +1,10 @@
 """Exact releases in environments of their own: made once, whole or not at all, and refused in one line."""
 
+import hashlib
+import io
 import subprocess
 import sys
+import tarfile
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
@@ -71,6 +74,42 @@ def test_what_cannot_be_had_is_said_in_one_line_and_leaves_nothing(shelf: Path, 
     assert list(environments.made()) == []
     left = [each.name for each in (shelf.parent / "cache" / "environments").iterdir()]
     assert [name for name in left if not name.endswith(".lock")] == []
+
+
+def test_a_locked_release_is_installed_with_its_digest_only(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel(shelf, "doll", "1.5")
+    digest = hashlib.sha256((shelf / "doll-1.5-py3-none-any.whl").read_bytes()).hexdigest()
+    other = "0" * 64
+    monkeypatch.setattr(environments, "lock", lambda path: f"doll==1.5 --hash=sha256:{other}\n")
+    with pytest.raises(Unavailable) as refused:
+        environments.interpreter("doll", "1.5")
+    assert str(refused.value).startswith(
+        f"doll==1.5 cannot be installed: the digest of doll==1.5 is {digest}, but kipcheck's lock file states {other}: "
+    )
+    assert list(environments.made()) == []
+    monkeypatch.setattr(environments, "lock", lambda path: f"doll==1.5 --hash=sha256:{other} --hash=sha256:{digest}\n")
+    environments.interpreter("doll", "1.5")
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_code_of_a_source_distribution_runs_for_releases_without_a_lock_only(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], locked: bool
+) -> None:
+    ran = shelf / "ran"
+    with tarfile.open(shelf / "doll-1.5.tar.gz", "w:gz") as file:
+        for name, text in {
+            "PKG-INFO": "Metadata-Version: 2.1\nName: doll\nVersion: 1.5\n",
+            "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+            "backend.py": f"open({str(ran)!r}, 'w').close()\nraise SystemExit('built')\n",
+        }.items():
+            about = tarfile.TarInfo(f"doll-1.5/{name}")
+            about.size = len(text)
+            file.addfile(about, io.BytesIO(text.encode()))
+    digest = hashlib.sha256((shelf / "doll-1.5.tar.gz").read_bytes()).hexdigest()
+    monkeypatch.setattr(environments, "lock", lambda path: f"doll==1.5 --hash=sha256:{digest}\n" if locked else None)
+    with pytest.raises(Unavailable):  # the build fails, where it runs
+        environments.interpreter("doll", "1.5")
+    assert ran.exists() is not locked
 
 
 def test_a_client_that_no_index_has_is_unavailable(shelf: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kipcheck.conformance.targets.protocol import Unavailable
-from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.targets.toolchains import jar_digests, maven
 
 ONE, TWO = "org.example:one:1.0", "org.example:two:2.0.1"
 
@@ -42,7 +42,7 @@ def test_a_repository_serves_and_the_cache_remembers(tmp_path: Path, monkeypatch
     assert maven.cached(ONE) is None
     found = maven.fetch([ONE])
     assert found[ONE].read_bytes() == b"jar bytes"
-    assert maven.sha256(found[ONE]) == hashlib.sha256(b"jar bytes").hexdigest()
+    assert jar_digests.sha256(found[ONE]) == hashlib.sha256(b"jar bytes").hexdigest()
     jar.unlink()
     monkeypatch.delenv("KIPCHECK_MAVEN_REPOSITORY")
     assert maven.fetch([ONE]) == found == {ONE: maven.cached(ONE)}
@@ -150,8 +150,8 @@ def test_what_one_repository_lacks_another_may_have(tmp_path: Path, monkeypatch:
 def test_processes_that_fetch_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     publish(tmp_path / "repo", ONE, os.urandom(300_000))
     program = (
-        "import hashlib; from kipcheck.conformance.targets.toolchains import maven; "
-        f"print(maven.sha256(maven.fetch([{ONE!r}])[{ONE!r}]))"
+        "import hashlib; from kipcheck.conformance.targets.toolchains import jar_digests, maven; "
+        f"print(jar_digests.sha256(maven.fetch([{ONE!r}])[{ONE!r}]))"
     )
     environment = {**os.environ, "KIPCHECK_MAVEN_REPOSITORY": (tmp_path / "repo").as_uri()}
     running = [
@@ -159,7 +159,7 @@ def test_processes_that_fetch_at_once_do_not_disturb_each_other(tmp_path: Path) 
         for _ in range(3)
     ]
     printed = {each.communicate(timeout=60)[0].strip() for each in running}
-    assert printed == {maven.sha256(tmp_path / "repo" / maven.Coordinate.parse(ONE).path)}
+    assert printed == {jar_digests.sha256(tmp_path / "repo" / maven.Coordinate.parse(ONE).path)}
 
 
 @pytest.mark.parametrize("text", ["org.example:one", "a:b:c:d", "a:b:../../c", "a:b:", "a:<b>:1"])
