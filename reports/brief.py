@@ -127,7 +127,7 @@ def _notes(found: Summary) -> Iterator[tuple[str, list[str]]]:
     yield "totals", [*_totals(found), *_not_judged(found), *searches]
     exchanges = found.totals.exchanges
     yield "exchanges", [] if exchanges is None else [f"{name}: {text}" for name, text in about_exchanges(exchanges)]
-    yield "releases played", [played(target, release) for target, release in found.totals.played.items()]
+    yield "releases played", [played(target, *which) for target, which in found.totals.played.items()]
     yield "errors of targets", [named_once(each.target, each.why) for each in found.ledger.troubles]
     yield "parts undecided", [f"{target}: {check}: {what}" for target, check, what in found.open_ends]
     yield "stale entries", [f"stale: {each.entry}: {each.why}" for each in found.stale]

@@ -504,7 +504,7 @@ class Summary:
             unjudged=unjudged(self.ledger, self._editions),
             judged=judged_cases(self.ledger),
             exchanges=next(iter(self.ledger.exchanges), None),
-            played={each.target: each.played for each in self.ledger.targets if each.played},
+            played={each.target: (each.played, each.unserved or "") for each in self.ledger.targets if each.played},
             least=None if self.ledger.footer is None else self.ledger.footer.least,
             held_back=[each for each in self.ledger.held_back if each.result == "SKIP"],
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kipcheck.conformance.core.ledger import Exchanges, HeldBack, LeastCases, plain
+from kipcheck.conformance.core.release import NEWEST
 from kipcheck.reports.coverage import Judged
 from kipcheck.reports.phrases import named, some
 
@@ -54,8 +55,8 @@ class Totals:
     """Target -> invariant -> cases."""
     exchanges: Exchanges | None = None
     """Of a watch; None: the ledger is of no watch."""
-    played: Mapping[str, str] = field(default_factory=dict)
-    """Target -> the release whose broker kipcheck played for it."""
+    played: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Target -> the release whose broker kipcheck played for it, and what it sends that the newest does not serve."""
     held_back: Sequence[HeldBack] = ()
     """The cases that were not run because they look like known deviations."""
     least: LeastCases | None = None
@@ -97,15 +98,16 @@ class Totals:
         rows += [("besides", ", ".join(texts))] if texts else []
         rows += [] if self.least is None else [("searched", about_searches(self.least))]
         rows += [] if self.exchanges is None else about_exchanges(self.exchanges)
-        rows += [("played", played(target, release)) for target, release in self.played.items()]
+        rows += [("played", played(target, *which)) for target, which in self.played.items()]
         texts = [each.text() for each in self.not_judged]
         rows += [("unjudged", "; ".join(texts))] if texts else []
         return [*rows, *(("seldom", each) for each in seldom_judged(self.judged))]
 
 
-def played(target: str, release: str) -> str:
-    """``client:x: its broker was that of Kafka 3.9.2``"""
-    return f"{target}: its broker was that of Kafka {release}"
+def played(target: str, release: str, unserved: str) -> str:
+    """``client:x: its broker was that of Kafka 3.9.2, since Kafka 4.4.0 does not serve ListOffsets 0``"""
+    why = f", since Kafka {NEWEST} does not serve {unserved}, which it sends" if unserved else ""
+    return f"{target}: its broker was that of Kafka {release}{why}"
 
 
 def about_exchanges(found: Exchanges) -> Iterator[tuple[str, str]]:

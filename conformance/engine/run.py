@@ -329,10 +329,11 @@ class _Run:
         }
         mine = {check: [each for each in units if self.options.takes(each.subject)] for check, units in plan.items()}
         if any(units and check.role is Role.CLIENT for check, units in mine.items()):
-            info = replace(info, played=worker.info(str(selection.edition), Role.CLIENT).played)
+            client = worker.info(str(selection.edition), Role.CLIENT)
+            info = replace(info, played=client.played, unserved=client.unserved)
         line = TargetLine(
             target=info.name, version=info.version, language=info.language, issues=info.issues,
-            command=info.command or None, played=info.played or None,
+            command=info.command or None, played=info.played or None, unserved=info.unserved or None,
         )  # fmt: skip
         self.writer.write(line)
         self.unreported = info, []

@@ -94,6 +94,8 @@ class TargetInfo:
     """The target as it was given (``cmd:...``), if ``name`` is another: the testee's own, or that of ``--name``."""
     played: str = ""
     """The release of Kafka whose broker kipcheck plays for the target, if it plays one."""
+    unserved: str = ""
+    """What the target sends that the newest release does not serve, if an older one is played for it."""
 
     @property
     def opened(self) -> str:

@@ -209,6 +209,8 @@ class Target(Record):
     """The target of the command line (``cmd:...``) if ``target`` is another name: that of hello, or of ``--name``."""
     played: str | None = None
     """The release of Kafka whose broker kipcheck played for the target, if it played one."""
+    unserved: str | None = None
+    """What the target sends that the newest release does not serve, if an older one was played for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.live.client import unjoined
 from kipcheck.conformance.live.client.built_in import OPTIONAL
 from kipcheck.conformance.live.client.play import INSTANCE, Play
+from kipcheck.conformance.live.client.played_release import Played
 from kipcheck.conformance.live.client.target import LiveClient, served
 from kipcheck.conformance.protocols.client.ops import OPERATIONS
 from kipcheck.conformance.protocols.client.premises import NEVER_READ, reads
@@ -39,14 +40,13 @@ class Line:
 def examine(target: LiveClient, edition: str) -> list[Line]:
     """Runs a script of a second in which nothing happens; and again with an instance id, if the command takes one."""
     chosen = target.played(edition)
-    exact = f"apache@{chosen.release}"
     if chosen.broken:
         events, why = [*chosen.events], chosen.broken
     else:
-        events, why = asyncio.run(_played(target, exact, SCRIPT))
-    found = [*_lines(events, why), _about_placeholders(target), _about_release(chosen.release)]
+        events, why = asyncio.run(_played(target, chosen.edition, SCRIPT))
+    found = [*_lines(events, why), _about_placeholders(target), _about_release(chosen)]
     if INSTANCE_NAME in target.taken and all(each.state != WRONG for each in found):
-        given, failed = asyncio.run(_played(target, exact, STATIC))
+        given, failed = asyncio.run(_played(target, chosen.edition, STATIC))
         found.insert(-2, _about_instance(events, given, failed))
     return found
 
@@ -148,8 +148,6 @@ def _about_placeholders(target: LiveClient) -> Line:
     return Line("placeholders", tried, "told", found)
 
 
-def _about_release(release: str) -> Line:
-    why = (
-        "the newest one that it fits" if release == NEWEST else "the newest one that serves all versions that it sends"
-    )
-    return Line("release", "the broker that is played for it", "told", f"Kafka {release}, {why}")
+def _about_release(chosen: Played) -> Line:
+    why = f", since Kafka {NEWEST} does not serve {chosen.unserved}, which it sends" if chosen.unserved else ""
+    return Line("release", "the broker that is played for it", "told", f"Kafka {chosen.release}{why}")

@@ -1,9 +1,9 @@
 """Chooses the release that the broker of scripts plays for a client: the newest one that the client's versions fit.
 
-A client that sends ApiVersions takes its versions from the answer, and fits the newest release. One that does not may
-send versions that the newest release does not serve any more (KIP-896): a short script, against a broker with every
-version that a release ever served, shows which. A version that no release serves beside the others changes nothing:
-the newest release is played, and laws judge the request.
+An old client may send versions that the newest release does not serve any more (KIP-896), whether it sends ApiVersions
+or not: kafka-node does, and sends ListOffsets 0 to every broker. A short script, against a broker with every version
+that a release ever served, shows which. One that sends ApiVersions is watched until its first Fetch only. A version that
+no release serves beside the others changes nothing: the newest release is played, and laws judge the request.
 """
 
 import asyncio
@@ -36,18 +36,26 @@ class Played:
     """Why the program is no consumer; empty: it is one, or it was not watched for so long."""
     events: tuple[Mapping[str, Any], ...] = ()
     """What was observed of a program that is none."""
+    unserved: str = ""
+    """What it sends that the newest release does not serve: ``ListOffsets 0, Fetch 1``."""
+
+    @property
+    def edition(self) -> str:
+        return f"{APACHE.name}@{self.release}"
 
 
 @dataclass(slots=True)
 class _OwnVersions:
-    """An observer of what a client sends without being offered it."""
+    """An observer of what a client sends."""
 
     sent: set[tuple[str, int]] = field(default_factory=set)
     """APIs with versions."""
     unserved: bool = False
     """Whether a request had a version or key of no release."""
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: bool = False
     """Whether it sent ApiVersions."""
+    enough: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether its other versions are those that it was offered."""
 
     def opened(self, at_s: float, connection: int, peer: tuple[str, int]) -> None:
         pass
@@ -59,9 +67,10 @@ class _OwnVersions:
         pass
 
     def received(self, request: Received) -> None:
-        if request.api == API_VERSIONS:
-            self.asked.set()
+        self.asked |= request.api == API_VERSIONS
         self.sent.add((request.api, request.version))
+        if self.asked and request.api == "Fetch":
+            self.enough.set()
 
     def answered(self, at_s: float, request: Received, body: Mapping[str, Any]) -> None:
         pass
@@ -75,13 +84,13 @@ async def played(launcher: Launcher) -> Played:
     versions = _OwnVersions()
     script = Play(APACHE, launcher, observers=(versions,))
     playing = asyncio.ensure_future(_played(script))
-    waiting = asyncio.ensure_future(versions.asked.wait())
+    waiting = asyncio.ensure_future(versions.enough.wait())
     try:
         await asyncio.wait({playing, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        if versions.asked.is_set() or versions.unserved:
-            return Played(NEWEST)
-        broken = playing.result()
-        return Played(newest_with(versions.sent), broken, tuple(script.recorder.take()) if broken else ())
+        broken = playing.result() if playing.done() else ""
+        release = NEWEST if versions.unserved else newest_with(versions.sent)
+        events = tuple(script.recorder.take()) if broken else ()
+        return Played(release, broken, events, "" if release == NEWEST else _unserved(versions.sent))
     finally:
         for each in (playing, waiting):
             each.cancel()
@@ -102,7 +111,15 @@ async def _played(script: Play) -> str:
 def newest_with(versions: set[tuple[str, int]]) -> str:
     """The newest release that serves all these APIs and versions; if there is none, the newest of all."""
     for release in reversed(patches()):
-        served = ((stable_versions(api, release), version) for api, version in versions)
-        if all(each is not None and version in each for each, version in served):
+        if all(_is_served(api, version, release) for api, version in versions):
             return release
     return NEWEST
+
+
+def _unserved(versions: set[tuple[str, int]]) -> str:
+    return ", ".join(f"{api} {version}" for api, version in sorted(versions) if not _is_served(api, version, NEWEST))
+
+
+def _is_served(api: str, version: int, release: str) -> bool:
+    served = stable_versions(api, release)
+    return served is not None and version in served

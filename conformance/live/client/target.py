@@ -124,7 +124,7 @@ class LiveClient:
         if role is not Role.CLIENT:
             raise NotPlayed(self.info, role)
         chosen = self.played(edition)
-        info, exact = replace(self.info, played=chosen.release), served(f"{APACHE.name}@{chosen.release}")
+        info, exact = replace(self.info, played=chosen.release, unserved=chosen.unserved), served(chosen.edition)
         yield LiveSession(info, self.launcher, self.taken, exact, chosen.broken, self.patience_s)
 
     def played(self, edition: str) -> Played:
