@@ -2,7 +2,7 @@
 
 An old client may send versions that the newest release does not serve any more (KIP-896), whether it sends ApiVersions
 or not: kafka-node does, and sends ListOffsets 0 to every broker. A short script, against a broker with every version
-that a release ever served, shows which. One that sends ApiVersions is watched until its first Fetch only. A version that
+a release ever served, shows which. One that sends ApiVersions is watched until its first Fetch only. A version that
 no release serves beside the others changes nothing: the newest release is played, and laws judge the request.
 """
 

@@ -14,6 +14,7 @@ from kipcheck.conformance.wire.record_batches import next_offset
 OWNED_SINCE, GENERATION_SINCE = 1, 2
 """Subscriptions."""
 TOPIC_AUTHORIZATION_FAILED: Final = 29
+NO_USER_DATA: Final = b"\xff\xff\xff\xff"
 NAMES: Final = {
     "memberId": "member",
     "generationId": "generation",
@@ -141,7 +142,8 @@ class Contents:
 
     def _synced(self, body: Mapping[str, Any]) -> dict[str, Any]:
         found = assignment(self.edition, body["assignment"])
-        return {"partitions": found or [], **({} if body["assignment"] else {"empty": True})}
+        unread = {"unread": True} if found is None else {}
+        return {"partitions": found or [], **({} if body["assignment"] else {"empty": True}), **unread}
 
     def _committed(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Committed offsets by partition, -1 for none; without those that are answered with an error."""
@@ -155,7 +157,7 @@ class Contents:
 
     def _looked_up(self, body: Mapping[str, Any]) -> dict[str, int]:
         """Offsets by partition; without those that are answered with an error."""
-        offsets = [part.get("offset", -1) for each in body["topics"] for part in each["partitions"]]
+        offsets = [_first_offset(part) for each in body["topics"] for part in each["partitions"]]
         names = self._partitions(body["topics"], "name", "partitionIndex")
         return {name: offset for name, offset in zip(names, offsets, strict=True) if offset >= 0}
 
@@ -181,6 +183,12 @@ class Contents:
             shown = each["topicId"] if topic is None else topic.name
             found += [f"{shown}-{index}" for index in each["partitions"]]
         return found
+
+
+def _first_offset(part: Mapping[str, Any]) -> int:
+    """The offset of a partition in an answer to ListOffsets, of which version 0 has several, the latest first."""
+    offset: int = part["offset"] if "offset" in part else next(iter(part.get("oldStyleOffsets", ())), -1)
+    return offset
 
 
 def _found(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,11 +235,12 @@ def subscription(edition: Edition, data: bytes, entries: Entries | None = None) 
 
 
 def assignment(edition: Edition, data: bytes, entries: Entries | None = None) -> list[str] | None:
-    """The partitions of an assignment, ``t-0``; none for no bytes, None if they cannot be read. Errors:
-    ``TooManyEntries``, where ``entries`` are those that are accepted."""
+    """The partitions of an assignment, ``t-0``; none for no bytes, None if they cannot be read. An assignment that ends
+    before its user data, as pykafka writes it, has partitions. Errors: ``TooManyEntries``, where ``entries`` are those
+    that are accepted."""
     if not data:
         return []
-    found = _read(edition, ASSIGNMENT, data, entries)
+    found = _read(edition, ASSIGNMENT, data, entries) or _read(edition, ASSIGNMENT, data + NO_USER_DATA, entries)
     if found is None:
         return None
     return [f"{each['topic']}-{part}" for each in found[1]["assignedPartitions"] for part in each["partitions"]]

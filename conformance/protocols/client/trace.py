@@ -92,6 +92,8 @@ class Membership:
     """The request that was answered with that error."""
     adopted: bool = True
     """Whether the assignment has bytes. A client need not take one without."""
+    unread: bool = False
+    """Whether nobody can say what the assignment has, since its bytes are damaged."""
     given_up_ms: int | None = None
     """When the client began to take it for over, as far as its requests and their answers show: it sent LeaveGroup, or
     JoinGroup without a member id; or was sent an error that it may or may not have read. None: it is a member for all
@@ -200,7 +202,8 @@ class _Reader:
         elif event["api"] == "SyncGroup" and self.memberships:
             now = self.memberships[-1]
             given = frozenset(event["partitions"])
-            self._renew(Membership(now.member, now.generation, ms, None, ms, given, adopted="empty" not in event))
+            adopted, unread = "empty" not in event, "unread" in event
+            self._renew(Membership(now.member, now.generation, ms, None, ms, given, adopted=adopted, unread=unread))
         elif event["api"] == HEARTBEAT:
             self._beaten(event, ms)
 

@@ -47,7 +47,7 @@ def reads_its_own(history: History) -> Iterator[Violation]:
             continue
         mine = _all(one for one in each.memberships if one.is_current(each.ms))
         strange = {*each.event["partitions"]} - mine
-        if strange and not _is_new(each):
+        if strange and _is_known(each):
             how = (LOOKED_UP,) if strange <= looked_up else ()
             yield _strange(each, "fetches", strange, mine, _all(iter(each.memberships)), *how)
 
@@ -67,7 +67,7 @@ def commits_its_own(history: History) -> Iterator[Violation]:
         allowed |= _all(one for one in each.memberships if one.until_ms is not None and one.is_current(each.ms))
         strange = {*each.event["partitions"]} - allowed
         known = any((one.member, one.generation) == given for one in each.memberships)
-        if strange and known and not _is_new(each):
+        if strange and known and _is_known(each):
             yield _strange(each, "commits", strange, allowed, _all(iter(each.memberships)))
 
 
@@ -78,6 +78,15 @@ def _all(memberships: Iterator[Membership]) -> frozenset[str]:
 def _is_new(each: Happened) -> bool:
     """Whether there was no assignment yet."""
     return not any(one.synced_ms is not None for one in each.memberships)
+
+
+def _is_known(each: Happened) -> bool:
+    """Whether there was an assignment, and all could be read."""
+    return not _is_new(each) and not _has_unread(each)
+
+
+def _has_unread(each: Happened) -> bool:
+    return any(one.unread for one in each.memberships)
 
 
 def _strange(
@@ -132,7 +141,7 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
         unseen |= "member" not in each.event
         # A history that begins amid a membership does not say what the member had before, and a client that raised an
         # error that is fatal may have given everything up.
-        unsaid = (unseen and _is_new(each)) or each.shut_out
+        unsaid = (unseen and _is_new(each)) or each.shut_out or _has_unread(each)
         if {name for name, _ in each.event["protocols"]} != {COOPERATIVE} or unsaid:
             continue
         found = each.event["subscriptions"][0]

@@ -24,3 +24,36 @@ def test_the_answer_to_each_request_of_a_member_names_it() -> None:
     for api in "SyncGroup", "Heartbeat":
         assert to(api, 3, memberId="m", generationId=7) == ["m", 7]
     assert to("OffsetCommit", 8, memberId="m", generationIdOrMemberEpoch=7) == ["m", 7]
+
+
+PARTITIONS = "0000000100017400000001" + "00000000"
+"""The array of assignments with partition 0 of topic t."""
+
+
+def synced(assignment: bytes) -> dict[str, Any]:
+    request = Received("SyncGroupRequest", 0, 1, "c", {"memberId": "m", "generationId": 1}, 1, "127.0.0.1", 0.0)
+    return Contents(APACHE, Topics.of((("t", 1),))).answered(request, {"errorCode": 0, "assignment": assignment})
+
+
+def test_an_assignment_without_user_data_has_partitions() -> None:
+    """pykafka 2.8.0 writes version 1 and no user data, which client/embeds-strictly alone judges."""
+    assert synced(bytes.fromhex("0001" + PARTITIONS))["partitions"] == ["t-0"]
+    whole = synced(bytes.fromhex("0001" + PARTITIONS + "ffffffff"))
+    assert whole["partitions"] == ["t-0"] and "unread" not in whole
+
+
+def test_an_assignment_that_nobody_can_read_is_unread() -> None:
+    damaged = synced(bytes.fromhex("0001" + PARTITIONS)[:-2])
+    assert damaged["partitions"] == [] and damaged["unread"]
+    assert "unread" not in synced(b"")
+
+
+def test_list_offsets_0_has_the_latest_offset_first() -> None:
+    request = Received("ListOffsetsRequest", 0, 1, "c", {}, 1, "127.0.0.1", 0.0)
+    parts = [
+        {"partitionIndex": 0, "errorCode": 0, "oldStyleOffsets": [10, 0]},
+        {"partitionIndex": 1, "errorCode": 0, "oldStyleOffsets": []},
+    ]
+    body = {"topics": [{"name": "t", "partitions": parts}]}
+    found = Contents(APACHE, Topics.of((("t", 2),))).answered(request, body)
+    assert found["offsets"] == {"t-0": 10}

@@ -466,3 +466,13 @@ def test_a_version_that_is_not_served_breaks_a_law_whether_or_not_the_client_ask
     for events, wanted in (((closed,), "ApiVersions first"), ((offered, closed), "that ApiVersions offered")):
         (found,) = asks_what_is_offered(history(*events))
         assert wanted in found.expected and found.shape == ("not offered", "key 11 version 1 is not served")
+
+
+def test_an_unread_assignment_says_nothing_of_what_the_client_reads() -> None:
+    def reads(**more: Any) -> list[Violation]:
+        given = ("answer", 140, {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": [], **more})
+        fetch = ("request", 200, {"api": "Fetch", "version": 4, "partitions": ["t-0"], "offsets": [0]})
+        return [*reads_its_own(history(joined(100), given, fetch))]
+
+    assert reads()
+    assert not reads(unread=True)
