@@ -260,13 +260,13 @@ class Connection(asyncio.Protocol):
         if not self._can_handle or self._size is None:
             return False
         end = SIZE + self._size
-        payload = bytes(self._input[SIZE:end])
+        data = bytes(self._input[:end])
         del self._input[:end]
         self._count_input()
         pipelined = not self._alone or bool(self._progress)
         self._size, self._alone, self._handling = None, False, True
         try:
-            self._handle(payload, pipelined)
+            self._handle(data, pipelined)
         finally:
             self._handling = False
         return True
@@ -281,9 +281,9 @@ class Connection(asyncio.Protocol):
             return None
         return size if len(self._input) - SIZE >= size else None
 
-    def _handle(self, payload: bytes, pipelined: bool) -> None:
-        front, now = self.front, self.front.now()
-        front.pass_frame(self.number, True, frame(payload))
+    def _handle(self, data: bytes, pipelined: bool) -> None:
+        front, now, payload = self.front, self.front.now(), data[SIZE:]
+        front.pass_frame(self.number, True, data)
         try:
             content = read(payload, front.edition, front.script.versions, front.limits.entries)
         except Unserved as unserved:

@@ -93,7 +93,8 @@ class Front:
         self.traffic.closed(self.now(), connection.number, why)
 
     def pass_frame(self, connection: int, by_client: bool, data: bytes) -> None:
-        self.traffic.passed(Frame(self.now(), connection, by_client, data))
+        if self.traffic.observers:
+            self.traffic.passed(Frame(self.now(), connection, by_client, data))
 
     def guard(self, connection: Connection, act: Callable[[], None]) -> None:
         """Runs a part of the script. A defect of ours closes the connection, and is shown on stderr."""

@@ -164,6 +164,11 @@ class Groups:
             self._weigh(id, group.bytes)
 
     def _weigh(self, id: str, weight: int) -> None:
-        self.bytes += weight - self._weights.pop(id, 0)
+        before = self._weights.get(id, 0)
+        if weight == before:
+            return
+        self.bytes += weight - before
         if weight:
             self._weights[id] = weight
+        else:
+            del self._weights[id]
