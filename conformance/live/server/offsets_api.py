@@ -25,7 +25,7 @@ MOST_IN_ZOOKEEPER: Final = 100_000
 
 
 def is_in_zookeeper(request: Received) -> bool:
-    """Whether a request is about offsets in ZooKeeper, which every broker reads and writes, whoever is in the group."""
+    """Whether a request is about offsets in ZooKeeper, which every broker reads and writes for members and others."""
     return request.version == 0 and request.api in ("OffsetCommit", "OffsetFetch")
 
 

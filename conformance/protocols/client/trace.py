@@ -93,7 +93,7 @@ class Membership:
     adopted: bool = True
     """Whether the assignment has bytes. A client need not take one without."""
     unread: bool = False
-    """Whether nobody can say what the assignment has, since its bytes are damaged."""
+    """Whether its partitions are unknown, since its bytes are damaged."""
     given_up_ms: int | None = None
     """When the client began to take it for over, as far as its requests and their answers show: it sent LeaveGroup, or
     JoinGroup without a member id; or was sent an error that it may or may not have read. None: it is a member for all

@@ -11,7 +11,6 @@ from zipfile import ZipFile
 import pytest
 
 from kipcheck.conformance.core.edition import Edition, edition
-from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.tests.support.loops import some_by_default
 from kipcheck.conformance.wire import layout
@@ -149,11 +148,10 @@ def test_a_release_is_read_from_the_jars_there_are(tmp_path: Path, monkeypatch: 
     empty = Path(jar(tmp_path).name.removeprefix("jar:"))
     there = {"org.apache.kafka:kafka-clients:99.0.0": path, "org.apache.kafka:kafka-metadata:99.0.0": empty}
 
-    def fetch(wanted: list[str]) -> dict[str, Path]:
-        raise Unavailable(f"{wanted[1]}, {wanted[2]}: nothing there")
+    def found(wanted: list[str]) -> dict[str, Path | str]:
+        return {each: there.get(each, "nothing there") for each in wanted}
 
-    monkeypatch.setattr(maven, "fetch", fetch)
-    monkeypatch.setattr(maven, "cached", there.get)
+    monkeypatch.setattr(maven, "_found", found)
     new = edition("maven:99.0.0")
     assert messages(new) == ("JoinGroupRequest",)
     assert dict(missing(new)) == {
@@ -163,7 +161,6 @@ def test_a_release_is_read_from_the_jars_there_are(tmp_path: Path, monkeypatch: 
         "org.apache.kafka:kafka-metadata:99.0.0": "the jar contains no definition",
     }
     assert set(diff(edition("apache@4.4.0"), new).missing) == set(missing(new))
-    monkeypatch.setattr(maven, "cached", lambda _: None)
     with pytest.raises(LookupError, match=r"98\.0\.0.*nothing there"):
         definitions(edition("maven:98.0.0"))
 
@@ -195,7 +192,7 @@ def test_every_process_can_fetch_the_jars_of_an_edition(module: str) -> None:
         from kipcheck.conformance.core.jars import files_of
         import_module({module!r})
         from kipcheck.conformance.targets.toolchains import maven
-        maven.fetch = lambda coordinates: {{each: "jar" for each in coordinates}}
+        maven._found = lambda coordinates: {{each: "jar" for each in coordinates}}
         print(files_of(["a:b:1"]))"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "{'a:b:1': 'jar'}\n"

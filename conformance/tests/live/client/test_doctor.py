@@ -87,6 +87,6 @@ class JoinsInVersionZero(Consumer):
 
 def test_a_program_whose_versions_are_not_served_is_advised_about_its_versions() -> None:
     target = LiveClient("client:it", Consumers(JoinsInVersionZero), "0", frozenset())
-    *_, joins, _ = examine(target, "apache@4.0.0")
+    *_, joins, _, _ = examine(target, "apache@4.0.0")
     assert (joins.id, joins.state) == ("joins", "wrong")
     assert "JoinGroup, key 11 version 0 is not served" in joins.fix and "subscribe" not in joins.fix
