@@ -4,7 +4,7 @@ Two failures have one cause if
 
 * they come from the same place in the library, with the same exception;
 * the least case of one shows the other too, not before it, and is not larger, unless the lists of known deviations
-  separate them;
+  separate them; that the least case of the later one shows the first one says nothing if nearly all cases do;
 * these lists link the same page of a finding, or have the same reason without such a page;
 * no list has them, they break the same invariant with the same effect, and come from no known place.
 
@@ -15,6 +15,7 @@ A cause decides no id, no entry of a known list and no exit code.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from kipcheck.conformance.core.effects import Effect, Severity
 from kipcheck.conformance.core.failure_group import FailureGroup, grouped, severity as grade_rank
@@ -29,6 +30,10 @@ from kipcheck.conformance.engine.unshrunk_groups import NOWHERE, Place
 from kipcheck.conformance.engine.worker import Finding, Shape
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants, effect_of
+
+ENOUGH: Final = 10
+NEARLY_ALL: Final = 0.9
+"""Of the cases in which something fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,17 +189,31 @@ def _root(this: Shown, failures: Sequence[Shown]) -> int | None:
     found = [
         (each.size, number)
         for number, each in enumerate(failures)
-        if each is not this and each.size < this.size and not _different_entries(this, each) and _follows(this, each)
+        if each is not this
+        and each.size < this.size
+        and not _different_entries(this, each)
+        and (_is_in_least_case(this, each) or (_needs(this, each) and not _is_everywhere(each, failures)))
     ]
     return min(found)[1] if found else None
 
 
-def _follows(this: Shown, root: Shown) -> bool:
-    """Whether the least case of either shows both, this one not before ``root``."""
-    in_roots, in_own = _first_step(this, root), _first_step(root, this)
-    return (in_roots is not None and in_roots >= root.line.guilty_step) or (
-        in_own is not None and in_own <= this.line.guilty_step
-    )
+def _is_in_least_case(this: Shown, root: Shown) -> bool:
+    """Whether the least case of ``root`` shows this one too, not before itself."""
+    step = _first_step(this, root)
+    return step is not None and step >= root.line.guilty_step
+
+
+def _needs(this: Shown, root: Shown) -> bool:
+    """Whether the least case of this one shows ``root``, not after itself."""
+    step = _first_step(root, this)
+    return step is not None and step <= this.line.guilty_step
+
+
+def _is_everywhere(root: Shown, failures: Sequence[Shown]) -> bool:
+    """Whether nearly all cases of its family in which something fails show it, whatever else they show: a client that
+    writes damaged subscriptions does so in each script, and the rest of what it does wrong has other causes."""
+    every = frozenset[str]().union(*(each.case_ids for each in failures if each.family == root.family))
+    return len(every) >= ENOUGH and len(root.case_ids) >= NEARLY_ALL * len(every)
 
 
 def _first_step(failure: Shown, case: Shown) -> int | None:
