@@ -6,6 +6,9 @@ from typing import Any
 
 from kipcheck.conformance.core.ledger import Cause, Failure, Flaky, Follower, KnownEntry, SequenceStep
 
+SMALLER = "the search for the least case was cut, so a smaller one may fail too"
+"""About a failure."""
+
 
 def some(number: int, what: str) -> str:
     """``1 case``, ``2 cases``"""

@@ -16,6 +16,7 @@ from kipcheck.conformance.core.ledger import (
 )
 from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
 from kipcheck.reports.phrases import (
+    SMALLER,
     about_cause,
     expected,
     followed,
@@ -98,7 +99,8 @@ def _block(failure: Failure, written: set[str]) -> Iterator[str]:
     for exhibit in failure.exhibits:
         yield from _exhibit(exhibit)
     found_at = f"; first found in {first(failure)}" if first(failure) else ""
-    yield from _wrapped("found", f"{some(failure.cases, 'case')}: {where(failure)}{found_at}")
+    smaller = f"; {SMALLER}" if failure.cut_early else ""
+    yield from _wrapped("found", f"{some(failure.cases, 'case')}: {where(failure)}{found_at}{smaller}")
     if expected(failure):
         yield from _wrapped("listed", expected(failure))
     for follower in failure.followed_by or ():

@@ -79,6 +79,7 @@ def described(info: TargetInfo, members: Sequence["Finding"], family: Family[Any
         reproduce="",
         played=info.played or None,
         followed_by=_followers(members),
+        cut_early=shown.cut or None,
     )
     return DistinctFailure(line, FiledFailure.holding(line, shown.case.plain, _stderr(shown)))
 

@@ -35,7 +35,8 @@ Failed: TypeAlias = Mapping[str, tuple[History, tuple[Violation, ...]]]
 """The cases of a round that break the invariant, by id."""
 Search: TypeAlias = Generator[Sequence[Case], Failed | None, Finding | None]
 """Yields the cases of a round; is sent those that fail, or None if there is no time for them. Returns the finding with
-the least case; None if the case alone does not fail. A case for whose rerun there was no time counts as it is."""
+the least case; None if the case alone, or what it is up to the violation, does not fail. A case for whose rerun there
+was no time counts as it is."""
 Shorter: TypeAlias = Sequence[tuple[Collection[int], Case]]
 """Steps, and a case without them."""
 
@@ -56,7 +57,7 @@ def search(finding: Finding, at_once: bool = False) -> Search:
         if (failed := (yield cases)) is None:
             return None if ran else replace(finding, shape=finding.violation.shape)
         left -= len(cases)
-        ran = ran or finding.case.id in {each.id for each in cases}
+        ran = ran or not {finding.case.id, beginning.id}.isdisjoint(each.id for each in cases)
         if (best := _rerun(finding, beginning, cases, failed)) is not None:
             shorter = shorter if best.case is beginning else []
             return (yield from _with_fewest_steps(best, left, shorter, failed)) if shrinks else best

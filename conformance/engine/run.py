@@ -505,8 +505,8 @@ class _Run:
         name, unit = self.unreported[0].name, finding.unit
         version = "" if unit.version is None else f" v{unit.version}"
         why = (
-            f"{unit.check} {unit.subject}{version}: {finding.violation.why}; run alone the case does not fail "
-            f"({finding.case.id})"
+            f"{unit.check} {unit.subject}{version}, {finding.invariant}: {finding.violation.why}; run alone the case "
+            f"does not fail ({finding.case.id})"
         )
         self.writer.write(Trouble(target=name, why=why))
         self.exits.add(UNSTABLE)

@@ -241,6 +241,8 @@ class Failure(Record):
     unlisted: bool | None = None
     """True for a warning of a run with a list of known deviations for its target, which does not have the warning: it
     fails the run."""
+    cut_early: bool | None = None
+    """True if the search for the smallest case ended early, so that a smaller one may fail too."""
 
     @property
     def decides(self) -> bool:

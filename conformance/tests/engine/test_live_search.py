@@ -100,8 +100,7 @@ def test_what_does_not_fail_again_is_run_a_few_times() -> None:
 def test_without_time_the_least_case_so_far_counts() -> None:
     needed = frozenset({1, 3})
     assert ended(search(finding(6, 5), at_once=True), lambda _: False, rounds=1)[0] is None
-    found, _ = ended(search(finding(8, 5), at_once=True), lambda _: False, rounds=1)
-    assert found is not None and (len(found.case.steps), found.shape) == (8, SHAPE), "it was not run again"
+    assert ended(search(finding(8, 5), at_once=True), lambda _: False, rounds=1)[0] is None, "nor does its beginning"
     found, sizes = ended(search(finding(8, 5), at_once=True), needed.issubset, rounds=1)
     assert found is not None and len(found.case.steps) == 5 and sizes == [7, 3]
 

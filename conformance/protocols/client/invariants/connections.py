@@ -40,8 +40,9 @@ def encodes_strictly(history: History) -> Iterator[Violation]:
     for each in trace(history):
         if each.what == "refused":
             found = each.event
+            name, why = f"{found['message']} v{found['version']}", found["why"]
             yield breach(
-                each, f"{found['message']} v{found['version']}: {found['why']}", "bytes of that version",
+                each, why if why.startswith(name) else f"{name}: {why}", "bytes of that version",
                 found["hex"], "refused", found["message"] or "", found["kind"],
             )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Laws of being a member: heartbeats, fencing, recovery and the end."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -61,18 +61,41 @@ SOON_MS: Final = 10_000
 )
 @timed("client/stops-when-fenced", "grp-64", premise=(MEMBERSHIP_OVER,))
 def stops_when_fenced(history: History) -> Iterator[Violation]:
-    """A second after it was sent that its membership is over, a member sends no request with that id and generation."""
+    """A second after it was sent that its membership is over, a member sends no request with that id and generation.
+
+    Commits right before it joins again, or leaves, are refused, and do not show that it goes on: Kafka's own consumer
+    up to 0.10.0 sends them too, since ILLEGAL_GENERATION did not reset its generation.
+    """
+    last: list[Violation] = []
+    committed_ms = -GRACE_MS
     for each in trace(history):
-        if not each.is_request(*GROUP_REQUESTS):
+        if each.is_answer("OffsetCommit"):
+            committed_ms = each.ms
+        if not each.is_request(*GROUP_REQUESTS, "JoinGroup", "LeaveGroup"):
             continue
-        given = each.event.get("member"), each.event.get("generation")
-        same = [one for one in each.memberships if (one.member, one.generation) == given]
-        if same and not any(one.is_current(each.ms) for one in same):
-            ended_ms = max(one.until_ms or 0 for one in same)
-            yield breach(
-                each, f"{each.ms - ended_ms} ms after its membership ended, the client sends {each.api} with it",
-                "no request with that generation", f"generation {given[1]}", each.api, "fenced", since_ms=ended_ms,
-            )  # fmt: skip
+        if each.ms > committed_ms + GRACE_MS or each.api not in ("OffsetCommit", "JoinGroup", "LeaveGroup"):
+            yield from last
+        if each.api != "OffsetCommit" or each.ms > committed_ms + GRACE_MS:
+            last.clear()
+        found = _after_its_end(each)
+        if each.api == "OffsetCommit":
+            committed_ms = each.ms
+            last += found
+        else:
+            yield from found
+    yield from last
+
+
+def _after_its_end(each: Happened) -> list[Violation]:
+    """The breach of a request whose membership was over for more than the grace; nothing for another request."""
+    given = each.event.get("member"), each.event.get("generation")
+    same = [one for one in each.memberships if (one.member, one.generation) == given]
+    if not (each.api in GROUP_REQUESTS and same) or any(one.is_current(each.ms) for one in same):
+        return []
+    ended_ms = max(one.until_ms or 0 for one in same)
+    why = f"{each.ms - ended_ms} ms after its membership ended, the client sends {each.api} with it"
+    wanted, found = "no request with that generation", f"generation {given[1]}"
+    return [breach(each, why, wanted, found, each.api, "fenced", since_ms=ended_ms)]
 
 
 def _answer_cut_off(history: History, step: int) -> tuple[str, ...]:
@@ -89,11 +112,16 @@ def beats(history: History) -> Iterator[Violation]:
     A request that is answered NOT_COORDINATOR is no sign of life: no coordinator took it. A client that sent
     LeaveGroup, or JoinGroup without a member id, takes itself for no member. One that sent JoinGroup is no stable
     member: its session does not end before the coordinator has answered, and ``client/comes-back`` judges its retries.
+    What is sent behind a request that is never answered is never read, so the time until its connection is closed
+    shows no silence.
     """
     last, session_ms, closes, joins_ms = -1, SESSION_MS, False, -1
     unanswered: list[Happened] = []
+    stuck = _closed_unanswered(history)
     for each in trace(history):
         now = each.certain
+        if each.what == "closed" and (each.ms, each.event["connection"]) in stuck:
+            last = each.ms
         if each.is_request("JoinGroup"):
             session_ms, joins_ms = each.event.get("session_ms", SESSION_MS), each.ms
         if each.is_request(HEARTBEAT):
@@ -118,6 +146,23 @@ def beats(history: History) -> Iterator[Violation]:
             request = taken(unanswered, each)
             if request is not None and each.error != NOT_COORDINATOR:
                 last = max(last, request.ms)
+
+
+def _closed_unanswered(history: History) -> set[tuple[int, int]]:
+    """When a connection to the group was closed on which a request waited for its answer, and the connection."""
+    waiting: Counter[int] = Counter()
+    of_group: set[int] = set()
+    found = set()
+    for each in trace(history):
+        connection = each.event.get("connection", -1)
+        if each.is_request():
+            waiting[connection] += 1
+            of_group |= {connection} if each.api in GROUP_REQUESTS else set()
+        elif each.is_answer():
+            waiting[connection] = max(waiting[connection] - 1, 0)
+        elif each.what == "closed" and waiting[connection] > 0 and connection in of_group:
+            found.add((each.ms, connection))
+    return found
 
 
 def taken(unanswered: list[Happened], answer: Happened) -> Happened | None:

@@ -1,5 +1,6 @@
 """What follows from a closed connection is no failure of its own, and nothing else vanishes behind it."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 from kipcheck.conformance.core.case import Role
@@ -87,6 +88,15 @@ def test_a_failure_has_what_follows_from_it_and_what_occurs_without_it_is_one_of
     assert any(line.startswith(start) for line in lines(leading))
     both = united(FailureGroup((leading, leading)))
     assert both.line.followed_by == (follower.update(cases=2),)
+
+
+def test_a_failure_whose_search_was_cut_says_so() -> None:
+    (found,) = findings(history(OFFERED, ended(12_000), script="move; stop"))
+    info = TargetInfo("it", "0", "", "", frozenset({Role.CLIENT}))
+    for cut in (True, False):
+        failure = described(info, [replace(found, cut=cut)])
+        assert failure.line.cut_early is (cut or None)
+        assert any("a smaller one may" in " ".join(line.split()) for line in lines(failure)) is cut
 
 
 def lines(failure: DistinctFailure) -> list[str]:

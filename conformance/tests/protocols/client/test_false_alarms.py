@@ -422,6 +422,36 @@ def requests(number: int, connections: int, error: int | None, api: str = "ApiVe
     return found
 
 
+def test_what_is_sent_behind_a_request_that_is_never_answered_is_no_silence() -> None:
+    """kafka-node 5.0.0: it sent OffsetCommit behind its Heartbeat, 1.3 s later, and joined again after 2 s more."""
+    member = [joined(100), synced(110, "t-0"), GIVEN, beat(400, "m", 1)]
+    closed = "closed", 1900, {"connection": 1, "why": "by the script"}
+    commit = [commits(3710, 0), ("signalled", 3720, {})]
+    assert not [*beats(history(*member, closed, *commit))]
+    assert [each.why for each in beats(history(*member, closed, commits(5000, 0)))] == [
+        "a stable member sent nothing to its group for 3100 ms"
+    ]
+    answer = "answer", 410, {"api": "Heartbeat", "error": 0, "to": ["m", 1]}
+    assert [*beats(history(*member, answer, closed, *commit))], "it was answered"
+    other = "request", 450, {"api": "Fetch", "version": 2, "connection": 7}
+    elsewhere = "closed", 1900, {"connection": 7, "why": "by the script"}
+    assert [*beats(history(*member, answer, other, elsewhere, *commit))], "not the connection of its group"
+
+
+def test_commits_right_before_a_member_joins_again_or_leaves_do_not_show_that_it_goes_on() -> None:
+    """kafka-node 5.0.0: 1 s after ILLEGAL_GENERATION it commits with its old generation, and then joins again."""
+    over = [joined(100), synced(110, "t-0"), GIVEN, refuses(200, "Heartbeat", 22, ["m", 1])]
+    commit, refused = commits(1210, 0), refuses(2700, "OffsetCommit", 22, ["m", 1])
+    leave = "request", 1220, {"api": "LeaveGroup", "version": 0, "member": "m"}
+    for last in ([rejoins(1220)], [leave], [commits(1220, 0), rejoins(1230)], [refused, rejoins(2710)]):
+        assert not [*stops_when_fenced(history(*over, commit, *last))]
+    for more in ([], [beat(1220, "m", 1), rejoins(1230)], [rejoins(2300)], [refused, rejoins(3800)]):
+        apis = [each.shape[0] for each in stops_when_fenced(history(*over, commit, *more))]
+        assert apis == ["OffsetCommit", "Heartbeat"][: 2 if len(more) == 2 and more[0][0] == "request" else 1]
+    often = [commits(ms, 0) for ms in (1210, 2300, 3400)]
+    assert len([*stops_when_fenced(history(*over, *often, rejoins(3410)))]) == 2
+
+
 def broken(*events: tuple[Any, ...]) -> list[Violation]:
     return [*paces_itself(history(*events)), *does_not_spin(history(*events))]
 
