@@ -4,7 +4,7 @@ Two failures have one cause if
 
 * they come from the same place in the library, with the same exception;
 * the least case of one shows the other too, not before it, and is not larger, unless the lists of known deviations
-  separate them; that the least case of the later one shows the first one says nothing if nearly all cases do;
+  separate them; that the least case of the later one shows the first one says nothing if most cases do;
 * these lists link the same page of a finding, or have the same reason without such a page;
 * no list has them, they break the same invariant with the same effect, and come from no known place.
 
@@ -32,7 +32,7 @@ from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants, effect_of
 
 ENOUGH: Final = 10
-NEARLY_ALL: Final = 0.9
+MOST: Final = 0.5
 """Of the cases in which something fails."""
 
 
@@ -210,10 +210,11 @@ def _needs(this: Shown, root: Shown) -> bool:
 
 
 def _is_everywhere(root: Shown, failures: Sequence[Shown]) -> bool:
-    """Whether nearly all cases of its family in which something fails show it, whatever else they show: a client that
-    writes damaged subscriptions does so in each script, and the rest of what it does wrong has other causes."""
+    """Whether most cases of its family in which something fails show it, whatever else they show: a client that
+    writes damaged subscriptions, or misreads records, does so in nearly each script, and the rest of what it does wrong
+    has other causes."""
     every = frozenset[str]().union(*(each.case_ids for each in failures if each.family == root.family))
-    return len(every) >= ENOUGH and len(root.case_ids) >= NEARLY_ALL * len(every)
+    return len(every) >= ENOUGH and len(root.case_ids) >= MOST * len(every)
 
 
 def _first_step(failure: Shown, case: Shown) -> int | None:

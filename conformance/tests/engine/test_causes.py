@@ -84,7 +84,7 @@ def test_a_failure_that_cannot_be_shown_without_another_follows_from_it() -> Non
     assert grouped(root, replace(later, line=line("member/beats", "late", id=OTHER, guilty_step=1))) == APART
 
 
-def test_a_failure_of_nearly_all_cases_explains_no_other_that_its_least_case_does_not_show() -> None:
+def test_a_failure_of_most_cases_explains_no_other_that_its_least_case_does_not_show() -> None:
     cases = frozenset(map(str, range(20)))
     root = shown(line("member/syncs", "none", id=ONE, guilty_step=2), 10, case_ids=cases)
     own = {("member/syncs", ("none",)): 2}
@@ -92,7 +92,7 @@ def test_a_failure_of_nearly_all_cases_explains_no_other_that_its_least_case_doe
     assert grouped(root, later) == APART
     assert grouped(replace(root, also={("member/beats", ("late",)): 3}), later) == TOGETHER
     assert (
-        grouped(replace(root, case_ids=frozenset(sorted(cases)[:12]) | {"x"}), replace(later, case_ids=cases))
+        grouped(replace(root, case_ids=frozenset(sorted(cases)[:8]) | {"x"}), replace(later, case_ids=cases))
         == TOGETHER
     )
 
