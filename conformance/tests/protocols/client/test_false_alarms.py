@@ -486,7 +486,7 @@ def test_a_step_whose_request_was_not_sent_is_no_cause() -> None:
     """pykafka 2.8.0: its heartbeats ended with a reset connection; the errors of later steps never reached it."""
     script = "reset Heartbeat; answer JoinGroup UNKNOWN_MEMBER_ID"
     waits = {"waited_ms": 2000, "unsent": ["JoinGroup"]}
-    killed = ("killed", 9000, {})
+    killed: tuple[Any, ...] = ("killed", 9000, {})
     for unsent, cause in (waits, "reset"), ({**waits, "unsent": []}, "answer UNKNOWN_MEMBER_ID"):
         found = [*ends_when_stopped(history(("unsettled", 4000, unsent), killed, script=script))]
         assert [each.shape[:1] for each in found] == [("hangs",)] and found[0].shape[1].startswith(cause)
@@ -496,7 +496,7 @@ def test_a_program_that_does_not_handle_sigterm_has_one_failure_whatever_the_scr
     """samsa 0.1.8, whose consumer has no way to be closed: three failures of one cause."""
 
     def ends(code: int) -> list[Violation]:
-        end = ("signalled", 5000, {}), ("ended", 5010, {"code": code, "stderr": ""})
+        end: tuple[Any, ...] = ("signalled", 5000, {}), ("ended", 5010, {"code": code, "stderr": ""})
         return [*leaves(history(joined(100), synced(105, "t-0"), GIVEN, *end, script="move; stop"))]
 
     assert [each.shape for each in ends(-15)] == [("no LeaveGroup",)]
