@@ -6,7 +6,8 @@ Two failures have one cause if
 * the least case of one shows the other too, not before it, and is not larger, unless the lists of known deviations
   separate them; that the least case of the later one shows the first one says nothing if most cases do;
 * these lists link the same page of a finding, or have the same reason without such a page;
-* no list has them, they break the same invariant with the same effect, and come from no known place.
+* no list has them, they break the same invariant with the same effect, come from no known place, and follow from none
+  of the others.
 
 A NOTE has a cause in common only with other NOTEs of its invariant: it breaks nothing, so it explains no failure.
 
@@ -125,11 +126,13 @@ def _noted(failure: Shown) -> str:
 
 def _causes(failures: Sequence[Shown]) -> Iterator[Cause]:
     groups = _Groups(len(failures))
+    roots = [_root(each, failures) for each in failures]
     for one, this in enumerate(failures):
         for other, that in enumerate(failures[:one]):
-            if _same_place(this, that) or _same_entry(this, that) or _same_effect(this, that):
+            follows = (roots[one], roots[other]) != (None, None)  # a client may be slow to come back for many reasons
+            if _same_place(this, that) or _same_entry(this, that) or (_same_effect(this, that) and not follows):
                 groups.unite(one, other)
-        if (root := _root(this, failures)) is not None:
+        if (root := roots[one]) is not None:
             groups.unite(one, root)
     for members in groups.members():
         yield _cause([failures[number] for number in members])
