@@ -513,3 +513,10 @@ def test_a_setting_that_the_program_is_given_names_its_placeholder() -> None:
     again = "request", 90, {**joins[2], "session_ms": 3000}
     (found,) = keeps_its_settings(history(joins, again))
     assert found.why == "JoinGroup has the session timeout 3000"
+
+
+def test_a_client_that_was_not_disturbed_did_not_come_back() -> None:
+    """platformatic-kafka 1.35.0, pykafka 2.8.0: neither sent the heartbeat that was to fail, in 10 s."""
+    for unsent, number in (["Heartbeat"], 0), ([], 1):
+        settled = "settled", 12_000, {"waited_ms": 10_008, "unsent": unsent}
+        assert len([*comes_back_soon(history(settled))]) == number
