@@ -107,7 +107,7 @@ def _lines(events: Sequence[Mapping[str, Any]], why: str) -> Iterator[Line]:
         ("connects", "it connects to {bootstrap}", "opened" in whats, unjoined.seen(events)),
         ("joins", "it joins the group", "joined" in whats, "a stable member of the group"),
         ("fetches", "it fetches what it is assigned", reads(events), "it was given records"),
-        ("ends", "it ends within 10 s of SIGTERM", "ended" in whats and "signalled" in whats, _end(events)),
+        ("ends", "it ends within 30 s of SIGTERM", "ended" in whats and "signalled" in whats, _end(events)),
         ("leaves", "it leaves the group", bool(requests & {*LEAVES}) or bool(ids), left),
     )
     for id, tried, passed, found in probes:

@@ -82,7 +82,8 @@ FENCED_S: Final = 0.6
 REFUSED_S: Final = 1.5
 """So long a client is watched that is refused: a law counts its requests in a second."""
 NODES: Final = 2
-STOP_S: Final = 10.0
+STOP_S: Final = 30.0
+"""The default timeout of ``KafkaConsumer.close``."""
 CLOSED_S: Final = 3.0
 """The longest wait for the connections of a program that has ended: a busy machine reads them late."""
 AFTER_S: Final = 0.15

@@ -363,11 +363,14 @@ def has_missing_topic(history: History, step: int) -> bool:
 def disturbance(history: History, step: int, unsent: Kind | None = None) -> tuple[str, ...]:
     """The last step, this one or before, that changed an answer or a connection, as a word of a shape; or none.
 
-    ``unsent``: a request that the client did not send, so that no step has changed its answer.
+    A step whose request the client did not send has changed nothing. ``unsent``: another request that it did not send.
     """
-    for each in reversed(history.case.steps[: step + 1]):
+    waited_for = {(at, kind) for at, event in history.actions() for kind in event.get("unsent", ())}
+    for at in range(step, -1, -1):
+        each = history.case.steps[at]
         event = OPERATIONS.event_of(each)
-        if unsent is not None and getattr(event, "kind", None) == unsent:
+        kind = getattr(event, "kind", None)
+        if kind is not None and (kind == unsent or (at, kind) in waited_for):
             continue
         match event:
             case Answer(_, error):

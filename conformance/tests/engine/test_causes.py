@@ -84,7 +84,7 @@ def test_a_failure_that_cannot_be_shown_without_another_follows_from_it() -> Non
     assert grouped(root, replace(later, line=line("member/beats", "late", id=OTHER, guilty_step=1))) == APART
 
 
-def test_a_failure_of_nearly_all_cases_explains_no_other_that_its_least_case_does_not_show() -> None:
+def test_a_failure_of_most_cases_explains_no_other_that_its_least_case_does_not_show() -> None:
     cases = frozenset(map(str, range(20)))
     root = shown(line("member/syncs", "none", id=ONE, guilty_step=2), 10, case_ids=cases)
     own = {("member/syncs", ("none",)): 2}
@@ -92,9 +92,22 @@ def test_a_failure_of_nearly_all_cases_explains_no_other_that_its_least_case_doe
     assert grouped(root, later) == APART
     assert grouped(replace(root, also={("member/beats", ("late",)): 3}), later) == TOGETHER
     assert (
-        grouped(replace(root, case_ids=frozenset(sorted(cases)[:12]) | {"x"}), replace(later, case_ids=cases))
+        grouped(replace(root, case_ids=frozenset(sorted(cases)[:8]) | {"x"}), replace(later, case_ids=cases))
         == TOGETHER
     )
+
+
+def test_what_follows_from_two_failures_does_not_unite_them() -> None:
+    """pykafka 2.8.0: it is slow to come back for several reasons, each of which is a failure of its own."""
+    late = {("member/beats", ("late",)): 3}
+    first = shown(line("member/syncs", "none", id=ONE, guilty_step=2), 10, also=late)
+    second = shown(line("member/leaves", "none", id=OTHER, guilty_step=2), 11, also={("member/beats", ("early",)): 3})
+    third, fourth = "c" * 12, "d" * 12
+    after_first = shown(line("member/beats", "late", id=third, guilty_step=4), 20)
+    after_second = shown(line("member/beats", "early", id=fourth, guilty_step=4), 20)
+    apart = {frozenset({ONE, third}), frozenset({OTHER, fourth})}
+    assert grouped(first, second, after_first, after_second) == apart
+    assert grouped(after_first, after_second) == {frozenset({third, fourth})}, "one effect, and nothing before it"
 
 
 def test_lists_decide_before_least_cases() -> None:

@@ -231,10 +231,12 @@ def names_its_protocol(history: History) -> Iterator[Violation]:
 def keeps_its_settings(history: History) -> Iterator[Violation]:
     """Each JoinGroup offers the same assignors in the same order, with the timeouts that the client was given."""
     wanted: dict[str, Any] = {"type": CONSUMER}
+    started: dict[str, Any] = {}
     for each in trace(history):
         if each.what == "launched":
             names = ("session_ms", "rebalance_ms", "assignors")
-            wanted |= {name: each.event[name] for name in names if each.event.get(name)}
+            started = {name: each.event[name] for name in names if each.event.get(name)}
+            wanted |= started
         if not each.is_request("JoinGroup"):
             continue
         offered = [name for name, _ in each.event["protocols"]]
@@ -242,7 +244,8 @@ def keeps_its_settings(history: History) -> Iterator[Violation]:
         for name, value in {**given, "assignors": offered}.items():
             if value != wanted.setdefault(name, value):
                 shown = WORDS.get(name, name)
-                why = f"JoinGroup has the {shown} {value}"
+                given_as = f", and the program is started with {started[name]} as {{{name}}}" if name in started else ""
+                why = f"JoinGroup has the {shown} {value}{given_as}"
                 yield breach(each, why, str(wanted[name]), str(value), "setting", shown)
         if not offered or len({*offered}) < len(offered):
             why = "JoinGroup offers one assignor twice" if offered else "JoinGroup offers no assignor"

@@ -1,5 +1,6 @@
 """Laws of being a member: heartbeats, fencing, recovery and the end."""
 
+import signal
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -237,7 +238,8 @@ def _absences(history: History) -> Iterator[_Absence]:
         if each.what in ("settled", "unsettled") and not (lost and each.what == "unsettled"):
             waited_ms = each.event["waited_ms"]
             longest_ms = longest_absence_ms(requests, each.ms - waited_ms, each.ms, session_ms, patience_ms)
-            if not has_malformed_member(history, each.step):
+            undisturbed = each.what == "settled" and each.event.get("unsent")  # it sent nothing that was to fail
+            if not undisturbed and not has_malformed_member(history, each.step):
                 yield _Absence(each, waited_ms, after, longest_ms, patience_ms, each.what == "unsettled")
         if each.what in ("settled", "unsettled", *STARTS):
             lost = each.what == "unsettled"
@@ -419,14 +421,19 @@ def leaves(history: History) -> Iterator[Violation]:
         elif each.is_request(HEARTBEAT):
             return  # client/leaves-with-its-epoch
         elif each.what == "ended" and member and not left and not static and not each.shut_out:
-            cause = disturbance(history, each.step, unsent="LeaveGroup")
-            yield breach(each, "the client ended without LeaveGroup", "LeaveGroup", "none", "no LeaveGroup", *cause)
+            unhandled = each.event["code"] == -signal.SIGTERM  # whatever the script did before
+            why = f"the {'program does not handle SIGTERM: it' if unhandled else 'client'} ended without LeaveGroup"
+            cause = () if unhandled else disturbance(history, each.step, unsent="LeaveGroup")
+            yield breach(each, why, "LeaveGroup", "none", "no LeaveGroup", *cause)
 
 
 @impact("A consumer ends by itself, or does not end when it is closed", "crash or hang", "waiting", "hang")
 @law("client/ends-when-stopped", "grp-95", premise=(ENDS,), follows=after_closing)
 def ends_when_stopped(history: History) -> Iterator[Violation]:
-    """A program ends within 10 s of SIGTERM, and not before it but for an error that it has to raise."""
+    """A program ends within 30 s of SIGTERM, and not before it but for an error that it has to raise.
+
+    So long ``KafkaConsumer.close`` waits by default.
+    """
     signalled = raises = False
     for each in trace(history):
         if each.is_answer() and each.error in FATAL:
@@ -438,7 +445,7 @@ def ends_when_stopped(history: History) -> Iterator[Violation]:
                 signalled = raises = False
             case "killed":
                 cause = disturbance(history, each.step)
-                yield breach(each, "10 s after SIGTERM the program still runs", "its end", "it runs", "hangs", *cause)
+                yield breach(each, "30 s after SIGTERM the program still runs", "its end", "it runs", "hangs", *cause)
             case "ended" if not signalled and not raises:
                 crashed = each.event["code"] < 0
                 if has_malformed_member(history, each.step) and not crashed:

@@ -11,7 +11,11 @@ from kipcheck.conformance.protocols.client.invariants.connections import (
     paces_itself,
 )
 from kipcheck.conformance.protocols.client.invariants.consumer_groups import leaves_with_its_epoch
-from kipcheck.conformance.protocols.client.invariants.identity import joins_with_its_id, names_itself
+from kipcheck.conformance.protocols.client.invariants.identity import (
+    joins_with_its_id,
+    keeps_its_settings,
+    names_itself,
+)
 from kipcheck.conformance.protocols.client.invariants.leading import assigns_each_partition_once, assigns_to_everybody
 from kipcheck.conformance.protocols.client.invariants.membership import (
     beats,
@@ -506,3 +510,43 @@ def test_an_unread_assignment_says_nothing_of_what_the_client_reads() -> None:
 
     assert reads()
     assert not reads(unread=True)
+
+
+def test_a_step_whose_request_was_not_sent_is_no_cause() -> None:
+    """pykafka 2.8.0: its heartbeats ended with a reset connection; the errors of later steps never reached it."""
+    script = "reset Heartbeat; answer JoinGroup UNKNOWN_MEMBER_ID"
+    waits = {"waited_ms": 2000, "unsent": ["JoinGroup"]}
+    killed: tuple[Any, ...] = ("killed", 9000, {})
+    for unsent, cause in (waits, "reset"), ({**waits, "unsent": []}, "answer UNKNOWN_MEMBER_ID"):
+        found = [*ends_when_stopped(history(("unsettled", 4000, unsent), killed, script=script))]
+        assert [each.shape[:1] for each in found] == [("hangs",)] and found[0].shape[1].startswith(cause)
+
+
+def test_a_program_that_does_not_handle_sigterm_has_one_failure_whatever_the_script_did() -> None:
+    """samsa 0.1.8, whose consumer has no way to be closed: three failures of one cause."""
+
+    def ends(code: int) -> list[Violation]:
+        end: tuple[Any, ...] = ("signalled", 5000, {}), ("ended", 5010, {"code": code, "stderr": ""})
+        return [*leaves(history(joined(100), synced(105, "t-0"), GIVEN, *end, script="move; stop"))]
+
+    assert [each.shape for each in ends(-15)] == [("no LeaveGroup",)]
+    assert [each.shape for each in ends(1)] == [("no LeaveGroup", "move")]
+    assert "does not handle SIGTERM" in ends(-15)[0].why and "SIGTERM" not in ends(1)[0].why
+
+
+def test_a_setting_that_the_program_is_given_names_its_placeholder() -> None:
+    """pykafka 2.8.0 has no session timeout that a user can set, and its command had {session_ms}."""
+    launched = "launched", 0, {"session_ms": 3000}
+    joins = "request", 50, {**rejoins(0)[2], "type": "consumer", "session_ms": 30000, "protocols": [["range", ""]]}
+    (found,) = keeps_its_settings(history(launched, joins))
+    assert found.why.endswith("30000, and the program is started with 3000 as {session_ms}")
+    again = "request", 90, {**joins[2], "session_ms": 3000}
+    (found,) = keeps_its_settings(history(joins, again))
+    assert found.why == "JoinGroup has the session timeout 3000"
+
+
+def test_a_client_that_was_not_disturbed_did_not_come_back() -> None:
+    """platformatic-kafka 1.35.0, pykafka 2.8.0: neither sent the heartbeat that was to fail, in 10 s."""
+    for unsent, number in (["Heartbeat"], 0), ([], 1):
+        settled = "settled", 12_000, {"waited_ms": 10_008, "unsent": unsent}
+        assert len([*comes_back_soon(history(settled))]) == number

@@ -44,7 +44,7 @@ WAYS: Final = {
     "ClaimsAnOldGeneration": ("assignors cooperative-sticky; rebalance; stop", "client/claims-what-it-owns"),
 }  # fmt: skip
 """Consumers without a mutant of their own: script, and the law that they break in another way than the mutants do."""
-UNPLAYED: Final = {"'10 s after SIGTERM the program still runs'"}
+UNPLAYED: Final = {"'30 s after SIGTERM the program still runs'"}
 """Takes too long: ``test_a_program_that_ignores_sigterm_is_killed_and_a_finding``."""
 TRIES: Final = 5
 """A script is played again if this machine was too slow for its times."""
