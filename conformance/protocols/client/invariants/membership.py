@@ -351,13 +351,18 @@ def leaves(history: History) -> Iterator[Violation]:
     """A dynamic member that is closed sends LeaveGroup; a static one sends none.
 
     One that lost its connection to the coordinator less than a second before may end without, and so may one whose
-    LeaveGroup may have waited behind a request when the broker closed the connection, or that the broker refuses.
+    LeaveGroup may have waited behind a request when the broker closed the connection, or that the broker refuses. One
+    that was silent for its session timeout is no member any more: ``client/beats`` judges the silence.
     """
     static, left, member = False, False, False
     connection, lost_ms = -1, -GRACE_MS
+    session_ms, in_touch_ms = SESSION_MS, 0
     for each in trace(history):
         if each.is_request(*GROUP_REQUESTS, "JoinGroup"):
             connection, lost_ms = each.event["connection"], -GRACE_MS
+            session_ms = each.event.get("session_ms", session_ms)
+        if each.is_request(*GROUP_REQUESTS, "JoinGroup") or each.is_answer(*GROUP_REQUESTS, "JoinGroup"):
+            in_touch_ms = each.ms
         elif each.what == "closed" and each.event["connection"] == connection:
             lost_ms = each.ms
             member = member and not each.event["why"]
@@ -368,7 +373,7 @@ def leaves(history: History) -> Iterator[Violation]:
             if static:
                 yield breach(each, "a static member sent LeaveGroup", "no LeaveGroup", "LeaveGroup", "static")
         elif each.what == "signalled":
-            is_cut_off = each.ms < lost_ms + GRACE_MS
+            is_cut_off = each.ms < lost_ms + GRACE_MS or each.ms > in_touch_ms + session_ms
             member = each.certain is not None and each.certain.synced_ms is not None and not is_cut_off
             left = False
         elif each.is_request(HEARTBEAT):
