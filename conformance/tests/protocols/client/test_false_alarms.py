@@ -117,6 +117,17 @@ def test_a_client_that_just_lost_its_connection_need_not_leave() -> None:
     assert [*leaves(history(*member, ("closed", 90, {"why": "by the script"}), *end))]
 
 
+def test_a_client_whose_session_is_over_need_not_leave() -> None:
+    """kafka-go 0.4.51: its JoinGroup was refused, and it was closed 3.4 s later, in its back-off of 5 s."""
+    member = [joined(100), synced(110, "t-0"), ("answer", 110, GIVEN[2])]
+    joins = "request", 400, {**rejoins(0)[2], "session_ms": 3000}
+    loading = "answer", 410, {"api": "JoinGroup", "error": 14, "to": ["m", -1], "member": "", "generation": -1}
+    for ms, breaches in {3300: 1, 3500: 0}.items():
+        end = ("signalled", ms, {}), ("ended", ms + 10, {"code": 0, "stderr": ""})
+        assert len([*leaves(history(*member, joins, loading, *end))]) == breaches, ms
+        assert [*leaves(history(*member, joins, loading, beat(2000, "m", 1), *end))]
+
+
 def test_a_client_that_is_refused_while_it_closes_need_not_leave() -> None:
     """Our own consumer, on a busy machine: its last heartbeat was refused after SIGTERM, and it ended."""
     given = {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]}
@@ -355,7 +366,7 @@ def test_what_a_client_need_not_have_read_forbids_nothing_and_demands_nothing() 
     silent: tuple[Any, ...] = ("opened", 4400, {})
     assert not [*beats(history(*member, over, closed, silent))]
     assert [*beats(history(*member, over, closed, beat(1300, "m", 1), silent))], "it goes on as a member"
-    assert [*leaves(history(*member, over, closed, beat(1300, "m", 1), *END))]
+    assert [*leaves(history(*member, over, closed, beat(2100, "m", 1), *END))]
 
 
 def test_a_client_that_gave_its_membership_up_owes_no_heartbeat_before_it_joins_again() -> None:
@@ -432,6 +443,19 @@ def test_connections_that_each_ask_once_repeat_nothing() -> None:
     assert not broken(*requests(300, 300, 0)) and not broken(*requests(300, 300, 0, api="Metadata"))
     for error in 15, None:
         assert [each.shape for each in broken(*requests(82, 82, error))] == [("ApiVersions",)]
+
+
+def test_each_reader_of_a_partition_may_ask_once_though_the_others_were_refused() -> None:
+    """kafka-go 0.4.51: 100 partitions with a reader each, 63 of which were refused Metadata; none had asked before."""
+    begins: list[tuple[Any, ...]] = [
+        joined(0), ("answer", 0, {**GIVEN[2], "partitions": [f"t-{each}" for each in range(100)]}),
+    ]  # fmt: skip
+    for connections, breaches in {64: 0, 4: 1, 1: 1}.items():
+        assert len(broken(*begins, *requests(64, connections, 29, "Metadata"))) == breaches, connections
+    (found,) = broken(*begins, *requests(180, 180, 29, "Metadata"))
+    assert found.shape == ("Metadata",) and found.observed == "80", "it has not so many partitions"
+    few = joined(0), GIVEN
+    assert broken(*few, *requests(64, 64, 29, "Metadata")) and broken(*begins, *requests(64, 64, 15, "FindCoordinator"))
 
 
 def test_a_join_that_succeeds_is_repeated_because_of_what_fails_after_it() -> None:
