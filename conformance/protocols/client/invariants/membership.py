@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.client.consequences import after_closing
+from kipcheck.conformance.protocols.client.consequences import after_a_fault, after_closing
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
 from kipcheck.conformance.protocols.client.premises import (
     BEATS,
@@ -209,7 +209,7 @@ def _lost(absence: _Absence, history: History, why: str, bound: str) -> Violatio
 
 
 @impact("A consumer does not return to its group after an error that passes", "stuck group", "waiting", "stuck-group")
-@timed("client/comes-back", "grp-66", premise=(WAITED_FOR,), follows=after_closing)
+@timed("client/comes-back", "grp-66", premise=(WAITED_FOR,), follows=after_a_fault)
 def comes_back(history: History) -> Iterator[Violation]:
     """A client returns after an error that passes, or a rebalance, in its session timeout and ten of its own intervals.
 
@@ -224,7 +224,7 @@ def comes_back(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer is slow to return to its group after an error that passes", "trivia", "waiting", "needless-move")
-@timed("client/comes-back-soon", "grp-66", grade=Grade.SHOULD, premise=(WAITED_FOR,), follows=after_closing)
+@timed("client/comes-back-soon", "grp-66", grade=Grade.SHOULD, premise=(WAITED_FOR,), follows=after_a_fault)
 def comes_back_soon(history: History) -> Iterator[Violation]:
     """A client is a stable member again within 10 s, and the back-off that its user stated, of an error or a rebalance.
 

@@ -5,6 +5,7 @@ from typing import Any
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.client.consequences import after_a_fault
 from kipcheck.conformance.protocols.client.invariants.connections import (
     asks_what_is_offered,
     does_not_spin,
@@ -12,7 +13,11 @@ from kipcheck.conformance.protocols.client.invariants.connections import (
 )
 from kipcheck.conformance.protocols.client.invariants.consumer_groups import leaves_with_its_epoch
 from kipcheck.conformance.protocols.client.invariants.identity import joins_with_its_id, names_itself
-from kipcheck.conformance.protocols.client.invariants.leading import assigns_each_partition_once, assigns_to_everybody
+from kipcheck.conformance.protocols.client.invariants.leading import (
+    assigns_each_partition_once,
+    assigns_to_everybody,
+    leads_other_clients,
+)
 from kipcheck.conformance.protocols.client.invariants.membership import (
     beats,
     comes_back,
@@ -123,7 +128,7 @@ def test_a_client_whose_session_is_over_need_not_leave() -> None:
     joins = "request", 400, {**rejoins(0)[2], "session_ms": 3000}
     loading = "answer", 410, {"api": "JoinGroup", "error": 14, "to": ["m", -1], "member": "", "generation": -1}
     for ms, breaches in {3300: 1, 3500: 0}.items():
-        end = ("signalled", ms, {}), ("ended", ms + 10, {"code": 0, "stderr": ""})
+        end: list[tuple[Any, ...]] = [("signalled", ms, {}), ("ended", ms + 10, {"code": 0, "stderr": ""})]
         assert len([*leaves(history(*member, joins, loading, *end))]) == breaches, ms
         assert [*leaves(history(*member, joins, loading, beat(2000, "m", 1), *end))]
 
@@ -500,3 +505,50 @@ def test_an_unread_assignment_says_nothing_of_what_the_client_reads() -> None:
 
     assert reads()
     assert not reads(unread=True)
+
+
+def shown(ms: int, *others: dict[str, Any] | None) -> tuple[Any, ...]:
+    """JoinGroup is answered with these subscriptions of other members."""
+    what, at, found = joined(ms)
+    more = [{"id": f"o{number}", "instance": None, "subscription": each} for number, each in enumerate(others)]
+    return what, at, {**found, "members": [*found["members"], *more]}
+
+
+def test_a_leader_that_reads_no_later_version_does_not_assign() -> None:
+    """sarama-cluster 2.1.15 joined 27 times in 10 s: its reader wants no bytes after the user data."""
+    later = {"version": 3, "topics": ["t"]}
+    leave = "request", 200, {"api": "LeaveGroup", "version": 0, "member": "m"}
+    begins = joined(0), synced(10, "t-0")
+
+    def gives_up(*members: dict[str, Any] | None, between: tuple[Any, ...] = ("opened", 150, {})) -> list[Violation]:
+        turn = shown(100, *members), between, rejoins(200)
+        return [*leads_other_clients(history(*begins, *turn, *turn))]
+
+    (found,) = gives_up(later)
+    assert found.shape == ("no assignment",) and "of version 3, and sends no SyncGroup, 2 times in a row" in found.why
+    assert [*leads_other_clients(history(*begins, shown(100, later), leave, shown(150, later), leave))]
+    # Members that no one can read, that need more than a subscription, or whose topics do not exist; and none at all.
+    for members in ([None], [later, None], [{**later, "data": "00"}], [{**later, "topics": ["gone"]}], []):
+        assert not gives_up(*members), members
+    for between in (
+        metadata(150, error=29), ("answer", 150, {"api": "Metadata", "sizes": {}, "missing": True}),
+        ("answer", 150, {"api": "Heartbeat", "error": 27, "to": ["m", 1]}), ("closed", 150, {"why": "by the script"}),
+        ("signalled", 150, {}), synced(150, "t-0"),
+    ):  # fmt: skip
+        assert not gives_up(later, between=between), between
+    turn = shown(100, later), rejoins(200)
+    assert not [*leads_other_clients(history(*begins, *turn))], "once"
+    assert not [*leads_other_clients(history(*turn, *turn))], "it never assigned"
+
+
+def test_a_leader_that_cannot_read_is_not_said_not_to_return() -> None:
+    turns = [each for ms in range(500, 10_000, 500) for each in (shown(100 + ms, {"version": 3, "topics": ["t"]}),)]
+    ((what, ms, launched), *rest) = waits(10_000, *range(600, 10_000, 500), api="JoinGroup")
+    events = sorted([*turns, *rest], key=lambda each: each[1])
+    made = history((what, ms, launched), joined(10), synced(20, "t-0"), *events)
+    (lost,) = comes_back(made)
+    assert [*leads_other_clients(made)]
+    follows = after_a_fault(made, lost)
+    assert follows is not None and follows.invariant == "client/leads-other-clients"
+    alone = history(*waits(10_000, *range(600, 10_000, 500), api="JoinGroup"))
+    assert after_a_fault(alone, next(comes_back(alone))) is None
