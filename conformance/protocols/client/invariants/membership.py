@@ -9,6 +9,7 @@ from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.protocols.client.consequences import after_a_fault, after_closing
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
+from kipcheck.conformance.protocols.client.ops import OPERATIONS, held_ms
 from kipcheck.conformance.protocols.client.premises import (
     BEATS,
     ENDED,
@@ -228,10 +229,11 @@ def comes_back(history: History) -> Iterator[Violation]:
 def comes_back_soon(history: History) -> Iterator[Violation]:
     """A client is a stable member again within 10 s, and the back-off that its user stated, of an error or a rebalance.
 
-    One of which ``client/comes-back`` says that it does not return is not judged again.
+    One of which ``client/comes-back`` says that it does not return is not judged again. The time in which the script
+    holds an answer back is none of the client's.
     """
     for each in _absences(history):
-        soon_ms = SOON_MS + each.patience_ms
+        soon_ms = SOON_MS + each.patience_ms + held_ms(OPERATIONS.event_of(history.case.steps[each.at.step]))
         if each.is_proven or not (each.lasts or each.waited_ms > soon_ms):
             continue
         after = f"{each.after or 'the rebalance'} the client"

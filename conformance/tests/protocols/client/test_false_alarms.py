@@ -427,6 +427,18 @@ def test_the_back_off_that_a_user_states_is_awaited() -> None:
         assert len([*comes_back_soon(history(*back))]) == late
 
 
+def test_the_time_in_which_an_answer_is_held_back_is_none_of_the_client() -> None:
+    """kafka-go 0.4.51 was back 8.7 s after a rebalance, but for SyncGroup, which the broker answered 1.5 s later."""
+    back = ("settled", 20_000, {"waited_ms": 11_400, "unsent": []})
+    for script, late in {
+        "late SyncGroup 1500": 0,
+        "silent SyncGroup 1500": 0,
+        "late SyncGroup 400": 1,
+        "move": 1,
+    }.items():
+        assert len([*comes_back_soon(history(back, script=script))]) == late, script
+
+
 def requests(number: int, connections: int, error: int | None, api: str = "ApiVersions") -> list[tuple[Any, ...]]:
     """Within a second. ``error``: with which each is answered; None: its connection is closed instead."""
     found: list[tuple[Any, ...]] = []
