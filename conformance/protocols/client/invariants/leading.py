@@ -235,7 +235,7 @@ def leads_other_clients(history: History) -> Iterator[Violation]:
         if each.what in STARTS or each.what == "signalled":
             shown, leads, has_assigned, turns = None, False, False, 0
         elif each.is_answer("JoinGroup") and not each.error:
-            leads = each.event["leads"]
+            leads = "members" in each.event
             shown = each.event if has_assigned and _shows_others(each.event) else None
             turns = turns if shown is not None else 0
         elif each.is_request("SyncGroup"):
