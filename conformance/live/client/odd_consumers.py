@@ -343,6 +343,13 @@ class HandsOverAtOnce(Consumer):
         return super().assign(sizes, {id: {"topics": each["topics"]} for id, each in members.items()})
 
 
+class ReadsItsOwnVersion(Consumer):
+    async def sync(self, joined: Mapping[str, Any]) -> int:
+        if any(each["metadata"][:2] > bytes(2) for each in joined["members"] if each["memberId"] != self.member):
+            return REBALANCE
+        return await super().sync(joined)
+
+
 # KIP-848
 
 

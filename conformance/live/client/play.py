@@ -56,6 +56,7 @@ from kipcheck.conformance.protocols.client.ops import (
     Subscribe,
     Tags,
     Together,
+    held_ms,
 )
 from kipcheck.conformance.protocols.client.trace import INTERVALS_OF_ITS_OWN, LATE_MS, longest_absence_ms
 from kipcheck.conformance.targets.protocol import Broken
@@ -208,7 +209,7 @@ class Play:
             case Late() | Pieces() | Reset() | Silent() | Together() | Tags():
                 if self._may_be_sent(event.kind):
                     broker.disturb(event.kind, disturbance(event))
-                    await self._settle(event.kind)
+                    await self._settle(event.kind, held_ms(event))
             case Pass(ms):
                 await self._wait(ms / 1000)
             case Fence():
@@ -330,11 +331,13 @@ class Play:
         how = f"ended with code {ended.result()}" if ended.done() else f"ran for {CONNECT_S:.0f} s"
         return describe(self.recorder.events, how, self.program.output)
 
-    async def _settle(self, kind: Kind | None = None) -> None:
-        """Waits until the client is a stable member, and the answer that the script changes was sent."""
+    async def _settle(self, kind: Kind | None = None, held_ms: int = 0) -> None:
+        """Waits until the client is a stable member, and the answer that the script changes was sent.
+
+        ``held_ms``: how long the script holds that answer back."""
         if self.shut_out or kind == "LeaveGroup":
             return await self._wait(AFTER_S)
-        begun, longest_s = self.front.now(), self._longest_s
+        begun, longest_s = self.front.now(), self._longest_s + held_ms / 1000
         unsent_s = longest_s if kind is None or kind in CERTAIN else UNSENT_S
         while (self.broker.pending or not self.broker.stable) and not self._has_ended():
             waited_s = self.front.now() - begun

@@ -1,7 +1,8 @@
-"""What follows from a fault of the client's own, for which the broker closed its connection.
+"""What follows from a fault of the client's own, for which the broker closed its connection, or that keeps it away.
 
 A client whose request the broker cannot serve, or cannot read, loses its connection. If it does not come back then, or
-ends, or ends without leaving, that is a consequence and no failure of its own.
+ends, or ends without leaving, that is a consequence and no failure of its own. So it is if a leader does not come back
+since it cannot read what another member wrote.
 """
 
 from collections.abc import Iterator
@@ -24,6 +25,9 @@ from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Leading
 
 LEADING: Final = ("client/asks-what-is-offered", "client/encodes-strictly")
 """The laws of which a breach makes a broker close the connection."""
+
+
+CANNOT_LEAD: Final = "client/leads-other-clients"
 
 
 @dataclass(slots=True)
@@ -86,3 +90,13 @@ def after_closing(history: History, violation: Violation) -> Leading | None:
     """The violation for which the broker closed a connection, if the client was not in touch with its group since."""
     ms = violation.at_ms
     return next((each.leading for each in _lost(history) if ms is not None and each.includes(ms)), None)
+
+
+def after_a_fault(history: History, violation: Violation) -> Leading | None:
+    """Of a client that is not back: the same, or that it led meanwhile, and could not read what others wrote."""
+    closing = after_closing(history, violation)
+    if closing is not None or violation.window_ms is None:
+        return closing
+    since_ms, until_ms = violation.window_ms
+    found = (each for each in INVARIANTS[CANNOT_LEAD].search(history) if each.at_ms is not None)
+    return next((Leading(CANNOT_LEAD, each.shape) for each in found if since_ms <= (each.at_ms or 0) <= until_ms), None)

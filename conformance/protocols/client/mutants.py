@@ -318,6 +318,13 @@ class GivesAwayWhatItReads(LiveMutant):
     consumer = "HandsOverAtOnce"
 
 
+@broken("leads-other-clients", "member v1; rebalance; stop")
+class ReadsItsOwnVersionOnly(LiveMutant):
+    """The leader joins again where another member's subscription has a later version than its own."""
+
+    consumer = "ReadsItsOwnVersion"
+
+
 @broken("stays-fenced", "static; fence; stop")
 class BeatsOnWhenFenced(LiveMutant):
     """A member whose instance id another process has sends heartbeats for a second and a half."""

@@ -362,3 +362,8 @@ EVENTS: Final = (
     *SETTINGS, Fence, Restart, Refuse, Stop,
 )  # fmt: skip
 OPERATIONS: Operations[Event, Any] = Operations(CLIENT, Role.CLIENT, EVENTS, sample="stop")
+
+
+def held_ms(event: Event) -> int:
+    """How long the broker holds an answer back, which is no time of the client's."""
+    return event.ms if isinstance(event, Late | Silent) else 0

@@ -2,7 +2,7 @@
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -121,7 +121,8 @@ def paces_itself(history: History) -> Iterator[Violation]:
     """A client repeats a failed request at most 20 times in a second in which nothing new was sent to it.
 
     A request failed that was answered with an error, or whose connection ended before it was answered. After a failure
-    the requests of the group count too: what failed may be repeated with another generation, or by other requests.
+    the requests of the group count too: what failed may be repeated with another generation, or by other requests. A
+    client may read each of its partitions over a connection of its own, and such a reader repeats nothing at first.
     """
     most: dict[str, tuple[Happened, int, int]] = {}
     for each, number, since_ms in _crowded(history, BUSY, failed_only=True):
@@ -181,8 +182,9 @@ def _crowded(history: History, most: int, failed_only: bool) -> Iterator[tuple[H
     records, a generation or assignment, and an error that the last answer of its kind did not have. Other answers
     repeat what the client knows. A request repeats one of its group, one that failed, and one of its own connection:
     each connection of a client may begin with the same requests. ``failed_only``: it counts where it repeats a failure.
+    Where it goes over several connections, as many do not count as the client has partitions, but for one.
     """
-    seen: dict[tuple[str, int, int], deque[int]] = {}
+    seen: dict[tuple[str, int, int], deque[tuple[int, int]]] = {}
     errors: dict[str, int] = {}
     outcomes = _Outcomes()
     for each in trace(history):
@@ -201,9 +203,16 @@ def _crowded(history: History, most: int, failed_only: bool) -> Iterator[tuple[H
             if has_failed or not failed_only:
                 of_any = has_failed or each.api in OF_GROUPS
                 times = seen.setdefault((*key, NO_CONNECTION if of_any else each.event["connection"]), deque())
-                times.append(each.ms)
-                while times[0] < each.ms - GRACE_MS:
+                times.append((each.ms, each.event["connection"]))
+                while times[0][0] < each.ms - GRACE_MS:
                     times.popleft()
-                if len(times) > most:
-                    yield each, len(times), times[0]
+                if len(times) > most and (number := len(times) - _readers(each, times)) > most:
+                    yield each, number, times[0][0]
         outcomes.read(each)
+
+
+def _readers(each: Happened, times: Iterable[tuple[int, int]]) -> int:
+    """How many of the like requests may each be the first one of another reader of a partition, but for one."""
+    if each.api in (*OF_GROUPS, *GROUP_REQUESTS) or each.now is None:
+        return 0
+    return max(min(len({connection for _, connection in times}), len(each.now.partitions)) - 1, 0)

@@ -18,6 +18,8 @@ from kipcheck.conformance.protocols.declare.invariant import impact
 PLACE = 40
 
 INT32: Final = 4
+TURNS: Final = 2
+"""So often in a row a leader gives up whose reason is the members that it is sent: once it may have another one."""
 Search = Callable[[History], Iterator[Violation]]
 
 
@@ -197,3 +199,57 @@ def assigns_evenly(history: History) -> Iterator[Violation]:
 def hands_over(history: History) -> Iterator[Violation]:
     """A cooperative leader gives a claimed partition to no member that does not claim it."""
     yield from _judged(history, cooperation.hand_over)
+
+
+def _shows_others(event: Mapping[str, Any]) -> bool:
+    """Whether a leader is sent another member, and each of them has a whole subscription to topics that exist. One with
+    user data is left out: an assignor need not understand it."""
+    others = [each["subscription"] for each in _others(event)]
+    return bool(others) and all(
+        each is not None and "data" not in each and event["sizes"].keys() >= {*each["topics"]} for each in others
+    )
+
+
+def _others(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [each for each in event.get("members", ()) if each["id"] != event["member"]]
+
+
+def _leads_others(history: History) -> bool:
+    return any(each.is_answer("JoinGroup") and _shows_others(each.event) for each in trace(history))
+
+
+@impact(
+    "A group gets no assignment, because its leader cannot read what another client wrote", "stuck group", "layout",
+    "stuck-group", "refused-peer",
+)  # fmt: skip
+@law("client/leads-other-clients", "grp-162", "grp-67", premise=_leads_others)
+def leads_other_clients(history: History) -> Iterator[Violation]:
+    """A leader that is sent whole subscriptions of others sends SyncGroup, whatever version they have.
+
+    It breaks this that assigned before, and joins again, or leaves, twice in a row without SyncGroup, though nothing
+    that it was sent meanwhile was an error, and the broker closed no connection.
+    """
+    shown: Mapping[str, Any] | None = None
+    leads, has_assigned, turns = False, False, 0
+    for each in trace(history):
+        if each.what in STARTS or each.what == "signalled":
+            shown, leads, has_assigned, turns = None, False, False, 0
+        elif each.is_answer("JoinGroup") and not each.error:
+            leads = "members" in each.event
+            shown = each.event if has_assigned and _shows_others(each.event) else None
+            turns = turns if shown is not None else 0
+        elif each.is_request("SyncGroup"):
+            shown, has_assigned, turns = None, has_assigned or leads, 0
+        elif shown is not None and (
+            (each.is_answer() and (each.error or each.event.get("missing")))
+            or (each.what == "closed" and each.event["why"])
+        ):
+            shown, turns = None, 0
+        elif shown is not None and each.is_request("JoinGroup", "LeaveGroup"):
+            turns += 1
+            if turns >= TURNS:
+                versions = sorted({one["subscription"]["version"] for one in _others(shown)})
+                found = f"of version {', '.join(map(str, versions))}"
+                why = f"the leader is sent whole subscriptions {found}, and sends no SyncGroup, {turns} times in a row"
+                yield breach(each, why, "SyncGroup", each.api, "no assignment")
+            shown = None

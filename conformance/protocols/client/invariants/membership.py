@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.protocols.client.consequences import after_closing
+from kipcheck.conformance.protocols.client.consequences import after_a_fault, after_closing
 from kipcheck.conformance.protocols.client.invariants.law import breach, law, timed
+from kipcheck.conformance.protocols.client.ops import OPERATIONS, held_ms
 from kipcheck.conformance.protocols.client.premises import (
     BEATS,
     ENDED,
@@ -256,7 +257,7 @@ def _lost(absence: _Absence, history: History, why: str, bound: str) -> Violatio
 
 
 @impact("A consumer does not return to its group after an error that passes", "stuck group", "waiting", "stuck-group")
-@timed("client/comes-back", "grp-66", premise=(WAITED_FOR,), follows=after_closing)
+@timed("client/comes-back", "grp-66", premise=(WAITED_FOR,), follows=after_a_fault)
 def comes_back(history: History) -> Iterator[Violation]:
     """A client returns after an error that passes, or a rebalance, in its session timeout and ten of its own intervals.
 
@@ -271,14 +272,15 @@ def comes_back(history: History) -> Iterator[Violation]:
 
 
 @impact("A consumer is slow to return to its group after an error that passes", "trivia", "waiting", "needless-move")
-@timed("client/comes-back-soon", "grp-66", grade=Grade.SHOULD, premise=(WAITED_FOR,), follows=after_closing)
+@timed("client/comes-back-soon", "grp-66", grade=Grade.SHOULD, premise=(WAITED_FOR,), follows=after_a_fault)
 def comes_back_soon(history: History) -> Iterator[Violation]:
     """A client is a stable member again within 10 s, and the back-off that its user stated, of an error or a rebalance.
 
-    One of which ``client/comes-back`` says that it does not return is not judged again.
+    One of which ``client/comes-back`` says that it does not return is not judged again. The time in which the script
+    holds an answer back is none of the client's.
     """
     for each in _absences(history):
-        soon_ms = SOON_MS + each.patience_ms
+        soon_ms = SOON_MS + each.patience_ms + held_ms(OPERATIONS.event_of(history.case.steps[each.at.step]))
         if each.is_proven or not (each.lasts or each.waited_ms > soon_ms):
             continue
         after = f"{each.after or 'the rebalance'} the client"
@@ -398,13 +400,18 @@ def leaves(history: History) -> Iterator[Violation]:
     """A dynamic member that is closed sends LeaveGroup; a static one sends none.
 
     One that lost its connection to the coordinator less than a second before may end without, and so may one whose
-    LeaveGroup may have waited behind a request when the broker closed the connection, or that the broker refuses.
+    LeaveGroup may have waited behind a request when the broker closed the connection, or that the broker refuses. One
+    that was silent for its session timeout is no member any more: ``client/beats`` judges the silence.
     """
     static, left, member = False, False, False
     connection, lost_ms = -1, -GRACE_MS
+    session_ms, in_touch_ms = SESSION_MS, 0
     for each in trace(history):
         if each.is_request(*GROUP_REQUESTS, "JoinGroup"):
             connection, lost_ms = each.event["connection"], -GRACE_MS
+            session_ms = each.event.get("session_ms", session_ms)
+        if each.is_request(*GROUP_REQUESTS, "JoinGroup") or each.is_answer(*GROUP_REQUESTS, "JoinGroup"):
+            in_touch_ms = each.ms
         elif each.what == "closed" and each.event["connection"] == connection:
             lost_ms = each.ms
             member = member and not each.event["why"]
@@ -415,7 +422,7 @@ def leaves(history: History) -> Iterator[Violation]:
             if static:
                 yield breach(each, "a static member sent LeaveGroup", "no LeaveGroup", "LeaveGroup", "static")
         elif each.what == "signalled":
-            is_cut_off = each.ms < lost_ms + GRACE_MS
+            is_cut_off = each.ms < lost_ms + GRACE_MS or each.ms > in_touch_ms + session_ms
             member = each.certain is not None and each.certain.synced_ms is not None and not is_cut_off
             left = False
         elif each.is_request(HEARTBEAT):

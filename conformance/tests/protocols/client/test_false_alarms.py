@@ -5,6 +5,7 @@ from typing import Any
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.protocols.client.consequences import after_a_fault
 from kipcheck.conformance.protocols.client.invariants.connections import (
     asks_what_is_offered,
     does_not_spin,
@@ -16,7 +17,11 @@ from kipcheck.conformance.protocols.client.invariants.identity import (
     keeps_its_settings,
     names_itself,
 )
-from kipcheck.conformance.protocols.client.invariants.leading import assigns_each_partition_once, assigns_to_everybody
+from kipcheck.conformance.protocols.client.invariants.leading import (
+    assigns_each_partition_once,
+    assigns_to_everybody,
+    leads_other_clients,
+)
 from kipcheck.conformance.protocols.client.invariants.membership import (
     beats,
     comes_back,
@@ -119,6 +124,17 @@ def test_a_client_that_just_lost_its_connection_need_not_leave() -> None:
     assert not [*leaves(history(*member, ("closed", 900, {"why": "by the script"}), *end))]
     assert [*leaves(history(*member, ("closed", 900, {"why": "by the script"}), beat(950, "m", 1), *end))]
     assert [*leaves(history(*member, ("closed", 90, {"why": "by the script"}), *end))]
+
+
+def test_a_client_whose_session_is_over_need_not_leave() -> None:
+    """kafka-go 0.4.51: its JoinGroup was refused, and it was closed 3.4 s later, in its back-off of 5 s."""
+    member = [joined(100), synced(110, "t-0"), ("answer", 110, GIVEN[2])]
+    joins = "request", 400, {**rejoins(0)[2], "session_ms": 3000}
+    loading = "answer", 410, {"api": "JoinGroup", "error": 14, "to": ["m", -1], "member": "", "generation": -1}
+    for ms, breaches in {3300: 1, 3500: 0}.items():
+        end: list[tuple[Any, ...]] = [("signalled", ms, {}), ("ended", ms + 10, {"code": 0, "stderr": ""})]
+        assert len([*leaves(history(*member, joins, loading, *end))]) == breaches, ms
+        assert [*leaves(history(*member, joins, loading, beat(2000, "m", 1), *end))]
 
 
 def test_a_client_that_is_refused_while_it_closes_need_not_leave() -> None:
@@ -359,7 +375,7 @@ def test_what_a_client_need_not_have_read_forbids_nothing_and_demands_nothing() 
     silent: tuple[Any, ...] = ("opened", 4400, {})
     assert not [*beats(history(*member, over, closed, silent))]
     assert [*beats(history(*member, over, closed, beat(1300, "m", 1), silent))], "it goes on as a member"
-    assert [*leaves(history(*member, over, closed, beat(1300, "m", 1), *END))]
+    assert [*leaves(history(*member, over, closed, beat(2100, "m", 1), *END))]
 
 
 def test_a_client_that_gave_its_membership_up_owes_no_heartbeat_before_it_joins_again() -> None:
@@ -415,6 +431,18 @@ def test_the_back_off_that_a_user_states_is_awaited() -> None:
         assert len([*comes_back_soon(history(*back))]) == late
 
 
+def test_the_time_in_which_an_answer_is_held_back_is_none_of_the_client() -> None:
+    """kafka-go 0.4.51 was back 8.7 s after a rebalance, but for SyncGroup, which the broker answered 1.5 s later."""
+    back = ("settled", 20_000, {"waited_ms": 11_400, "unsent": []})
+    for script, late in {
+        "late SyncGroup 1500": 0,
+        "silent SyncGroup 1500": 0,
+        "late SyncGroup 400": 1,
+        "move": 1,
+    }.items():
+        assert len([*comes_back_soon(history(back, script=script))]) == late, script
+
+
 def requests(number: int, connections: int, error: int | None, api: str = "ApiVersions") -> list[tuple[Any, ...]]:
     """Within a second. ``error``: with which each is answered; None: its connection is closed instead."""
     found: list[tuple[Any, ...]] = []
@@ -466,6 +494,19 @@ def test_connections_that_each_ask_once_repeat_nothing() -> None:
     assert not broken(*requests(300, 300, 0)) and not broken(*requests(300, 300, 0, api="Metadata"))
     for error in 15, None:
         assert [each.shape for each in broken(*requests(82, 82, error))] == [("ApiVersions",)]
+
+
+def test_each_reader_of_a_partition_may_ask_once_though_the_others_were_refused() -> None:
+    """kafka-go 0.4.51: 100 partitions with a reader each, 63 of which were refused Metadata; none had asked before."""
+    begins: list[tuple[Any, ...]] = [
+        joined(0), ("answer", 0, {**GIVEN[2], "partitions": [f"t-{each}" for each in range(100)]}),
+    ]  # fmt: skip
+    for connections, breaches in {64: 0, 4: 1, 1: 1}.items():
+        assert len(broken(*begins, *requests(64, connections, 29, "Metadata"))) == breaches, connections
+    (found,) = broken(*begins, *requests(180, 180, 29, "Metadata"))
+    assert found.shape == ("Metadata",) and found.observed == "80", "it has not so many partitions"
+    few = joined(0), GIVEN
+    assert broken(*few, *requests(64, 64, 29, "Metadata")) and broken(*begins, *requests(64, 64, 15, "FindCoordinator"))
 
 
 def test_a_join_that_succeeds_is_repeated_because_of_what_fails_after_it() -> None:
@@ -550,3 +591,50 @@ def test_a_client_that_was_not_disturbed_did_not_come_back() -> None:
     for unsent, number in (["Heartbeat"], 0), ([], 1):
         settled = "settled", 12_000, {"waited_ms": 10_008, "unsent": unsent}
         assert len([*comes_back_soon(history(settled))]) == number
+
+
+def shown(ms: int, *others: dict[str, Any] | None) -> tuple[Any, ...]:
+    """JoinGroup is answered with these subscriptions of other members."""
+    what, at, found = joined(ms)
+    more = [{"id": f"o{number}", "instance": None, "subscription": each} for number, each in enumerate(others)]
+    return what, at, {**found, "members": [*found["members"], *more]}
+
+
+def test_a_leader_that_reads_no_later_version_does_not_assign() -> None:
+    """sarama-cluster 2.1.15 joined 27 times in 10 s: its reader wants no bytes after the user data."""
+    later = {"version": 3, "topics": ["t"]}
+    leave = "request", 200, {"api": "LeaveGroup", "version": 0, "member": "m"}
+    begins = joined(0), synced(10, "t-0")
+
+    def gives_up(*members: dict[str, Any] | None, between: tuple[Any, ...] = ("opened", 150, {})) -> list[Violation]:
+        turn = shown(100, *members), between, rejoins(200)
+        return [*leads_other_clients(history(*begins, *turn, *turn))]
+
+    (found,) = gives_up(later)
+    assert found.shape == ("no assignment",) and "of version 3, and sends no SyncGroup, 2 times in a row" in found.why
+    assert [*leads_other_clients(history(*begins, shown(100, later), leave, shown(150, later), leave))]
+    # Members that no one can read, that need more than a subscription, or whose topics do not exist; and none at all.
+    for members in ([None], [later, None], [{**later, "data": "00"}], [{**later, "topics": ["gone"]}], []):
+        assert not gives_up(*members), members
+    for between in (
+        metadata(150, error=29), ("answer", 150, {"api": "Metadata", "sizes": {}, "missing": True}),
+        ("answer", 150, {"api": "Heartbeat", "error": 27, "to": ["m", 1]}), ("closed", 150, {"why": "by the script"}),
+        ("signalled", 150, {}), synced(150, "t-0"),
+    ):  # fmt: skip
+        assert not gives_up(later, between=between), between
+    turn = shown(100, later), rejoins(200)
+    assert not [*leads_other_clients(history(*begins, *turn))], "once"
+    assert not [*leads_other_clients(history(*turn, *turn))], "it never assigned"
+
+
+def test_a_leader_that_cannot_read_is_not_said_not_to_return() -> None:
+    turns = [each for ms in range(500, 10_000, 500) for each in (shown(100 + ms, {"version": 3, "topics": ["t"]}),)]
+    ((what, ms, launched), *rest) = waits(10_000, *range(600, 10_000, 500), api="JoinGroup")
+    events = sorted([*turns, *rest], key=lambda each: each[1])
+    made = history((what, ms, launched), joined(10), synced(20, "t-0"), *events)
+    (lost,) = comes_back(made)
+    assert [*leads_other_clients(made)]
+    follows = after_a_fault(made, lost)
+    assert follows is not None and follows.invariant == "client/leads-other-clients"
+    alone = history(*waits(10_000, *range(600, 10_000, 500), api="JoinGroup"))
+    assert after_a_fault(alone, next(comes_back(alone))) is None
