@@ -291,6 +291,26 @@ def test_a_history_that_begins_amid_a_membership_does_not_say_what_the_member_ha
     assert [*claims_what_it_owns(history(claims(90, 4, member=None), *complete, claims(220, 5)))]
 
 
+def test_a_member_whose_request_to_its_group_failed_may_give_its_partitions_up() -> None:
+    """franz-go 1.22.2: it repeats no FindCoordinator, calls OnPartitionsLost, and claims nothing."""
+    before = joined(10), given(20, "t-0")
+    asked = "request", 100, {"api": "FindCoordinator", "version": 4, "connection": 7}
+    answer = "answer", 110, {"api": "FindCoordinator", "error": 0, "connection": 7}
+    closed = "closed", 500, {"connection": 7, "why": "by the script"}
+
+    def broken(*events: tuple[Any, ...]) -> list[tuple[str, ...]]:
+        return [each.shape for each in claims_what_it_owns(history(*before, *events))]
+
+    assert not broken(asked, closed, claims(800, 1))
+    assert broken(asked, answer, closed, claims(800, 1)) == [("owned", "too few")], "nothing failed"
+    assert broken(asked, claims(400, 1), closed) == [("owned", "too few")], "not yet"
+    assert not broken(asked, closed, fetches(510, 3), claims(800, 1)), "a fetch of another thread"
+    assert broken(asked, closed, fetches(700, 3), claims(800, 1)) == [("owned", "too few")], "it reads on"
+    again = claims(800, 1), joined(810, 2), given(820, "t-0", generation=2), claims(1500, 2)
+    assert broken(asked, closed, *again) == [("owned", "too few")], "it was given partitions since"
+    assert broken(asked, closed, claims(800, 1, "t-1")) == [("owned", "too many")], "it claims some"
+
+
 def test_a_client_that_is_lost_is_so_once() -> None:
     """sarama 1.61.1: lost since a topic is missing, it was called lost for a later error of JoinGroup too."""
 
