@@ -454,6 +454,14 @@ def test_connections_that_each_ask_once_repeat_nothing() -> None:
         assert [each.shape for each in broken(*requests(82, 82, error))] == [("ApiVersions",)]
 
 
+def test_what_a_rebalance_refuses_is_repeated_for_no_disturbance() -> None:
+    """kafkajs 2.2.4: a heartbeat for each of 100 partitions; one failure had a name for each disturbance before it."""
+    for error, shape in {27: ("Heartbeat",), 16: ("Heartbeat", "together")}.items():
+        events = requests(82, 1, error, api="Heartbeat")
+        (found,) = paces_itself(history(*events, script="together JoinGroup; rebalance; stop"))
+        assert found.shape == shape
+
+
 def test_a_join_that_succeeds_is_repeated_because_of_what_fails_after_it() -> None:
     """librdkafka 2.16.1 joins again at once when SyncGroup is refused; each generation is another SyncGroup."""
 
