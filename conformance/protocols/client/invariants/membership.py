@@ -192,7 +192,9 @@ def _absences(history: History) -> Iterator[_Absence]:
         if each.what in ("settled", "unsettled") and not (lost and each.what == "unsettled"):
             waited_ms = each.event["waited_ms"]
             longest_ms = longest_absence_ms(requests, each.ms - waited_ms, each.ms, session_ms, patience_ms)
-            if not has_malformed_member(history, each.step):
+            # Where the request whose answer a step changes never came, nothing disturbed the client.
+            undisturbed = each.what == "settled" and each.event["unsent"]
+            if not undisturbed and not has_malformed_member(history, each.step):
                 yield _Absence(each, waited_ms, after, longest_ms, patience_ms, each.what == "unsettled")
         if each.what in ("settled", "unsettled", *STARTS):
             lost = each.what == "unsettled"

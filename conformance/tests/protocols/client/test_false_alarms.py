@@ -325,6 +325,15 @@ def test_a_client_that_is_lost_is_so_once() -> None:
         assert len([*comes_back_soon(history(unsettled(1000), between, unsettled(3500)))]) == 2
 
 
+def test_a_client_that_was_never_disturbed_did_not_come_back_late() -> None:
+    """platformatic-kafka 1.35.0: a step awaits a heartbeat for 10 s; it was called back after 10 s."""
+    for unsent, breaches in {(): 1, ("Heartbeat",): 0}.items():
+        settled = "settled", 10100, {"waited_ms": 10002, "unsent": [*unsent]}
+        assert len([*comes_back_soon(history(joined(10), GIVEN, settled))]) == breaches
+    lasts = "unsettled", 10100, {"waited_ms": 10002, "unsent": ["Heartbeat"]}
+    assert [*comes_back_soon(history(joined(10), GIVEN, lasts))]
+
+
 GIVEN: tuple[Any, ...] = ("answer", 110, {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]})
 END: list[tuple[Any, ...]] = [("signalled", 5000, {}), ("ended", 5010, {"code": 0, "stderr": ""})]
 
