@@ -108,7 +108,9 @@ def kinds(event: Event) -> Iterator[str]:
             yield EMBEDS
         case "launched" if "heartbeat_ms" in event:
             yield HAS_INTERVAL
-        case "settled" | "unsettled":
+        case "unsettled":
+            yield WAITED_FOR
+        case "settled" if not event["unsent"]:
             yield WAITED_FOR
         case "signalled":
             yield from (SIGNALLED, ENDS)

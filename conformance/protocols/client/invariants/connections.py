@@ -15,6 +15,7 @@ from kipcheck.conformance.protocols.client.trace import (
     GRACE_MS,
     GROUP_REQUESTS,
     OF_GROUPS,
+    REBALANCE_IN_PROGRESS,
     Happened,
     disturbance,
     trace,
@@ -130,7 +131,8 @@ def paces_itself(history: History) -> Iterator[Violation]:
             most[each.api] = each, number, since_ms
     for api, (each, number, since_ms) in most.items():
         if number <= SPIN:  # else it spins
-            cause = disturbance(history, each.step)
+            # A group that rebalances is no disturbance of the script.
+            cause = () if each.answered == REBALANCE_IN_PROGRESS else disturbance(history, each.step)
             why = _often(each, number)
             yield breach(each, why, f"at most {BUSY}", str(number), api, *cause, since_ms=since_ms)
 

@@ -22,6 +22,8 @@ from kipcheck.conformance.protocols.client.premises import (
 from kipcheck.conformance.protocols.client.trace import (
     FENCING,
     ILLEGAL_GENERATION,
+    NEVER,
+    OF_GROUPS,
     RACE_MS,
     Happened,
     Membership,
@@ -134,8 +136,14 @@ def owns_nothing_when_eager(history: History) -> Iterator[Violation]:
 @law("client/claims-what-it-owns", "grp-62", premise=(ASSIGNED, OFFERS_COOPERATIVE))
 def claims_what_it_owns(history: History) -> Iterator[Violation]:
     """A cooperative member joins with the partitions of its last assignment, and the generation that it has."""
-    unseen = False
+    unseen, unanswered, lost_ms = False, set[int](), NEVER
     for each in trace(history):
+        if each.is_request(*OF_GROUPS) and each.answered is None:
+            unanswered.add(each.event.get("connection", -1))
+        elif each.what == "closed" and each.event["connection"] in unanswered:
+            lost_ms = min(lost_ms, each.ms)
+        elif each.is_answer("SyncGroup") or (each.is_request("Fetch") and each.earliest_ms > lost_ms + RACE_MS):
+            lost_ms = NEVER
         if not each.is_request("JoinGroup") or each.pipelined:
             continue
         unseen |= "member" not in each.event
@@ -145,7 +153,9 @@ def claims_what_it_owns(history: History) -> Iterator[Violation]:
         if {name for name, _ in each.event["protocols"]} != {COOPERATIVE} or unsaid:
             continue
         found = each.event["subscriptions"][0]
-        if found is not None and "owned" in found:
+        # One whose request to its group failed may take its partitions for lost, if it does not read on.
+        gave_up = lost_ms <= each.ms and found is not None and not found.get("owned")
+        if found is not None and "owned" in found and not gave_up:
             yield from _claims(each, found)
 
 

@@ -311,6 +311,26 @@ def test_a_history_that_begins_amid_a_membership_does_not_say_what_the_member_ha
     assert [*claims_what_it_owns(history(claims(90, 4, member=None), *complete, claims(220, 5)))]
 
 
+def test_a_member_whose_request_to_its_group_failed_may_give_its_partitions_up() -> None:
+    """franz-go 1.22.2: it repeats no FindCoordinator, calls OnPartitionsLost, and claims nothing."""
+    before = joined(10), given(20, "t-0")
+    asked = "request", 100, {"api": "FindCoordinator", "version": 4, "connection": 7}
+    answer = "answer", 110, {"api": "FindCoordinator", "error": 0, "connection": 7}
+    closed = "closed", 500, {"connection": 7, "why": "by the script"}
+
+    def broken(*events: tuple[Any, ...]) -> list[tuple[str, ...]]:
+        return [each.shape for each in claims_what_it_owns(history(*before, *events))]
+
+    assert not broken(asked, closed, claims(800, 1))
+    assert broken(asked, answer, closed, claims(800, 1)) == [("owned", "too few")], "nothing failed"
+    assert broken(asked, claims(400, 1), closed) == [("owned", "too few")], "not yet"
+    assert not broken(asked, closed, fetches(510, 3), claims(800, 1)), "a fetch of another thread"
+    assert broken(asked, closed, fetches(700, 3), claims(800, 1)) == [("owned", "too few")], "it reads on"
+    again = claims(800, 1), joined(810, 2), given(820, "t-0", generation=2), claims(1500, 2)
+    assert broken(asked, closed, *again) == [("owned", "too few")], "it was given partitions since"
+    assert broken(asked, closed, claims(800, 1, "t-1")) == [("owned", "too many")], "it claims some"
+
+
 def test_a_client_that_is_lost_is_so_once() -> None:
     """sarama 1.61.1: lost since a topic is missing, it was called lost for a later error of JoinGroup too."""
 
@@ -323,6 +343,15 @@ def test_a_client_that_is_lost_is_so_once() -> None:
     assert [each.shape for each in comes_back_soon(history(unsettled(1000), error, unsettled(2500)))] == [("lost", "")]
     for between in settled, restarted:
         assert len([*comes_back_soon(history(unsettled(1000), between, unsettled(3500)))]) == 2
+
+
+def test_a_client_that_was_never_disturbed_did_not_come_back_late() -> None:
+    """platformatic-kafka 1.35.0: a step awaits a heartbeat for 10 s; it was called back after 10 s."""
+    for unsent, breaches in {(): 1, ("Heartbeat",): 0}.items():
+        settled = "settled", 10100, {"waited_ms": 10002, "unsent": [*unsent]}
+        assert len([*comes_back_soon(history(joined(10), GIVEN, settled))]) == breaches
+    lasts = "unsettled", 10100, {"waited_ms": 10002, "unsent": ["Heartbeat"]}
+    assert [*comes_back_soon(history(joined(10), GIVEN, lasts))]
 
 
 GIVEN: tuple[Any, ...] = ("answer", 110, {"api": "SyncGroup", "error": 0, "to": ["m", 1], "partitions": ["t-0"]})
@@ -507,6 +536,14 @@ def test_each_reader_of_a_partition_may_ask_once_though_the_others_were_refused(
     assert found.shape == ("Metadata",) and found.observed == "80", "it has not so many partitions"
     few = joined(0), GIVEN
     assert broken(*few, *requests(64, 64, 29, "Metadata")) and broken(*begins, *requests(64, 64, 15, "FindCoordinator"))
+
+
+def test_what_a_rebalance_refuses_is_repeated_for_no_disturbance() -> None:
+    """kafkajs 2.2.4: a heartbeat for each of 100 partitions; one failure had a name for each disturbance before it."""
+    for error, shape in {27: ("Heartbeat",), 16: ("Heartbeat", "together")}.items():
+        events = requests(82, 1, error, api="Heartbeat")
+        (found,) = paces_itself(history(*events, script="together JoinGroup; rebalance; stop"))
+        assert found.shape == shape
 
 
 def test_a_join_that_succeeds_is_repeated_because_of_what_fails_after_it() -> None:
