@@ -604,7 +604,7 @@ def test_a_program_that_does_not_handle_sigterm_has_one_failure_whatever_the_scr
     """samsa 0.1.8, whose consumer has no way to be closed: three failures of one cause."""
 
     def ends(code: int) -> list[Violation]:
-        end: tuple[Any, ...] = ("signalled", 5000, {}), ("ended", 5010, {"code": code, "stderr": ""})
+        end: tuple[Any, ...] = ("signalled", 2000, {}), ("ended", 2010, {"code": code, "stderr": ""})
         return [*leaves(history(joined(100), synced(105, "t-0"), GIVEN, *end, script="move; stop"))]
 
     assert [each.shape for each in ends(-15)] == [("no LeaveGroup",)]
