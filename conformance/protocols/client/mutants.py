@@ -203,7 +203,7 @@ class PausesBeforeItJoins(LiveMutant):
     consumer = "TakesItsTime"
 
 
-@broken("syncs", "answer SyncGroup COORDINATOR_NOT_AVAILABLE; pass 1500; stop")
+@broken("syncs", "answer SyncGroup COORDINATOR_NOT_AVAILABLE; stop")
 class ReadsOnWithoutSync(LiveMutant):
     """A SyncGroup that fails is not sent again, and the member takes its generation for complete."""
 

@@ -106,7 +106,7 @@ TRIALS: Final[dict[str, dict[str, Trial]]] = {
         "kipcheck triage tonight --against last-night": Trial(1, out=" new, "),
         "kipcheck show ID --out tonight": Trial(out="FAIL"),
         "kipcheck campaign --resume tonight": Trial(1),
-        "kipcheck campaign --known known.toml --budget 8h": Trial(0, FEW),
+        "kipcheck campaign --known known.toml --budget 8h": Trial(0, ("--target", "cmd:./my-testee", *FEW)),
         "kipcheck corpus info tonight": Trial(),
         "kipcheck campaign --master spark://HOST:7077 --workers 64 --budget 8h": Trial(read="it needs a cluster"),
     },
