@@ -107,7 +107,7 @@ class NeverAsksVersions(Consumer):
         return {} if api == "ApiVersions" else await super().ask(api, body)
 
     async def leave(self) -> None:
-        await self.coordinator.write(bytes.fromhex("000d006300000001000000000000"))
+        await self.coordinator.write(UNSERVED)
         await self.coordinator.reader.read(1)
 
 

@@ -25,9 +25,8 @@ from kipcheck.conformance.protocols.declare.invariant import INVARIANTS, Leading
 
 LEADING: Final = ("client/asks-what-is-offered", "client/encodes-strictly")
 """The laws of which a breach makes a broker close the connection."""
-
-
 CANNOT_LEAD: Final = "client/leads-other-clients"
+"""The law of which a breach keeps the client away from its group."""
 
 
 @dataclass(slots=True)
