@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Standing, edition
 from kipcheck.conformance.core.release import Release, releases as releases_of
@@ -26,6 +26,10 @@ class Requirement:
     text: str
     parts: tuple["Part", ...] = ()
     """The parts of a sentence that states several things; empty: it states one."""
+    does: "Half | None" = None
+    """What must happen; None where the file does not say it yet."""
+    never: "Half | None" = None
+    """What must not happen."""
     tests: tuple[str, ...] = ()
     """Tests of kipcheck that show a statement about kipcheck itself, which no target can break: ``FILE::FUNCTION``."""
 
@@ -41,6 +45,20 @@ class Part:
     text: str
     invariants: tuple[str, ...]
     """Those that find it broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """One direction of a requirement: what an implementation must do, or what it must never do."""
+
+    text: str
+    """Empty where the requirement has no such half."""
+    invariants: tuple[str, ...] = ()
+    """Those that find it broken."""
+    mutants: tuple[str, ...] = ()
+    """Those that break it, by one of these invariants."""
+    absent: str = ""
+    """Why the requirement has no such half."""
 
 
 def applies(id: str, stated: str, releases: str, where: str) -> bool:
@@ -88,7 +106,16 @@ def requirements() -> Mapping[str, Requirement]:
             Grade(each["grade"]),
             each["text"],
             tuple(Part(one["text"], tuple(one["invariants"])) for one in each.get("parts", ())),
+            _half(each.get("does")),
+            _half(each.get("never")),
             tuple(each.get("tests", ())),
         )
         for each in listed
     }
+
+
+def _half(stated: Mapping[str, Any] | None) -> Half | None:
+    if stated is None:
+        return None
+    invariants, mutants = tuple(stated.get("invariants", ())), tuple(stated.get("mutants", ()))
+    return Half(stated.get("text", ""), invariants, mutants, stated.get("absent", ""))

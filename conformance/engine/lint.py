@@ -15,7 +15,7 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.effects import Effect
 from kipcheck.conformance.core.failure_pattern import FailurePattern
 from kipcheck.conformance.core.remedy import FailureFix, Remedy, failure_fixes, remedies
-from kipcheck.conformance.core.requirement import Requirement, requirements
+from kipcheck.conformance.core.requirement import Half, Requirement, requirements
 from kipcheck.conformance.core.tags import Vocabulary
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.engine import lint_words
@@ -26,6 +26,8 @@ from kipcheck.conformance.protocols.invariants import all_effects, all_invariant
 CHECK = re.compile(r"[a-z]+(-[a-z]+)*/[a-z0-9]+(-[a-z0-9]+)*")
 INVARIANT = re.compile(r"([a-z]+(-[a-z]+)*/)?[a-z0-9]+(-[a-z0-9]+)*")
 REQUIREMENT = re.compile(r"([0-9]{3,4}|grp|card)-[0-9]{2,3}")
+WITH_HALVES = ("KIP-258", "KIP-268", "KIP-384", "KIP-429", "KIP-584")
+"""The documents whose requirements state both halves."""
 LINK = re.compile(r"(KAFKA|KIP)-[1-9][0-9]*|CVE-[0-9]{4}-[0-9]{4,}|CWE-[1-9][0-9]*")
 
 
@@ -91,6 +93,40 @@ def _parts(of: LintInput, known: Mapping[str, Invariant]) -> Iterator[str]:
                 within = () if found is None else (*found.requirements, *chain(*found.extra_requirements.values()))
                 if id not in within:
                     yield f"{id}: the part {part.text!r} names {name}, which does not cover the requirement"
+
+
+def halves(of: LintInput, mutants: Mapping[str, str]) -> Iterator[str]:
+    """Each half of a requirement that a check covers has a text, invariants that cover it, and mutants of these.
+
+    ``mutants``: the invariant that each of them breaks; a mutant that fits every machine breaks ``*``.
+    """
+    known = {each.id: each for each in of.invariants}
+    for id, each in of.requirements.items():
+        if each.tests or each.kip not in WITH_HALVES:
+            continue
+        stated = {"does": each.does, "never": each.never}
+        if not any(half and half.text for half in stated.values()):
+            yield f"{id}: it has neither does nor never"
+        for name, half in stated.items():
+            if half is None:
+                yield f"{id}: state {name}, or why it is absent"
+            elif bool(half.text) is bool(half.absent):
+                yield f"{id}: {name} needs either a text, or why it is absent"
+            elif half.text:
+                yield from (f"{id}: {name} {wrong}" for wrong in _half(id, half, known, mutants))
+
+
+def _half(id: str, half: Half, known: Mapping[str, Invariant], mutants: Mapping[str, str]) -> Iterator[str]:
+    if not half.invariants or not half.mutants:
+        yield "needs invariants and mutants"
+    for name in half.invariants:
+        found = known.get(name)
+        within = () if found is None else (*found.requirements, *chain(*found.extra_requirements.values()))
+        if id not in within:
+            yield f"names {name}, which does not cover the requirement"
+    for name in half.mutants:
+        if mutants.get(name) not in (*half.invariants, "*"):
+            yield f"names the mutant {name}, which breaks {mutants.get(name, 'nothing: it is unknown')}"
 
 
 def _twice(what: str, ids: Iterable[str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from kipcheck.conformance.cli.main import run as command
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.failure_pattern import FailurePattern
 from kipcheck.conformance.core.remedy import FailureFix, Remedy
+from kipcheck.conformance.core.requirement import Half
 from kipcheck.conformance.core.tags import Tags, Vocabulary
 from kipcheck.conformance.engine import lint
 from kipcheck.conformance.engine.lint import LintInput, coverage_counts, lint_input, troubles
@@ -148,3 +149,29 @@ def test_tags_are_shown_with_the_checks_and_remedies_with_a_requirement(capsys: 
     assert command(["requirements", "grp-05"]) == 0
     shown = capsys.readouterr().out
     assert "Meaning: Reading is the inverse" in shown and "How to fix a violation: Compare every length" in shown
+
+
+SIGN = next(each for each in lint_input().invariants if "258-04" in each.requirements)
+"""An invariant of KIP-258."""
+
+
+@pytest.mark.parametrize(
+    ("does", "wanted"),
+    [
+        (None, "258-04: state does, or why it is absent"),
+        (Half(""), "258-04: does needs either a text, or why it is absent"),
+        (Half("It reads.", absent="nothing"), "258-04: does needs either a text, or why it is absent"),
+        (Half("It reads."), "258-04: does needs invariants and mutants"),
+        (Half("It reads.", ("group/joins",), ("m",)), "258-04: does names group/joins, which does not cover"),
+        (Half("It reads.", (SIGN.id,), ("other",)), "258-04: does names the mutant other, which breaks group/joins"),
+        (Half("It reads.", (SIGN.id,), ("gone",)), "258-04: does names the mutant gone, which breaks nothing"),
+        (Half("It reads.", (SIGN.id,), ("m", "any")), ""),
+        (Half("", absent="It only forbids."), ""),
+    ],
+)
+def test_both_halves_of_a_requirement_are_stated(does: Half | None, wanted: str) -> None:
+    never = Half("It drops a byte.", (SIGN.id,), ("m",))
+    stated = {"258-04": replace(lint_input().requirements["258-04"], does=does, never=never)}
+    mutants = {"m": SIGN.id, "other": "group/joins", "any": "*"}
+    found = list(lint.halves(replace(lint_input(), requirements=stated), mutants))
+    assert any(wanted in each for each in found) if wanted else not found, found
