@@ -12,7 +12,7 @@ from typing import Any
 from kipcheck.conformance.core.edition import EDITIONS
 from kipcheck.conformance.engine.pool import pool
 from kipcheck.conformance.engine.shrink import shrunk
-from kipcheck.conformance.engine.worker import Finding, Unit, Worker
+from kipcheck.conformance.engine.worker import Finding, Unit, UnitResult, Worker
 from kipcheck.conformance.protocols.checks import CHECKS, Check
 from kipcheck.conformance.protocols.declare.check import Subject
 from kipcheck.conformance.protocols.invariants import all_invariants
@@ -98,6 +98,14 @@ def run_mutant(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Mutat
     by = tuple(id for id in CHECKS if id in found)
     spent = _spent(name, mutant, CHECKS[first], subject, seed, values, cases)
     return MutationResult(name, by, cases, spent, None if least is None else len(least.case.steps))
+
+
+def own_check(name: str, seed: int = 0) -> UnitResult:
+    """Runs a mutant with the default cases of its own check alone, on the subject that shows its defect."""
+    mutant = MUTANTS[name]
+    subject = subject_of(mutant)
+    with Worker(name, _target(name, mutant)) as worker:
+        return worker.run(_unit(name, CHECKS[mutant.check], subject, seed, None))
 
 
 def subject_of(mutant: Mutant) -> Subject:
