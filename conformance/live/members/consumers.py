@@ -1,0 +1,234 @@
+"""``consumers:OLD,NEW``: released consumers as the members of a group that an operator upgrades, on a real broker.
+
+Each is a client with a release, as ``java@2.3.1``: kafka-clients, kafka-python or confluent-kafka. Members of the kind
+``old`` run OLD with an eager assignor, others NEW with the assignors of their kind. The broker is of the release of the
+edition. A member is a process, and each script has a group of its own.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, assert_never, final
+
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.edition import KIP_429, edition as edition_of
+from kipcheck.conformance.core.history import Observation, Replied, Unsupported
+from kipcheck.conformance.live.client import built_in, compiled
+from kipcheck.conformance.live.members import group as groups
+from kipcheck.conformance.live.members.consumer_history import ConsumerHistory, Observed, Settled, StepBegun
+from kipcheck.conformance.protocols.cluster.kinds import KINDS, OLD, TOPICS
+from kipcheck.conformance.protocols.upgrade.model.upgrade import COOPERATES_SINCE, has_upgrade
+from kipcheck.conformance.protocols.upgrade.ops import (
+    OPERATIONS,
+    Crash,
+    Event,
+    Expire,
+    Lose,
+    Move,
+    ObservedEvent,
+    OldBrokers,
+    Restart,
+    Roll,
+    RollStreams,
+    Settle,
+    Stop,
+)
+from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
+from kipcheck.conformance.targets.session import Limits
+from kipcheck.conformance.targets.toolchains import environments, kafka_broker
+
+TURNS, TIMERS, CONNECTIONS, DRAFT = "turns", "timers", "connections", "draft"
+LIMITS: Final = {
+    TURNS: "processes run side by side: none can be made to wait for another",
+    TIMERS: "the session of a live consumer cannot be made to expire",
+    CONNECTIONS: "single connections of a consumer are not broken",
+    DRAFT: "the draft's brokers and its Streams groups were never released",
+}
+CLAIMS: Final = Claims(machines=OPERATIONS.machines, limits=LIMITS)
+SIZES: Final = dict(TOPICS)
+AT_ONCE: Final = 3
+"""Scripts that are played side by side: each waits most of the time."""
+POLL_S: Final = 0.1
+QUIET_S: Final = 1.0
+"""A group is at rest if all is read, and no member joined, was assigned or gave up anything for so long."""
+UNREAD_S: Final = 15.0
+"""So long a stable group has time to read the rest of its partitions: a cooperative one needs another generation."""
+RESTS_S: Final = 150.0
+"""The time limit for a group to come to rest: sessions of killed members expire, and machines are busy."""
+PROGRAMS: Final[Mapping[str, Callable[[str], tuple[str, ...]]]] = {
+    "java": lambda release: compiled.java(release, built_in.program("Member.java")),
+    "kafka-python": lambda release: _python("kafka-python", release),
+    "confluent-kafka": lambda release: _python("confluent-kafka", release),
+}
+
+
+def _python(distribution: str, release: str) -> tuple[str, ...]:
+    program = built_in.program(f"member_{distribution.replace('-', '_')}.py")
+    return (str(environments.interpreter(distribution, release)), "-s", "-P", str(program))
+
+
+def target(name: str, rest: str, limits: Limits | None) -> Target:
+    """Errors: LookupError with the valid forms."""
+    given = rest.split(",")
+    if len(given) != 2 or not all(each.partition("@")[0] in PROGRAMS and each.partition("@")[2] for each in given):
+        raise LookupError(
+            f"invalid target {name!r}: use a form like consumers:java@2.3.1,java@3.9.2 with two of "
+            + ", ".join(f"{each}@RELEASE" for each in PROGRAMS)
+        )
+    return Consumers(name, given[0], given[1])
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    """No rows: any two releases are a target."""
+    return iter(())
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Consumers:
+    name: str
+    old: str
+    new: str
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        """Errors: ``NotPlayed``; ``Unavailable`` without a JDK, jars or packages, or in a draft."""
+        info = TargetInfo(self.name, self.new.partition("@")[2], "", "", frozenset({Role.OPERATOR_TOOL}), CLAIMS)
+        if role is not Role.OPERATOR_TOOL:
+            raise NotPlayed(info, role)
+        here = edition_of(edition)
+        if here == KIP_429 or not has_upgrade(here):
+            raise Unavailable(f"{self.name}: brokers are released: use --edition apache@{COOPERATES_SINCE} or later")
+        commands = {each: _command(each) for each in {self.old, self.new}}
+        with kafka_broker.running(here.release, groups.SETTINGS) as broker, asyncio.Runner() as runner:
+            yield ConsumersSession(info, commands[self.old], commands[self.new], broker, runner)
+
+
+def _command(client: str) -> tuple[str, ...]:
+    name, _, release = client.partition("@")
+    return PROGRAMS[name](release)
+
+
+@final
+@dataclass(slots=True)
+class ConsumersSession:
+    info: TargetInfo
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    broker: kafka_broker.Broker
+    runner: asyncio.Runner
+    troubles: Sequence[str] = ()
+    breaches: Sequence[str] = ()
+
+    def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        return self.runner.run(self._run(cases))
+
+    async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def one(case: Case, cluster: groups.Cluster) -> tuple[Observation, ...]:
+            async with slots, _group(cluster) as group:
+                return await Script(group, self.old, self.new).played(case)
+
+        async with groups.behind_proxy(self.broker, SIZES) as cluster:
+            return [*await asyncio.gather(*(one(each, cluster) for each in cases))]
+
+
+@asynccontextmanager
+async def _group(cluster: groups.Cluster) -> AsyncIterator[groups.Group]:
+    found = groups.Group(cluster)
+    try:
+        yield found
+    finally:
+        await found.close()
+
+
+@final
+@dataclass(slots=True)
+class Script:
+    """A script of an operator, played with processes."""
+
+    group: groups.Group
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    marks: list[StepBegun | Settled] = field(default_factory=list)
+    kinds: dict[str, Roll] = field(default_factory=dict)
+    """How each member was started last."""
+
+    async def played(self, case: Case) -> tuple[Observation, ...]:
+        unsupported: dict[int, Unsupported] = {}
+        for index, step in enumerate(case.steps):
+            self.marks.append(StepBegun(time.monotonic_ns(), index))
+            limit = await self._step(OPERATIONS.event_of(step))
+            if limit is not None:
+                unsupported[index] = Unsupported(LIMITS[limit], limit)
+        end_ns = time.monotonic_ns()
+        await self.group.close()
+        found = ConsumerHistory([each for each in self._observed() if each.at_ns <= end_ns]).found
+        return tuple(
+            unsupported.get(index) or _replied([each.event for each in found if each.step == index])
+            for index in range(len(case.steps))
+        )
+
+    def _observed(self) -> list[Observed]:
+        return [*self.group.observed, *self.marks]
+
+    async def _step(self, event: Event) -> str | None:
+        """Returns the limit that keeps the step from being played."""
+        match event:
+            case Roll(member):
+                await self.group.stop(member)
+                self.kinds[member] = event
+                await self._start(event)
+            case Stop(member):
+                await self.group.stop(member)
+            case Crash(member):
+                await self.group.kill(member)
+            case Restart(member):
+                if not self.group.runs(member) and member in self.kinds:
+                    await self._start(self.kinds[member])
+            case Settle():
+                await self._settle()
+            case Move():
+                return TURNS
+            case Expire():
+                return TIMERS
+            case Lose():
+                return CONNECTIONS
+            case OldBrokers() | RollStreams():
+                return DRAFT
+            case _:
+                assert_never(event)
+        return None
+
+    async def _start(self, roll: Roll) -> None:
+        command = self.old if roll.kind == OLD else self.new
+        settings = built_in.Settings(
+            self.group.cluster.bootstrap, self.group.id, roll.topics, assignors=",".join(KINDS[roll.kind].assignors),
+            session_ms=groups.SESSION_MS, heartbeat_ms=groups.HEARTBEAT_MS, rebalance_ms=groups.REBALANCE_MS,
+        )  # fmt: skip
+        environment = settings.environment
+        await self.group.start(
+            roll.member, lambda name: (command, {**environment, f"{built_in.PREFIX}CLIENT_ID": name})
+        )
+
+    async def _settle(self) -> None:
+        """Until the group is at rest. All that is read is a reason to stop earlier, never one to wait for ever."""
+        until, turns = time.monotonic() + RESTS_S, 0
+        while time.monotonic() < until:
+            await asyncio.sleep(POLL_S)
+            turns += 1
+            history = ConsumerHistory(self._observed())
+            if history.is_stable():
+                quiet_s = (time.monotonic_ns() - history.quiet_since_ns()) / 1e9
+                if quiet_s >= (UNREAD_S if history.unread(SIZES) else QUIET_S):
+                    self.marks.append(Settled(time.monotonic_ns(), None))
+                    return
+        self.marks.append(Settled(time.monotonic_ns(), turns))
+
+
+def _replied(events: Sequence[ObservedEvent]) -> Replied:
+    fields = OPERATIONS.answer_of(events)
+    return Replied(tuple((name, value) for name, value in fields.items() if name != "status"))
