@@ -13,7 +13,7 @@ Why a verdict on two owners is certain, although the events come from several pr
 A line that a killed process could not print any more is missing, which hides a violation at most.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias, assert_never, final
@@ -22,6 +22,7 @@ from kipcheck.conformance.live.members.processes import Begun, Exited, Killed, L
 from kipcheck.conformance.live.members.traffic import JOIN, SYNC, Answered, Sent
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE
+from kipcheck.conformance.protocols.cluster.kinds import TOPICS
 from kipcheck.conformance.protocols.group.model.messages import Error
 from kipcheck.conformance.protocols.member.model.rules import ASSIGNORS
 from kipcheck.conformance.protocols.upgrade.ops import (
@@ -253,10 +254,12 @@ class ConsumerHistory:
     def quiet_since_ns(self) -> int:
         return max((each.last_ns for each in self.expected), default=0)
 
-    def unread(self, sizes: Mapping[str, int]) -> Collection[Partition]:
-        wanted = {topic for name in self.members for topic in self.members[name]} if self.expected else set()
+    def is_complete(self) -> bool:
+        """Whether all partitions that the members subscribe to are owned."""
+        wanted = {topic for name in self.members for topic in self.members[name]}
         owned = {each for process in self.expected for each in process.owned}
-        return [(topic, number) for topic in wanted for number in range(sizes[topic]) if (topic, number) not in owned]
+        partitions = {(topic, number) for topic, size in TOPICS if topic in wanted for number in range(size)}
+        return not self.expected or partitions <= owned
 
 
 CALLBACKS: Final = frozenset({"assigned", "revoked", "lost"})

@@ -7,8 +7,8 @@ edition. A member is a process, and each script has a group of its own.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, assert_never, final
 
@@ -18,6 +18,8 @@ from kipcheck.conformance.core.history import Observation, Replied, Unsupported
 from kipcheck.conformance.live.client import built_in, compiled
 from kipcheck.conformance.live.members import group as groups
 from kipcheck.conformance.live.members.consumer_history import ConsumerHistory, Observed, Settled, StepBegun
+from kipcheck.conformance.live.members.group import Group
+from kipcheck.conformance.live.members.session import ScriptSession, at_rest
 from kipcheck.conformance.protocols.cluster.kinds import KINDS, OLD, TOPICS
 from kipcheck.conformance.protocols.upgrade.model.upgrade import COOPERATES_SINCE, has_upgrade
 from kipcheck.conformance.protocols.upgrade.ops import (
@@ -48,15 +50,6 @@ LIMITS: Final = {
 }
 CLAIMS: Final = Claims(machines=OPERATIONS.machines, limits=LIMITS)
 SIZES: Final = dict(TOPICS)
-AT_ONCE: Final = 3
-"""Scripts that are played side by side: each waits most of the time."""
-POLL_S: Final = 0.1
-QUIET_S: Final = 1.0
-"""A group is at rest if all is read, and no member joined, was assigned or gave up anything for so long."""
-UNREAD_S: Final = 15.0
-"""So long a stable group has time to read the rest of its partitions: a cooperative one needs another generation."""
-RESTS_S: Final = 150.0
-"""The time limit for a group to come to rest: sessions of killed members expire, and machines are busy."""
 PROGRAMS: Final[Mapping[str, Callable[[str], tuple[str, ...]]]] = {
     "java": lambda release: compiled.java(release, built_in.program("Member.java")),
     "kafka-python": lambda release: _python("kafka-python", release),
@@ -103,7 +96,11 @@ class Consumers:
             raise Unavailable(f"{self.name}: brokers are released: use --edition apache@{COOPERATES_SINCE} or later")
         commands = {each: _command(each) for each in {self.old, self.new}}
         with kafka_broker.running(here.release, groups.SETTINGS) as broker, asyncio.Runner() as runner:
-            yield ConsumersSession(info, commands[self.old], commands[self.new], broker, runner)
+
+            def played(group: Group, case: Case) -> Awaitable[tuple[Observation, ...]]:
+                return Script(group, commands[self.old], commands[self.new]).played(case)
+
+            yield ScriptSession(info, broker, SIZES, played, runner)
 
 
 def _command(client: str) -> tuple[str, ...]:
@@ -113,44 +110,10 @@ def _command(client: str) -> tuple[str, ...]:
 
 @final
 @dataclass(slots=True)
-class ConsumersSession:
-    info: TargetInfo
-    old: tuple[str, ...]
-    new: tuple[str, ...]
-    broker: kafka_broker.Broker
-    runner: asyncio.Runner
-    troubles: Sequence[str] = ()
-    breaches: Sequence[str] = ()
-
-    def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
-        return self.runner.run(self._run(cases))
-
-    async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
-        slots = asyncio.Semaphore(AT_ONCE)
-
-        async def one(case: Case, cluster: groups.Cluster) -> tuple[Observation, ...]:
-            async with slots, _group(cluster) as group:
-                return await Script(group, self.old, self.new).played(case)
-
-        async with groups.behind_proxy(self.broker, SIZES) as cluster:
-            return [*await asyncio.gather(*(one(each, cluster) for each in cases))]
-
-
-@asynccontextmanager
-async def _group(cluster: groups.Cluster) -> AsyncIterator[groups.Group]:
-    found = groups.Group(cluster)
-    try:
-        yield found
-    finally:
-        await found.close()
-
-
-@final
-@dataclass(slots=True)
 class Script:
     """A script of an operator, played with processes."""
 
-    group: groups.Group
+    group: Group
     old: tuple[str, ...]
     new: tuple[str, ...]
     marks: list[StepBegun | Settled] = field(default_factory=list)
@@ -190,7 +153,7 @@ class Script:
                 if not self.group.runs(member) and member in self.kinds:
                     await self._start(self.kinds[member])
             case Settle():
-                await self._settle()
+                self.marks.append(await at_rest(lambda: ConsumerHistory(self._observed())))
             case Move():
                 return TURNS
             case Expire():
@@ -213,20 +176,6 @@ class Script:
         await self.group.start(
             roll.member, lambda name: (command, {**environment, f"{built_in.PREFIX}CLIENT_ID": name})
         )
-
-    async def _settle(self) -> None:
-        """Until the group is at rest. All that is read is a reason to stop earlier, never one to wait for ever."""
-        until, turns = time.monotonic() + RESTS_S, 0
-        while time.monotonic() < until:
-            await asyncio.sleep(POLL_S)
-            turns += 1
-            history = ConsumerHistory(self._observed())
-            if history.is_stable():
-                quiet_s = (time.monotonic_ns() - history.quiet_since_ns()) / 1e9
-                if quiet_s >= (UNREAD_S if history.unread(SIZES) else QUIET_S):
-                    self.marks.append(Settled(time.monotonic_ns(), None))
-                    return
-        self.marks.append(Settled(time.monotonic_ns(), turns))
 
 
 def _replied(events: Sequence[ObservedEvent]) -> Replied:

@@ -18,7 +18,7 @@ from kipcheck.conformance.targets.transport import process_tree
 
 ENDS_S: Final = 30.0
 """How long a program may take to end after SIGTERM, on a busy machine; then it is killed."""
-ERRORS: Final = 40
+ERRORS: Final = 200
 """Lines of stderr that are kept."""
 
 
