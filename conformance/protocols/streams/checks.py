@@ -248,8 +248,8 @@ OBSERVABLE: Final = (
     "streams/upgrade-from", "streams/refuses-values", "streams/successive-differ", "streams/no-probing",
     "streams/probing-ends",
 )  # fmt: skip
-"""What processes on a broker show: what they send, and which tasks they run. What a member makes of an assignment inside
-itself is not among it."""
+"""What processes on a broker show: what they send, and which tasks they run, not what a member makes of an assignment
+inside itself."""
 DRAWN: Final = 12
 
 

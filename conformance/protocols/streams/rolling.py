@@ -20,8 +20,8 @@ class Pair(NamedTuple):
 
     @property
     def needs_two(self) -> bool:
-        """Whether the old release fails at the new version, or only the new one is cooperative: the first of two bounces
-        needs ``upgrade.from`` then."""
+        """Whether the old release fails at the new version, or only the new one is cooperative: then there are two
+        bounces, the first with ``upgrade.from``."""
         old, new = Rules.of(self.old), Rules.of(self.new)
         blind = latest(self.old) < min(FIRST_PROBED, latest(self.new))
         return blind or (COOPERATIVE in new.supports(None) and COOPERATIVE not in old.supports(None))

@@ -1,0 +1,145 @@
+"""Released consumers and applications as members of a group that is upgraded on a real broker."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import History, Observation, Op, Unsupported
+from kipcheck.conformance.core.operations import Operations
+from kipcheck.conformance.core.verdict import Result, Verdict
+from kipcheck.conformance.engine.judge import judge
+from kipcheck.conformance.live.client import built_in
+from kipcheck.conformance.live.members import consumers, streams
+from kipcheck.conformance.live.members.group import Cluster, Group
+from kipcheck.conformance.protocols.checks import CHECKS
+from kipcheck.conformance.protocols.invariants import all_invariants
+from kipcheck.conformance.protocols.streams.ops import OPERATIONS as STREAMS, Rests as StreamsRests
+from kipcheck.conformance.protocols.streams.rolling import Pair, script as rolling
+from kipcheck.conformance.protocols.upgrade.ops import OPERATIONS as BOUNCE, Failed, Formed, ObservedEvent, Rests
+from kipcheck.conformance.protocols.upgrade.orders import UNLIKE, script
+from kipcheck.conformance.targets import registry
+from kipcheck.conformance.targets.protocol import NotPlayed, Unavailable
+
+BROKER = "3.9.2"
+EDITION = f"apache@{BROKER}"
+
+
+def played(target: str, edition: str, check: str, texts: list[str]) -> list[History]:
+    operations = STREAMS if check.startswith("streams/") else BOUNCE
+    cases = [Case(check, edition, Role.OPERATOR_TOOL, tuple(operations.parse_shorthand(each))) for each in texts]
+    try:
+        with registry.target(target).open(edition, Role.OPERATOR_TOOL) as session:
+            found = session.run(cases)
+    except Unavailable as why:
+        pytest.skip(str(why))
+    return [_history(case, target, each) for case, each in zip(cases, found, strict=True)]
+
+
+def _history(case: Case, target: str, found: tuple[Observation, ...]) -> History:
+    ops = tuple(Op(at, *each, at + 1) for at, each in enumerate(zip(case.steps, found, strict=True)))
+    return History(case, target, ops)
+
+
+def verdicts(history: History) -> dict[str, Verdict]:
+    ids = CHECKS[history.case.check].invariants
+    laws = [each for each in all_invariants(Role.OPERATOR_TOOL) if each.id in ids]
+    return {each.invariant: each for each in judge(history, laws)}
+
+
+def broken(history: History) -> dict[str, list[str]]:
+    found = verdicts(history)
+    return {id: [one.why for one in each.violations] for id, each in found.items() if each.result is Result.FAIL}
+
+
+def seen(history: History) -> list[ObservedEvent]:
+    assert BOUNCE.observed is not None
+    return [BOUNCE.observed.from_json(each) for _, each in history.actions()]
+
+
+def test_targets_are_named_by_two_clients_or_a_broker() -> None:
+    for name in ("consumers:java@2.3.1", "consumers:java@2.3.1,java", "consumers:sarama@1,java@3.9.2"):
+        with pytest.raises(LookupError, match=r"use a form like consumers:java@2\.3\.1,java@3\.9\.2"):
+            registry.target(name)
+    with pytest.raises(LookupError):
+        registry.target("kafka-streams:9.9.9")
+    found = registry.target("consumers:java@2.3.1,java@3.9.2")
+    with pytest.raises(NotPlayed), found.open(EDITION, Role.MEMBER):
+        pass
+    for edition in ("kip-429", "apache@2.3.1"):
+        with pytest.raises(Unavailable, match=r"use --edition apache@2\.4\.0 or later"):
+            found.open(edition, Role.OPERATOR_TOOL).__enter__()
+    with pytest.raises(Unavailable, match=r"use --edition apache$"):
+        registry.target("kafka-streams:3.9.2").open("kip-268", Role.OPERATOR_TOOL).__enter__()
+
+
+def test_each_client_has_a_program_of_a_member() -> None:
+    assert consumers.PROGRAMS.keys() <= built_in.BUILT_IN.keys()
+    for name in ("Member.java", "StreamsMember.java", "member_kafka_python.py", "member_confluent_kafka.py"):
+        assert built_in.program(name).is_file()
+
+
+@pytest.mark.jars
+@pytest.mark.timeout(240)
+def test_two_bounces_with_a_killed_member_on_a_real_broker() -> None:
+    """Java's consumer; kafka-python joins a group in which no assignor is common to all."""
+    texts = [script("ab", "ba", killed=2), UNLIKE[0]]
+    bounced, unlike = played("consumers:java@2.3.1,java@3.9.2", EDITION, "bounce/orders", texts)
+    assert broken(bounced) == {} and broken(unlike) == {}
+    last = seen(bounced)[-1]
+    assert isinstance(last, Rests) and [each.version for each in last.members] == [1, 1]
+    chosen = [each.protocol for each in seen(bounced) if isinstance(each, Formed)]
+    assert chosen[0] == "range" and chosen[-1] == "cooperative-sticky"
+    refused = [each for each in seen(unlike) if isinstance(each, Failed)]
+    assert refused == [Failed("c", "INCONSISTENT_GROUP_PROTOCOL")]
+
+
+@pytest.mark.jars
+@pytest.mark.timeout(240)
+def test_a_streams_group_is_upgraded_on_a_real_broker() -> None:
+    text = rolling(Pair("3.1.2", "3.2.3"))
+    ((history),) = played(f"kafka-streams:{BROKER}", "apache", "streams/rolling", [text])
+    assert broken(history) == {}
+    assert STREAMS.observed is not None
+    last = STREAMS.observed.from_json([each for _, each in history.actions()][-1])
+    assert isinstance(last, StreamsRests) and [each.used for each in last.members] == [11, 11, 11]
+
+
+@pytest.mark.jars
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_0_10_0_cannot_be_upgraded_to_0_10_1_without_stopping_the_group() -> None:
+    """268-41: no release of 0.10.1 has the fix of KAFKA-6054, and a leader of 0.10.0 cannot read version 2."""
+    pair = Pair("0.10.0.1", "0.10.1.1")
+    assert pair.needs_two and not pair.has_a_way
+    (history,) = played(f"kafka-streams:{BROKER}", "apache", "streams/rolling", [rolling(pair)])
+    assert broken(history).keys() & {"streams/lives", "streams/upgraded", "streams/decodable"}
+
+
+@pytest.mark.jars
+@pytest.mark.long
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("client", ["kafka-python@3.0.12", "confluent-kafka@2.16.1"])
+def test_other_clients_have_no_first_bounce_and_share_a_cooperative_group(client: str) -> None:
+    """They refuse an eager assignor beside a cooperative one, so an upgrade stops at its first bounce."""
+    texts = ["roll a old; settle; roll a ready; settle", "roll a cooperative; settle; roll b cooperative; settle"]
+    bounced, shared = played(f"consumers:{client},{client}", EDITION, "bounce/orders", texts)
+    assert broken(bounced).keys() == {"bounce/upgraded"} and broken(shared) == {}
+
+
+def test_steps_that_processes_cannot_take_are_limits() -> None:
+    def limits(operations: Operations[Any, Any], text: str, script: consumers.Script | streams.Script) -> list[str]:
+        steps = tuple(operations.parse_shorthand(text))
+        found = asyncio.run(script.played(Case("test", EDITION, Role.OPERATOR_TOOL, steps)))
+        return [each.limit for each in found if isinstance(each, Unsupported)]
+
+    consumer = consumers.Script(Group(Cluster(0)), (), ())
+    text = "old-brokers; move a; lose a; expire a; streams a 6; stop a; crash a; revive a"
+    assert limits(BOUNCE, text, consumer) == ["draft", "turns", "connections", "timers", "draft"]
+    application = streams.Script(Group(Cluster(0)), Path())
+    text = "start a own; start a 3.9.2 of b; move a; lose a; expire a; shut-down a; stop a; restart a"
+    found = limits(STREAMS, text, application)
+    assert found == ["releases", "application", "turns", "connections", "timers", "application"]
+    assert {*found} <= {*streams.CLAIMS.limits}
