@@ -1,6 +1,6 @@
-"""``consumers:OLD,NEW``: released consumers as the members of a group that an operator upgrades, on a real broker.
+"""``consumers:NEW,OLD``: released consumers as the members of a group that an operator upgrades, on a real broker.
 
-Each is a client with a release, as ``java@2.3.1``: kafka-clients, kafka-python or confluent-kafka. Members of the kind
+Each is a client with a release, as ``java@3.9.2``: kafka-clients, kafka-python or confluent-kafka. Members of the kind
 ``old`` run OLD with an eager assignor, others NEW with the assignors of their kind. The broker is of the release of the
 edition. A member is a process, and each script has a group of its own.
 """
@@ -67,8 +67,8 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
     given = rest.split(",")
     if len(given) != 2 or not all(each.partition("@")[0] in PROGRAMS and each.partition("@")[2] for each in given):
         raise LookupError(
-            f"invalid target {name!r}: use a form like consumers:java@2.3.1,java@3.9.2 with two of "
-            + ", ".join(f"{each}@RELEASE" for each in PROGRAMS)
+            f"invalid target {name!r}: use a form like consumers:java@3.9.2,java@2.3.1, the new and the old client, "
+            "each one of " + ", ".join(f"{each}@RELEASE" for each in PROGRAMS)
         )
     return Consumers(name, given[0], given[1])
 
@@ -82,8 +82,8 @@ def rows() -> Iterator[dict[str, Any]]:
 @dataclass(frozen=True, slots=True)
 class Consumers:
     name: str
-    old: str
     new: str
+    old: str
 
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
@@ -94,11 +94,11 @@ class Consumers:
         here = edition_of(edition)
         if here == KIP_429 or not has_upgrade(here):
             raise Unavailable(f"{self.name}: brokers are released: use --edition apache@{COOPERATES_SINCE} or later")
-        commands = {each: _command(each) for each in {self.old, self.new}}
+        commands = {each: _command(each) for each in {self.new, self.old}}
         with kafka_broker.running(here.release, groups.SETTINGS) as broker, asyncio.Runner() as runner:
 
             def played(group: Group, case: Case) -> Awaitable[tuple[Observation, ...]]:
-                return Script(group, commands[self.old], commands[self.new]).played(case)
+                return Script(group, commands[self.new], commands[self.old]).played(case)
 
             yield ScriptSession(info, broker, SIZES, played, runner)
 
@@ -108,38 +108,52 @@ def _command(client: str) -> tuple[str, ...]:
     return PROGRAMS[name](release)
 
 
+def limit_of(event: Event) -> str | None:
+    """The limit that keeps a step from being played."""
+    match event:
+        case Move():
+            return TURNS
+        case Expire():
+            return TIMERS
+        case Lose():
+            return CONNECTIONS
+        case OldBrokers() | RollStreams():
+            return DRAFT
+        case Roll() | Stop() | Crash() | Restart() | Settle():
+            return None
+        case _:
+            assert_never(event)
+
+
 @final
 @dataclass(slots=True)
 class Script:
     """A script of an operator, played with processes."""
 
     group: Group
-    old: tuple[str, ...]
     new: tuple[str, ...]
+    old: tuple[str, ...]
     marks: list[StepBegun | Settled] = field(default_factory=list)
     kinds: dict[str, Roll] = field(default_factory=dict)
     """How each member was started last."""
 
     async def played(self, case: Case) -> tuple[Observation, ...]:
-        unsupported: dict[int, Unsupported] = {}
-        for index, step in enumerate(case.steps):
+        """A script with a step that processes cannot take is not played."""
+        events = [OPERATIONS.event_of(each) for each in case.steps]
+        if limit := next(filter(None, map(limit_of, events)), ""):
+            return (Unsupported(LIMITS[limit], limit),) * len(events)
+        for index, event in enumerate(events):
             self.marks.append(StepBegun(time.monotonic_ns(), index))
-            limit = await self._step(OPERATIONS.event_of(step))
-            if limit is not None:
-                unsupported[index] = Unsupported(LIMITS[limit], limit)
+            await self._step(event)
         end_ns = time.monotonic_ns()
         await self.group.close()
         found = ConsumerHistory([each for each in self._observed() if each.at_ns <= end_ns]).found
-        return tuple(
-            unsupported.get(index) or _replied([each.event for each in found if each.step == index])
-            for index in range(len(case.steps))
-        )
+        return tuple(_replied([each.event for each in found if each.step == at]) for at in range(len(events)))
 
     def _observed(self) -> list[Observed]:
         return [*self.group.observed, *self.marks]
 
-    async def _step(self, event: Event) -> str | None:
-        """Returns the limit that keeps the step from being played."""
+    async def _step(self, event: Event) -> None:
         match event:
             case Roll(member):
                 await self.group.stop(member)
@@ -154,17 +168,6 @@ class Script:
                     await self._start(self.kinds[member])
             case Settle():
                 self.marks.append(await at_rest(lambda: ConsumerHistory(self._observed())))
-            case Move():
-                return TURNS
-            case Expire():
-                return TIMERS
-            case Lose():
-                return CONNECTIONS
-            case OldBrokers() | RollStreams():
-                return DRAFT
-            case _:
-                assert_never(event)
-        return None
 
     async def _start(self, roll: Roll) -> None:
         command = self.old if roll.kind == OLD else self.new

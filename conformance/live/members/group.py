@@ -6,7 +6,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
 from kipcheck.conformance.live.connections.connections import Connections
 from kipcheck.conformance.live.coordinator import admin
@@ -22,8 +22,6 @@ HEARTBEAT_MS: Final = 300
 REBALANCE_MS: Final = 60_000
 SETTINGS: Final = {"group.min.session.timeout.ms": "100", "group.initial.rebalance.delay.ms": "0"}
 CREATED_S: Final = 30.0
-
-O = TypeVar("O")
 
 
 @dataclass(slots=True)
@@ -48,8 +46,9 @@ async def behind_proxy(broker: kafka_broker.Broker, topics: Mapping[str, int]) -
     """The broker with these topics. Errors: ``Unavailable``, ``Closed``, ``Garbled``."""
     connections = Connections(kafka_broker.HOST, broker.port)
     try:
-        await admin.create(topics, connections)
         versions = await admin.versions_of(connections)
+        if not all([await admin.partitions_of(each, connections, versions) for each in topics]):
+            await admin.create(topics, connections)
         until = time.monotonic() + CREATED_S
         while [await admin.partitions_of(each, connections, versions) for each in topics] != [*topics.values()]:
             if time.monotonic() > until:
@@ -70,7 +69,7 @@ async def behind_proxy(broker: kafka_broker.Broker, topics: Mapping[str, int]) -
 
 @dataclass(slots=True)
 class Group:
-    """One group. ``O``: steps and other events that its user adds."""
+    """One group, and what was observed of it."""
 
     cluster: Cluster
     id: str = field(default_factory=lambda: f"kipcheck-{uuid.uuid4().hex[:12]}")

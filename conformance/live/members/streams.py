@@ -97,6 +97,28 @@ def command(release: str) -> tuple[str, ...]:
     return compiled.streams(release, built_in.program("StreamsMember.java"))
 
 
+def limit_of(event: Event) -> str | None:
+    """The limit that keeps a step from being played."""
+    match event:
+        case Deploy():
+            return None if (event.topology, event.topics) == (STATELESS, TOPICS) else APPLICATION
+        case Start(member, release, _, instance):
+            unlike = APPLICATION if instance not in (None, member) else None
+            return RELEASES if release in (OWN, FUTURE) else unlike
+        case Move():
+            return TURNS
+        case Expire():
+            return TIMERS
+        case Lose():
+            return CONNECTIONS
+        case ShutDown():
+            return APPLICATION
+        case Crash() | Restart() | Settle():
+            return None
+        case _:
+            assert_never(event)
+
+
 @final
 @dataclass(slots=True)
 class Script:
@@ -111,33 +133,24 @@ class Script:
     """By member."""
 
     async def played(self, case: Case) -> tuple[Observation, ...]:
-        unsupported: dict[int, Unsupported] = {}
-        for index, step in enumerate(case.steps):
+        """A script with a step that processes cannot take is not played."""
+        events = [OPERATIONS.event_of(each) for each in case.steps]
+        if limit := next(filter(None, map(limit_of, events)), ""):
+            return (Unsupported(LIMITS[limit], limit),) * len(events)
+        for index, event in enumerate(events):
             self.marks.append(StepBegun(time.monotonic_ns(), index))
-            limit = await self._step(OPERATIONS.event_of(step))
-            if limit is not None:
-                unsupported[index] = Unsupported(LIMITS[limit], limit)
+            await self._step(event)
         end_ns = time.monotonic_ns()
         await self.group.close()
         found = StreamsHistory([each for each in self._observed() if each.at_ns <= end_ns], self.starts).found
-        return tuple(
-            unsupported.get(index) or _replied([each.event for each in found if each.step == index])
-            for index in range(len(case.steps))
-        )
+        return tuple(_replied([each.event for each in found if each.step == at]) for at in range(len(events)))
 
     def _observed(self) -> list[Observed]:
         return [*self.group.observed, *self.marks]
 
-    async def _step(self, event: Event) -> str | None:
-        """Returns the limit that keeps the step from being played."""
+    async def _step(self, event: Event) -> None:
         match event:
-            case Deploy():
-                return None if (event.topology, event.topics) == (STATELESS, TOPICS) else APPLICATION
-            case Start(member, release, _, instance):
-                if release in (OWN, FUTURE):
-                    return RELEASES
-                if instance not in (None, member):
-                    return APPLICATION
+            case Start(member):
                 await self.group.stop(member)
                 await self._start(event)
             case Crash(member):
@@ -147,17 +160,6 @@ class Script:
                     await self._start(self.last[member])
             case Settle():
                 self.marks.append(await at_rest(lambda: StreamsHistory(self._observed(), self.starts)))
-            case Move():
-                return TURNS
-            case Expire():
-                return TIMERS
-            case Lose():
-                return CONNECTIONS
-            case ShutDown():
-                return APPLICATION
-            case _:
-                assert_never(event)
-        return None
 
     async def _start(self, start: Start) -> None:
         self.last[start.member] = start
