@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias, assert_never, final
 
 from kipcheck.conformance.live.members.processes import Begun, Exited, Killed, Line
-from kipcheck.conformance.live.members.traffic import JOIN, SYNC, Answered, Sent
+from kipcheck.conformance.live.members.traffic import JOIN, LEAVE, SYNC, Answered, Sent
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE
 from kipcheck.conformance.protocols.cluster.kinds import TOPICS
@@ -199,6 +199,8 @@ class ConsumerHistory:
         process.last_ns = sent.at_ns
         if sent.api == JOIN:
             process.protocols = tuple(each["name"] for each in sent.body["protocols"])
+        elif sent.api == LEAVE:
+            process.joined = False
 
     def _answered(self, answer: Answered, process: Process) -> Iterator[ObservedEvent]:
         process.waiting -= 1

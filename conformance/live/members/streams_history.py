@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from kipcheck.conformance.live.members.consumer_history import Settled, StepBegun, process_of
 from kipcheck.conformance.live.members.processes import Begun, Exited, Killed, Line
-from kipcheck.conformance.live.members.traffic import JOIN, SYNC, Answered, Sent as Request
+from kipcheck.conformance.live.members.traffic import JOIN, LEAVE, SYNC, Answered, Sent as Request
 from kipcheck.conformance.protocols.assignment.model.assignment import Partition
 from kipcheck.conformance.protocols.streams.blobs import latest
 from kipcheck.conformance.protocols.streams.model.members import TaskId
@@ -181,6 +181,8 @@ class StreamsHistory:
             process.used = used_in(subscribed(bytes(sent.body["protocols"][0]["metadata"]))[0])
             if not process.began:
                 yield self._began(process, process.used)
+        elif sent.api == LEAVE:
+            process.joined = False
         elif sent.api == SYNC and sent.body["assignments"] and sent.body["generationId"] == self.generation:
             for each in sent.body["assignments"]:
                 partitions, data = assigned(bytes(each["assignment"]))
@@ -197,7 +199,7 @@ class StreamsHistory:
             process.joined = True
             if body["leader"] == body["memberId"]:
                 yield from self._formed(answer)
-        elif not process.ended:
+        elif answer.request.api == SYNC and not process.ended:
             process.generation = answer.request.body["generationId"]
             process.partitions = assigned(bytes(body["assignment"]))[0]
 

@@ -1,7 +1,7 @@
-"""Reads JoinGroup and SyncGroup exchanges of members that pass a proxy, each with the time at which the proxy read it.
+"""Reads the JoinGroup, SyncGroup and LeaveGroup exchanges of members that pass a proxy, each with its time.
 
-Times are those of CLOCK_MONOTONIC in nanoseconds, which all processes of a machine have in common. A proxy reads a
-request after its member sent it, and an answer before its member can read it.
+The time is that at which the proxy read it: of a request after its member sent it, of an answer before its member can
+read it. It is CLOCK_MONOTONIC's, in nanoseconds, which all processes of a machine have in common.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,8 +13,8 @@ from kipcheck.conformance.live.recording.received import Received, form
 from kipcheck.conformance.live.watch.watcher import Asked, Connection, Watcher
 from kipcheck.conformance.wire.framing import decode_request, decode_response
 
-JOIN, SYNC = "JoinGroup", "SyncGroup"
-KEYS: Final = {11: JOIN, 14: SYNC}
+JOIN, SYNC, LEAVE = "JoinGroup", "SyncGroup", "LeaveGroup"
+KEYS: Final = {11: JOIN, 13: LEAVE, 14: SYNC}
 
 
 @final
