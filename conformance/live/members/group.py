@@ -16,7 +16,7 @@ from kipcheck.conformance.live.watch.proxy import Proxy
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.toolchains import kafka_broker
 
-SESSION_MS: Final = 10_000
+SESSION_MS: Final = 6_000
 """Long enough that no live member is removed on a busy machine. A group waits so long for a member that was killed."""
 HEARTBEAT_MS: Final = 300
 REBALANCE_MS: Final = 60_000

@@ -32,7 +32,6 @@ from kipcheck.conformance.protocols.upgrade.ops import Ended, Gave, PutOut, Rest
 from kipcheck.conformance.wire.embedded import ASSIGNMENT, SUBSCRIPTION, read
 
 Observed: TypeAlias = Line | Begun | Killed | Exited | Request | Answered | StepBegun | Settled
-CONFIGURATION: Final = "ConfigException"
 PLACES: Final = (("performAssignment", "lead"), ("onAssignment", "assigned"), ("subscriptionUserData", "subscribe"),
                  ("PartitionAssignor.subscription", "subscribe"))  # fmt: skip
 """Methods in a stack trace -> what a thread was doing."""
@@ -160,11 +159,9 @@ class StreamsHistory:
         if not process.closing:
             kind, why = failure(errors)
             start = process.start
-            if not process.began and kind.endswith(CONFIGURATION):
+            if not process.began:
                 yield Refused(process.member, start.release, start.upgrade_from, why)
                 return
-            if not process.began:
-                yield self._began(process, latest(start.release))
             during = next((what for method, what in PLACES if method in errors), "error")
             yield Died(process.member, during, kind, why)
         yield Ended(process.member)

@@ -97,7 +97,17 @@ public final class StreamsMember {
         return Thread.getAllStackTraces().keySet().stream().anyMatch(each -> each.getName().contains("StreamThread-"));
     }
 
-    public static void main(String[] arguments) throws Exception {
+    /** Ends the process, whatever threads the client has left. */
+    public static void main(String[] arguments) {
+        try {
+            consume();
+        } catch (Throwable thrown) {
+            thrown.printStackTrace();
+        }
+        if (!closing) Runtime.getRuntime().halt(1);
+    }
+
+    private static void consume() throws Exception {
         Properties settings = new Properties();
         NAMES.forEach((name, key) -> { if (!given(name).isEmpty()) settings.put(key, given(name)); });
         settings.put("auto.offset.reset", "earliest");

@@ -16,7 +16,7 @@ from kipcheck.conformance.live.members import consumers, streams
 from kipcheck.conformance.live.members.group import Cluster, Group
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
-from kipcheck.conformance.protocols.streams.ops import OPERATIONS as STREAMS, Rests as StreamsRests
+from kipcheck.conformance.protocols.streams.ops import OPERATIONS as STREAMS, Died, Refused, Rests as StreamsRests
 from kipcheck.conformance.protocols.streams.rolling import Pair, script as rolling
 from kipcheck.conformance.protocols.upgrade.ops import OPERATIONS as BOUNCE, Failed, Formed, ObservedEvent, Rests
 from kipcheck.conformance.protocols.upgrade.orders import UNLIKE, script
@@ -52,6 +52,12 @@ def verdicts(history: History) -> dict[str, Verdict]:
 def broken(history: History) -> dict[str, list[str]]:
     found = verdicts(history)
     return {id: [one.why for one in each.violations] for id, each in found.items() if each.result is Result.FAIL}
+
+
+def events(history: History) -> list[Any]:
+    """Of a Streams group."""
+    assert STREAMS.observed is not None
+    return [STREAMS.observed.from_json(each) for _, each in history.actions()]
 
 
 def seen(history: History) -> list[ObservedEvent]:
@@ -102,20 +108,33 @@ def test_a_streams_group_is_upgraded_on_a_real_broker() -> None:
     text = rolling(Pair("3.1.2", "3.2.3"))
     ((history),) = played(f"kafka-streams:{BROKER}", "apache", "streams/rolling", [text])
     assert broken(history) == {}
-    assert STREAMS.observed is not None
-    last = STREAMS.observed.from_json([each for _, each in history.actions()][-1])
+    last = events(history)[-1]
     assert isinstance(last, StreamsRests) and [each.used for each in last.members] == [11, 11, 11]
+
+
+ADOPTS = "start a 2.1.1; settle; start b 2.0.1; settle"
+"""KAFKA-8649: under a leader of 2.1.1 a member of 2.0.1 adopts version 4, which it cannot write (268-33)."""
+BLIND = "start a 1.1.1; start b 1.1.1; settle; start c 2.0.1; settle"
+"""A single bounce without upgrade.from: leaders from before version probing cannot read version 3 (268-14)."""
+VALUES = "start a 3.5.1<3.4; settle; start b 3.6.1<3.5; settle; start c 4.0.2<2.3; settle; start d 4.0.2<2.4; settle"
+"""3.5.1 and 3.6.1 refuse the line before them, which they should know (268-55); 4.0 refuses those up to 2.3 (268-39)."""
+NO_FIX = Pair("0.10.0.1", "0.10.1.1")
+"""KAFKA-6054, of which no release of 0.10.1 has the fix: there is no way without stopping the group (268-41)."""
 
 
 @pytest.mark.jars
 @pytest.mark.long
-@pytest.mark.timeout(400)
-def test_0_10_0_cannot_be_upgraded_to_0_10_1_without_stopping_the_group() -> None:
-    """268-41: no release of 0.10.1 has the fix of KAFKA-6054, and a leader of 0.10.0 cannot read version 2."""
-    pair = Pair("0.10.0.1", "0.10.1.1")
-    assert pair.needs_two and not pair.has_a_way
-    (history,) = played(f"kafka-streams:{BROKER}", "apache", "streams/rolling", [rolling(pair)])
-    assert broken(history).keys() & {"streams/lives", "streams/upgraded", "streams/decodable"}
+@pytest.mark.timeout(600)
+def test_known_defects_of_released_applications_are_found_on_a_real_broker() -> None:
+    assert NO_FIX.needs_two and not NO_FIX.has_a_way
+    texts = [ADOPTS, BLIND, VALUES, rolling(NO_FIX)]
+    adopts, blind, values, no_fix = played(f"kafka-streams:{BROKER}", "apache", "streams/rolling", texts)
+    assert broken(adopts).keys() == {"streams/lives"} and "was: 4" in broken(adopts)["streams/lives"][0]
+    assert broken(blind) == {} and [each.during for each in events(blind) if isinstance(each, Died)] == ["lead"] * 2
+    refused = [each.member for each in events(values) if isinstance(each, Refused)]
+    assert refused == ["a", "b", "c"] and broken(values).keys() == {"streams/refuses-values"}
+    assert len(broken(values)["streams/refuses-values"]) == 2
+    assert broken(no_fix).keys() >= {"streams/lives", "streams/decodable"}
 
 
 @pytest.mark.jars
