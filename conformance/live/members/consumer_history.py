@@ -4,10 +4,10 @@ Why a verdict on two owners is certain, although the events come from several pr
 
 * All times are CLOCK_MONOTONIC's of one machine: the programs take it at the begin of a callback, kipcheck when it
   reads an exchange that passes, and before it kills a process.
-* In a correct group one thing causes the other: A's revoked or lost callback returns before A's next JoinGroup, or before
-  the coordinator can give its partitions away; that comes before the assignments of a generation, and these before B's
-  assigned callback. So if B's assigned callback begins before A's revoked callback, the chain is broken, whatever delays
-  a thread or a line.
+* In a correct group one thing causes the other: A's revoked or lost callback returns before A's next JoinGroup, or
+  before the coordinator can give its partitions away; that comes before the assignments of a generation, and these
+  before B's assigned callback. So if B's assigned callback begins before A's revoked callback, the chain is broken,
+  whatever delays a thread or a line.
 * What ends an ownership without a callback is put at its earliest time: before the SIGKILL, before ``close()`` is
   called, and, for a member that the group removed, when the generation without it is formed, which is before any
   member can learn of an assignment in it.

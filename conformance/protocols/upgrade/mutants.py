@@ -340,3 +340,8 @@ class ListsForeignAssignors(Upgrading):
 
     def started(self, kind: Kind) -> Kind:
         return replace(kind, assignors=KINDS[READY].assignors) if kind.name == OLD else kind
+
+
+@upgrade_mutant("ownership", "later-generation", "roll b cooperative; settle; roll a cooperative; settle")
+class HandsOverInOneRound(GivesWhatIsStillRead):
+    """A leader relies on the old owner to be faster than the new one."""

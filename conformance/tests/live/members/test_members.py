@@ -117,7 +117,7 @@ ADOPTS = "start a 2.1.1; settle; start b 2.0.1; settle"
 BLIND = "start a 1.1.1; start b 1.1.1; settle; start c 2.0.1; settle"
 """A single bounce without upgrade.from: leaders from before version probing cannot read version 3 (268-14)."""
 VALUES = "start a 3.5.1<3.4; settle; start b 3.6.1<3.5; settle; start c 4.0.2<2.3; settle; start d 4.0.2<2.4; settle"
-"""3.5.1 and 3.6.1 refuse the line before them, which they should know (268-55); 4.0 refuses those up to 2.3 (268-39)."""
+"""3.5.1 and 3.6.1 refuse the line before them, which they have to know (268-55); 4.0 refuses 2.3 (268-39)."""
 NO_FIX = Pair("0.10.0.1", "0.10.1.1")
 """KAFKA-6054, of which no release of 0.10.1 has the fix: there is no way without stopping the group (268-41)."""
 
