@@ -13,7 +13,8 @@ from kipcheck.conformance.core.verdict import Result, Verdict
 from kipcheck.conformance.engine.judge import judge
 from kipcheck.conformance.live.client import built_in
 from kipcheck.conformance.live.members import consumers, streams
-from kipcheck.conformance.live.members.group import Cluster, Group
+from kipcheck.conformance.live.members.group import SETTINGS, Cluster, Group, behind_proxy
+from kipcheck.conformance.live.members.processes import Line
 from kipcheck.conformance.protocols.checks import CHECKS
 from kipcheck.conformance.protocols.invariants import all_invariants
 from kipcheck.conformance.protocols.streams.ops import OPERATIONS as STREAMS, Died, Refused, Rests as StreamsRests
@@ -22,6 +23,8 @@ from kipcheck.conformance.protocols.upgrade.ops import OPERATIONS as BOUNCE, Fai
 from kipcheck.conformance.protocols.upgrade.orders import UNLIKE, script
 from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.protocol import NotPlayed, Unavailable
+from kipcheck.conformance.targets.toolchains import kafka_broker
+from kipcheck.conformance.targets.toolchains.kafka_broker import Broker
 
 BROKER = "3.9.2"
 EDITION = f"apache@{BROKER}"
@@ -146,6 +149,35 @@ def test_other_clients_have_no_first_bounce_and_share_a_cooperative_group(client
     texts = ["roll a old; settle; roll a ready; settle", "roll a cooperative; settle; roll b cooperative; settle"]
     bounced, shared = played(f"consumers:{client},{client}", EDITION, "bounce/orders", texts)
     assert broken(bounced).keys() == {"bounce/upgraded"} and broken(shared) == {}
+
+
+@pytest.mark.jars
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_no_release_has_the_metric_of_the_draft() -> None:
+    """429-21. From 2.4 on there are metrics of rebalances, of other names."""
+    names: dict[str, list[str]] = {}
+
+    async def play(broker: Broker) -> None:
+        async with behind_proxy(broker, consumers.SIZES) as cluster:
+            for release in ("2.3.1", "2.4.1", BROKER):
+                command = consumers.PROGRAMS["java"](release)
+                script = consumers.Script(Group(cluster), command, command)
+                steps = tuple(BOUNCE.parse_shorthand("roll a old; settle; stop a"))
+                await script.played(Case("test", EDITION, Role.OPERATOR_TOOL, steps))
+                lines = [
+                    each.rest for each in script.group.observed if isinstance(each, Line) and each.what == "metrics"
+                ]
+                names[release] = lines[0].split(",")
+
+    try:
+        with kafka_broker.running(BROKER, SETTINGS) as broker:
+            asyncio.run(play(broker))
+    except Unavailable as why:
+        pytest.skip(str(why))
+    assert not [each for found in names.values() for each in found if "incompatible" in each]
+    assert ["rebalance-total" in found for found in names.values()] == [False, True, True]
+    assert all("join-rate" in found for found in names.values())
 
 
 def limits(operations: Operations[Any, Any], script: consumers.Script | streams.Script, *texts: str) -> list[str]:
