@@ -25,6 +25,19 @@ CAMPAIGNED: Final = "kafka-python"
 CAMPAIGN_CASES: Final = 50_000
 CLIENTS: Final = ("kafka-python", "aiokafka", "kio", "franz-go", "platformatic-kafka", "java:kafka-clients:4.4.0")
 
+BOUNCED: Final = (
+    ("3.9.2", "java@3.9.2", "java@2.3.1"),
+    ("3.9.2", "java@2.4.1", "java@2.3.1"),
+    ("4.4.0", "java@4.4.0", "java@2.3.1"),
+    ("3.9.2", "java@2.8.0", "java@2.3.1"),
+    ("3.9.2", "java@3.4.0", "java@2.3.1"),
+    ("3.9.2", "java@3.9.2", "kafka-python@2.3.0"),
+    ("3.9.2", "java@3.9.2", "confluent-kafka@2.16.1"),
+    ("3.9.2", "kafka-python@3.0.12", "kafka-python@2.3.0"),
+    ("3.9.2", "confluent-kafka@2.16.1", "confluent-kafka@2.16.1"),
+)
+"""Broker, new client and old client of groups that are upgraded to cooperative rebalancing."""
+
 
 @nox.session
 def integration(session: nox.Session) -> None:
@@ -196,6 +209,18 @@ def _ways_back(session: nox.Session, long: bool) -> Iterator[Unit]:
         yield Unit(name, ("python", "-m", "kipcheck.golden.ways_back", name))
 
 
+def _bounces(session: nox.Session, long: bool) -> Iterator[Unit]:
+    """Rolling upgrades of processes on a real broker: applications of Streams line by line, then consumers."""
+    begin = ("kipcheck", "run", "--known", "default", "--workers", "1")
+    where = NIGHT / "bounces"
+    applications = ("--target", "kafka-streams:3.9.2", "--check", "streams/rolling", "--out", str(where / "streams"))
+    yield Unit("Streams line by line", (*begin, *applications))
+    for broker, new, old in BOUNCED:
+        chosen = ("--target", f"consumers:{new},{old}", "--edition", f"apache@{broker}", "--check", "bounce/orders")
+        name = f"{new} after {old} on {broker}"
+        yield Unit(name, (*begin, *chosen, "--out", str(where / name.replace(" ", "-"))))
+
+
 def _campaign(session: nox.Session, long: bool) -> Iterator[Unit]:
     """The gate's checks with kafka-python, and conversations of groups with Kafka's own coordinator.
 
@@ -228,6 +253,7 @@ PARTS: Final[dict[str, Part]] = {
     "hostile": _of_tier("hostile"),
     "long": _of_tier("long", "jars,index"),
     "campaign": _campaign,
+    "bounces": _bounces,
 }
 
 

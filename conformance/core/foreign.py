@@ -15,7 +15,7 @@ UNSEEN: Final = re.compile(
 COMMAND: Final = re.compile(r"(?m)(?:^[^\S\n]*:(?=:)|##(?=[A-Za-z]*\[))")
 """Where a CI service sees a command: ``::error::`` at the beginning of a line, ``##[error]`` and ``##vso[...]``
 anywhere. A blank after the match disables the command."""
-TARGETS: Final = ("java", "kafka", "kafka-features", "tcp")
+TARGETS: Final = ("java", "kafka", "kafka-features", "tcp", "consumers", "kafka-streams")
 """Prefixes of targets that a file may name: released jars of Kafka, and testees that listen on this machine."""
 LINE_ENDS: Final = re.compile("[\t\n]")
 _NOT_IN_JSON: Final = re.compile(f"{UNSEEN.pattern}|##(?=[A-Za-z]*\\[)")

@@ -29,6 +29,8 @@ PREFIXES: Mapping[str, str] = {
     "kafka": "kipcheck.conformance.live.coordinator.target",
     "kafka-features": "kipcheck.conformance.live.controller.tool",
     "tcp": "kipcheck.conformance.targets.transport.tcp",
+    "consumers": "kipcheck.conformance.live.members.consumers",
+    "kafka-streams": "kipcheck.conformance.live.members.streams",
 }
 """Prefix -> a module with ``target(name, rest, limits)``, which raises LookupError with the valid forms or
 ``Unavailable``, and with ``rows()``, the rows for the table of targets, without downloads.
@@ -43,9 +45,9 @@ empty version stands for the default, and ``rows(name, entry)``; errors as above
 """
 
 
-UNSHARED = ("broker", "kafka", "tcp")
+UNSHARED = ("broker", "kafka", "tcp", "consumers", "kafka-streams")
 """Prefixes and kinds of targets that exist once: the user starts them, or one takes seconds to start."""
-IN_REAL_TIME = ("broker", "client", "kafka", "kafka-features")
+IN_REAL_TIME = ("broker", "client", "kafka", "kafka-features", "consumers", "kafka-streams")
 """Prefixes and kinds of targets whose results depend on time."""
 
 

@@ -14,6 +14,12 @@ from kipcheck.conformance.targets.toolchains import build, go, maven, node, rust
 JAVA_SINCE: Final = "1.0.0"
 """The oldest release whose consumer was tried."""
 LIBRARIES: Final = ("org.slf4j:slf4j-api:1.7.36",)
+LOGGING: Final = ("org.slf4j:slf4j-simple:1.7.36",)
+NEEDS_JACKSON: Final = "2.6.0"
+"""The only release whose generated classes need it."""
+JACKSON: Final = tuple(
+    f"com.fasterxml.jackson.core:jackson-{each}:2.16.2" for each in ("databind", "core", "annotations")
+)
 JAR: Final = "consumer.jar"
 """A JVM archives the classes of jars alone."""
 NODE: Final = ("--no-opt",)
@@ -28,11 +34,25 @@ def java(version: str, source: Path) -> tuple[str, ...]:
             raise LookupError(f"the consumer of {version} has another interface: use a release from {JAVA_SINCE}")
     except ValueError as wrong:
         raise LookupError(str(wrong)) from None
-    jars = maven.fetch([f"org.apache.kafka:{jar('clients')}:{version}", *LIBRARIES])
+    return _compiled(f"the consumer of {version}", version, source, ("clients",), LIBRARIES)
+
+
+def streams(version: str, source: Path) -> tuple[str, ...]:
+    """The command of an application of kafka-streams, whose errors are logged on stderr. Errors: ``Unavailable``."""
+    libraries = (*LIBRARIES, *LOGGING, *(JACKSON if version == NEEDS_JACKSON else ()))
+    java, *rest = _compiled(f"the application of {version}", version, source, ("streams", "clients"), libraries)
+    return (java, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", *rest)
+
+
+def _compiled(
+    about: str, version: str, source: Path, parts: tuple[str, ...], libraries: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The command of a program of one class. ``parts``: of Kafka. Errors: ``Unavailable``."""
+    jars = maven.fetch([*(f"org.apache.kafka:{jar(each)}:{version}" for each in parts), *libraries])
     path = os.pathsep.join(map(str, jars.values()))
     compiler = _jdk("javac")
     recipe = build.Recipe(
-        f"the consumer of {version}",
+        about,
         tools=[build.version_text((compiler, "--version"))],
         texts={source.name: source.read_text("utf-8")},
         steps=[

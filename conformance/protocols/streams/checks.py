@@ -9,7 +9,7 @@ from typing import Any, Final
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import APACHE, KIP_268, Standing, edition
 from kipcheck.conformance.protocols.assignment.model.assignment import Topic
-from kipcheck.conformance.protocols.declare.check import Check, Operation
+from kipcheck.conformance.protocols.declare.check import Check, Conversation, Operation
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.streams import invariants
@@ -27,6 +27,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
 )
 from kipcheck.conformance.protocols.streams.model.rules import Rules
 from kipcheck.conformance.protocols.streams.ops import OPERATIONS, STATELESS, STREAMS, STREAMS_MIXED, Deploy
+from kipcheck.conformance.protocols.streams.rolling import pairs, script
 from kipcheck.conformance.protocols.streams.strategies.scripts import mixed_streams_scripts, streams_scripts
 from kipcheck.conformance.protocols.upgrade import script_checks as scripts
 from kipcheck.conformance.protocols.upgrade.script_checks import possible_script, script_family, value_of
@@ -190,6 +191,15 @@ def of_any_release(name: str) -> Iterable[str]:
     return (name, KIP_268.name) if here == APACHE else editions(name) if here == KIP_268 else ()
 
 
+def is_released(subject: Subject) -> bool:
+    return subject.edition != KIP_268.name
+
+
+def line_by_line(subject: Subject) -> Iterator[Conversation]:
+    for each in pairs():
+        yield Conversation(tuple(OPERATIONS.parse_shorthand(script(each))), f"{each.old} to {each.new}")
+
+
 # Operations for a doctor
 
 SAMPLE: Final = Settings("", STATELESS, str(ZERO_UUID))
@@ -231,6 +241,15 @@ PLACING: Final = of(invariants.PLACING, first=("streams/standbys", "streams/idle
 CONFIGURED: Final = of(invariants.CONFIGURED)
 LIVING: Final = of(invariants.LIVING, first=("streams/lives",))
 EVERYTHING: Final = (*VERSIONS, *LEADING, *ENDING, *OWNING, *PLACING, *CONFIGURED, *LIVING)
+OBSERVABLE: Final = (
+    "streams/lives", "streams/upgraded", "streams/one-owner", "streams/handed-over", "streams/all-owned",
+    "streams/pairs", "streams/decodable", "streams/lowest-version", "streams/second-int", "streams/leads-the-future",
+    "streams/old-leader-fails", "streams/future-gets", "streams/others-get", "streams/restarts-afresh",
+    "streams/upgrade-from", "streams/refuses-values", "streams/successive-differ", "streams/no-probing",
+    "streams/probing-ends",
+)  # fmt: skip
+"""What processes on a broker show: what they send, and which tasks they run, not what a member makes of an assignment
+inside itself."""
 DRAWN: Final = 12
 
 
@@ -288,5 +307,15 @@ CHECKS: tuple[Check[Subject], ...] = (
         values=len(MIXED) + 2 * DRAWN,
         invariants=EVERYTHING,
         first=tuple(map(mixed, range(len(MIXED)))),
+    ),
+    Check(
+        "streams/rolling",
+        "three members are upgraded from each line of releases to the next, though one is killed in the middle",
+        MIXED_STREAMS_GROUPS,
+        conversation,
+        values=0,
+        invariants=OBSERVABLE,
+        about=is_released,
+        given=line_by_line,
     ),
 )

@@ -6,12 +6,13 @@ from random import Random
 from typing import Final
 
 from kipcheck.conformance.core.edition import APACHE, KIP_429, edition
-from kipcheck.conformance.protocols.declare.check import Check
+from kipcheck.conformance.protocols.declare.check import Check, Conversation
 from kipcheck.conformance.protocols.declare.conversations import Subject, Value
 from kipcheck.conformance.protocols.declare.invariant import invariants_of
 from kipcheck.conformance.protocols.upgrade import invariants, script_checks as scripts
 from kipcheck.conformance.protocols.upgrade.model.upgrade import has_upgrade
 from kipcheck.conformance.protocols.upgrade.ops import BOUNCE, OPERATIONS
+from kipcheck.conformance.protocols.upgrade.orders import bounce_scripts
 from kipcheck.conformance.protocols.upgrade.script_checks import possible_script, script_family, value_of
 from kipcheck.conformance.protocols.upgrade.strategies import streams, upgrade_scripts
 from kipcheck.strategies.nodes import Node
@@ -68,6 +69,15 @@ def editions(name: str) -> Iterable[str]:
 
 def is_drafted(subject: Subject) -> bool:
     return subject.edition == KIP_429.name
+
+
+def is_released(subject: Subject) -> bool:
+    return subject.edition != KIP_429.name
+
+
+def in_every_order(subject: Subject) -> Iterator[Conversation]:
+    for text in bounce_scripts():
+        yield Conversation(tuple(OPERATIONS.parse_shorthand(text)), "order")
 
 
 UPGRADES: Final = script_family(OPERATIONS, "group", BOUNCE, editions, upgrade_scripts)
@@ -139,5 +149,15 @@ CHECKS: tuple[Check[Subject], ...] = (
         about=is_drafted,
         draw=_streams_drawn,
         node=_streams_node,
+    ),
+    Check(
+        "bounce/orders",
+        "released members are upgraded by two bounces in every order, also if one is killed; unlike ones are refused",
+        UPGRADES,
+        conversation,
+        values=0,
+        invariants=(*of("bounce/upgrade", first=("bounce/eager-gives-up",)), *of("bounce/ownership")),
+        about=is_released,
+        given=in_every_order,
     ),
 )

@@ -10,7 +10,7 @@ from kipcheck.conformance.protocols.assignment.model.assignment import Assignmen
 from kipcheck.conformance.protocols.assignment.model.membership import V0, Assigned, Subscription
 from kipcheck.conformance.protocols.assignment.model.mixed_group import draft_leader
 from kipcheck.conformance.protocols.assignment.model.sticky import sticky
-from kipcheck.conformance.protocols.cluster.kinds import COOPERATES, KINDS, READY, Kind
+from kipcheck.conformance.protocols.cluster.kinds import COOPERATES, KINDS, OLD, READY, Kind
 from kipcheck.conformance.protocols.declare.mutant import mutant
 from kipcheck.conformance.protocols.group.model.coordinator import Coordinator
 from kipcheck.conformance.protocols.group.model.draft import DraftCoordinator
@@ -332,3 +332,16 @@ class ProbesVersions(Upgrading):
 
     def probing(self) -> Probing:
         return _Oldest()
+
+
+@upgrade_mutant("orders", "common-assignor", "roll b cooperative; settle; roll a old; settle")
+class ListsForeignAssignors(Upgrading):
+    """A member that is configured with an eager assignor alone lists the cooperative one of its release too."""
+
+    def started(self, kind: Kind) -> Kind:
+        return replace(kind, assignors=KINDS[READY].assignors) if kind.name == OLD else kind
+
+
+@upgrade_mutant("ownership", "later-generation", "roll b cooperative; settle; roll a cooperative; settle")
+class HandsOverInOneRound(GivesWhatIsStillRead):
+    """A leader relies on the old owner to be faster than the new one."""

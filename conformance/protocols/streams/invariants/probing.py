@@ -63,7 +63,7 @@ def probing_ends(history: History) -> Iterator[Violation]:
         match [one for one in operations if not isinstance(one, Settle)]:
             case [Start()] | [] if len(operations) <= 2 and each.first and _are_bound(each):
                 owned = any(one.joining.owned for round in each.rounds for one in round.members)
-                most = AFTER_RESTART + owned + (owned and _is_regrouped(each))
+                most = min(most, AFTER_RESTART + owned + (owned and _is_regrouped(each)) + _absences(each))
         if len(numbers) > most:
             steps = f"steps {each.first + 1} to {each.last + 1}"
             why = f"{steps} cost the group {len(numbers)} generations, {_few(numbers)}"
@@ -77,6 +77,11 @@ def _are_bound(stretch: Stretch) -> bool:
         return False
     lives = [one.life for round in stretch.rounds for one in round.members]
     return all(life is not None and life.bound("268-37") and is_among(life.release, TWO_ROUNDS) for life in lives)
+
+
+def _absences(stretch: Stretch) -> int:
+    """The generations without a member that runs: its old session ended before it was back, or it left to probe."""
+    return sum(not {*stretch.running} <= {one.life for one in round.members} for round in stretch.rounds)
 
 
 def _is_regrouped(stretch: Stretch) -> bool:

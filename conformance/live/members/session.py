@@ -1,0 +1,81 @@
+"""Plays scripts of an operator with processes on a broker, several side by side, each in a group of its own."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, final
+
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.history import Observation
+from kipcheck.conformance.live.members.consumer_history import Settled
+from kipcheck.conformance.live.members.group import Cluster, Group, behind_proxy
+from kipcheck.conformance.targets.protocol import TargetInfo
+from kipcheck.conformance.targets.toolchains import kafka_broker
+
+AT_ONCE: Final = 3
+"""Scripts that are played side by side: each waits most of the time."""
+POLL_S: Final = 0.1
+QUIET_S: Final = 1.0
+"""A group is at rest if it is complete, and no member joined, was assigned or gave up anything for so long."""
+INCOMPLETE_S: Final = 15.0
+"""So long a stable group has time for the rest of its partitions: a cooperative one needs another generation."""
+RESTS_S: Final = 150.0
+"""The time limit for a group to come to rest: sessions of killed members expire, and machines are busy."""
+Played = Callable[[Group, Case], Awaitable[tuple[Observation, ...]]]
+
+
+class Look(Protocol):
+    """A group at a moment."""
+
+    def is_stable(self) -> bool: ...
+    def is_complete(self) -> bool:
+        """Whether all partitions have an owner."""
+        ...
+
+    def quiet_since_ns(self) -> int: ...
+
+
+async def at_rest(look: Callable[[], Look]) -> Settled:
+    """Waits until a group is at rest. One that is stable and stays incomplete is at rest too, which is a violation."""
+    until, turns = time.monotonic() + RESTS_S, 0
+    while time.monotonic() < until:
+        await asyncio.sleep(POLL_S)
+        turns += 1
+        found = look()
+        if found.is_stable():
+            quiet_s = (time.monotonic_ns() - found.quiet_since_ns()) / 1e9
+            if quiet_s >= (QUIET_S if found.is_complete() else INCOMPLETE_S):
+                return Settled(time.monotonic_ns(), None)
+    return Settled(time.monotonic_ns(), turns)
+
+
+@final
+@dataclass(slots=True)
+class ScriptSession:
+    """``topics``: those that the broker has, with their numbers of partitions."""
+
+    info: TargetInfo
+    broker: kafka_broker.Broker
+    topics: Mapping[str, int]
+    played: Played
+    runner: asyncio.Runner
+    troubles: Sequence[str] = ()
+    breaches: Sequence[str] = ()
+
+    def run(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        return self.runner.run(self._run(cases))
+
+    async def _run(self, cases: Sequence[Case]) -> list[tuple[Observation, ...]]:
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def one(case: Case, cluster: Cluster) -> tuple[Observation, ...]:
+            async with slots:
+                group = Group(cluster)
+                try:
+                    return await self.played(group, case)
+                finally:
+                    await group.close()
+
+        async with behind_proxy(self.broker, self.topics) as cluster:
+            return [*await asyncio.gather(*(one(each, cluster) for each in cases))]

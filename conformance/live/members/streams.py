@@ -1,0 +1,187 @@
+"""``kafka-streams:BROKER``: applications of released Kafka Streams as the members of a group, on a broker of a release.
+
+A script names the release of each member, and its ``upgrade.from``. A member is a process with one thread; it ends
+without a LeaveGroup, by SIGTERM if another release follows it and by SIGKILL otherwise, and each script has a group of
+its own.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, assert_never, final
+
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.edition import APACHE, edition as edition_of
+from kipcheck.conformance.core.history import Observation, Replied, Unsupported
+from kipcheck.conformance.core.release import Release, known_release
+from kipcheck.conformance.live.client import built_in, compiled
+from kipcheck.conformance.live.members import group as groups
+from kipcheck.conformance.live.members.consumer_history import Settled, StepBegun
+from kipcheck.conformance.live.members.group import Group
+from kipcheck.conformance.live.members.session import ScriptSession, at_rest
+from kipcheck.conformance.live.members.streams_history import TOPIC, Observed, StreamsHistory
+from kipcheck.conformance.protocols.streams.model.members import FUTURE, OWN
+from kipcheck.conformance.protocols.streams.ops import (
+    OPERATIONS,
+    STATELESS,
+    STREAMS_MIXED,
+    TOPICS,
+    Deploy,
+    Event,
+    ObservedEvent,
+    ShutDown,
+    Start,
+)
+from kipcheck.conformance.protocols.upgrade.ops import Crash, Expire, Lose, Move, Restart, Settle
+from kipcheck.conformance.targets.protocol import Claims, NotPlayed, Session, Target, TargetInfo, Unavailable
+from kipcheck.conformance.targets.session import Limits
+from kipcheck.conformance.targets.toolchains import kafka_broker
+from kipcheck.conformance.targets.toolchains.temporary import temporary_folder
+
+TURNS, TIMERS, CONNECTIONS, APPLICATION, RELEASES = "turns", "timers", "connections", "application", "releases"
+LIMITS: Final = {
+    TURNS: "processes run side by side: none can be made to wait for another",
+    TIMERS: "the session of a live member cannot be made to expire",
+    CONNECTIONS: "single connections of a member are not broken",
+    APPLICATION: "the application has one subtopology without state, and a thread for each instance",
+    RELEASES: "a member is of an exact release",
+}
+CLAIMS: Final = Claims(machines=(STREAMS_MIXED,), limits=LIMITS)
+SIZES: Final = {each.name: each.partitions for each in TOPICS}
+
+
+def target(name: str, rest: str, limits: Limits | None) -> Target:
+    """Errors: LookupError for an unknown release."""
+    known_release(rest)
+    return Applications(name, rest)
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    """No rows: any release of a broker is a target."""
+    return iter(())
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Applications:
+    name: str
+    release: str
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        """Errors: ``NotPlayed``; ``Unavailable`` without a JDK or the jars, and in other editions."""
+        info = TargetInfo(self.name, self.release, "", "", frozenset({Role.OPERATOR_TOOL}), CLAIMS)
+        if role is not Role.OPERATOR_TOOL:
+            raise NotPlayed(info, role)
+        if edition_of(edition) != APACHE:
+            raise Unavailable(f"{self.name}: the releases of members are in its scripts: use --edition {APACHE}")
+        with (
+            temporary_folder("streams") as state,
+            kafka_broker.running(self.release, groups.SETTINGS) as broker,
+            asyncio.Runner() as runner,
+        ):
+
+            def played(group: Group, case: Case) -> Awaitable[tuple[Observation, ...]]:
+                return Script(group, state).played(case)
+
+            yield ScriptSession(info, broker, SIZES, played, runner)
+
+
+@lru_cache(maxsize=100)
+def command(release: str) -> tuple[str, ...]:
+    """Errors: ``Unavailable``."""
+    return compiled.streams(release, built_in.program("StreamsMember.java"))
+
+
+def limit_of(event: Event) -> str | None:
+    """The limit that keeps a step from being played."""
+    match event:
+        case Deploy():
+            return None if (event.topology, event.topics) == (STATELESS, TOPICS) else APPLICATION
+        case Start(member, release, _, instance):
+            unlike = APPLICATION if instance not in (None, member) else None
+            return RELEASES if release in (OWN, FUTURE) else unlike
+        case Move():
+            return TURNS
+        case Expire():
+            return TIMERS
+        case Lose():
+            return CONNECTIONS
+        case ShutDown():
+            return APPLICATION
+        case Crash() | Restart() | Settle():
+            return None
+        case _:
+            assert_never(event)
+
+
+@final
+@dataclass(slots=True)
+class Script:
+    """A script of an operator, played with processes. ``state``: the folder of their state directories."""
+
+    group: Group
+    state: Path
+    marks: list[StepBegun | Settled] = field(default_factory=list)
+    starts: dict[str, Start] = field(default_factory=dict)
+    """By process."""
+    last: dict[str, Start] = field(default_factory=dict)
+    """By member."""
+
+    async def played(self, case: Case) -> tuple[Observation, ...]:
+        """A script with a step that processes cannot take is not played."""
+        events = [OPERATIONS.event_of(each) for each in case.steps]
+        if limit := next(filter(None, map(limit_of, events)), ""):
+            return (Unsupported(LIMITS[limit], limit),) * len(events)
+        for index, event in enumerate(events):
+            self.marks.append(StepBegun(time.monotonic_ns(), index))
+            await self._step(event)
+        end_ns = time.monotonic_ns()
+        await self.group.close()
+        found = StreamsHistory([each for each in self._observed() if each.at_ns <= end_ns], self.starts).found
+        return tuple(_replied([each.event for each in found if each.step == at]) for at in range(len(events)))
+
+    def _observed(self) -> list[Observed]:
+        return [*self.group.observed, *self.marks]
+
+    async def _step(self, event: Event) -> None:
+        match event:
+            case Start(member):
+                await self.group.stop(member)
+                await self._start(event)
+            case Crash(member):
+                await self.group.kill(member)
+            case Restart(member):
+                if not self.group.runs(member) and member in self.last:
+                    await self._start(self.last[member])
+            case Settle():
+                self.marks.append(await at_rest(lambda: StreamsHistory(self._observed(), self.starts)))
+
+    async def _start(self, start: Start) -> None:
+        self.last[start.member] = start
+        argv = await asyncio.to_thread(command, str(Release.parse(start.release)))
+        settings = built_in.Settings(
+            self.group.cluster.bootstrap, self.group.id, (TOPIC,), session_ms=groups.SESSION_MS,
+            heartbeat_ms=groups.HEARTBEAT_MS, rebalance_ms=groups.REBALANCE_MS,
+        )  # fmt: skip
+        environment = settings.environment
+
+        def made(name: str) -> tuple[Sequence[str], Mapping[str, str]]:
+            self.starts[name] = start
+            state = self.state / self.group.id / name
+            state.mkdir(parents=True)  # 0.10.0 makes only the last folder of a path
+            own = {"CLIENT_ID": name, "STATE": str(state)}
+            if start.upgrade_from is not None:
+                own["UPGRADE_FROM"] = start.upgrade_from
+            return argv, {**environment, **{built_in.PREFIX + key: value for key, value in own.items()}}
+
+        await self.group.start(start.member, made)
+
+
+def _replied(events: Sequence[ObservedEvent]) -> Replied:
+    fields = OPERATIONS.answer_of(events)
+    return Replied(tuple((name, value) for name, value in fields.items() if name != "status"))

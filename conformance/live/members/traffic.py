@@ -1,0 +1,87 @@
+"""Reads the JoinGroup, SyncGroup and LeaveGroup exchanges of members that pass a proxy, each with its time.
+
+The time is that at which the proxy read it: of a request after its member sent it, of an answer before its member can
+read it. It is CLOCK_MONOTONIC's, in nanoseconds, which all processes of a machine have in common.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.live.recording.received import Received, form
+from kipcheck.conformance.live.watch.watcher import Asked, Connection, Watcher
+from kipcheck.conformance.wire.framing import decode_request, decode_response
+
+JOIN, SYNC, LEAVE = "JoinGroup", "SyncGroup", "LeaveGroup"
+KEYS: Final = {11: JOIN, 13: LEAVE, 14: SYNC}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request of a member."""
+
+    at_ns: int
+    api: str
+    client_id: str
+    body: Mapping[str, Any]
+
+    @property
+    def group(self) -> str:
+        return str(self.body["groupId"])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to a request."""
+
+    at_ns: int
+    request: Sent
+    body: Mapping[str, Any]
+
+    @property
+    def error(self) -> int:
+        return int(self.body["errorCode"])
+
+
+class GroupTraffic(Watcher):
+    """Passes requests of groups and their answers to ``take``. ``start_s``: the time from which the proxy counts."""
+
+    def __init__(self, take: Callable[[Sent | Answered], None]) -> None:
+        super().__init__(APACHE, lambda text: None)
+        self.start_s = 0.0
+        self._take = take
+
+    def is_read(self, key: int, version: int) -> bool:
+        return key in KEYS and super().is_read(key, version)
+
+    def asked(self, connection: Connection, at_s: float, payload: bytes, whole: bool = True) -> Asked:
+        key, version = (int.from_bytes(payload[at : at + 2], "big", signed=True) for at in (0, 2))
+        correlation = int.from_bytes(payload[4:8], "big", signed=True)
+        found = Asked(key, version, correlation)
+        connection.waiting.append(found)
+        if whole and self.is_read(key, version):
+            read = decode_request(payload, APACHE, lenient=True)
+            found.received = Received(
+                read.message, version, correlation, read.client_id, read.body, connection.number, connection.host, at_s
+            )
+            self._take(self._sent(found.received))
+        return found
+
+    def answer(self, connection: Connection, at_s: float, asked: Asked, payload: bytes | None) -> None:
+        request = asked.received
+        if request is not None and payload is not None:
+            edition = form(APACHE, request.response)
+            body = decode_response(payload, edition, request.response, request.version, lenient=True).body
+            self._take(Answered(self._ns(at_s), self._sent(request), body))
+
+    def closed(self, connection: Connection, at_s: float, why: str = "") -> None:
+        connection.waiting.clear()
+
+    def _sent(self, request: Received) -> Sent:
+        return Sent(self._ns(request.at_s), request.api, request.client_id or "", request.body)
+
+    def _ns(self, at_s: float) -> int:
+        return round((self.start_s + at_s) * 1e9)

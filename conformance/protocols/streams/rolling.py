@@ -1,0 +1,56 @@
+"""Rolling upgrades of three members between neighbouring lines of releases, with one that is killed in the middle."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from kipcheck.conformance.core.release import lines
+from kipcheck.conformance.protocols.assignment.model.membership import COOPERATIVE
+from kipcheck.conformance.protocols.streams.blobs import latest
+from kipcheck.conformance.protocols.streams.invariants.trace import FIRST_PROBED
+from kipcheck.conformance.protocols.streams.model.rules import Rules
+
+MEMBERS: Final = "abc"
+
+
+class Pair(NamedTuple):
+    """The newest patches of two lines, one after the other."""
+
+    old: str
+    new: str
+
+    @property
+    def needs_two(self) -> bool:
+        """Whether the old release fails at the new version, or only the new one is cooperative: then there are two
+        bounces, the first with ``upgrade.from``."""
+        old, new = Rules.of(self.old), Rules.of(self.new)
+        blind = latest(self.old) < min(FIRST_PROBED, latest(self.new))
+        return blind or (COOPERATIVE in new.supports(None) and COOPERATIVE not in old.supports(None))
+
+    @property
+    def line(self) -> str:
+        """The value of ``upgrade.from``."""
+        return self.old.rpartition(".")[0]
+
+    @property
+    def has_a_way(self) -> bool:
+        """Whether the group can be upgraded without stopping it: not from 0.10.0 to 0.10.1 (268-41)."""
+        return not self.needs_two or self.line in Rules.of(self.new).accepts
+
+
+def pairs() -> Iterator[Pair]:
+    """Of all lines with a way from one to the next."""
+    newest = lines("streams")
+    yield from (each for each in map(Pair, newest, newest[1:]) if each.has_a_way)
+
+
+def script(pair: Pair) -> str:
+    """Each bounce restarts a, b and c. Before b's first turn it is killed, and restarts as it was."""
+    old, new = pair
+    first = f"{new}<{pair.line}" if pair.needs_two and pair.has_a_way else new
+    steps = [*(f"start {each} {old}" for each in MEMBERS), "settle"]
+    for bounce in dict.fromkeys((first, new)):
+        for each in MEMBERS:
+            if bounce == first and each == MEMBERS[1]:
+                steps += [f"stop {each}", f"restart {each}", "settle"]
+            steps += [f"start {each} {bounce}", "settle"]
+    return "; ".join(steps)
