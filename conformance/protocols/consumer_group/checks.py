@@ -77,7 +77,9 @@ def epochs(subject: Subject) -> Iterable[Conversation]:
             for owned in (None, "before", "none", "told")
         ]
         yield Conversation((*OPERATIONS.parse_shorthand(begun), *map(OPERATIONS.step_of, beats)), name)
-    late = f"{REVOKING}; pass {REBALANCE_MS - INTERVAL_MS}; beat a before; pass {INTERVAL_MS}; beat a before; beat b told"
+    late = (
+        f"{REVOKING}; pass {REBALANCE_MS - INTERVAL_MS}; beat a before; pass {INTERVAL_MS}; beat a before; beat b told"
+    )
     yield Conversation(OPERATIONS.parse_shorthand(late), "late")
 
 

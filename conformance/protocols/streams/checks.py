@@ -27,7 +27,7 @@ from kipcheck.conformance.protocols.streams.model.members import (
     Topology,
 )
 from kipcheck.conformance.protocols.streams.model.rules import LINES, Rules
-from kipcheck.conformance.protocols.streams.ops import OPERATIONS, STATELESS, STREAMS, STREAMS_MIXED, Deploy
+from kipcheck.conformance.protocols.streams.ops import MEMBERS, OPERATIONS, STATELESS, STREAMS, STREAMS_MIXED, Deploy
 from kipcheck.conformance.protocols.streams.strategies.scripts import (
     LAST_STOP,
     mixed_streams_scripts,
@@ -195,6 +195,13 @@ def every_upgrade_from(subject: Subject) -> Iterator[Conversation]:
         )
 
 
+def each_member(subject: Subject) -> Iterator[Conversation]:
+    """Each of four members restarts, and each requests the shutdown of the application."""
+    for each in MEMBERS:
+        failed = then(started("own", "".join(MEMBERS)), f"stop {each}; settle; restart {each}; settle")
+        yield Conversation(OPERATIONS.parse_shorthand(f"{failed}; shut-down {each}; settle"), each)
+
+
 def every_line_with_upgrade_from(subject: Subject) -> Iterator[Conversation]:
     """Members of each line are upgraded with its value of ``upgrade.from``, and then without it.
 
@@ -314,6 +321,7 @@ CHECKS: tuple[Check[Subject], ...] = (
         "after a crash or a lost connection at any step of an upgrade the group comes to rest, upgraded",
         (*ENDING, *OWNING, *LIVING, *of("streams/failures", first=("streams/lowest-version", "streams/second-int"))),
         *map(first_value, with_failures(RESTARTED)),
+        given=each_member,
     ),
     _check(
         "topologies",
