@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.core.edition import EDITIONS
+from kipcheck.conformance.core.edition import APACHE, EDITIONS
 from kipcheck.conformance.core.field_edges import edges_of, values_in
 from kipcheck.conformance.protocols import registry
 from kipcheck.conformance.protocols.checks import CHECKS, Check
+from kipcheck.conformance.protocols.codec.checks.version_pairs import SUPPORTED, supported_versions
 from kipcheck.strategies.edges import edges_drawn, values_drawn
 
 IN_REAL_TIME = "client"
@@ -125,3 +126,14 @@ def of_steps(node: Any) -> Iterator[Found]:
         parts = dict(step.fields)
         (verb,) = parts["verb"].options
         yield from ((verb, *each) for each in edges_drawn(parts["body"]))
+
+
+def test_default_cases_have_every_pair_of_used_and_supported_versions() -> None:
+    check = CHECKS["wire/round-trip"]
+    for subject in check.family.subjects(APACHE.name):
+        if not (wanted := supported_versions(subject)):
+            continue
+        layout, name = subject.layout, SUPPORTED[subject.name]
+        bodies = [step.body for sample in check.samples(subject, seed=0) for step in sample.case.steps]
+        decoded = [layout.decode(bytes.fromhex(each["hex"])) for each in bodies if "hex" in each]
+        assert {*wanted} <= {each[name] for each in decoded}, (subject.name, layout.version)
