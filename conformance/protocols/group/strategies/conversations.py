@@ -160,7 +160,8 @@ class Likely:
                 moves = self._leave if group.offsets else self._commit
                 yield 1, "leave" if group.offsets else "commit", partial(moves, scene, [*scene.members])
             case Episode.END if group.phase is Phase.EMPTY and group.offsets:
-                yield 1, "delete-group", partial(self._look, scene, "delete-group")
+                yield 2, "delete-group", partial(self._look, scene, "delete-group")
+                yield 1, "heartbeat", partial(self._beat, scene, scene.participants.clients)
             case Episode.END if group.phase is Phase.DEAD:
                 yield 1, "fetch", partial(self._look, scene, "fetch")
                 yield 1, "join", partial(self._join_anew, scene, scene.participants.clients)
